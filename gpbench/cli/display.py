@@ -1,0 +1,73 @@
+"""What a sweep shows while it runs: one line per job as it ends and, on a terminal, one per running job below."""
+
+import sys
+from collections.abc import Sequence
+
+from gpbench.cli.child import Child, Outcome
+
+
+def make(jobs: Sequence[Sequence[str]]) -> "Lines":
+    """The display that suits stdout, for jobs given as lists of overrides; a context manager."""
+    return Terminal(jobs) if sys.stdout.isatty() else Lines(jobs)
+
+
+class Lines:
+    """Plain lines: first the overrides that all jobs share, then for each job those it does not."""
+
+    def __init__(self, jobs: Sequence[Sequence[str]]):
+        self.total, self.count = len(jobs), 0
+        self.shared = set.intersection(*map(set, jobs)) if len(jobs) > 1 else set()
+        if self.shared:
+            print(f"{self.total} jobs: {' '.join(word for word in jobs[0] if word in self.shared)}", flush=True)
+
+    def label(self, overrides: Sequence[str]) -> str:
+        """What sets a job apart from the others."""
+        return " ".join(word for word in overrides if word not in self.shared)
+
+    def __enter__(self) -> "Lines":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to clear away."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """One line for a job that is over."""
+        self.count += 1
+        width = len(str(self.total))
+        place = f"[{self.count:>{width}}/{self.total}] {outcome.status:<8}"
+        self.print(f"{place} {self.label(outcome.overrides)}  {outcome.text}  ({outcome.seconds:.1f} s)")
+
+    def running(self, children: Sequence[Child]) -> None:
+        """What is under way; logs need not know."""
+
+    def print(self, line: str) -> None:
+        """Print one line."""
+        print(line, flush=True)
+
+
+class Terminal(Lines):
+    """The same with the running jobs and the last line of each below, while they run."""
+
+    def __init__(self, jobs: Sequence[Sequence[str]]):
+        from rich.live import Live
+
+        super().__init__(jobs)
+        self.live = Live(refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> "Terminal":
+        self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.live.stop()
+
+    def running(self, children: Sequence[Child]) -> None:
+        """A line for each running job, cut at the terminal's width."""
+        from rich.text import Text
+
+        lines = [f"> {self.label(child.overrides)}  {child.last_line}" for child in children]
+        self.live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"))
+
+    def print(self, line: str) -> None:
+        """Print one line above the running jobs."""
+        self.live.console.print(line, markup=False, highlight=False, soft_wrap=True)

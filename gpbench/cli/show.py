@@ -1,0 +1,47 @@
+"""`gpbench show`: one recorded run, with its configuration."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from gpbench import paths
+from gpbench.errors import ConfigError
+from gpbench.records.store import Store
+from gpbench.report import text
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the verb."""
+    parser = subparsers.add_parser("show", help="one recorded run", description="Show one recorded run.")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="an id or its first digits (`gpbench ls runs`)")
+    parser.add_argument("--last", action="store_true", help="the run made last")
+    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
+    parser.add_argument("--json", action="store_true", help="print JSON: the record, and its configuration as `config`")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the verb; the exit code.  Raises ConfigError for no such run, or several."""
+    if bool(args.run) == args.last:
+        raise ConfigError("name one run by its id, or say --last; `gpbench ls runs` lists them")
+    store = Store(args.results or paths.results_dir())
+    record = store.last() if args.last else store.find(args.run)
+    config = store.config(record["id"])
+    if args.json:
+        text.as_json({**record, "config": config})
+        return 0
+    import yaml
+
+    print("\n".join(text.aligned(("id", record["id"]), [(k, _line(v)) for k, v in record.items() if k != "id"])))
+    print(f"folder  {store.runs / record['id']}")
+    if config:
+        print("\n" + yaml.safe_dump(config, sort_keys=False).rstrip())
+    return 0
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_line(item)}" for key, item in value.items())
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "-" if value is None else str(value)

@@ -1,0 +1,104 @@
+"""`gpbench table`: recorded results beside the published ones."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpbench import paths
+from gpbench.errors import ConfigError, nearest
+from gpbench.papers import published
+from gpbench.records.store import Store
+from gpbench.report import tables, text
+from gpbench.report.cells import Entry, cells, entries
+
+_FIELDS = ("dataset", "method", "protocol", "preset", "precision")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the verb."""
+    parser = subparsers.add_parser(
+        "table",
+        help="tables of recorded results beside the published ones",
+        description="Mean and standard error over splits, beside the published values.",
+        epilog="example: gpbench table --dataset pima,sonar --metric nll,seconds --format md",
+    )
+    parser.add_argument("--metric", metavar="A,B", help="metrics, or all; default nll, or rmse and test_ll")
+    for field in _FIELDS:
+        parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs of these {field} values")
+    parser.add_argument("--setting", action="append", default=[], metavar="TEXT",
+                        help="only settings that contain these parts, such as m=15%%; may be repeated")  # fmt: skip
+    parser.add_argument("--later", action="store_true", help="list what later papers print on the same data, too")
+    parser.add_argument("--format", choices=tables.FORMATS, default="terminal", help="default: terminal")
+    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
+    parser.add_argument("--json", action="store_true", help="print JSON: the rows of csv, and how each was made")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the verb; the exit code.  Raises ConfigError if nothing is recorded that fits."""
+    records = _selected(Store(args.results or paths.results_dir()), args)
+    metrics = args.metric.split(",") if args.metric else ()
+    made = entries(cells(records), metrics)
+    _check_metrics(metrics, made, records)
+    if args.json:
+        text.as_json([tables.as_dict(entry) for entry in made])
+    elif args.format == "terminal" and text.width():
+        _on_terminal(made)
+    else:
+        print(tables.FORMATS[args.format](made))
+    if args.later and not args.json and args.format == "terminal":
+        _print_later(made)
+    return 0
+
+
+def _on_terminal(made: Sequence[Entry]) -> None:
+    grids, footnotes = tables.grids(made)
+    print("\n".join(tables.heads(made)))
+    for grid in grids:
+        for part in tables.chunks(grid, text.width()):
+            text.table(part.header, part.rows, title=part.title)
+    print("\n".join([tables.LEGEND, *footnotes]))
+
+
+def _print_later(made: Sequence[Entry]) -> None:
+    """What later papers print on the data sets and metrics of the table."""
+    rows = [
+        (dataset, metric, p.method, p.setting, text.number(p.value), text.number(p.err), p.source, p.note)
+        for dataset, metric in dict.fromkeys((e.cell.dataset, e.metric) for e in made)
+        for p in published.later(dataset, metric)
+    ]
+    print()
+    text.table(("data set", "metric", "method", "setting", "value", "err", "source", "note"), rows, "later papers")
+
+
+def _selected(store: Store, args: argparse.Namespace) -> list[dict]:
+    records = store.all()
+    if not records:
+        raise ConfigError(f"no runs in {store.runs} yet; make one with `gpbench run`")
+    for field in _FIELDS:
+        if not (value := getattr(args, field)):
+            continue
+        known = {str(record.get(field) or "none") for record in records}
+        for name in value.split(","):
+            if name not in known:
+                raise ConfigError(f"no run has {field} {name!r}; {nearest(name, known)}")
+        records = [record for record in records if str(record.get(field) or "none") in value.split(",")]
+    if args.setting:
+        records = [record for record in records if any(_has(record["setting"], wanted) for wanted in args.setting)]
+    if not records:
+        raise ConfigError("no run fits all of these filters; `gpbench ls runs` lists the runs")
+    return records
+
+
+def _has(setting: str, wanted: str) -> bool:
+    return published.parts(wanted).items() <= published.parts(setting).items()
+
+
+def _check_metrics(metrics: Iterable[str], made: Sequence[Entry], records: Sequence[dict]) -> None:
+    known = {"seconds", "objective", "all"}.union(*(record["metrics"] for record in records))
+    for metric in metrics:
+        if metric not in known:
+            raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
+    if not made:
+        raise ConfigError("the runs that fit have none of these metrics; try --metric all")

@@ -1,0 +1,27 @@
+"""Likelihoods, as the per-point quantities that EP needs of them."""
+
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+
+def probit_log_normaliser(
+    y: Float[Array, " N"], mean: Float[Array, " N"], variance: Float[Array, " N"]
+) -> Float[Array, " N"]:
+    """log ∫ Φ(y f) N(f | mean, variance) df = log Φ(y mean / √(1 + variance)), labels y in {-1, +1}."""
+    return norm.logcdf(y * mean / jnp.sqrt(1.0 + variance))
+
+
+def probit_derivatives(
+    y: Float[Array, " N"], mean: Float[Array, " N"], variance: Float[Array, " N"]
+) -> tuple[Float[Array, " N"], Float[Array, " N"], Float[Array, " N"]]:
+    """(log Z, d log Z / d mean, -d² log Z / d mean²) of `probit_log_normaliser`.
+
+    Paper `sep`, equations 20 and 23; equation 20 prints y/b where y/√b holds (errata).  The ratio pdf/cdf goes
+    through logarithms, so that it is right far in the wrong tail too.
+    """
+    b = 1.0 + variance
+    z = y * mean / jnp.sqrt(b)
+    log_cdf = norm.logcdf(z)
+    alpha = jnp.exp(norm.logpdf(z) - log_cdf) * y / jnp.sqrt(b)
+    return log_cdf, alpha, alpha**2 + alpha * mean / b

@@ -1,0 +1,53 @@
+"""Optimisers that optax does not have.  All are optax transformations that MINIMISE, like optax's own."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+
+class AdaptiveRatesState(NamedTuple):
+    rates: optax.Updates
+    signs: optax.Updates
+
+
+def adaptive_rates(start: float = 1e-2, up: float = 1.02, down: float = 0.5, shared: str = "") -> optax.GradientTransformation:
+    """Gradient steps with a learning rate per parameter (paper `sep`, appendix A.6).
+
+    A rate grows by `up` while its gradient keeps its sign and is multiplied by `down` when the sign flips.  Parameters
+    whose path contains `shared` have one sign together, that of their summed gradient: so did the authors' own program
+    for the lengthscales (hl2016).  An empty `shared` shares nothing.
+    """
+
+    def signs_of(gradients):
+        def sign(path, g):
+            shares = shared and shared in jax.tree_util.keystr(path)
+            return jnp.broadcast_to(jnp.sign(jnp.sum(g)), g.shape) if shares else jnp.sign(g)
+
+        return jax.tree_util.tree_map_with_path(sign, gradients)
+
+    def init(parameters):
+        rates = jax.tree.map(lambda p: jnp.full_like(p, start), parameters)
+        return AdaptiveRatesState(rates, jax.tree.map(jnp.zeros_like, parameters))
+
+    def update(gradients, state, parameters=None):
+        signs = signs_of(gradients)
+
+        def adapt(rate, new, old):
+            return rate * jnp.where(new * old > 0, up, jnp.where(new * old < 0, down, 1.0)).astype(rate.dtype)
+
+        rates = jax.tree.map(adapt, state.rates, signs, state.signs)
+        return jax.tree.map(lambda r, g: -r * g, rates, gradients), AdaptiveRatesState(rates, signs)
+
+    return optax.GradientTransformation(init, update)
+
+
+def adadelta(rho: float = 0.9, eps: float = 1e-5) -> optax.GradientTransformation:
+    """ADADELTA at rate 1 with the paper's ρ and ε (paper `sep`, section 4.4; optax's default ε is 1e-6)."""
+    return optax.adadelta(1.0, rho=rho, eps=eps)
+
+
+def adam(rate: float = 1e-2) -> optax.GradientTransformation:
+    """Adam with the usual momenta."""
+    return optax.adam(rate)

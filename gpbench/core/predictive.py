@@ -1,0 +1,53 @@
+"""What a method says of new points.  Each knows the log probability of an outcome; metrics need no more."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+
+class Bernoulli(eqx.Module):
+    """Two classes -1 and +1 by their log probabilities."""
+
+    log_negative: Float[Array, " N"]
+    log_positive: Float[Array, " N"]
+
+    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """log p(y), y in {-1, +1}."""
+        return jnp.where(y > 0, self.log_positive, self.log_negative)
+
+    @property
+    def log_probs(self) -> Float[Array, "N 2"]:
+        return jnp.stack([self.log_negative, self.log_positive], axis=-1)
+
+
+def probit_bernoulli(mean: Float[Array, " N"], variance: Float[Array, " N"]) -> Bernoulli:
+    """p(y = +1) = Φ(mean / √(1 + variance)) for a Gaussian latent value (paper `sep`, appendix A.7)."""
+    z = mean / jnp.sqrt(1.0 + variance)
+    return Bernoulli(norm.logcdf(-z), norm.logcdf(z))
+
+
+class Categorical(eqx.Module):
+    """C classes 0 .. C-1 by their log probabilities, or anything that softmax makes so."""
+
+    logits: Float[Array, "N C"]
+
+    @property
+    def log_probs(self) -> Float[Array, "N C"]:
+        return jax.nn.log_softmax(self.logits, axis=-1)
+
+    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """log p(y), y in {0, .., C-1} (held as floats, as all targets are)."""
+        return jnp.take_along_axis(self.log_probs, y.astype(int)[:, None], axis=-1)[:, 0]
+
+
+class Gaussian(eqx.Module):
+    """A normal predictive density, noise included, in the scaled units of the targets."""
+
+    mean: Float[Array, " N"]
+    var: Float[Array, " N"]
+
+    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """log N(y | mean, var)."""
+        return norm.logpdf(y, self.mean, jnp.sqrt(self.var))

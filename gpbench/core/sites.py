@@ -1,0 +1,48 @@
+"""Gaussian sites: one per data point, exp(-½ ν f² + τ f) in the point's own latent value, and their damped update."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Sites(eqx.Module):
+    """Natural parameters of N one-dimensional Gaussian sites: precision ν and precision-times-mean τ."""
+
+    nu: Float[Array, " N"]
+    tau: Float[Array, " N"]
+
+    def __getitem__(self, index) -> "Sites":
+        return Sites(self.nu[index], self.tau[index])
+
+    def put(self, index, new: "Sites") -> "Sites":
+        """These sites with those at `index` replaced by `new`."""
+        return Sites(self.nu.at[index].set(new.nu), self.tau.at[index].set(new.tau))
+
+
+def flat_sites(n: int, dtype) -> Sites:
+    """Sites that say nothing yet; ν is tiny rather than 0 so that ratios stay defined."""
+    return Sites(jnp.full(n, 1e-10, dtype), jnp.zeros(n, dtype))
+
+
+def cavity(
+    mean: Float[Array, " N"], variance: Float[Array, " N"], sites: Sites
+) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    """Mean and variance of each marginal with its own site taken out: N(mean, variance) / site."""
+    # variance of the cavity: 1 / (1/s - ν)
+    s = variance / (1.0 - sites.nu * variance)
+    return s * (mean / variance - sites.tau), s
+
+
+def damped(new: Sites, old: Sites, rho: Float[Array, ""] | float) -> Sites:
+    """ρ new + (1 - ρ) old (paper `sep`, equation 25): ρ = 1 is no damping."""
+    return Sites(rho * new.nu + (1.0 - rho) * old.nu, rho * new.tau + (1.0 - rho) * old.tau)
+
+
+def matched(mean: Float[Array, " N"], variance: Float[Array, " N"], slope, curvature) -> Sites:
+    """The sites that match the tilted moments, from the cavity and the two derivatives of log Z in the cavity's mean.
+
+    ν = κ / (1 - κ s), τ = α + (mean + α s) ν with slope α and curvature κ (paper `sep`, equation 23, whose print has
+    the wrong sign in ν: see the errata).  Any likelihood gives (α, κ): EP, and with other (α, κ) VI and Laplace.
+    """
+    nu = curvature / (1.0 - curvature * variance)
+    return Sites(nu, slope + (mean + slope * variance) * nu)

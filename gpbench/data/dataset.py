@@ -1,0 +1,143 @@
+"""What a data set is once it is in memory, and the one checksum that says it is the right one."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from jaxtyping import Float
+
+from gpbench.errors import DataError
+
+TASKS = ("binary", "multiclass", "regression")
+_MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the card"
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A table as a reader hands it over, before its card is applied.
+
+    `X`: cells as numbers, NaN where one is missing.  `target`: labels as text, "" where one is missing, or numbers.
+    `columns`: input names, () where the file has none.  `folds`: index arrays that came with the file.
+    """
+
+    X: np.ndarray
+    target: np.ndarray
+    columns: tuple[str, ...] = ()
+    folds: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """All rows of a data set in original units.
+
+    `y`: -1/+1 (binary), 0..C-1 (multiclass) or original units (regression), always float64.  `classes`: the original
+    labels in order of code; labels that share a code are joined by "/"; () for regression.  `folds`: index arrays
+    that came with the data: `yang` (N,) fold of each row; `raetsch_train`, `raetsch_test` (realisations, rows).
+    """
+
+    name: str
+    task: str
+    X: Float[np.ndarray, "N D"]
+    y: Float[np.ndarray, "N"]
+    columns: tuple[str, ...]
+    classes: tuple[str, ...]
+    checksum: str
+    folds: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """sha256 over names, shapes, types and bytes (little-endian, C order): the same on every machine."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
+    """Applies a card to a table: drops rows with missing cells where the card says so, codes the labels, names the
+    columns, takes the checksum.  `labels` overrides the card's where a source spells them differently.
+
+    Raises DataError for a table without rows, missing or infinite cells, unknown labels, one class only.
+    """
+    name, task = card["name"], card["task"]
+    if task not in TASKS:
+        raise DataError(f"{name}: task {task!r} is none of {', '.join(TASKS)}")
+    X, target = raw.X.astype("<f8"), raw.target
+    labelled = target != "" if target.dtype.kind == "U" else np.ones(len(X), dtype=bool)
+    if card.get("incomplete") == "drop":
+        complete = labelled & ~np.isnan(X).any(axis=1)
+        X, target = X[complete], target[complete]
+    elif not labelled.all():
+        raise DataError(f"{name}: the target is missing in {int((~labelled).sum())} rows; {_MEND}")
+    if X.size == 0:
+        raise DataError(f"{name}: no rows or no inputs")
+    columns = tuple(map(str, card.get("columns") or raw.columns or (f"x{i + 1}" for i in range(X.shape[1]))))
+    if len(columns) != X.shape[1]:
+        raise DataError(f"{name}: {X.shape[1]} inputs, but its card names {len(columns)} columns")
+    y, classes = _codes(name, task, target, labels or card.get("labels"))
+    if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
+        classes = _classes({_label(key): code for key, code in card["labels"].items()})
+    X += 0.0  # -0.0 and 0.0 are one number, but two checksums
+    y += 0.0
+    check_finite(name, X, y, columns)
+    folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in raw.folds.items()}
+    return Dataset(name, task, X, y, columns, classes, checksum({"X": X, "y": y}), folds)
+
+
+def check_finite(name: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, "N"], columns: Iterable[str]) -> None:
+    """Raises DataError that names the first column with NaN or infinite cells, and how many there are."""
+    bad = [(column, int(count)) for column, count in zip(columns, (~np.isfinite(X)).sum(axis=0)) if count]
+    bad += [("target", int(count)) for count in [(~np.isfinite(y)).sum()] if count]
+    if bad:
+        more = f" (and {len(bad) - 1} more columns)" if len(bad) > 1 else ""
+        raise DataError(f"{name}: column {bad[0][0]!r} has {bad[0][1]} missing or infinite cells{more}; {_MEND}")
+
+
+def _codes(name: str, task: str, target: np.ndarray, labels: Mapping | None) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Targets as float64, and the class names in order of code."""
+    if task == "regression":
+        try:
+            return target.astype("<f8"), ()
+        except ValueError as error:
+            raise DataError(f"{name}: the target is not a number: {error}") from None
+    values, index = np.unique(target, return_inverse=True)
+    spelled = [_label(value) for value in values]
+    found = sorted(set(spelled))
+    if len(found) < 2:
+        raise DataError(f"{name}: one class only ({found[0]!r}); classification needs two")
+    codes = {_label(key): int(code) for key, code in labels.items()} if labels else _number(name, task, found)
+    if unknown := [label for label in found if label not in codes]:
+        raise DataError(f"{name}: label {unknown[0]!r} is not in the card's labels ({', '.join(codes)})")
+    expected = [-1, 1] if task == "binary" else list(range(max(codes.values()) + 1))
+    if sorted(set(codes.values())) != expected:
+        raise DataError(f"{name}: the card's labels must have the codes {expected} for task {task}")
+    return np.array([codes[label] for label in spelled], dtype="<f8")[index], _classes(codes)
+
+
+def _classes(codes: Mapping[str, int]) -> tuple[str, ...]:
+    """Class names in order of code; labels that share a code are joined."""
+    return tuple("/".join(key for key in codes if codes[key] == code) for code in sorted(set(codes.values())))
+
+
+def _number(name: str, task: str, found: list[str]) -> dict[str, int]:
+    """Codes for labels that no card lists: in numerical order where they are numbers, else alphabetical."""
+    try:
+        ordered = sorted(found, key=float)
+    except ValueError:
+        ordered = sorted(found)
+    if task == "binary" and len(ordered) != 2:
+        raise DataError(f"{name}: {len(ordered)} classes; say `task: multiclass` or give `labels` with codes -1 and 1")
+    return {label: 2 * i - 1 if task == "binary" else i for i, label in enumerate(ordered)}
+
+
+def _label(value) -> str:
+    """One spelling of a label: "1", "+1", "1.0" and 1 are the same."""
+    text = str(value).strip()
+    try:
+        return str(int(float(text))) if float(text).is_integer() else text
+    except ValueError:
+        return text

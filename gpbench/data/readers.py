@@ -1,0 +1,150 @@
+"""Readers of raw formats: bytes of one or several files, and the source's options, to a `Raw` table.
+
+Text is parsed as text only and npz without pickle; a reader never runs what it reads.  Each raises DataError in one
+line for a file that is not of its format.
+"""
+
+import csv
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from gpbench.data.dataset import Raw
+from gpbench.data.files import unzipped
+from gpbench.errors import DataError
+
+
+def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """A NumPy archive: X, the array named by `target` (default y), and the index arrays of `folds: {ours: theirs}`."""
+    try:
+        with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
+            folds = {ours: archive[theirs] for ours, theirs in options.get("folds", {}).items()}
+            names = archive.get("feature_names", ())
+            return Raw(archive["X"], archive[options.get("target", "y")], tuple(map(str, names)), folds)
+    except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"not the expected npz file: {error}") from None
+
+
+def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Delimited text, plain or gzipped; several files are one table.
+
+    Options: `target` column name (then there is a header) or number (negative from the end), `delimiter` (default ",";
+    "space" for runs of white space), `header`, `skip` lines, `missing` marker, `drop` columns, `codes` {column: {text:
+    number}}.
+    """
+    target = options["target"]
+    header = options.get("header", isinstance(target, str))
+    rows = [row for blob in blobs for row in _rows(blob, options)]
+    if len(rows) <= header:
+        raise DataError("the table has no rows")
+    width = len(rows[0])
+    names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(width)]
+    if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
+        raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; is the delimiter right?")
+    at = _column(names, target)
+    kept = [i for i in range(width) if i not in {at, *(_column(names, drop) for drop in options.get("drop", ()))}]
+    cells = list(zip(*rows))
+    X = [_numbers(cells[i], names[i], options.get("missing"), options.get("codes", {}).get(names[i])) for i in kept]
+    labels = ["" if cell.strip() == options.get("missing") else cell.strip() for cell in cells[at]]
+    named = tuple(names[i] for i in kept) if header else ()
+    return Raw(np.array(X).reshape(len(kept), len(rows)).T, np.array(labels), named)
+
+
+def _rows(blob: bytes, options: Mapping) -> list[list[str]]:
+    lines = unzipped(blob).decode("utf-8-sig", errors="replace").splitlines()[options.get("skip", 0) :]
+    lines = [line for line in lines if line.strip()]
+    delimiter = options.get("delimiter", ",")
+    if delimiter == "space":
+        return [line.split() for line in lines]
+    try:
+        return list(csv.reader(lines, delimiter=delimiter))
+    except (csv.Error, TypeError) as error:
+        raise DataError(f"not a table with delimiter {delimiter!r}: {error}") from None
+
+
+def _column(names: Sequence[str], column: str | int) -> int:
+    if isinstance(column, int) and -len(names) <= column < len(names):
+        return column % len(names)
+    if column not in names:
+        raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}")
+    return names.index(str(column))
+
+
+def _numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mapping | None) -> np.ndarray:
+    """One column as numbers: NaN for an empty or missing cell, the code where the column has codes."""
+    values = np.empty(len(cells))
+    codes = {str(text): code for text, code in (codes or {}).items()}
+    for row, cell in enumerate(cells):
+        cell = cell.strip()
+        try:
+            values[row] = np.nan if cell in ("", missing) else codes[cell] if codes else float(cell)
+        except (KeyError, ValueError):
+            raise DataError(
+                f"column {name!r}, row {row + 1}: {cell!r} is not a number; name the column in `drop` or `codes`"
+            ) from None
+    return values
+
+
+def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """`label index:value ...` lines with indices from 1; what a line leaves out is 0.  Option: `inputs`."""
+    lines = [line.split() for line in unzipped(blobs[0]).decode(errors="replace").splitlines() if line.strip()]
+    X = np.zeros((len(lines), options["inputs"]))
+    try:
+        for row, (_, *pairs) in enumerate(lines):
+            for index, value in (pair.split(":") for pair in pairs):
+                X[row, int(index) - 1] = float(value)
+    except (ValueError, IndexError) as error:
+        raise DataError(f"not libsvm text with {options['inputs']} inputs: {error}") from None
+    return Raw(X, np.array([line[0] for line in lines]))
+
+
+def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Pairs of idx files (images, labels, images, labels, ...), gzipped or not, put one below the other."""
+    arrays = [_idx(unzipped(blob)) for blob in blobs]
+    images, labels = np.concatenate(arrays[::2]), np.concatenate(arrays[1::2])
+    if len(images) != len(labels):
+        raise DataError(f"{len(images)} images, but {len(labels)} labels")
+    return Raw(images.reshape(len(images), -1), labels)
+
+
+def _idx(content: bytes) -> np.ndarray:
+    # magic: two zero bytes, the type (8: unsigned byte), the number of dimensions; then the big-endian sizes
+    if content[:3] != b"\0\0\x08":
+        raise DataError("not an idx file of unsigned bytes")
+    start = 4 + 4 * content[3]
+    shape = np.frombuffer(content[4:start], dtype=">i4")
+    if len(content) != start + int(np.prod(shape, dtype=np.int64)):
+        raise DataError(f"an idx file of shape {tuple(map(int, shape))} is cut off or too long")
+    return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
+
+
+def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """The files of Evans & Nair's repository: data.csv.gz (numbers, target last), then test_mask.csv.gz (one column a
+    fold, 1 where the row is tested)."""
+    try:
+        data, mask = (np.loadtxt(io.BytesIO(unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
+    except ValueError as error:
+        raise DataError(f"not a table of numbers: {error}") from None
+    if len(mask) != len(data) or not (mask.sum(axis=1) == 1).all():
+        raise DataError("the test masks do not test every row exactly once")
+    return Raw(data[:, :-1], data[:, -1], (), {"yang": mask.argmax(axis=1)})
+
+
+def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """A MATLAB 5 file: the arrays named by `matrix` and `target`, one row each per row of the data."""
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        arrays = loadmat(io.BytesIO(blobs[0]), variable_names=[options["matrix"], options["target"]])
+        return Raw(arrays[options["matrix"]].astype("<f8"), arrays[options["target"]].ravel())
+    except (MatReadError, KeyError, ValueError, TypeError, NotImplementedError, OSError, zlib.error) as error:
+        raise DataError(f"not the expected MATLAB file: {error}") from None
+
+
+READERS: dict[str, Callable[[Sequence[bytes], Mapping], Raw]] = {
+    reader.__name__: reader for reader in (npz, table, libsvm, idx, uci_datasets, mat)
+}

@@ -1,0 +1,108 @@
+"""Where a data set comes from: the local store, then the sources of its card in order (mirror, official addresses)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gpbench import paths
+from gpbench.data import builtin, cards, files
+from gpbench.data import store as local
+from gpbench.data.dataset import Dataset, checksum, from_raw
+from gpbench.data.readers import READERS
+from gpbench.errors import ConfigError, DataError, nearest
+
+_BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated}
+
+
+def load(
+    card: Mapping,
+    *,
+    mirror: Path | None = None,
+    store: Path | None = None,
+    offline: bool = False,
+    again: bool = False,
+    config_dirs: Sequence[Path | str] = (),
+) -> Dataset:
+    """The data set of a card, from the first place that has it with the right checksum.
+
+    `mirror`, `store` default to `GPBENCH_MIRROR` and `paths.store_dir()`; `offline` asks no address; `again`
+    passes over the store.  A relative path of a `file` source is looked for here and beside the cards of `config_dirs`.
+    Raises DataError that says the exact file, its checksum and the places tried; ConfigError for a card that is wrong.
+    """
+    cards.checked(card)
+    store = Path(store) if store else paths.store_dir()
+    try:
+        if not again and (kept := local.get(card, store)):
+            return kept
+    except DataError as error:
+        local.warn(f"{error}; fetching it again")
+    mirror = Path(mirror) if mirror else paths.mirror_dir()
+    folders = [Path(), *(Path(folder) / "dataset" for folder in config_dirs), *map(Path, config_dirs)]
+    tried: list[DataError] = []
+    for source in card["sources"]:
+        try:
+            dataset = obtain(card, source, mirror=mirror, offline=offline, folders=folders)
+        except DataError as error:
+            tried.append(error)
+            continue
+        for problem in tried:
+            if not isinstance(problem, files.Absent):
+                local.warn(f"{problem}; took the next source")
+        local.put(dataset, card, store)
+        return dataset
+    if len(card["sources"]) == 1:
+        raise tried[0]
+    places = "; ".join(str(error).removeprefix(f"{card['name']}: ") for error in tried)
+    raise DataError(f"{card['name']} cannot be had: not in the store {store}; {places}")
+
+
+def obtain(
+    card: Mapping, source: Mapping, *, mirror: Path | None, offline: bool = False, folders: Sequence[Path] = (Path(),)
+) -> Dataset:
+    """The data set from one source, its checksum verified.  Raises DataError where it is not there or not the same."""
+    if source["kind"] in _BUILTIN:
+        raw = _BUILTIN[source["kind"]](source)
+    else:
+        read, blobs = _reader(card, source), _content(source, mirror, offline, folders)
+        try:
+            raw = read(blobs, source)
+        except DataError as error:
+            raise DataError(f"{card['name']}: {place(source)}: {error}") from None
+    dataset = from_raw(card, raw, source.get("labels"))
+    expected = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
+    for key, found in expected.items():
+        if card.get(key) and found and found != card[key]:
+            raise DataError(f"{card['name']}: {place(source)} gives arrays with {key} {found}, not {card[key]}")
+    return dataset
+
+
+def place(source: Mapping) -> str:
+    """A source in a few words: its kind and its files."""
+    named = source.get("loader") or source.get("generator") or source.get("path") or ", ".join(source["files"])
+    return f"{source['kind']} {source.get('at', '')}{named}"
+
+
+def _reader(card: Mapping, source: Mapping):
+    if (name := cards.reader(source)) is None:
+        raise files.Absent(f"{place(source)}: {source.get('note', 'not read by gpbench')}")
+    if name not in READERS:
+        raise ConfigError(f"{card['name']}: unknown reader {name!r}: {nearest(str(name), READERS)}")
+    return READERS[name]
+
+
+def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Sequence[Path]) -> list[bytes]:
+    """The bytes of all files of a source, archive members taken out."""
+    if source["kind"] == "file":
+        found = [folder / source["path"] for folder in folders if (folder / source["path"]).is_file()]
+        if not found:
+            raise files.Absent(f"no file {source['path']} in {', '.join(str(f.resolve()) for f in folders)}")
+        blobs = [files.from_folder(found[0].parent, found[0].name, source.get("sha256"))]
+    elif source["kind"] == "mirror":
+        if mirror is None:
+            wanted = ", ".join(f"{name} (sha256 {sha256})" for name, sha256 in source["files"].items())
+            raise files.Absent(f"no mirror given (set GPBENCH_MIRROR to a folder with {wanted})")
+        blobs = [files.from_folder(mirror, name, sha256) for name, sha256 in source["files"].items()]
+    elif offline:
+        raise files.Absent(f"offline, so not asked: {place(source)}")
+    else:
+        blobs = [files.from_address(source["at"], name, sha256) for name, sha256 in source["files"].items()]
+    return [files.member(blob, source["member"]) for blob in blobs] if source.get("member") else blobs

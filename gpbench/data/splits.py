@@ -1,0 +1,94 @@
+"""Which rows train and which test.  Every split is a function of its own names alone, never of run order.
+
+Split sets: `random90` (seeded 90/10), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `yang` (ten disjoint folds
+that came with the data), `raetsch` (index files that came with the data), `official` (the first `train_rows` rows).
+A card's `splits` names the sets it has, `sets: {name: count}`, and the one in use, `set`.
+"""
+
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Int
+
+from gpbench.data.dataset import Dataset
+from gpbench.errors import ConfigError, DataError, nearest
+
+DEFAULT: Mapping = {"set": "random90", "sets": {"random90": 20}}  # of a card that says nothing
+
+
+def _chosen(card: Mapping) -> tuple[str, int]:
+    """The split set in use and how many splits it has."""
+    splits = card.get("splits") or DEFAULT
+    sets = splits.get("sets") or DEFAULT["sets"]
+    chosen = splits.get("set") or next(iter(sets))
+    if chosen not in sets or chosen not in _RULES:
+        raise ConfigError(f"{card['name']} has no split set {chosen!r}: {nearest(chosen, set(sets) & set(_RULES))}")
+    return chosen, int(sets[chosen])
+
+
+def count(card: Mapping, dataset: Dataset | None = None) -> int:
+    """The number of splits of the split set in use.  Raises ConfigError for an unknown set."""
+    return _chosen(card)[1]
+
+
+def indices(
+    card: Mapping, dataset: Dataset, k: int, seed: int = 0
+) -> tuple[Int[np.ndarray, "train"], Int[np.ndarray, "test"]]:
+    """Training and test rows of split k.  `seed` changes only the order of the training rows, which is random.
+
+    Raises ConfigError where k is out of range, DataError where there are too few rows or no index files.
+    """
+    chosen, available = _chosen(card)
+    if not 0 <= k < available:
+        raise ConfigError(f"split {k} out of range: {card['name']} has splits 0..{available - 1} in set {chosen!r}")
+    train, test = _RULES[chosen](card, dataset, k)
+    if len(train) < 2 or len(test) < 1:
+        raise DataError(f"{card['name']}: {len(dataset.y)} rows are too few to split")
+    order = _generator(dataset.name, chosen, k, seed).permutation(len(train))
+    return train[order].astype(np.int64), test.astype(np.int64)
+
+
+def _generator(*names) -> np.random.Generator:
+    """A stream of its own for these names, the same on every machine and in every run order."""
+    digest = hashlib.sha256("/".join(map(str, names)).encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
+
+
+def _random90(card, dataset, k):
+    n = len(dataset.y)
+    order = _generator(dataset.name, k).permutation(n)
+    return order[: round(0.9 * n)], order[round(0.9 * n) :]
+
+
+def _hla(card, dataset, k):
+    # The published index files are k+1 draws from one legacy stream; NumPy freezes that stream for good.
+    n, stream = len(dataset.y), np.random.RandomState(1)
+    for _ in range(k + 1):
+        order = stream.choice(n, n, replace=False)
+    return order[: round(0.9 * n)], order[round(0.9 * n) :]
+
+
+def _yang(card, dataset, k):
+    fold = _folds(dataset, "yang")
+    return np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+
+def _raetsch(card, dataset, k):
+    return _folds(dataset, "raetsch_train")[k], _folds(dataset, "raetsch_test")[k]
+
+
+def _official(card, dataset, k):
+    return np.split(np.arange(len(dataset.y)), [int(card["splits"]["train_rows"])])
+
+
+def _folds(dataset: Dataset, key: str) -> np.ndarray:
+    if key not in dataset.folds:
+        raise DataError(
+            f"{dataset.name} came from a source without the index files of this split set; "
+            f"set GPBENCH_MIRROR to a mirror that has them and run `gpbench data fetch --again {dataset.name}`"
+        )
+    return dataset.folds[key]
+
+
+_RULES = {"random90": _random90, "hla": _hla, "yang": _yang, "raetsch": _raetsch, "official": _official}

@@ -1,0 +1,69 @@
+"""The local store: arrays at `<store>/<name>/<first 16 digits of the checksum>.npz`, checked at every load."""
+
+import contextlib
+import errno
+import os
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from gpbench.data.dataset import Dataset, checksum
+from gpbench.errors import DataError
+
+
+def warn(text: str) -> None:
+    """One line on stderr; the program goes on."""
+    print(f"gpbench: warning: {text}", file=sys.stderr)
+
+
+def path(card: Mapping, store: Path) -> Path | None:
+    """Where the store keeps this data set; None for one without a checksum, which it does not keep."""
+    return store / card["name"] / f"{card['checksum'][:16]}.npz" if card.get("checksum") else None
+
+
+def get(card: Mapping, store: Path) -> Dataset | None:
+    """The stored data set, None where there is none.  Raises DataError where the file is not what its name says."""
+    where = path(card, store)
+    if where is None or not where.is_file():
+        return None
+    try:
+        with np.load(where, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+        X, y = arrays["X"].astype("<f8"), arrays["y"]
+        columns, classes = (tuple(map(str, arrays[key])) for key in ("columns", "classes"))
+    except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{where} is damaged ({error})") from None
+    folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
+    found = checksum({"X": X, "y": y})
+    if found != card["checksum"] or (folds and checksum(folds) != card.get("folds_checksum")):
+        raise DataError(f"{where} is damaged (its arrays have another checksum)")
+    return Dataset(card["name"], card["task"], X, y, columns, classes, found, folds)
+
+
+def put(dataset: Dataset, card: Mapping, store: Path) -> None:
+    """Keeps a data set: written beside and renamed into place, so that no reader sees half a file.
+
+    Where that fails, a warning, and the run goes on from memory.
+    """
+    where = path(card, store)
+    if where is None:
+        return
+    # whole numbers up to 255 (images, ratings) take an eighth of the space, exactly
+    small = dataset.X.astype(np.uint8) if dataset.X.min() >= 0 and dataset.X.max() <= 255 else dataset.X
+    arrays = {"X": small if np.array_equal(small, dataset.X) else dataset.X, "y": dataset.y}
+    arrays |= {"columns": np.array(dataset.columns), "classes": np.array(dataset.classes, dtype=str)}
+    arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
+    part = where.with_name(f"{where.stem}.{os.getpid()}.part")
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        with open(part, "wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+        os.replace(part, where)
+    except OSError as error:
+        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+        warn(f"{dataset.name} is not kept in {store}: {reason}; set GPBENCH_STORE to a folder that can be written")
+        with contextlib.suppress(OSError):
+            part.unlink()

@@ -1,0 +1,59 @@
+"""Errors a user can mend: each is one line that says what is wrong and how to mend it, and has an exit code.
+
+Whatever else escapes from the program is a bug of ours, and keeps its traceback.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class GpbenchError(Exception):
+    """A mistake or a circumstance the user can mend.  `str(error)` is the whole message, in one line."""
+
+    exit_code = 1
+
+
+class ConfigError(GpbenchError):
+    """A wrong name, key or value in the configuration."""
+
+    exit_code = 2
+
+
+class DataError(GpbenchError):
+    """Data that is missing, damaged or unfit (checksum, NaN, one class only, ...)."""
+
+    exit_code = 3
+
+
+class DivergedError(GpbenchError):
+    """A run whose objective or state stopped being finite.  Its record says so and is never averaged."""
+
+    exit_code = 4
+
+
+class StorageError(GpbenchError):
+    """A folder that cannot be written: full disk, no permission."""
+
+    exit_code = 5
+
+
+class SweepError(GpbenchError):
+    """Some jobs of a sweep failed; the others are done and recorded."""
+
+    exit_code = 6
+
+
+class Stopped(GpbenchError):
+    """Stopped at a checkpoint by SIGTERM, SIGINT or `run.time_limit`; the same command goes on from there.
+
+    75 is EX_TEMPFAIL of sysexits: "try again later", which job schedulers understand.
+    """
+
+    exit_code = 75
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The hint that ends an unknown-name error: the nearest known names, or all of them if none is near."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(known)}"

@@ -1,0 +1,57 @@
+"""`constant`: class frequencies, or the mean and variance of the training targets.  What any method must beat."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.predictive import Bernoulli, Categorical, Gaussian
+from gpbench.methods.base import Batch, Info, Method
+
+
+class State(eqx.Module):
+    """Counts per class, or [mean, variance]; `binary` and `classes` say which kind of data they came from."""
+
+    summary: Float[Array, " C"]
+    classes: int = eqx.field(static=True)
+
+
+class Constant(Method):
+    """Predicts the same for every input.  Class frequencies have one count added to each class (Laplace's rule)."""
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        return State(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        y = batch.y
+        if state.classes == 0:
+            summary = jnp.stack([y.mean(), y.var()])
+        else:
+            codes = class_codes(y, state.classes)
+            summary = 1.0 + jnp.sum(codes[:, None] == jnp.arange(state.classes), axis=0, dtype=y.dtype)
+        new = State(summary, state.classes)
+        return new, Info(self.objective(new, batch))
+
+    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+        """The log likelihood of the training data."""
+        return self.predict(state, data.X).log_prob(data.y).sum()
+
+    def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Categorical | Gaussian:
+        n = X.shape[0]
+        if state.classes == 0:
+            mean, variance = state.summary
+            return Gaussian(jnp.full(n, mean), jnp.full(n, variance))
+        log_probs = jnp.log(state.summary / state.summary.sum())
+        return categorical(jnp.broadcast_to(log_probs, (n, state.classes)))
+
+
+def class_codes(y: Float[Array, " N"], classes: int) -> Float[Array, " N"]:
+    """Codes 0 .. C-1; two classes come as -1 and +1."""
+    return (y > 0).astype(y.dtype) if classes == 2 else y
+
+
+def categorical(logits: Float[Array, "N C"]) -> Bernoulli | Categorical:
+    """A categorical predictive; with two classes a Bernoulli over -1 and +1, as binary targets are coded."""
+    if logits.shape[1] != 2:
+        return Categorical(logits)
+    log_probs = Categorical(logits).log_probs
+    return Bernoulli(log_probs[:, 0], log_probs[:, 1])

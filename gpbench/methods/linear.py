@@ -1,0 +1,53 @@
+"""`linear`: Bayesian linear regression with a weak prior, in closed form.  The baseline of the regression tables."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.predictive import Gaussian
+from gpbench.methods.base import Batch, Info, Method
+
+
+class State(eqx.Module):
+    """Weights (intercept last), the inverse Cholesky factor of their precision over the noise, the noise variance."""
+
+    weights: Float[Array, " E"]
+    A: Float[Array, "E E"]
+    noise: Float[Array, ""]
+
+
+class Linear(Method):
+    """y = w·[x, 1] + noise; w has precision `ridge` over the noise variance, which is the residuals' unbiased one."""
+
+    tasks = frozenset({"regression"})
+
+    ridge: float = eqx.field(static=True, kw_only=True, default=1e-6)
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        e = data.X.shape[1] + 1
+        return State(jnp.zeros(e, data.X.dtype), jnp.eye(e, dtype=data.X.dtype), jnp.ones((), data.X.dtype))
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        X = with_intercept(batch.X)
+        n, e = X.shape
+        # w = (XᵀX + ridge)⁻¹ Xᵀy
+        A = inverse_cholesky(X.T @ X + self.ridge * jnp.eye(e, dtype=X.dtype))
+        weights = A.T @ (A @ (X.T @ batch.y))
+        noise = jnp.sum((batch.y - X @ weights) ** 2) / max(n - e, 1)
+        new = State(weights, A, noise)
+        return new, Info(self.objective(new, batch))
+
+    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+        """The log predictive density of the training data."""
+        return self.predict(state, data.X).log_prob(data.y).sum()
+
+    def predict(self, state: State, X: Float[Array, "N D"]) -> Gaussian:
+        X = with_intercept(X)
+        # noise (1 + xᵀ (XᵀX + ridge)⁻¹ x)
+        return Gaussian(X @ state.weights, state.noise * (1.0 + jnp.sum((X @ state.A.T) ** 2, axis=1)))
+
+
+def with_intercept(X: Float[Array, "N D"]) -> Float[Array, "N E"]:
+    """The inputs and a column of ones."""
+    return jnp.concatenate([X, jnp.ones((X.shape[0], 1), X.dtype)], axis=1)

@@ -1,0 +1,222 @@
+"""`sep`: scalable expectation propagation for Gaussian-process classification.
+
+Hernández-Lobato and Hernández-Lobato, AISTATS 2016.  Sites on the latent values are refined all at once, and the
+hyper-parameters and inducing points move after every refinement instead of after convergence (sections 2.2, 2.3, A.6).
+"""
+
+from typing import ClassVar, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.inducing import inducing_points, median_distance
+from gpbench.core.kernels import SquaredExponential
+from gpbench.core.linalg import describe_failure, inverse_cholesky
+from gpbench.core.predictive import Bernoulli, probit_bernoulli
+from gpbench.core.sites import Sites, flat_sites
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Info, Method, inducing_count, inducing_setting
+from gpbench.methods.sep_energy import (
+    Covariances,
+    Hyper,
+    Posterior,
+    Sums,
+    approximate_gradient,
+    covariances,
+    energy,
+    log_normaliser,
+    marginals,
+    posterior,
+    refine,
+    residual,
+    site_sums,
+    whiten,
+)
+
+
+class Running(eqx.Module):
+    """What minibatches need beside the sites: the sums over all sites, and how each entered them."""
+
+    sums: Sums
+    next_sums: Sums
+    directions: Float[Array, "N M"] | None
+    rows_seen: Float[Array, ""]
+
+
+class State(eqx.Module):
+    """Hyper-parameters, sites, and the posterior at the hyper-parameters where it was last made (`at`)."""
+
+    hyper: Hyper
+    sites: Sites
+    optimiser: optax.OptState
+    caution: Float[Array, ""]
+    at: Hyper
+    q: Posterior
+    running: Running | None
+
+
+class SEP(Method):
+    """Configuration of `sep`; see the module's docstring.
+
+    With all rows in each step the sites' directions follow the hyper-parameters.  With minibatches each site keeps the
+    direction v_n = Kzz⁻¹ k_n it had when it was last refined: `memory="factors"` stores it, O(N M) as the paper does;
+    `memory="scalars"` stores two numbers per site, takes an old site out along its present direction, and mends what
+    that loses by starting each epoch from the sums of the last (O(N)).
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
+
+    optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
+    """Minimises -log Zq over the hyper-parameters and inducing points."""
+    inducing: float | int = eqx.field(static=True, kw_only=True, default=0.15)
+    """Number of inducing points, or the fraction of the training rows."""
+    update: Literal["inner", "outer"] = eqx.field(static=True, kw_only=True, default="inner")
+    """One refinement of the sites per gradient step, or refinement to convergence."""
+    gradient: Literal["approximate", "exact", "scalars"] = eqx.field(static=True, kw_only=True, default="approximate")
+    """What stays fixed under the gradient: factors and matched moments; factors; the sites' scalars."""
+    memory: Literal["factors", "scalars"] = eqx.field(static=True, kw_only=True, default="factors")
+    damping: float = eqx.field(static=True, kw_only=True, default=0.5)
+    """ρ of the site update: 1 is no damping."""
+    tolerance: float = eqx.field(static=True, kw_only=True, default=1e-4)
+    """Largest change of a site at which `update="outer"` calls it converged."""
+    start: Literal["rows", "kmeans"] = eqx.field(static=True, kw_only=True, default="rows")
+    """Where inducing points start."""
+    lengthscale_start: Literal["median", "root_median"] = eqx.field(static=True, kw_only=True, default="median")
+    """Lengthscales start at the median distance between the first inducing points, or at its square root (hl2016)."""
+    lengthscales: Literal["together", "free"] = eqx.field(static=True, kw_only=True, default="together")
+    """Whether all lengthscales take the same step, along their mean gradient, or each its own."""
+    noise: float = eqx.field(static=True, kw_only=True, default=1e-3)
+    """First additive noise."""
+    noise_on_inducing: bool = eqx.field(static=True, kw_only=True, default=False)
+    """Whether the additive noise is on the diagonal of Kzz too."""
+
+    def __check_init__(self):
+        for name in ("update", "gradient", "memory", "start", "lengthscale_start", "lengthscales"):
+            allowed = SEP.__annotations__[name].__args__
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"method.{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+
+    @property
+    def setting(self) -> str:
+        return inducing_setting(self.inducing) + (f", batch={self.batch_size}" if self.batch_size else "")
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        n, d = data.X.shape
+        m = inducing_count(self.inducing, n)
+        whole = self.batch_size is None or self.batch_size >= n
+        if self.gradient == "scalars" and not whole:
+            raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
+        Z = inducing_points(data.X, m, self.start, key=key)
+        distance = median_distance(Z)
+        dtype = data.X.dtype
+        power = 2.0 if self.lengthscale_start == "median" else 1.0
+        kernel = SquaredExponential(jnp.zeros((), dtype), jnp.full(d, power * jnp.log(distance), dtype))
+        hyper = Hyper(kernel, jnp.asarray(jnp.log(self.noise), dtype), Z)
+        nothing = Sums(jnp.zeros((m, m), dtype), jnp.zeros(m, dtype))
+        directions = jnp.zeros((n, m), dtype) if self.memory == "factors" else None
+        running = None if whole else Running(nothing, nothing, directions, jnp.zeros((), dtype))
+        A = inverse_cholesky(covariances(hyper, Z[:1], self.noise_on_inducing).zz)
+        q = posterior(A, nothing)
+        optimiser = self.optimiser.init(hyper)
+        return State(hyper, flat_sites(n, dtype), optimiser, jnp.ones((), dtype), hyper, q, running)
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        cov, back = jax.vjp(lambda h: covariances(h, batch.X, self.noise_on_inducing), state.hyper)
+        A = inverse_cholesky(cov.zz)
+        V = A @ cov.zx
+        rest = residual(cov, V)
+        if state.running is None:
+            sites, running, outside = self._sweep(state, batch.y, A, V, rest), None, None
+            sums = site_sums(V, sites)
+        else:
+            sites, running, outside = self._refine_minibatch(state, batch, cov, A, V, rest)
+            sums = whiten(running.sums, A, cov.zz)
+        q = posterior(A, sums)
+        at = marginals(q, V, V, sites)
+        weight = batch.weight * batch.scale
+        value = log_normaliser(batch.y, rest, q, at, sums.shift, sites, weight)
+        if self.gradient == "approximate":
+            slope = approximate_gradient(batch.y, rest, V, q, at, sites, weight)
+        else:
+            fixed = self.gradient == "exact"
+            slope = jax.grad(energy)(cov, batch.y, sites, weight, outside, fixed_factors=fixed)
+        (gradient,) = back(slope)
+        if self.lengthscales == "together":
+            where = lambda h: h.kernel.log_lengthscale2
+            gradient = eqx.tree_at(where, gradient, jnp.full_like(where(gradient), where(gradient).mean()))
+
+        # A step that loses the energy to NaN is taken back, and all later ones are half as bold (hl2016).
+        updates, optimiser = self.optimiser.update(jax.tree.map(jnp.negative, gradient), state.optimiser, state.hyper)
+        hyper = optax.apply_updates(state.hyper, jax.tree.map(lambda u: state.caution * u, updates))
+        all_sites = sites if running is None else state.sites.put(batch.index, sites)
+        new = State(hyper, all_sites, optimiser, state.caution, state.hyper, q, running)
+        back_to = eqx.tree_at(lambda s: (s.hyper, s.caution), state, (state.at, 0.5 * state.caution))
+        sound = jnp.isfinite(value) & jax.tree.reduce(lambda a, g: a & jnp.all(jnp.isfinite(g)), gradient, True)
+        return jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, back_to), Info(value)
+
+    def _sweep(self, state: State, y, A, V, rest) -> Sites:
+        """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
+        rho = self.damping * state.caution
+
+        def once(sites):
+            q = posterior(A, site_sums(V, sites))
+            return refine(y, rest, marginals(q, V, V, sites), sites, rho)
+
+        if self.update == "inner":
+            return once(state.sites)
+
+        def unconverged(carry):
+            sweeps, change, _ = carry
+            return (sweeps < 200) & (change > self.tolerance)
+
+        def again(carry):
+            sweeps, _, sites = carry
+            new = once(sites)
+            change = jnp.maximum(jnp.max(jnp.abs(new.nu - sites.nu)), jnp.max(jnp.abs(new.tau - sites.tau)))
+            return sweeps + 1, change, new
+
+        return jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))[-1]
+
+    def _refine_minibatch(self, state: State, batch: Batch, cov: Covariances, A, V, rest):
+        """The batch's sites refined, and the running sums with the batch's old factors replaced by the new."""
+        running = state.running
+        old = state.sites[batch.index]
+        present = A.T @ V  # v_n = Kzz⁻¹ k_n, (M, B)
+        before = present if running.directions is None else running.directions[batch.index].T
+        W = V if running.directions is None else A @ cov.zz @ before
+        q = posterior(A, whiten(running.sums, A, cov.zz))
+        sites = refine(batch.y, rest, marginals(q, V, W, old), old, self.damping * state.caution)
+
+        # Rows that only fill a short batch keep what they had.
+        counts = batch.weight > 0
+        sites = jax.tree.map(lambda a, b: jnp.where(counts, a, b), sites, old)
+        present = jnp.where(counts, present, before)
+        added = site_sums(present, sites)
+        outside = running.sums - site_sums(before, old)
+        sums = outside + added
+        next_sums = running.next_sums + site_sums(present * counts, sites)
+        directions = None if running.directions is None else running.directions.at[batch.index].set(present.T)
+        # After an epoch every site has been refined once, so the sums of the epoch are the sums of all sites, exactly.
+        seen = running.rows_seen + batch.weight.sum()
+        whole = seen >= batch.total
+        sums = jax.tree.map(lambda a, b: jnp.where(whole, a, b), next_sums, sums)
+        next_sums = jax.tree.map(lambda a: jnp.where(whole, 0.0, a), next_sums)
+        return sites, Running(sums, next_sums, directions, jnp.where(whole, 0.0, seen)), outside
+
+    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+        cov = covariances(state.hyper, data.X, self.noise_on_inducing)
+        return energy(cov, data.y, state.sites, data.weight, None, fixed_factors=False)
+
+    def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli:
+        cov = covariances(state.at, X, self.noise_on_inducing)
+        V = state.q.A @ cov.zx
+        variance = residual(cov, V) + jnp.sum((state.q.R @ V) ** 2, axis=0)
+        return probit_bernoulli(V.T @ state.q.mu, variance)
+
+    def diagnose(self, state: State) -> str:
+        zz = covariances(state.hyper, state.hyper.Z[:1], self.noise_on_inducing).zz
+        name = f"Kzz of the {state.hyper.kernel.describe()}"
+        return describe_failure(name, zz, str(zz.dtype)) or ""

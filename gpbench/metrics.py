@@ -1,0 +1,124 @@
+"""The measures of a test set, each with its unit and its direction.  NumPy only.
+
+`rmse` and `test_ll` are in the target's original units; `rmse_std` and `ll_std` in units of the training targets'
+standard deviation, whatever the protocol did to the targets.  A log-likelihood is never called an nll.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+from numpy import ndarray
+
+CLASSIFICATION = ("binary", "multiclass")
+REGRESSION = ("regression",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A test set and what a method predicted for it, in the units in which the method was trained.
+
+    `y`: the truth (binary -1/+1, multiclass 0..C-1, regression scaled).  `log_prob`: log density or probability of
+    the truth.  `mean`, `var` (n,): regression, else empty.  `log_probs` (n, C): classification, else empty; one column
+    per class (binary: -1, then +1).
+    `y_mean`, `y_std`: original = y_mean + y_std * scaled.  `y_train_var`: variance of the scaled training targets.
+    """
+
+    y: Float[ndarray, "n"]
+    log_prob: Float[ndarray, "n"]
+    mean: Float[ndarray, "_"] = field(default_factory=lambda: np.empty(0))
+    var: Float[ndarray, "_"] = field(default_factory=lambda: np.empty(0))
+    log_probs: Float[ndarray, "_ C"] = field(default_factory=lambda: np.empty((0, 0)))
+    y_mean: float = 0.0
+    y_std: float = 1.0
+    y_train_var: float = 1.0
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measure: `unit` as a table's head prints it, which way is better, the tasks it is for, and how to compute it.
+
+    `compute` is None for what a run measures by itself, not from predictions (seconds, the bound).
+    """
+
+    name: str
+    unit: str
+    better: Literal["lower", "higher"]
+    tasks: tuple[str, ...]
+    compute: Callable[[Scored], float] | None = None
+
+
+def score(task: str, scored: Scored) -> dict[str, float]:
+    """Every metric of the task ("binary", "multiclass" or "regression"), by name."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # one test row has no variance: its nmse is null
+        return {m.name: float(m.compute(scored)) for m in METRICS.values() if m.compute and task in m.tasks}
+
+
+def better(metric: str) -> Literal["lower", "higher"]:
+    """Which way is better; an unknown metric counts as a loss."""
+    return METRICS[metric].better if metric in METRICS else "lower"
+
+
+def _log_prob(s: Scored) -> float:
+    return float(np.mean(s.log_prob))
+
+
+def _mse(s: Scored) -> float:
+    return float(np.mean((s.y - s.mean) ** 2))
+
+
+def _test_ll(s: Scored) -> float:
+    # y = y_mean + y_std t, so p(y) = p(t) / y_std
+    return _log_prob(s) - float(np.log(s.y_std))
+
+
+def _codes(s: Scored) -> np.ndarray:
+    """The column of `log_probs` that is the truth's: two classes are -1/+1 or 0/1."""
+    return (s.y > 0 if s.log_probs.shape[1] == 2 else s.y).astype(int)
+
+
+def _hits(s: Scored) -> np.ndarray:
+    return np.argmax(s.log_probs, axis=1) == _codes(s)
+
+
+def _calibration(s: Scored) -> float:
+    return _expected_calibration_error(s) if s.log_probs.size else _coverage_error(s)
+
+
+def _expected_calibration_error(s: Scored, bins: int = 15) -> float:
+    """sum_b (n_b / n) |accuracy_b - confidence_b| over equal bins of the confidence (Guo et al. 2017, eq. 3)."""
+    confidence = np.exp(np.max(s.log_probs, axis=1))
+    which = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = np.bincount(which, weights=_hits(s) - confidence, minlength=bins)
+    return float(np.sum(np.abs(gaps)) / len(confidence))
+
+
+def _coverage_error(s: Scored) -> float:
+    """Mean |empirical - nominal| coverage of the central intervals of 5 %, 10 %, ..., 95 % of N(mean, var)."""
+    levels = np.arange(0.05, 0.96, 0.05)
+    half_widths = np.array([NormalDist().inv_cdf((1 + level) / 2) for level in levels])
+    distance = np.abs(s.y - s.mean) / np.sqrt(s.var)
+    return float(np.mean(np.abs(np.mean(distance[:, None] <= half_widths, axis=0) - levels)))
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("nll", "nats per row", "lower", CLASSIFICATION, lambda s: -_log_prob(s)),
+        Metric("error", "fraction misclassified", "lower", CLASSIFICATION, lambda s: 1 - np.mean(_hits(s))),
+        Metric("calibration", "probability", "lower", CLASSIFICATION + REGRESSION, _calibration),
+        Metric("rmse", "original units", "lower", REGRESSION, lambda s: s.y_std * np.sqrt(_mse(s))),
+        Metric("test_ll", "nats per row, original units", "higher", REGRESSION, _test_ll),
+        Metric("mnlp", "nats per row, original units", "lower", REGRESSION, lambda s: -_test_ll(s)),
+        Metric("rmse_std", "standard deviations", "lower", REGRESSION, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
+        Metric("ll_std", "nats per row, standardised", "higher", REGRESSION,
+               lambda s: _log_prob(s) + 0.5 * np.log(s.y_train_var)),
+        # Paper svdgp's nMSE: over the variance of the TEST targets.
+        Metric("nmse", "fraction of the test variance", "lower", REGRESSION, lambda s: _mse(s) / np.var(s.y)),
+        Metric("vlb", "nats", "higher", REGRESSION),
+        Metric("seconds", "seconds of training", "lower", CLASSIFICATION + REGRESSION),
+    )
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""What the papers printed: their numbers, and which of those are targets."""

@@ -1,0 +1,37 @@
+"""Where things lie: configuration, the local data store, results, caches.  No JAX, no NumPy."""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+_PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "conf" / "config.yaml").is_file() else None
+
+
+def conf_dir() -> Path:
+    """The configuration shipped with the package: inside the wheel, or `conf/` of a source checkout."""
+    return _CHECKOUT / "conf" if _CHECKOUT else _PACKAGE / "conf"
+
+
+def store_dir() -> Path:
+    """The local store of data: `GPBENCH_STORE`, else `datasets/` of a checkout, else the user's data folder."""
+    if named := os.environ.get("GPBENCH_STORE"):
+        return Path(named).expanduser()
+    return _CHECKOUT / "datasets" if _CHECKOUT else Path(platformdirs.user_data_dir("gpbench")) / "datasets"
+
+
+def mirror_dir() -> Path | None:
+    """The mirror of data files named by `GPBENCH_MIRROR`, if any."""
+    named = os.environ.get("GPBENCH_MIRROR")
+    return Path(named).expanduser() if named else None
+
+
+def results_dir() -> Path:
+    """Where records go unless `run.results` says otherwise: `GPBENCH_RESULTS`, else `results/` here."""
+    return Path(os.environ.get("GPBENCH_RESULTS", "results")).expanduser()
+
+
+def cache_dir() -> Path:
+    """The user's cache folder of gpbench (compiled programs); `GPBENCH_CACHE` overrides it."""
+    return Path(os.environ.get("GPBENCH_CACHE") or platformdirs.user_cache_dir("gpbench"))

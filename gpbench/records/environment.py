@@ -1,0 +1,81 @@
+"""On what a run was made: versions, commit, host.  Imports neither JAX nor NumPy."""
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+
+import gpbench
+
+PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax", "hydra-core", "scikit-learn")
+
+_ROOT = Path(gpbench.__file__).resolve().parent.parent
+
+
+def facts(*, device: str | None = None, precision: str | None = None) -> dict:
+    """The facts a record carries beside its numbers: device, precision, versions, commit, dirty, host, created.
+
+    Ask when the run starts: a long run must not be stamped with code edited while it ran.  `device` and
+    `precision` come from the caller, who has started JAX; `created` is the time of the call (ISO 8601, UTC).
+    """
+    return {
+        "device": device,
+        "precision": precision,
+        "versions": versions(),
+        **commit(),
+        "host": host(),
+        "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python, of gpbench and of the packages that can change a number; None if not installed."""
+    return {"python": platform.python_version(), "gpbench": gpbench.__version__} | {
+        name: _version(name) for name in PACKAGES
+    }
+
+
+def commit() -> dict[str, str | bool | None]:
+    """{commit, dirty} of the checkout gpbench runs from; both None outside a checkout or without git.
+
+    Dirty means that code or configuration differs from the commit: tables written into `results/` do not count.
+    """
+    # An installed package may lie inside somebody else's repository, whose commit would say nothing.
+    if not (_ROOT / ".git").exists():
+        return {"commit": None, "dirty": None}
+    head = _git("rev-parse", "HEAD")
+    changed = _git("status", "--porcelain", "--", "gpbench", "conf") if head else None
+    return {"commit": head or None, "dirty": None if changed is None else bool(changed)}
+
+
+def host() -> dict[str, str | int | float]:
+    """The processor's model, the cores this process may use, and the machine's memory in GiB."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return {"cpu": _cpu_model(), "cores": cores, "memory_gib": round(memory, 1)}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _git(*args: str) -> str | None:
+    try:
+        asked = subprocess.run(["git", *args], cwd=_ROOT, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return asked.stdout.strip()
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    models = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.processor() or platform.machine())

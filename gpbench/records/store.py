@@ -1,0 +1,165 @@
+"""The results folder: one folder per finished run, `runs/<id>/` with record.json, config.yaml and trace.npz.
+
+A run's folder is written beside and renamed into place, so a folder with an id for a name is whole or damaged
+from outside, never half-written; many processes may write at once, and folders copied in from elsewhere count.
+"""
+
+import errno
+import os
+import secrets
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpbench.errors import ConfigError, StorageError, nearest
+from gpbench.records import folder as files
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_STALE_SECONDS = 3600.0
+
+
+class Store:
+    """The records in one results folder.  Nothing is created before the first write."""
+
+    def __init__(self, results: Path | str) -> None:
+        self.runs = Path(results) / "runs"
+        self._reported: set[str] = set()
+
+    def get(self, id: str) -> dict | None:
+        """The finished record (status done or diverged) with this id; None if it is absent or unreadable."""
+        record, _ = files.read(str(self.runs), id)
+        return record
+
+    def all(self) -> list[dict]:
+        """Every readable record, oldest first.  A damaged one is named once on stderr and left out."""
+        records = []
+        for id in self._ids():
+            record, fault = files.read(str(self.runs), id)
+            if record is not None:
+                records.append(record)
+            elif id not in self._reported:
+                self._reported.add(id)
+                print(f"gpbench: skipped the record {self.runs / id}: {fault}", file=sys.stderr)
+        return sorted(records, key=lambda record: (record.get("created") or "", record["id"]))
+
+    def select(self, **fields: Any) -> list[dict]:
+        """The records whose fields have these values; a list, tuple or set means any of its members."""
+        wanted = {key: value if isinstance(value, list | tuple | set) else (value,) for key, value in fields.items()}
+        return [r for r in self.all() if all(r.get(key) in values for key, values in wanted.items())]
+
+    def find(self, prefix: str) -> dict:
+        """The one record whose id starts with `prefix`.  Raises ConfigError if none or several do."""
+        ids = list(self._ids())
+        found = [id for id in ids if id.startswith(prefix)] if prefix else []
+        if len(found) > 1:
+            raise ConfigError(f"{len(found)} runs start with {prefix!r}: {', '.join(found[:5])}; give more digits")
+        if not found:
+            hint = nearest(prefix, ids) if len(ids) in range(1, 10) else "`gpbench ls runs` lists them"
+            raise ConfigError(f"no run {prefix!r} in {self.runs}; {hint}")
+        record, fault = files.read(str(self.runs), found[0])
+        if record is None:
+            raise ConfigError(f"the record {self.runs / found[0]} cannot be read: {fault}; delete it and run again")
+        return record
+
+    def last(self) -> dict:
+        """The record made last.  Raises ConfigError if there is none."""
+        if not (records := self.all()):
+            raise ConfigError(f"no runs in {self.runs} yet; make one with `gpbench run`")
+        return records[-1]
+
+    def config(self, id: str) -> dict:
+        """The resolved configuration of a run; empty if its folder has none that can be read."""
+        import yaml
+
+        try:
+            return yaml.safe_load((self.runs / id / "config.yaml").read_bytes()) or {}
+        except (OSError, yaml.YAMLError):
+            return {}
+
+    def trace(self, id: str) -> "dict[str, np.ndarray]":
+        """The arrays of trace.npz: step, seconds (training so far), objective, one per metric; empty if none."""
+        import zipfile
+
+        import numpy as np
+
+        try:
+            with np.load(self.runs / id / "trace.npz") as arrays:
+                return dict(arrays)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+            return {}
+
+    def write(
+        self,
+        record: Mapping[str, Any],
+        config: Mapping[str, Any],
+        trace: "Mapping[str, np.ndarray]",
+        *,
+        replace: bool = False,
+    ) -> Path:
+        """Puts a finished run in place and returns its folder; NaN and infinities become null in record.json.
+
+        A readable record that is already there is kept, unless `replace`; a damaged one is replaced.
+        Raises StorageError when the disk is full, or the folder may not be written.
+        """
+        folder = self.runs / record["id"]
+        beside = self.runs / f".tmp-{record['id']}-{os.getpid()}-{secrets.token_hex(4)}"
+        try:
+            self.runs.mkdir(parents=True, exist_ok=True)
+            self._clean()
+            files.write(beside, record, config, trace)
+            if folder.exists() and (replace or self.get(record["id"]) is None):
+                folder.rename(beside.with_name(beside.name + "-old"))
+            try:
+                beside.rename(folder)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # a record is there: keep it
+                    raise
+            files.fsync(self.runs)
+        except OSError as error:
+            raise _storage_error(self.runs, error) from error
+        finally:
+            for name in (beside, beside.with_name(beside.name + "-old")):
+                shutil.rmtree(name, ignore_errors=True)
+        return folder
+
+    def _ids(self) -> Iterator[str]:
+        try:
+            with os.scandir(self.runs) as entries:
+                yield from (entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _storage_error(self.runs, error) from error
+
+    def _clean(self) -> None:
+        """Deletes what killed processes left: old and with a dead pid, which on a shared disk may be another host's."""
+        for left in self.runs.glob(".tmp-*"):
+            try:
+                old = time.time() - left.stat().st_mtime > _STALE_SECONDS
+                if old and not _alive(int(left.name.split("-")[2])):
+                    shutil.rmtree(left, ignore_errors=True)
+            except (OSError, ValueError, IndexError):
+                continue
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _storage_error(folder: Path, error: OSError) -> StorageError:
+    mend = {
+        errno.ENOSPC: "free some space, or name another folder with run.results=DIR",
+        errno.EDQUOT: "free some of your quota, or name another folder with run.results=DIR",
+    }.get(error.errno or 0, "make it writable, or name another folder with run.results=DIR")
+    return StorageError(f"cannot use the results folder {folder}: {error.strerror or error}; {mend}")

@@ -1,0 +1,85 @@
+"""What must be settled before JAX is imported, and what JAX knows of the machine.
+
+JAX and XLA read most of their settings from the environment, once.  A variable the user has set is never changed.
+"""
+
+import os
+import platform
+import resource
+import sys
+
+from gpbench import paths
+from gpbench.errors import ConfigError
+
+# vmap of a gradient through Cholesky and triangular solves hangs for ever in XLA's CPU thread pool on few cores
+# unless this scheduler is off; off, it was also the fastest of the work-arounds measured.
+_DEADLOCK_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
+# With "cuda" alone JAX fails by an assertion where there is no GPU; `require_gpu` says it better.
+_PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
+
+
+def configure(*, device: str | None = None, memory_fraction: float | None = None) -> None:
+    """Set up this process for JAX; call it before anything imports JAX.
+
+    device: "cpu", "gpu", or None for the best there is.  memory_fraction: the share of a GPU's memory to take at the
+    start (JAX's own default is 0.75).  float64 is always available: float32 runs ask for their dtype where it matters,
+    and their products are then float32 and not a GPU's shorter TF32.  Compiled programs are kept from process to
+    process in `paths.cache_dir()`, small and quick ones too.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if _DEADLOCK_FLAG not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {_DEADLOCK_FLAG}=false".strip()
+    settings = {
+        "JAX_ENABLE_X64": "true",
+        "JAX_DEFAULT_MATMUL_PRECISION": "highest",
+        "JAX_COMPILATION_CACHE_DIR": str(paths.cache_dir() / "xla"),
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    if device is not None:
+        if device not in _PLATFORMS:
+            raise ConfigError(f"run.device={device}: a device is one of {', '.join(_PLATFORMS)}")
+        os.environ["JAX_PLATFORMS"] = _PLATFORMS[device]  # asked for on the command line: stronger than the environment
+    if memory_fraction is not None:
+        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(memory_fraction)
+    for name, value in settings.items():
+        os.environ.setdefault(name, value)
+
+
+def require_gpu() -> None:
+    """Raise ConfigError unless JAX computes on a GPU.  Starts JAX's backend."""
+    import jax
+
+    try:
+        found, why = jax.devices()[0].platform != "cpu", "it finds none"
+    except RuntimeError as error:
+        found, why = False, str(error)
+    if not found:
+        raise ConfigError(f"run.device=gpu: JAX cannot use a GPU here ({why}); `gpbench doctor` says what it sees")
+
+
+def device_name() -> str:
+    """The device JAX computes on: "NVIDIA H200", or the CPU's model.  Starts JAX's backend."""
+    import jax
+
+    device = jax.devices()[0]
+    return _cpu_model() if device.platform == "cpu" else str(device.device_kind)
+
+
+def jax_memory_peak_mb() -> float:
+    """The most memory taken so far, in MB of 10^6 bytes: on the GPU, or of this process where JAX runs on the CPU."""
+    import jax
+
+    stats = jax.devices()[0].memory_stats() or {}
+    if "peak_bytes_in_use" in stats:
+        return stats["peak_bytes_in_use"] / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6  # bytes there, KiB on Linux
+
+
+def _cpu_model() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,110 @@
+"""Progress of a run on stderr: a bar on a terminal, a plain line every few seconds elsewhere."""
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Protocol, TextIO
+
+PLAIN_EVERY_S = 5.0
+
+
+class Progress(Protocol):
+    """What the training loop tells, and nothing of how it is shown."""
+
+    def begin(self, title: str, total_steps: int, splits: list[int]) -> None:
+        """`total_steps` steps on `splits`, trained together, start now."""
+
+    def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
+        """`step` steps are done; objective and metrics as last computed."""
+
+    def note(self, text: str) -> None:
+        """One line worth keeping on the screen (a resumed checkpoint, a halved step size)."""
+
+    def end(self) -> None:
+        """The steps are over, whether all were done or not."""
+
+
+def make(shown: bool = True, stream: TextIO | None = None) -> Progress:
+    """The progress that suits `stream` (stderr by default); nothing but notes unless `shown`."""
+    stream = stream or sys.stderr
+    if shown and stream.isatty():
+        return Bar(stream)
+    return Plain(stream, every=PLAIN_EVERY_S if shown else float("inf"))
+
+
+def describe(splits: list[int], objective: float | None, metrics: Mapping[str, float]) -> str:
+    """One phrase: "splits 0-4  objective 123.4  nll 0.47"."""
+    if len(splits) == 1:
+        parts = [f"split {splits[0]}"]
+    else:
+        consecutive = splits == list(range(splits[0], splits[-1] + 1))
+        parts = [f"splits {splits[0]}-{splits[-1]}" if consecutive else f"splits {','.join(map(str, splits))}"]
+    if objective is not None:
+        parts.append(f"objective {objective:.6g}")
+    return "  ".join(parts + [f"{name} {value:.4g}" for name, value in metrics.items()])
+
+
+class Plain:
+    """Lines for logs and pipes: a title, then at most one line in `every` seconds, with the seconds left."""
+
+    def __init__(self, stream: TextIO, every: float = PLAIN_EVERY_S):
+        self.stream, self.every = stream, every
+
+    def begin(self, title: str, total_steps: int, splits: list[int]) -> None:
+        """Remember what is under way; the first line waits like all others."""
+        self.title, self.total, self.splits = title, total_steps, splits
+        self.started = self.last = time.monotonic()
+        self.first: int | None = None
+
+    def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
+        """Print a line if the last is long enough ago."""
+        now = time.monotonic()
+        if self.first is None:  # a resumed run starts late, and the first chunk holds the compilation
+            self.first, self.started = step, now
+        if now - self.last < self.every:
+            return
+        self.last = now
+        left = ""
+        if step > self.first:
+            left = f"  {(self.total - step) * (now - self.started) / (step - self.first):.0f} s left"
+        self.note(f"{self.title}  step {step}/{self.total}  {describe(self.splits, objective, metrics)}{left}")
+
+    def note(self, text: str) -> None:
+        """Print it at once."""
+        print(text, file=self.stream, flush=True)
+
+    def end(self) -> None:
+        """Nothing to clear away."""
+
+
+class Bar:
+    """A bar on a terminal, gone when the run is over; notes stay."""
+
+    def __init__(self, stream: TextIO):
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        columns = [TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn()]
+        columns += [TimeRemainingColumn(compact=True), TextColumn("{task.fields[phrase]}")]
+        self.bar = RichProgress(*columns, console=Console(file=stream), transient=True)
+
+    def begin(self, title: str, total_steps: int, splits: list[int]) -> None:
+        """Show the bar; a second `begin` starts it anew."""
+        self.splits = splits
+        for task in self.bar.task_ids:
+            self.bar.remove_task(task)
+        self.task = self.bar.add_task(title, total=total_steps, phrase=describe(splits, None, {}))
+        self.bar.start()
+
+    def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
+        """Move the bar."""
+        self.bar.update(self.task, completed=step, phrase=describe(self.splits, objective, metrics))
+
+    def note(self, text: str) -> None:
+        """Print it above the bar."""
+        self.bar.console.print(text, markup=False, highlight=False)
+
+    def end(self) -> None:
+        """Take the bar away."""
+        self.bar.stop()

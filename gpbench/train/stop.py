@@ -1,0 +1,63 @@
+"""Stopping in good order: SIGTERM, Ctrl-C or a time limit are remembered, and the loop asks when it suits it."""
+
+import os
+import signal
+import threading
+import time
+from types import TracebackType
+
+# `timeout -s INT` signals a process and then its group: two SIGINTs at once are one wish, and not a second Ctrl-C.
+_SAME_WISH_S = 0.2
+
+
+class StopRequest:
+    """A context that turns SIGTERM, SIGINT and `time_limit` into a `reason`, to be asked for between chunks of work.
+
+    time_limit: seconds from the construction, None for no limit.  A second SIGINT ends the process at once, with exit
+    code 130, even while a long compiled call holds the main thread: Python's own handlers would wait for that
+    call to return, so the signals are read from a wake-up pipe in a thread.
+    """
+
+    def __init__(self, time_limit: float | None = None):
+        self.time_limit = time_limit
+        self._start = time.monotonic()
+        self._signal: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why to stop ("SIGTERM", "SIGINT", "time limit of 60 s"), or None while there is no reason to."""
+        if self._signal is None and (left := self.seconds_left()) is not None and left <= 0:
+            return f"time limit of {self.time_limit:g} s"
+        return self._signal
+
+    def seconds_left(self) -> float | None:
+        """Seconds until the time limit, negative when past it; None without a limit."""
+        return None if self.time_limit is None else self.time_limit - (time.monotonic() - self._start)
+
+    def __enter__(self) -> "StopRequest":
+        self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
+        # A handler must be Python's for the number to reach the pipe; it has nothing else to do.
+        self._handlers = {s: signal.signal(s, lambda *_: None) for s in (signal.SIGTERM, signal.SIGINT)}
+        self._wakeup = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        signal.set_wakeup_fd(self._wakeup)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        os.close(self._write_end)
+        self._watcher.join()
+        os.close(self._read_end)
+
+    def _watch(self) -> None:
+        interrupted = None
+        while number := os.read(self._read_end, 1):
+            now = time.monotonic()
+            if number[0] == signal.SIGINT:
+                if interrupted is not None and now - interrupted > _SAME_WISH_S:
+                    os._exit(130)
+                interrupted = interrupted or now
+            self._signal = self._signal or signal.Signals(number[0]).name

@@ -1,0 +1,31 @@
+"""Starts the command as a user would, with the training job replaced by `fakes/fake_job.py`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKES = Path(__file__).parent / "fakes"
+RUN = ["run", "--config-dir", str(FAKES / "conf"), "dataset=toy", "method=fake", "protocol=plain"]
+
+
+def environment(folder: Path, fake: bool = True, **more: str) -> dict[str, str]:
+    """The environment of a command whose results and caches lie in `folder`."""
+    path = [str(ROOT), *([str(FAKES)] if fake else [])]
+    own = {"GPBENCH_RESULTS": str(folder / "results"), "GPBENCH_CACHE": str(folder / "cache")}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path), **own, **more}
+
+
+def start(folder: Path, *words: str, fake: bool = True, **more: str) -> subprocess.Popen[str]:
+    """Start `gpbench WORDS` in `folder`."""
+    command = [sys.executable, "-m", "gpbench", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=folder, env=environment(folder, fake, **more), **pipes)
+
+
+def gpbench(folder: Path, *words: str, fake: bool = True, timeout: float = 60, **more: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of `gpbench WORDS` in `folder`."""
+    process = start(folder, *words, fake=fake, **more)
+    out, err = process.communicate(timeout=timeout)
+    return process.returncode, out, err

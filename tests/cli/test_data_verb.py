@@ -1,0 +1,107 @@
+"""`gpbench data`: what it prints, in text and in JSON, and how soon."""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gpbench.cli import data
+from gpbench.data import cards, load
+from gpbench.errors import ConfigError, DataError, StorageError
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path, monkeypatch):
+    monkeypatch.delenv("GPBENCH_MIRROR", raising=False)
+    monkeypatch.setenv("GPBENCH_STORE", str(tmp_path / "store"))
+    return tmp_path / "store"
+
+
+def run(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    data.add_parser(parser.add_subparsers())
+    args = parser.parse_args(["data", *arguments])
+    return args.func(args)
+
+
+def test_ls_lists_every_card_once(capsys):
+    assert run("ls") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == cards.names()
+    run("ls", "--json")
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (rows["pima"]["rows"], rows["pima"]["splits"], rows["pima"]["stored"]) == (768, {"random90": 20}, None)
+
+
+def test_info_says_what_is_known_of_a_data_set(capsys):
+    run("info", "heart")
+    text = capsys.readouterr().out
+    for part in ("binary", "270", "1: 150, 2: 120", "licence", "mirror heart.npz", "statlog/heart/heart.dat",
+                 "random90: 20, raetsch: 10", cards.read("heart")["checksum"], "nominal", "stored    no"):  # fmt: skip
+        assert part in text
+    with pytest.raises(ConfigError, match="did you mean heart"):
+        run("info", "hart")
+
+
+def test_fetch_puts_data_into_the_store_and_info_says_where(capsys, store):
+    assert run("fetch", "moons", "--json") == 0
+    [row] = json.loads(capsys.readouterr().out)
+    assert row["checksum"] == cards.read("moons")["checksum"]
+    run("info", "moons")
+    assert f"stored    {row['stored']}" in capsys.readouterr().out
+
+
+def test_fetch_goes_on_after_one_that_cannot_be_had(capsys):
+    assert run("fetch", "pima", "moons", "--offline") == DataError.exit_code
+    printed = capsys.readouterr()
+    assert "moons" in printed.out and "pima cannot be had" in printed.err
+    with pytest.raises(DataError, match="pima cannot be had"):
+        run("fetch", "pima", "--offline")
+
+
+def test_fetch_into_a_store_that_cannot_be_written_fails(tmp_path, capsys):
+    (tmp_path / "store").write_text("a file, where a folder should be")
+    with pytest.raises(StorageError, match="moons could not be kept"):
+        run("fetch", "moons")
+    assert "is not kept in" in capsys.readouterr().err
+
+
+def test_verify_finds_a_damaged_store_and_prints_the_checksum(capsys, store):
+    checksum = load(cards.read("moons")).checksum
+    assert run("verify", "moons") == 0
+    assert f"checksum: {checksum}" in capsys.readouterr().out
+    next(store.rglob("*.npz")).write_bytes(b"damaged")
+    assert run("verify", "moons", "--json") == DataError.exit_code
+    [row] = json.loads(capsys.readouterr().out)
+    assert row["bad"] == [f"store {store}"] and row["places"]["generated moons"] == "right"
+
+
+def test_verify_prints_the_checksum_of_a_card_that_has_none_yet(capsys, tmp_path):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "mine.csv").write_text("a,y\n1,2\n3,4\n")
+    card = tmp_path / "dataset" / "mine.yaml"
+    card.write_text("name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: y}]\n")
+    assert run("verify", "mine", "--config-dir", str(tmp_path), "--json") == 0
+    [row] = json.loads(capsys.readouterr().out)
+    with open(card, "a") as file:
+        file.write(f"checksum: {row['checksum']}\n")
+    assert run("verify", "mine", "--config-dir", str(tmp_path)) == 0
+    assert "file mine.csv: right" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("action", [["ls"], ["info", "kegg"]])
+def test_what_reads_no_data_needs_no_jax_and_answers_at_once(action):
+    code = (
+        "import argparse, sys; from gpbench.cli import data; p = argparse.ArgumentParser();"
+        f"data.add_parser(p.add_subparsers()); a = p.parse_args(['data', *{action}]); a.func(a);"
+        "assert not {'jax', 'sklearn', 'pooch', 'rich', 'hydra'} & set(sys.modules)"
+    )
+    seconds = []
+    for _ in range(3):  # the best of three: another program may hold the processor
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.5

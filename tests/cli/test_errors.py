@@ -1,0 +1,64 @@
+"""Every mistake in the words of `gpbench run` is one line with the nearest name, and exit code 2."""
+
+import pytest
+from commands import FAKES, RUN
+
+from gpbench import cli, runtime
+
+MISTAKES = {
+    "unknown choice": (["method=fakee"], "method=fakee: no such method; did you mean fake?"),
+    "unknown group": (["metod=fake"], "no key 'metod'; did you mean method?"),
+    "unknown key of the method": (["method.fat=done"], "no key 'fat' in method; did you mean fate?"),
+    "unknown key of the run": (["run.timelimit=3"], "no key 'timelimit' in run; did you mean time_limit?"),
+    "unknown key that was added": (["+run.job=3"], "no key run.job; did you mean run.jobs"),
+    "key below a value": (["method.fate.x=3"], "no key 'x' in method.fate"),
+    "field the constructor lacks": (["+method.poitns=3"], "method.poitns: Fake has no such field; did you mean points"),
+    "ill-typed field": (["method.points=many"], "method.points=many: must be a whole number or null"),
+    "field outside its choices": (["method.fate=dne"], "method.fate=dne: must be done or diverged"),
+    "class that cannot be imported": (["method._target_=no.Such"], "method: cannot import 'no.Such'"),
+    "not an override": (["foo"], "cannot read 'foo'"),
+    "unclosed list": (["split=[0,1"], "cannot read 'split=[0,1'"),
+    "sweep without -m": (["split=0,1"], "split=0,1 is a sweep: add -m, or write a list"),
+    "range without -m": (["split=range(3)"], "split=range(3) is a sweep: add -m"),
+    "missing mandatory value": (["seed=???"], "seed: no value is set"),
+    "interpolation to nowhere": (["method.points=${protocol.stepz}"], "Interpolation key 'protocol.stepz'"),
+    "split that is a word": (["split=foo"], "split=foo: must be a number from 0, a list"),
+    "negative split": (["split=-1"], "split=-1: must be"),
+    "split named twice": (["split=[0,0]"], "split=[0, 0]: must be"),
+    "seed that is a word": (["seed=abc"], "seed=abc: must be a whole number from 0"),
+    "flag that is a word": (["run.again=maybe"], "run.again=maybe: must be true or false"),
+    "no jobs": (["run.jobs=0"], "run.jobs=0: must be a whole number from 1"),
+    "unknown device": (["run.device=tpu"], "run.device=tpu: must be cpu, gpu, or null"),
+    "section replaced by a value": (["run=3"], "run=3: is a section"),
+    "group set to nothing": (["method=null"], "dataset, method and protocol each take a name"),
+    "group deleted": (["~method"], "method is not set; choose one"),
+    "no such folder": (["--config-dir", "nowhere"], "nowhere: no such folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words, line", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line(words, line, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(FAKES))
+    monkeypatch.setattr(runtime, "configure", lambda **_: None)  # it would change the environment of the other tests
+    assert cli.main([*RUN, *words]) == 2
+    err = capsys.readouterr().err
+    assert line in err
+    assert err.startswith("gpbench: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["method=fakee,fake"], ["method.fat=1,2"], ["run.jobs=x", "split=0,1"], ["split=[0"]]
+)
+def test_a_sweep_that_cannot_be_composed_starts_nothing(words, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([*RUN, "-m", *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_users_file_may_not_take_the_name_of_ours(tmp_path, capsys):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "wdbc.yaml").write_text("name: wdbc")
+    assert cli.main(["run", "--config-dir", str(tmp_path)]) == 2
+    assert "the name wdbc is taken by one of ours; rename the file" in capsys.readouterr().err

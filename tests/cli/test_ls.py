@@ -1,0 +1,76 @@
+"""`gpbench ls` from the command line."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from gpbench.cli import main
+from gpbench.records.store import Store
+
+
+def told(capsys, *argv):
+    assert main(["ls", *map(str, argv), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def results(tmp_path):
+    for k, status in enumerate(("done", "diverged", "done")):
+        record = {
+            "id": f"{k:016x}", "status": status, "dataset": "pima", "method": "sep" if k else "svi", "setting": "m=15%",
+            "protocol": "clean", "split": k, "seed": 0, "metrics": {"nll": None if k == 1 else 0.5},
+            "seconds": {"train": 2.0},
+        }  # fmt: skip
+        Store(tmp_path).write(record, {}, {"step": np.arange(2)})
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "filters, splits",
+    [([], [0, 1, 2]), (["--status", "diverged"], [1]), (["--method", "sep,svi", "--status", "done"], [0, 2]),
+     (["--dataset", "crabs"], []), (["--protocol", "clean", "--method", "sep"], [1, 2])],
+)  # fmt: skip
+def test_runs_are_filtered(results, capsys, filters, splits):
+    assert [r["split"] for r in told(capsys, "runs", "--results", results, *filters)] == splits
+
+
+def test_runs_are_aligned_text_without_a_terminal(results, capsys):
+    main(["ls", "runs", "--results", str(results)])
+    header, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 3 and all(row.find("pima") == header.find("dataset") for row in rows)
+
+
+def test_a_missing_results_folder_has_no_runs(tmp_path, capsys):
+    assert told(capsys, "runs", "--results", tmp_path / "none") == []
+
+
+def test_data_sets_have_task_size_and_title(capsys):
+    wdbc = next(item for item in told(capsys, "datasets") if item["name"] == "wdbc")
+    assert (wdbc["task"], wdbc["rows"], wdbc["inputs"]) == ("binary", 569, 30) and wdbc["title"]
+
+
+@pytest.mark.parametrize("group", ["method", "protocol", "experiment"])
+def test_a_users_own_files_are_listed_with_their_first_comment(tmp_path, capsys, group):
+    (tmp_path / group / "mine").mkdir(parents=True)
+    (tmp_path / group / "mine" / "table1.yaml").write_text("# @package _global_\n# My own.\nkey: 1\n")
+    found = told(capsys, f"{group}s", "--config-dir", tmp_path)
+    assert {"name": "mine/table1", "description": "My own."} in found
+
+
+def test_reading_verbs_answer_in_half_a_second_and_without_jax(results):
+    code = "import sys; from gpbench.cli import main; main(sys.argv[1:]); assert 'jax' not in sys.modules"
+    for argv in (["ls", "datasets"], ["ls", "runs"], ["show", "--last"], ["table"]):
+        best = min(_seconds([sys.executable, "-c", code, *argv], results) for _ in range(3))
+        assert best < 0.5, argv
+
+
+def _seconds(command, results):
+    start = time.perf_counter()
+    env = {**os.environ, "GPBENCH_RESULTS": str(results)}
+    subprocess.run(command, check=True, capture_output=True, env=env)
+    return time.perf_counter() - start

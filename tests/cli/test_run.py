@@ -1,0 +1,129 @@
+"""`gpbench run`: one job in this process."""
+
+import json
+import signal
+import sys
+import time
+
+import pytest
+import yaml
+from commands import RUN, gpbench, start
+
+from gpbench import cli
+from gpbench.cli.compose import compose
+from gpbench.records.store import Store
+
+
+def test_help_names_the_main_keys_and_gives_examples(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["run", "--help"])
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("dataset=", "method=", "split=all", "run.time_limit", "-m", "examples:"))
+
+
+def test_nothing_but_records_is_written(tmp_path):
+    code, _, err = gpbench(tmp_path, *RUN)
+    assert (code, err) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["runs"]
+
+
+def test_the_table_shows_mean_and_standard_error_over_the_splits(tmp_path):
+    out = gpbench(tmp_path, *RUN, "split=all")[1]
+    # nll 0.25, 0.5, 0.75: standard deviation 0.25, over the root of 3
+    assert "nll         0.5000 ± 0.1443" in out
+    assert "train s     6.00" in out and "splits      3" in out and "results/runs" in out
+
+
+def test_what_was_recorded_is_not_run_again_and_is_counted(tmp_path):
+    gpbench(tmp_path, *RUN, "split=1")
+    out = gpbench(tmp_path, *RUN, "split=[0,1,2]")[1]
+    assert "1 of 3 were there already" in out
+
+
+def test_json_is_one_line_with_the_records(tmp_path):
+    out = gpbench(tmp_path, *RUN, "--json", "split=[0,1]")[1]
+    result = json.loads(out)
+    assert [record["split"] for record in result["records"]] == [0, 1] and result["already"] == 0
+
+
+def test_divergence_is_recorded_and_said_and_has_its_exit_code(tmp_path):
+    code, out, err = gpbench(tmp_path, *RUN, "method.fate=diverged", "split=[0,2]")
+    assert code == 4
+    assert err.startswith("gpbench: splits 0, 2 diverged (NaN at step 3)") and err.count("\n") == 1
+    assert "nll" not in out and "0 of 2" in out
+    assert [record["status"] for record in Store(tmp_path / "results").all()] == ["diverged"] * 2
+
+
+def test_a_full_disk_is_one_line(tmp_path):
+    code, _, err = gpbench(tmp_path, *RUN, "method.fate=full")
+    assert (code, err) == (5, "gpbench: /some/file: No space left on device\n")
+
+
+def test_cfg_prints_the_resolved_configuration_and_runs_nothing(tmp_path):
+    code, out, _ = gpbench(tmp_path, *RUN, "--cfg", "method.points=${seed}", "seed=7")
+    cfg = yaml.safe_load(out)
+    assert code == 0 and cfg["method"]["points"] == 7 and cfg["dataset"]["name"] == "toy"
+    assert cfg["run"]["results"] == str(tmp_path / "results")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_defaults_are_the_group_choices_without_the_values():
+    from commands import FAKES
+
+    words = ["dataset=toy", "method=fake", "protocol=plain", "method.points=5", "seed=3", "split=[0,1]"]
+    cfg, defaults = compose(words, [FAKES / "conf"])
+    assert (cfg["method"]["points"], cfg["seed"], cfg["split"]) == (5, 3, [0, 1])
+    assert (defaults["method"]["points"], defaults["seed"], defaults["split"]) == (None, 0, 0)
+    assert defaults["dataset"] == cfg["dataset"] and type(cfg["method"]) is dict
+    assert cfg["config_dirs"] == [str(FAKES / "conf")]
+
+
+def test_a_users_module_beside_the_yaml_file_is_found(tmp_path):
+    for group, name, text in (
+        ("dataset", "mine", "{name: mine, task: binary, sources: []}"),
+        ("method", "own", "{_target_: my_own.Own, fate: done, seconds: 0}"),
+        ("protocol", "bare", "{}"),
+    ):
+        (tmp_path / "folder with space's" / group).mkdir(parents=True)
+        (tmp_path / "folder with space's" / group / f"{name}.yaml").write_text(text)
+    (tmp_path / "folder with space's" / "my_own.py").write_text("def Own(fate, seconds): ...")
+    choices = ("dataset=mine", "method=own", "protocol=bare")
+    code, out, err = gpbench(tmp_path, "run", "--config-dir", "folder with space's", *choices)
+    assert (code, err) == (0, "") and "mine" in out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_at_a_checkpoint(tmp_path, number):
+    process = start(tmp_path, *RUN, "method.seconds=60")
+    time.sleep(2)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (75, "", f"gpbench: {number.name}: stopped at a checkpoint\n")
+
+
+def test_the_time_limit_stops_at_a_checkpoint(tmp_path):
+    code, _, err = gpbench(tmp_path, *RUN, "method.seconds=60", "run.time_limit=0.5")
+    assert (code, err) == (75, "gpbench: time limit of 0.5 s: stopped at a checkpoint\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the bar needs a pseudo-terminal")
+def test_a_terminal_gets_a_table(tmp_path):
+    import os
+    import pty
+    import subprocess
+
+    from commands import environment
+
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "gpbench", *RUN, "method.seconds=0.5"]
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment(tmp_path, TERM="xterm"))
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:  # Linux says end of file on a terminal so
+        pass
+    assert process.wait() == 0
+    assert "│ nll" in shown.decode() and "split 0" in shown.decode()

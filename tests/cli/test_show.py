@@ -1,0 +1,40 @@
+"""`gpbench show` from the command line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from gpbench.cli import main
+from gpbench.records.store import Store
+
+
+@pytest.fixture
+def results(tmp_path):
+    for k in range(2):
+        record = {
+            "id": f"a{k}00000000000000", "status": "done", "dataset": "pima", "method": "sep", "setting": "m=15%",
+            "protocol": "clean", "split": k, "seed": 0, "metrics": {"nll": 0.5}, "seconds": {"train": 2.0},
+            "created": f"2026-01-0{k + 1}T00:00:00+00:00",
+        }  # fmt: skip
+        Store(tmp_path).write(record, {"method": {"m": "15%"}}, {"step": np.arange(2)})
+    return tmp_path
+
+
+def test_a_run_is_shown_by_its_first_digits_and_the_last_one_by_last(results, capsys):
+    for argv, split in ((["a0"], 0), (["--last"], 1)):
+        assert main(["show", *argv, "--results", str(results), "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["split"] == split and told["config"] == {"method": {"m": "15%"}}
+
+
+def test_text_tells_record_folder_and_configuration(results, capsys):
+    assert main(["show", "a0", "--results", str(results)]) == 0
+    shown = capsys.readouterr().out
+    assert "nll 0.5" in shown and str(results / "runs" / "a000000000000000") in shown and "m: 15%" in shown
+
+
+@pytest.mark.parametrize("argv", [["a"], ["zz"], [], ["a0", "--last"]])
+def test_no_run_or_several_is_one_line(results, capsys, argv):
+    assert main(["show", *argv, "--results", str(results)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

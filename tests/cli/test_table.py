@@ -1,0 +1,79 @@
+"""`gpbench table` from the command line."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from gpbench.cli import main
+from gpbench.records.store import Store
+
+
+@pytest.fixture
+def results(tmp_path):
+    for k, (dataset, method, split) in enumerate(
+        (d, m, s) for d in ("pima", "crabs") for m in ("sep", "svi") for s in range(3)
+    ):
+        record = {
+            "id": f"{k:016x}", "status": "done", "dataset": dataset, "method": method, "setting": "m=15%",
+            "protocol": "clean", "split": split, "seed": 0, "metrics": {"nll": 0.5 + split / 10, "error": 0.2},
+            "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1}, "device": "cpu", "precision": "float64",
+        }  # fmt: skip
+        Store(tmp_path).write(record, {"split": split}, {"step": np.arange(2)})
+    return tmp_path
+
+
+def out(capsys, *argv):
+    assert main(list(map(str, argv))) == 0
+    return capsys.readouterr().out
+
+
+def test_csv_and_json_agree(results, capsys):
+    rows = list(csv.DictReader(io.StringIO(out(capsys, "table", "--results", results, "--format", "csv"))))
+    told = json.loads(out(capsys, "table", "--results", results, "--json"))
+    assert len(rows) == len(told) == 4
+    assert [(r["dataset"], r["method"], float(r["mean"])) for r in rows] == [
+        (t["dataset"], t["method"], pytest.approx(t["mean"])) for t in told
+    ]
+    assert told[0]["made_with"]["device"] == {"cpu": 3} and len(told[0]["runs"]) == 3
+
+
+@pytest.mark.parametrize(
+    "filters, n",
+    [(["--dataset", "pima"], 2), (["--dataset", "pima,crabs", "--method", "svi"], 2), (["--setting", "m=15%"], 4),
+     (["--metric", "nll,seconds"], 8), (["--metric", "all", "--dataset", "pima"], 6), (["--preset", "none"], 4)],
+)  # fmt: skip
+def test_filters_choose(results, capsys, filters, n):
+    assert len(json.loads(out(capsys, "table", "--results", results, "--json", *filters))) == n
+
+
+@pytest.mark.parametrize(
+    "filters, line",
+    [(["--dataset", "pimaa"], "no run has dataset 'pimaa'; did you mean pima?"),
+     (["--metric", "nlll"], "no run has the metric 'nlll'; did you mean nll"),
+     (["--setting", "m=99"], "no run fits")],
+)  # fmt: skip
+def test_what_is_not_recorded_is_one_line(results, capsys, filters, line):
+    assert main(["table", "--results", str(results), *filters]) == 2
+    said = capsys.readouterr()
+    assert line in said.err and said.err.count("\n") == 1 and said.out == ""
+
+
+def test_an_empty_results_folder_is_one_line(tmp_path, capsys):
+    assert main(["table", "--results", str(tmp_path)]) == 2
+    assert "make one with `gpbench run`" in capsys.readouterr().err
+
+
+def test_later_papers_are_listed_on_demand(results, capsys):
+    assert "later papers" not in out(capsys, "table", "--results", results)
+    assert "bayesian_benchmarks" in out(capsys, "table", "--results", results, "--later")
+
+
+def test_a_terminal_gets_tables_that_fit_it(results, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = out(capsys, "table", "--results", results)
+    assert "[0.52" in shown  # the printed value, not eaten as markup
+    assert shown.count("nll (nats per row; lower is better)") == 2

@@ -1,0 +1,170 @@
+"""Each raw format, read from a small file of that format."""
+
+import gzip
+import io
+import struct
+import tarfile
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.io
+
+from gpbench.data import files, readers
+from gpbench.errors import DataError
+
+
+def test_csv_without_header_takes_the_target_by_position_and_drops_the_id():
+    raw = readers.table([b"101,5,1,2\n102,?,3,4\n\n"], {"target": -1, "drop": [0], "missing": "?"})
+    np.testing.assert_array_equal(raw.X, [[5, 1], [np.nan, 3]])
+    assert raw.target.tolist() == ["2", "4"]
+    assert raw.columns == ()
+
+
+def test_csv_with_header_takes_the_target_by_name_and_another_delimiter():
+    raw = readers.table([b'"fixed acidity";"quality";"pH"\r\n7.4;5;3.51\r\n'], {"target": "quality", "delimiter": ";"})
+    np.testing.assert_array_equal(raw.X, [[7.4, 3.51]])
+    assert raw.columns == ("fixed acidity", "pH") and raw.target.tolist() == ["5"]
+
+
+def test_whitespace_table_codes_a_text_column():
+    text = b"sp sex index  FL\nB M 1 8.1\nO F   2 9\n"
+    raw = readers.table([text], {"target": "sex", "delimiter": "space", "codes": {"sp": {"B": 0, "O": 1}}})
+    np.testing.assert_array_equal(raw.X, [[0, 1, 8.1], [1, 2, 9]])
+
+
+def test_several_files_with_leading_lines_become_one_table():
+    blobs = [b";;; comment\n\nA,B\nSKY,1,9\n", b";;; comment\n\nA,B\nPATH,2,9\n"]
+    raw = readers.table(blobs, {"target": 0, "skip": 3, "drop": [2]})
+    np.testing.assert_array_equal(raw.X, [[1], [2]])
+    assert raw.target.tolist() == ["SKY", "PATH"]
+
+
+def test_gzipped_csv_reads_like_the_plain_one():
+    plain = readers.table([b"a,y\n1,2\n"], {"target": "y"})
+    assert readers.table([gzip.compress(b"a,y\n1,2\n")], {"target": "y"}).X == plain.X
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (b"a,y\n1,2\n1\n", {"target": "y"}, "row 2 has 1 cells, not 2"),
+        (b"a,y\n1,2\nred,2\n", {"target": "y"}, "column 'a', row 2: 'red' is not a number"),
+        (b"a,y\n1,2\n", {"target": "z"}, "no column 'z'; the table has a, y"),
+        (b"1,2\n", {"target": 5}, "no column 5"),
+        (b"", {"target": "y"}, "no rows"),
+        (b"a,y\n", {"target": "y"}, "no rows"),
+        (b"PK\x03\x04\x00,\x00", {"target": "y"}, "no rows|no column|not a table"),
+    ],
+)
+def test_a_table_that_cannot_be_read_gives_one_clear_line(text, options, message):
+    with pytest.raises(DataError, match=message) as caught:
+        readers.table([text], options)
+    assert "\n" not in str(caught.value)
+
+
+def test_libsvm_text_fills_what_a_line_leaves_out_with_zero():
+    raw = readers.libsvm([b"+1 1:0.5 3:2\n2 2:1e-3\n"], {"inputs": 3})
+    np.testing.assert_array_equal(raw.X, [[0.5, 0, 2], [0, 1e-3, 0]])
+    assert raw.target.tolist() == ["+1", "2"]
+    with pytest.raises(DataError, match="not libsvm text with 2 inputs"):
+        readers.libsvm([b"1 3:1\n"], {"inputs": 2})
+
+
+def _idx(array: np.ndarray) -> bytes:
+    head = struct.pack(f">BBBB{array.ndim}i", 0, 0, 8, array.ndim, *array.shape)
+    return gzip.compress(head + array.astype(np.uint8).tobytes())
+
+
+def test_idx_pairs_are_put_one_below_the_other():
+    images = np.arange(24).reshape(3, 2, 4)
+    blobs = [_idx(images[:2]), _idx(np.array([7, 8])), _idx(images[2:]), _idx(np.array([9]))]
+    raw = readers.idx(blobs, {})
+    np.testing.assert_array_equal(raw.X, images.reshape(3, 8))
+    assert raw.target.tolist() == [7, 8, 9]
+
+
+def test_a_cut_off_idx_file_is_refused():
+    whole = gzip.decompress(_idx(np.zeros((2, 3, 3))))
+    for content in (whole[:-1], whole[:2], b"", gzip.compress(whole)[:-9]):
+        with pytest.raises(DataError, match=r"idx|gzip"):
+            readers.idx([content, _idx(np.zeros(2))], {})
+
+
+def test_uci_datasets_masks_become_folds():
+    data, mask = gzip.compress(b"1,2,3\n4,5,6\n"), gzip.compress(b"0,1\n1,0\n")
+    raw = readers.uci_datasets([data, mask], {})
+    np.testing.assert_array_equal(raw.X, [[1, 2], [4, 5]])
+    np.testing.assert_array_equal(raw.target, [3, 6])
+    np.testing.assert_array_equal(raw.folds["yang"], [1, 0])
+    with pytest.raises(DataError, match="exactly once"):
+        readers.uci_datasets([data, gzip.compress(b"1,1\n1,0\n")], {})
+
+
+def _npz(**arrays) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def test_npz_never_unpickles():
+    with pytest.raises(DataError, match="not the expected npz"):
+        readers.npz([_npz(X=np.ones((1, 1)), y=np.array([object()]))], {})
+    with pytest.raises(DataError, match="not the expected npz"):
+        readers.npz([b"no npz"], {})
+
+
+def test_npz_takes_the_named_target_and_folds():
+    raw = readers.npz([_npz(X=np.ones((2, 1)), z=["a", "b"], fold=[0, 1])], {"target": "z", "folds": {"yang": "fold"}})
+    assert raw.target.tolist() == ["a", "b"] and raw.folds["yang"].tolist() == [0, 1]
+
+
+def test_a_matlab_file_gives_the_named_arrays():
+    buffer = io.BytesIO()
+    scipy.io.savemat(buffer, {"data": np.eye(2), "target": [[1], [-1]]}, do_compression=True)
+    raw = readers.mat([buffer.getvalue()], {"matrix": "data", "target": "target"})
+    np.testing.assert_array_equal(raw.X, np.eye(2))
+    assert raw.target.tolist() == [1, -1]
+    for content, name in ((buffer.getvalue(), "other"), (buffer.getvalue()[:-20], "data"), (b"", "data")):
+        with pytest.raises(DataError, match="not the expected MATLAB file"):
+            readers.mat([content], {"matrix": name, "target": "target"})
+
+
+def _zip(**members) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def _tar_gz(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def test_a_member_of_a_zip_or_tar_is_read_by_name_in_memory():
+    assert files.member(_zip(**{"UCI CBM Dataset/data.txt": b"1 2"}), "UCI CBM Dataset/data.txt") == b"1 2"
+    assert files.member(_tar_gz("a/b.asc", b"3"), "a/b.asc") == b"3"
+    for archive in (_zip(a=b"1"), _tar_gz("a", b"1")):
+        with pytest.raises(DataError, match="no member 'b'"):
+            files.member(archive, "b")
+    for archive in (b"nothing", _zip(a=b"x" * 100)[:-30]):
+        with pytest.raises(DataError, match="damaged"):
+            files.member(archive, "a")
+
+
+def test_what_unpacks_beyond_the_cap_is_refused(monkeypatch):
+    monkeypatch.setattr(files, "LARGEST", 1000)
+    zeros = bytes(1001)
+    for unpack in (
+        lambda: files.unzipped(gzip.compress(zeros)),
+        lambda: files.member(_zip(a=zeros), "a"),
+        lambda: files.member(_tar_gz("a", zeros), "a"),
+    ):
+        with pytest.raises(DataError, match="more than 1000 bytes"):
+            unpack()

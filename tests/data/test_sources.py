@@ -1,0 +1,220 @@
+"""Store, mirror and addresses: what is taken, in which order, and what is said where nothing can be had."""
+
+import errno
+import gzip
+import hashlib
+import http.server
+import io
+import threading
+
+import numpy as np
+import pytest
+
+from gpbench.data import load, sources
+from gpbench.data import store as local
+from gpbench.errors import DataError
+
+X, LABELS = np.array([[1.0, 2.5], [3.0, -0.0], [5.0, 6.0]]), ["no", "yes", "no"]
+CSV = b"1,2.5,no\n3,0,yes\n5,6,no\n"
+
+
+def sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def npz(X=X, y=LABELS) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, X=X, y=y)
+    return buffer.getvalue()
+
+
+MIRROR = {"kind": "mirror", "files": {"toy.npz": sha(npz())}, "reader": "npz"}
+
+
+def make(*sources: dict, **more) -> dict:
+    labels = {"no": -1, "yes": 1}
+    return {"name": "toy", "task": "binary", "labels": labels, "sources": list(sources), "checksum": CHECKSUM, **more}
+
+
+def address(at: str, sha256: str | None = None, name: str = "toy.csv", **more) -> dict:
+    return {"kind": "official", "at": at, "files": {name: sha256}, "reader": "table", "target": -1, **more}
+
+
+CHECKSUM = "83af9b15de103e3c6d55ea817e7ad6749398ad1e9a05748811ff461248fdd293"
+
+
+@pytest.fixture
+def mirror_dir(tmp_path):
+    folder = tmp_path / "mirror"
+    folder.mkdir()
+    (folder / "toy.npz").write_bytes(npz())
+    return folder
+
+
+@pytest.fixture
+def server():
+    """A server on this machine: `content` is what it answers, `short` how many bytes it omits, `hits` the paths."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            site.hits.append(self.path)
+            self.send_response(200 if site.content else 404)
+            self.send_header("Content-Length", str(len(site.content)))
+            self.end_headers()
+            self.wfile.write(site.content[: len(site.content) - site.short])
+
+        def log_message(self, *args):
+            pass
+
+    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site.content, site.short, site.hits = CSV, 0, []
+    site.at = f"http://127.0.0.1:{site.server_port}/data/"
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    yield site
+    site.shutdown()
+    site.server_close()
+
+
+def stored(store):
+    return sorted(path.name for path in store.rglob("*") if path.is_file()) if store.exists() else []
+
+
+def test_mirror_and_official_file_give_the_same_arrays_and_checksum(mirror_dir, server):
+    one = sources.obtain(make(MIRROR), MIRROR, mirror=mirror_dir)
+    two = sources.obtain(make(), address(server.at), mirror=None)
+    assert one.checksum == two.checksum == CHECKSUM  # the -0.0 of the one and the 0 of the other included
+    assert one.classes == two.classes == ("no", "yes")
+    assert server.hits == ["/data/toy.csv"]
+
+
+def test_a_source_may_spell_the_labels_its_own_way(server):
+    server.content = CSV.replace(b"no", b"0").replace(b"yes", b"1")
+    dataset = sources.obtain(make(), address(server.at, labels={"0": -1, "1": 1}), mirror=None)
+    assert dataset.classes == ("no", "yes") and dataset.checksum == CHECKSUM
+
+
+def test_a_second_load_needs_neither_mirror_nor_network(mirror_dir, store):
+    first = load(make(MIRROR), mirror=mirror_dir)
+    assert stored(store) == [f"{CHECKSUM[:16]}.npz"]
+    (mirror_dir / "toy.npz").unlink()
+    second = load(make(MIRROR), offline=True)
+    np.testing.assert_array_equal(first.X, second.X)
+    assert first.X.dtype == second.X.dtype == np.float64
+    assert (first.classes, first.columns, first.checksum) == (second.classes, second.columns, second.checksum)
+
+
+def test_whole_numbers_are_stored_small_and_come_back_as_they_were(store, tmp_path):
+    card = {
+        "name": "toy",
+        "task": "regression",
+        "sources": [{"kind": "file", "path": str(tmp_path / "t.csv"), "target": "y"}],
+    }
+    (tmp_path / "t.csv").write_text("a,b,y\n0,255,0.5\n7,3,1.5\n")
+    card["checksum"] = load(card).checksum
+    dataset = load(card)
+    with np.load(local.path(card, store)) as archive:
+        assert archive["X"].dtype == np.uint8
+    np.testing.assert_array_equal(load(card).X, dataset.X)
+
+
+def test_the_order_is_store_then_mirror_then_addresses(mirror_dir, server, capsys):
+    card = make(MIRROR, address(server.at))
+    load(card, mirror=mirror_dir)
+    load(card, mirror=mirror_dir)
+    assert server.hits == [] and capsys.readouterr().err == ""
+
+
+def test_an_absent_mirror_file_is_quiet_and_a_damaged_one_is_said(mirror_dir, server, store, capsys):
+    (mirror_dir / "toy.npz").unlink()
+    assert load(make(MIRROR, address(server.at)), mirror=mirror_dir, again=True).checksum == CHECKSUM
+    assert capsys.readouterr().err == ""
+    (mirror_dir / "toy.npz").write_bytes(npz()[:-1])
+    assert load(make(MIRROR, address(server.at)), mirror=mirror_dir, again=True).checksum == CHECKSUM
+    assert "damaged or another version; took the next source" in capsys.readouterr().err
+
+
+def test_a_file_with_a_wrong_checksum_is_never_parsed(mirror_dir, monkeypatch):
+    def parse(*_):
+        raise AssertionError("parsed before it was checked")
+
+    monkeypatch.setitem(sources.READERS, "npz", parse)
+    (mirror_dir / "toy.npz").write_bytes(npz(X + 1))
+    with pytest.raises(DataError, match=r"toy.npz: sha256 is .*, not "):
+        load(make(MIRROR), mirror=mirror_dir)
+
+
+@pytest.mark.parametrize(
+    ("content", "short", "sha256", "message"),
+    [
+        (CSV, 5, None, "no answer"),  # cut off on the way
+        (CSV, 5, sha(CSV), "no answer"),
+        (CSV.replace(b"6", b"7"), 0, sha(CSV), "sha256 is"),  # another file
+        (CSV.replace(b"6", b"7"), 0, None, "not 83af9b15"),  # another file, where only the arrays' checksum is known
+        (b"<html>moved</html>", 0, None, "no rows|no inputs|cells"),
+        (b"", 0, None, "the server answers 404"),
+    ],
+)
+def test_a_bad_download_never_lands_in_the_store(server, store, content, short, sha256, message):
+    server.content, server.short = content, short
+    with pytest.raises(DataError, match=message):
+        load(make(address(server.at, sha256)))
+    assert stored(store) == []
+
+
+def test_without_network_and_mirror_the_error_names_file_checksum_and_places(store):
+    card = make(MIRROR, address("http://127.0.0.1:9/", name="toy.data"))
+    with pytest.raises(DataError) as caught:
+        load(card)
+    text = str(caught.value)
+    for part in (str(store), "GPBENCH_MIRROR", "toy.npz", sha(npz()), "http://127.0.0.1:9/toy.data", "no answer"):
+        assert part in text
+    assert "\n" not in text
+
+
+def test_offline_asks_no_address(server):
+    with pytest.raises(DataError, match="offline, so not asked"):
+        load(make(MIRROR, address(server.at)), offline=True)
+    assert server.hits == []
+
+
+def test_an_address_for_people_is_named_but_not_fetched(server):
+    note = {"kind": "official", "at": server.at, "files": {"toy.xls": None}, "note": "an Excel file"}
+    with pytest.raises(DataError, match=r"toy.xls: an Excel file"):
+        load(make(note))
+    assert server.hits == []
+
+
+def test_a_damaged_store_is_said_and_mended(mirror_dir, store, capsys):
+    card = make(MIRROR)
+    load(card, mirror=mirror_dir)
+    path = local.path(card, store)
+    good = path.read_bytes()
+    for damage in (good[: len(good) // 2], npz(X + 1), b""):
+        path.write_bytes(damage)
+        assert load(card, mirror=mirror_dir).checksum == CHECKSUM
+        assert "is damaged" in capsys.readouterr().err
+        assert local.get(card, store).checksum == CHECKSUM
+
+
+@pytest.mark.parametrize(("code", "words"), [(errno.ENOSPC, "the disk is full"), (errno.EACCES, "Permission denied")])
+def test_a_store_that_cannot_be_written_is_a_warning_and_leaves_no_part(
+    mirror_dir, store, monkeypatch, capsys, code, words
+):
+    def fail(file, **_):
+        file.write(b"half")
+        raise OSError(code, "Permission denied")
+
+    monkeypatch.setattr(local.np, "savez_compressed", fail)
+    assert load(make(MIRROR), mirror=mirror_dir).checksum == CHECKSUM
+    assert words in capsys.readouterr().err and stored(store) == []
+
+
+def test_index_files_are_checked_too(tmp_path):
+    data, mask = gzip.compress(b"1,2\n3,4\n"), gzip.compress(b"0,1\n1,0\n")
+    (tmp_path / "d.gz").write_bytes(data)
+    (tmp_path / "m.gz").write_bytes(mask)
+    source = {"kind": "mirror", "files": {"d.gz": sha(data), "m.gz": sha(mask)}, "reader": "uci_datasets"}
+    card = {"name": "toy", "task": "regression", "sources": [source], "folds_checksum": "0" * 64}
+    with pytest.raises(DataError, match="folds_checksum"):
+        load(card, mirror=tmp_path)
+    assert load({**card, "folds_checksum": None}, mirror=tmp_path).folds["yang"].tolist() == [1, 0]

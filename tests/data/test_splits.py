@@ -1,0 +1,94 @@
+"""Splits depend on their names alone."""
+
+import numpy as np
+import pytest
+
+from gpbench.data import splits
+from gpbench.data.dataset import Dataset
+from gpbench.errors import ConfigError, DataError
+
+
+def make(rows: int = 40, name: str = "toy", **folds) -> Dataset:
+    y = np.where(np.arange(rows) % 2, 1.0, -1.0)
+    folds = {key: np.asarray(value) for key, value in folds.items()}
+    return Dataset(name, "binary", np.zeros((rows, 1)), y, ("x",), ("a", "b"), "0" * 64, folds)
+
+
+def card(chosen: str = "random90", count: int = 20, **more) -> dict:
+    return {"name": "toy", "splits": {"set": chosen, "sets": {chosen: count}, **more}}
+
+
+@pytest.mark.parametrize(
+    ("card", "dataset"),
+    [
+        (card(), make()),
+        (card("hla"), make()),
+        (card("yang", 4), make(yang=np.arange(40) % 4)),
+        (card("official", 1, train_rows=30), make()),
+        (card("raetsch", 1), make(raetsch_train=[range(25)], raetsch_test=[range(25, 40)])),
+    ],
+    ids=["random90", "hla", "yang", "official", "raetsch"],
+)
+def test_every_row_is_in_exactly_one_part_of_every_split(card, dataset):
+    for k in range(splits.count(card)):
+        train, test = splits.indices(card, dataset, k)
+        assert train.dtype == test.dtype == np.int64
+        assert sorted([*train, *test]) == list(range(40))
+
+
+def test_random90_does_not_depend_on_run_order_nor_on_a_global_stream():
+    np.random.seed(0)
+    forwards = [splits.indices(card(), make(), k) for k in range(20)]
+    np.random.seed(1)
+    backwards = [splits.indices(card(), make(), k) for k in reversed(range(20))][::-1]
+    for (train, test), (train_again, test_again) in zip(forwards, backwards):
+        np.testing.assert_array_equal(train, train_again)
+        np.testing.assert_array_equal(test, test_again)
+
+
+def test_random90_is_the_same_on_every_machine():
+    assert splits.indices(card(), make(), 0)[1].tolist() == [3, 8, 4, 6]
+    assert splits.indices(card(), make(), 7)[1].tolist() == [26, 5, 33, 8]
+
+
+def test_random90_differs_between_splits_and_between_data_sets():
+    parts = {tuple(sorted(splits.indices(card(), make(), k)[1])) for k in range(20)}
+    other = {tuple(sorted(splits.indices(card(), make(name="other"), k)[1])) for k in range(20)}
+    assert len(parts) == 20 and parts != other
+
+
+def test_yang_folds_are_disjoint_and_test_every_row_once():
+    dataset = make(yang=np.arange(40) % 4)
+    tested = np.concatenate([splits.indices(card("yang", 4), dataset, k)[1] for k in range(4)])
+    assert sorted(tested) == list(range(40))
+
+
+def test_the_seed_reorders_training_rows_and_changes_nothing_else():
+    (train, test), (other, same) = (splits.indices(card(), make(), 3, seed) for seed in (0, 1))
+    assert train.tolist() != other.tolist() and sorted(train) == sorted(other)
+    np.testing.assert_array_equal(test, same)
+    # the training rows of one class after the other would make poor minibatches
+    blocked = splits.indices(card("official", 1, train_rows=30), make(), 0)[0]
+    assert blocked.tolist() != sorted(blocked)
+
+
+@pytest.mark.parametrize("k", [-1, 20])
+def test_a_split_out_of_range_says_the_range(k):
+    with pytest.raises(ConfigError, match=rf"split {k} out of range: toy has splits 0\.\.19 in set 'random90'"):
+        splits.indices(card(), make(), k)
+
+
+def test_an_unknown_split_set_and_absent_index_files_are_clear():
+    with pytest.raises(ConfigError, match="no split set 'yang'"):
+        splits.count({"name": "toy", "splits": {"set": "yang", "sets": {"hla": 20}}})
+    with pytest.raises(DataError, match=r"without the index files .* fetch --again toy"):
+        splits.indices(card("yang", 10), make(), 0)
+
+
+def test_too_few_rows_are_an_error():
+    with pytest.raises(DataError, match="2 rows are too few"):
+        splits.indices(card(), make(2), 0)
+
+
+def test_a_card_that_says_nothing_has_twenty_random_splits():
+    assert splits.count({"name": "toy"}) == 20

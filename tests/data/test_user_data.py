@@ -1,0 +1,88 @@
+"""A user's own table: a csv and a card beside it in a folder named by --config-dir."""
+
+import numpy as np
+import pytest
+
+from gpbench.data import cards, load, prepare, splits
+from gpbench.errors import DataError
+
+CARD = """
+name: mine
+task: {task}
+sources: [{{kind: file, path: mine.csv, target: kind{more}}}]
+"""
+ROWS = [f"{i},{i % 7},{'ham' if i % 3 else 'spam'}" for i in range(30)]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(rows=ROWS, task="binary", more="", header="a,b,kind"):
+        (tmp_path / "dataset").mkdir(exist_ok=True)
+        (tmp_path / "dataset" / "mine.yaml").write_text(CARD.format(task=task, more=more))
+        (tmp_path / "dataset" / "mine.csv").write_text("\n".join([header, *rows]) + "\n")
+        return lambda: load(cards.read("mine", [tmp_path]), config_dirs=[tmp_path])
+
+    return write
+
+
+def test_a_csv_beside_its_card_walks_the_whole_way(write, tmp_path, store):
+    dataset = write()()
+    assert dataset.columns == ("a", "b") and dataset.classes == ("ham", "spam")
+    assert dataset.y[:3].tolist() == [1.0, -1.0, -1.0]
+    train, test = splits.indices(cards.read("mine", [tmp_path]), dataset, 0)
+    assert prepare(dataset, train, test).X.shape == (27, 2)
+    assert not store.exists()  # a user's file is not copied
+
+
+def test_labels_become_codes_in_numerical_or_alphabetical_order(write):
+    numbers = write([f"{i},0,{[10, 9, 2][i % 3]}" for i in range(9)], task="multiclass")()
+    assert numbers.classes == ("2", "9", "10") and numbers.y[:3].tolist() == [2, 1, 0]
+    words = write([f"{i},0,{['c', 'a', 'b'][i % 3]}" for i in range(9)], task="multiclass")()
+    assert words.classes == ("a", "b", "c")
+
+
+def test_a_regression_target_keeps_its_units(write):
+    dataset = write([f"{i},0,{i / 2}" for i in range(9)], task="regression")()
+    np.testing.assert_array_equal(dataset.y, np.arange(9) / 2)
+    assert dataset.classes == ()
+
+
+def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path):
+    read = write([*ROWS, "5,1,", "6,2,NA"], more=", missing: NA")
+    with pytest.raises(DataError, match="mine: the target is missing in 2 rows"):
+        read()
+    read = write([*ROWS, "NA,1,ham", ",1,ham"], more=", missing: NA")
+    with pytest.raises(DataError, match="mine: column 'a' has 2 missing or infinite cells"):
+        read()
+    with open(tmp_path / "dataset" / "mine.yaml", "a") as card:
+        card.write("incomplete: drop\n")
+    assert len(read().y) == 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"header": "a,b,sort"}, "no column 'kind'; the table has a, b, sort"),
+        ({"rows": ["1,2,ham", "2,2,ham"]}, "one class only .'ham'."),
+        ({"rows": ["1,nan,ham", "2,inf,spam"]}, "column 'b' has 2 missing or infinite cells"),
+        ({"rows": ["1,2,a", "2,2,b", "3,3,c"]}, "3 classes; say `task: multiclass`"),
+        ({"rows": ["1,2,a"], "task": "regression"}, "the target is not a number"),
+        ({"rows": []}, "no rows"),
+        ({"task": "ranking"}, "task 'ranking' is none of"),
+        ({"more": ", drop: [a, b]"}, "no rows or no inputs"),
+        ({"more": ", sha256: abc"}, "sha256 is"),
+        ({"more": ", labels: {ham: -1}"}, "label 'spam' is not in the card's labels"),
+        ({"more": ", labels: {ham: 0, spam: 1}"}, r"must have the codes \[-1, 1\]"),
+    ],
+)
+def test_a_mistake_in_the_data_gives_one_clear_line(write, arguments, message):
+    with pytest.raises(DataError, match=message) as caught:
+        write(**arguments)()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_says_where_it_was_looked_for(write, tmp_path):
+    read = write()
+    (tmp_path / "dataset" / "mine.csv").unlink()
+    with pytest.raises(DataError, match=f"no file mine.csv in .*{tmp_path}/dataset"):
+        read()

@@ -1,0 +1,90 @@
+"""The printed numbers are the papers', in our units, and those that are no targets say so."""
+
+import math
+
+import pytest
+
+from gpbench.metrics import METRICS
+from gpbench.papers.published import NOTES, later, lookup, parts, rows_of
+
+
+def test_every_printed_number_of_the_five_papers_is_there():
+    count = {paper: sum(row["source"] == paper for row in rows_of("papers")) for paper in ("svdgp", "aep_dgp", "qsgp")}
+    assert count == {"svdgp": 400, "aep_dgp": 390, "qsgp": 78}
+    assert sum(row["source"] == "sep" for row in rows_of("papers")) == 76 + 4  # and the proceedings' stochastic runs
+
+
+@pytest.mark.parametrize("name", ["papers", "later"])
+def test_every_row_is_a_number_with_a_known_note(name):
+    for row in rows_of(name):
+        assert math.isfinite(float(row["mean"])) and row["note"] in {"", *NOTES}, row
+        assert not row["err"] or float(row["err"]) >= 0
+        assert row["err_kind"] in {"", "std", "stderr"} and row["held_out"] in {"0", "1"}
+
+
+def test_the_standard_error_of_sep_table_1_is_its_printed_deviation_over_root_20():
+    found = lookup("pima", "sep", "m=50%", "nll")
+    assert (found.value, found.err, found.n, found.table) == (0.5, 0.05, 20, "1")
+    assert found.stderr == pytest.approx(0.05 / math.sqrt(20))
+
+
+def test_a_printed_standard_error_is_taken_as_it_is_and_dropouts_is_a_deviation():
+    assert lookup("boston", "pbp", "", "test_ll").stderr == 0.09
+    assert lookup("boston", "dropout", "", "test_ll").stderr == pytest.approx(0.25 / math.sqrt(20))
+
+
+@pytest.mark.parametrize(
+    "cell, value",
+    [
+        (("mnist_odd_even", "sep", "m=200", "error"), 0.027),  # printed as per cent
+        (("mnist_odd_even", "qsgp_0", "m=1000000", "error"), 0.0215),  # printed as accuracy 97.85 %
+        (("mnist_odd_even", "qsgp_0", "m=1e6", "nll"), 0.068),  # printed as MNLP
+        (("glass", "fitc_gp", "", "nll"), 0.79),  # printed as test log-likelihood
+        (("kuka1", "svdgp", "", "vlb", "y1"), 98500.0),  # printed in 1e5
+        (("kin40k", "qsgp_0_inducing", "", "seconds"), 1.4 * 3600),
+        (("protein_yang", "qsgp_0", "m=1e5", "test_ll"), -lookup("protein_yang", "qsgp_0", "m=1e5", "mnlp").value),
+    ],
+)
+def test_printed_values_become_our_metrics_in_our_units(cell, value):
+    assert lookup(*cell).value == pytest.approx(value)
+
+
+def test_a_setting_with_more_parts_still_finds_its_value_and_one_with_other_parts_does_not():
+    assert lookup("pima", "sep", "m=15%, steps=10", "nll") == lookup("pima", "sep", "m=15%", "nll")
+    assert lookup("pima", "sep", "m=20%", "nll") is None and lookup("pima", "other", "m=15%", "nll") is None
+    assert lookup("mnist_odd_even", "sep", "m=200, stochastic", "nll").value == 0.0528
+    assert lookup("kuka1", "svdgp", "", "vlb") is None  # which output?
+
+
+def test_parts_keep_lists_whole():
+    assert parts("m=50, hidden=[3, 2],flag") == {"m": 50.0, "hidden": "[3, 2]", "flag": ""}
+
+
+def test_tables_3_and_4_of_aep_dgp_are_not_held_out_except_the_copied_columns():
+    leaked = {"fitc_gp": "m=50", "dgp": "hidden=[2], m=100", "sgld": "layers=1", "vi_kw": "layers=2"}
+    for method, setting in leaked.items():
+        for metric in ("rmse", "test_ll"):
+            found = lookup("kin8nm", method, setting, metric)
+            assert not found.held_out and "8-bit" in found.note
+    for method in ("vi_g", "pbp", "dropout", "hmc"):
+        assert lookup("kin8nm", method, "", "rmse").held_out
+
+
+def test_numbers_that_are_no_targets_say_why():
+    assert "no signal" in lookup("australian", "sep", "m=15%", "nll").note
+    assert "copied" in lookup("power", "dropout", "", "test_ll").note
+    assert "undertrained" in lookup("kin40k", "svgp", "m=512", "rmse").note
+    assert "overconfident" in lookup("keggu", "svgp", "m=512", "mnlp").note
+    assert lookup("pima", "sep", "m=15%", "nll").note == ""
+
+
+def test_later_papers_are_found_by_data_set_and_metric():
+    found = later("boston", "test_ll")
+    assert any(p.method == "PBP" and p.value == -2.574 and p.stderr == 0.089 for p in found)
+    assert all(p.source for p in found) and later("pima", "nll") and later("boston", "nmse") == []
+
+
+def test_every_metric_a_lookup_knows_is_one_of_ours():
+    from gpbench.papers.published import _READ_AS
+
+    assert set(_READ_AS) <= set(METRICS)

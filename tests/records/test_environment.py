@@ -1,0 +1,46 @@
+"""A record says on what it was made."""
+
+import json
+import subprocess
+
+import pytest
+
+import gpbench
+from gpbench.records import environment
+
+
+def test_facts_are_json_and_hold_what_the_caller_hands_in():
+    facts = environment.facts(device="cpu", precision="float64")
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["device"] == "cpu" and facts["precision"] == "float64"
+    assert facts["versions"]["gpbench"] == gpbench.__version__ and facts["versions"]["numpy"]
+    assert facts["host"]["cores"] >= 1 and facts["host"]["memory_gib"] > 0 and facts["host"]["cpu"]
+    assert facts["created"].endswith("+00:00")
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "_ROOT", tmp_path)
+
+    def git(*args):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run(["git", *who, *args], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    (tmp_path / "gpbench").mkdir()
+    (tmp_path / "gpbench" / "a.py").write_text("1")
+    git("add", ".")
+    git("commit", "-m", "a")
+    return tmp_path
+
+
+def test_a_clean_checkout_is_clean_and_changed_code_makes_it_dirty(checkout):
+    (checkout / "table.csv").write_text("a result")
+    assert len(environment.commit()["commit"]) == 40 and environment.commit()["dirty"] is False
+    (checkout / "gpbench" / "new.py").write_text("2")
+    assert environment.commit()["dirty"] is True
+
+
+def test_a_package_inside_another_repository_has_no_commit(checkout, monkeypatch):
+    monkeypatch.setattr(environment, "_ROOT", checkout / "gpbench")
+    assert environment.commit() == {"commit": None, "dirty": None}

@@ -1,0 +1,195 @@
+"""A results folder holds whole records only, whoever wrote them and whatever happened meanwhile."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+from gpbench.errors import ConfigError, StorageError
+from gpbench.records.store import Store
+
+
+def record(id="00000000000000aa", **fields):
+    return {
+        "id": id, "status": "done", "message": None, "dataset": "pima", "method": "sep", "setting": "m=15%",
+        "protocol": "clean", "split": 0, "seed": 0, "output": None, "metrics": {"nll": 0.5, "error": 0.2},
+        "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1}, "created": "2026-01-01T00:00:00.000+00:00",
+        **fields,
+    }  # fmt: skip
+
+
+def write(store, id="00000000000000aa", **fields):
+    replace = fields.pop("replace", False)
+    return store.write(record(id, **fields), {"method": {"m": "15%"}}, {"step": np.arange(3)}, replace=replace)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def test_what_was_written_is_read_back(store):
+    write(store)
+    assert store.get("00000000000000aa") == record()
+    assert store.config("00000000000000aa") == {"method": {"m": "15%"}}
+    np.testing.assert_array_equal(store.trace("00000000000000aa")["step"], [0, 1, 2])
+
+
+def test_numbers_that_are_not_finite_are_null(store):
+    write(store, status="diverged", metrics={"nll": np.float64("nan"), "error": float("inf"), "rmse": np.float32(1)})
+    text = (store.runs / "00000000000000aa" / "record.json").read_text()
+    assert json.loads(text)["metrics"] == {"nll": None, "error": None, "rmse": 1.0}
+
+
+def test_a_finished_record_is_kept_unless_it_is_to_be_replaced(store):
+    write(store)
+    write(store, metrics={"nll": 9.0})
+    assert store.get("00000000000000aa")["metrics"]["nll"] == 0.5
+    write(store, metrics={"nll": 9.0}, replace=True)
+    assert store.get("00000000000000aa")["metrics"]["nll"] == 9.0
+    assert [path.name for path in store.runs.iterdir()] == ["00000000000000aa"]
+
+
+def test_many_writers_of_one_run_leave_one_whole_record(store):
+    threads = [threading.Thread(target=write, args=(store,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.all() == [record()]
+    assert [path.name for path in store.runs.iterdir()] == ["00000000000000aa"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"id": "00000000000000bb"}', json.dumps(record("cc")), "\x00\xff",
+     json.dumps(record("00000000000000bb", metrics={"nll": "low"})),
+     json.dumps(record("00000000000000bb", created=3)), json.dumps(record("00000000000000bb", preset=["quick"])),
+     json.dumps(record("00000000000000bb", status="running"))],
+)  # fmt: skip
+def test_a_damaged_record_is_named_once_skipped_and_written_anew(store, capsys, text):
+    write(store)
+    (store.runs / "00000000000000bb").mkdir()
+    (store.runs / "00000000000000bb" / "record.json").write_text(text)
+    assert store.all() == store.all() == [record()]
+    said = capsys.readouterr().err
+    assert said.count("00000000000000bb") >= 1 and said.count("\n") == 1
+    assert store.get("00000000000000bb") is None
+    with pytest.raises(ConfigError, match="cannot be read"):
+        store.find("00000000000000bb")
+    write(store, "00000000000000bb")
+    assert len(store.all()) == 2
+
+
+def test_a_folder_without_a_record_and_a_temporary_folder_do_not_count(store, capsys):
+    (store.runs / "00000000000000bb").mkdir(parents=True)
+    (store.runs / ".tmp-00000000000000cc-1-abcd").mkdir()
+    assert store.all() == []
+    assert "00000000000000bb" in (said := capsys.readouterr().err) and "cc" not in said
+
+
+def test_a_record_made_elsewhere_counts(store, tmp_path):
+    other = Store(tmp_path / "elsewhere")
+    write(store)
+    shutil.copytree(write(other, "00000000000000bb"), store.runs / "00000000000000bb")
+    assert {r["id"] for r in store.all()} == {"00000000000000aa", "00000000000000bb"}
+
+
+def test_nan_that_others_wrote_is_null(store):
+    folder = write(store)
+    text = json.dumps(record(metrics={"nll": float("nan")}, objective=float("-inf")))
+    (folder / "record.json").write_text(text)
+    assert (found := store.get("00000000000000aa"))["metrics"] == {"nll": None} and found["objective"] is None
+
+
+def test_a_damaged_trace_or_configuration_is_empty(store):
+    folder = write(store)
+    (folder / "trace.npz").write_bytes(b"PK\x03\x04 cut off")
+    (folder / "config.yaml").write_text("a: [")
+    assert store.trace("00000000000000aa") == {} and store.config("00000000000000aa") == {}
+
+
+def test_find_wants_a_prefix_of_one_run(store):
+    write(store, "aa00000000000000")
+    write(store, "ab00000000000000")
+    assert store.find("ab")["id"] == "ab00000000000000"
+    with pytest.raises(ConfigError, match="2 runs start with 'a'"):
+        store.find("a")
+    with pytest.raises(ConfigError, match="no run 'zz'"):
+        store.find("zz")
+
+
+def test_last_is_the_record_made_last(store):
+    with pytest.raises(ConfigError, match="no runs"):
+        store.last()
+    write(store, "ff00000000000000", created="2026-01-01T00:00:00+00:00")
+    write(store, "aa00000000000000", created="2026-01-02T00:00:00+00:00")
+    assert store.last()["id"] == "aa00000000000000"
+
+
+def test_select_takes_one_value_or_several(store):
+    for split in range(3):
+        write(store, f"a{split}00000000000000", split=split)
+    assert [r["split"] for r in store.select(dataset="pima", split=[0, 2])] == [0, 2]
+    assert store.select(dataset="wdbc") == []
+
+
+def test_what_dead_processes_left_is_deleted_and_what_live_ones_write_is_not(store):
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left, fresh, live = (store.runs / f".tmp-aa-{pid}-{k}" for k, pid in enumerate([dead.pid, dead.pid, os.getpid()]))
+    for folder in (left, fresh, live):
+        folder.mkdir(parents=True)
+    for folder in (left, live):
+        os.utime(folder, (0, 0))
+    write(store)
+    assert not left.exists() and fresh.exists() and live.exists()
+
+
+def test_a_disk_that_fills_up_gives_one_line_and_leaves_nothing(store, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match=r"No space left on device; free some space") as raised:
+        write(store)
+    assert "\n" not in str(raised.value)
+    assert list(store.runs.iterdir()) == []
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"cannot mount a tmpfs here: {mounted.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_disk_that_is_really_full_gives_one_line_and_leaves_nothing(full_disk):
+    store = Store(full_disk / "results")
+    with pytest.raises(StorageError, match="No space left on device"):
+        store.write(record(), {}, {"objective": np.random.default_rng(0).normal(size=100_000)})
+    assert store.all() == [] and list(store.runs.iterdir()) == []
+    write(store)
+    assert store.all() == [record()]
+
+
+def test_a_folder_that_may_not_be_written_gives_one_line(store, tmp_path, monkeypatch):
+    (tmp_path / "results").write_text("a file")
+    with pytest.raises(StorageError, match="Not a directory; make it writable"):
+        write(store)
+
+    def forbidden(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("pathlib.Path.mkdir", forbidden)
+    with pytest.raises(StorageError, match="Permission denied"):
+        write(Store(tmp_path / "other"))

@@ -1,0 +1,95 @@
+"""Tables as text: every format says the same, and nothing is left unsaid."""
+
+import csv
+import io
+
+from gpbench.report import tables, text
+from gpbench.report.cells import cells, entries
+
+
+def run(split=0, **fields):
+    return {
+        "id": f"{fields}{split}", "status": "done", "dataset": "pima", "method": "sep", "setting": "m=50%",
+        "protocol": "clean", "precision": "float64", "preset": None, "split": split, "seed": 0, "output": None,
+        "metrics": {"nll": 0.5 + split / 100, "error": 0.2}, "seconds": {"train": 2.0}, "cell": "c", "device": "cpu",
+        "versions": {"jax": "0.10"}, **fields,
+    }  # fmt: skip
+
+
+def made(records, metrics=()):
+    return entries(cells(records), metrics)
+
+
+def parsed(records, metrics=()):
+    return list(csv.DictReader(io.StringIO(tables.as_csv(made(records, metrics)))))
+
+
+def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
+    first, *rest = tables.as_csv(made([run(), run(1)])).splitlines()
+    assert first == (
+        "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,preset"
+    )
+    assert len(rest) == 1
+    (row,) = parsed([run(dataset="mine", preset="quick")])
+    assert row == {
+        "dataset": "mine", "output": "", "method": "sep", "setting": "m=50%", "metric": "nll", "mean": "0.5",
+        "stderr": "", "n_splits": "1", "published": "", "published_err": "", "delta_se": "", "held_out": "true",
+        "preset": "quick",
+    }  # fmt: skip
+
+
+def test_csv_has_one_row_per_metric_and_marks_what_is_not_held_out():
+    leaked = run(dataset="kin8nm", method="fitc_gp", setting="m=50", metrics={"rmse": 0.1, "test_ll": 1.0})
+    assert [(row["metric"], row["published"], row["held_out"]) for row in parsed([leaked])] == [
+        ("rmse", "0.07", "false"),
+        ("test_ll", "1.31", "false"),
+    ]
+    assert [row["metric"] for row in parsed([run()], ["nll", "seconds"])] == ["nll", "seconds"]
+
+
+def test_a_cell_says_mean_error_splits_diverged_and_what_was_printed():
+    shown = tables.as_text(made([run(), run(1), run(2, status="diverged")]))
+    assert "0.5050 ± 0.0050 (2) (1 diverged) [0.5, +0.4 se]" in shown
+    assert tables.LEGEND in shown
+    assert "0 done (1 diverged)" in tables.as_text(made([run(status="diverged")]))
+
+
+def test_marks_lead_to_footnotes_in_every_text_format():
+    records = [run(dataset="australian"), run(dataset="kin8nm", method="fitc_gp", setting="m=50", held_out=False)]
+    for name in ("terminal", "md", "latex"):
+        shown = tables.FORMATS[name](made(records))
+        first, second = ("¹", "²") if name != "latex" else ("$^1$", "$^2$")
+        assert f"[0.64]{first}" in shown and f"{first} not a target" in shown and f"{second} not held out" in shown
+
+
+def test_what_was_mixed_is_said():
+    same = tables.heads(made([run(), run(1)]))
+    mixed = tables.heads(made([run(), run(1, device="gpu", protocol="hl")]))
+    assert len(same) == 1 and "protocol clean" in same[0] and "jax 0.10" in same[0] and "preset none" in same[0]
+    assert "MIXED protocol: clean (1), hl (1)" in mixed and "MIXED device: cpu (1), gpu (1)" in mixed
+
+
+def test_rows_are_data_sets_and_columns_methods_with_their_settings():
+    (grid,), _ = tables.grids(made([run(), run(method="svi"), run(dataset="crabs"), run(output="y1")]))
+    assert grid.header == ("data set", "sep m=50%", "svi m=50%")
+    assert [row[0] for row in grid.rows] == ["crabs", "pima", "pima y1"] and grid.rows[0][2] == ""
+
+
+def test_a_wide_table_is_cut_into_whole_columns_that_fit():
+    (grid,), _ = tables.grids(made([run(setting=f"m={m}") for m in range(10)]))
+    parts = tables.chunks(grid, 60)
+    assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:])
+    assert len(parts) > 1 and all(len(line) <= 60 for p in parts for line in text.aligned(p.header, p.rows))
+
+
+def test_latex_and_markdown_escape_their_own_signs():
+    records = [run(dataset="mnist_odd_even", setting="a|b%")]
+    assert r"mnist\_odd\_even" in tables.as_latex(made(records)) and r"a|b\%" in tables.as_latex(made(records))
+    assert r"a\|b%" in tables.as_markdown(made(records))
+
+
+def test_numbers_have_two_digits_of_their_standard_error():
+    assert text.number(0.11234, 0.0112) == "0.112 ± 0.011"
+    assert text.number(-36.123, 12.3) == "-36 ± 12"
+    assert text.number(9.99, 0.0996) == "9.990 ± 0.100"
+    assert text.number(98500.0, None) == "9.85e+04" and text.number(None) == "-" and text.number(1.0, 0.0) == "1"
