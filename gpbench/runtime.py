@@ -73,13 +73,21 @@ def jax_memory_peak_mb() -> float:
     stats = jax.devices()[0].memory_stats() or {}
     if "peak_bytes_in_use" in stats:
         return stats["peak_bytes_in_use"] / 1e6
+    # Not ru_maxrss where there is better: a process starts with that of the one which started it.
+    if high_water := _proc_field("/proc/self/status", "VmHWM"):
+        return int(high_water.split()[0]) * 1024 / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6  # bytes there, KiB on Linux
+    return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6  # bytes there, KiB elsewhere
 
 
 def _cpu_model() -> str:
+    return _proc_field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
+
+
+def _proc_field(path: str, name: str) -> str:
+    """The first value of a field in one of Linux's tables; empty where there is none."""
     try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+        with open(path) as lines:
+            return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")
+    except OSError:
+        return ""

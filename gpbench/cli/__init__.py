@@ -69,7 +69,12 @@ def _dispatch(argv: list[str]) -> int:
             subparsers.add_parser(name, help=text)
     else:
         importlib.import_module(f"gpbench.cli.{verb}").add_parser(subparsers)
-    args = parser.parse_args(argv)
+    args, rest = parser.parse_known_args(argv)
+    if rest:  # argparse takes only the first of several runs of words, as in `run a=1 -m b=2`
+        strange = [word for word in rest if word.startswith("-") or not hasattr(args, "overrides")]
+        if strange:
+            raise ConfigError(f"unrecognized: {' '.join(strange)}; see gpbench {verb + ' ' if verb else ''}--help")
+        args.overrides += rest
     if verb is None:
         parser.print_help()
         return 0

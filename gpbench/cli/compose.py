@@ -115,9 +115,12 @@ def _explain(error: Exception) -> str:
         return f"{cause.full_key}: no value is set, and it must have one"
     if isinstance(cause, OmegaConfBaseException):
         if str(cause).startswith("Key ") and isinstance(node := cause.parent_node, DictConfig):
-            known = [str(key) for key in node] or ["none"]
-            section = str(cause.full_key).removesuffix(str(cause.key)).rstrip(".")
-            return f"no key {cause.key!r}" + (f" in {section}" if section else "") + f"; {nearest(str(cause.key), known)}"
+            section, key = str(cause.full_key).removesuffix(str(cause.key)).rstrip("."), str(cause.key)
+            # Hydra has by now put an empty section in the place of a value or of a ${...}
+            hint = (
+                nearest(key, map(str, node)) if node else "it has none of its own: one value, or the protocol's section"
+            )
+            return f"no key {key!r}{' in ' * bool(section)}{section}; {hint}"
         return f"{cause.full_key}: {_first_line(cause)}" if cause.full_key else _first_line(cause)
     return " ".join(str(error).split())
 

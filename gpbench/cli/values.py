@@ -85,7 +85,8 @@ def check_field(key: str, value: Any, annotation: Any) -> None:
     kinds = typing.get_args(annotation) if is_union else (types.NoneType if annotation is None else annotation,)
     if not set(kinds) <= _KINDS.keys() or type(value) in kinds or (float in kinds and type(value) is int):
         return
-    raise ConfigError(f"{key}={_shown(value)}: must be {' or '.join(_KINDS[kind] for kind in kinds)}")
+    wanted = [_KINDS[kind] for kind in kinds if kind is not int or float not in kinds]
+    raise ConfigError(f"{key}={_shown(value)}: must be {' or '.join(wanted)}")
 
 
 def _shown(value: Any) -> str:

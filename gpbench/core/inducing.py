@@ -22,9 +22,8 @@ def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyA
     if start == "kmeans":
         from sklearn.cluster import KMeans
 
-        subset = np.asarray(X[:_SUBSET])
-        centres = KMeans(m, init=np.asarray(rows), n_init=1, max_iter=50, algorithm="lloyd").fit(subset).cluster_centers_
-        return jnp.asarray(centres, X.dtype)
+        found = KMeans(m, init=np.asarray(rows), n_init=1, max_iter=50).fit(np.asarray(X[:_SUBSET]))
+        return jnp.asarray(found.cluster_centers_, X.dtype)
     raise ConfigError(f"unknown start of inducing points '{start}': {nearest(start, ('rows', 'kmeans'))}")
 
 

@@ -1,8 +1,10 @@
-"""Likelihoods, as the per-point quantities that EP needs of them."""
+"""Likelihoods, as the per-point quantities that EP and variational inference need of them."""
 
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
+
+from gpbench.core.quadrature import normal_expectation
 
 
 def probit_log_normaliser(
@@ -25,3 +27,17 @@ def probit_derivatives(
     log_cdf = norm.logcdf(z)
     alpha = jnp.exp(norm.logpdf(z) - log_cdf) * y / jnp.sqrt(b)
     return log_cdf, alpha, alpha**2 + alpha * mean / b
+
+
+def probit_expected_log(
+    y: Float[Array, " N"], mean: Float[Array, " N"], variance: Float[Array, " N"], nodes: int = 20
+) -> Float[Array, " N"]:
+    """∫ log Φ(y f) N(f | mean, variance) df by Gauss-Hermite quadrature, labels y in {-1, +1}."""
+    return normal_expectation(norm.logcdf, y * mean, variance, nodes)
+
+
+def gaussian_expected_log(
+    y: Float[Array, " N"], mean: Float[Array, " N"], variance: Float[Array, " N"], noise: Float[Array, ""]
+) -> Float[Array, " N"]:
+    """∫ log N(y | f, noise) N(f | mean, variance) df = log N(y | mean, noise) - variance / (2 noise)."""
+    return norm.logpdf(y, mean, jnp.sqrt(noise)) - 0.5 * variance / noise

@@ -12,7 +12,9 @@ class AdaptiveRatesState(NamedTuple):
     signs: optax.Updates
 
 
-def adaptive_rates(start: float = 1e-2, up: float = 1.02, down: float = 0.5, shared: str = "") -> optax.GradientTransformation:
+def adaptive_rates(
+    start: float = 1e-2, up: float = 1.02, down: float = 0.5, shared: str = ""
+) -> optax.GradientTransformation:
     """Gradient steps with a learning rate per parameter (paper `sep`, appendix A.6).
 
     A rate grows by `up` while its gradient keeps its sign and is multiplied by `down` when the sign flips.  Parameters

@@ -32,6 +32,17 @@ def count(card: Mapping, dataset: Dataset | None = None) -> int:
     return _chosen(card)[1]
 
 
+def identity(card: Mapping) -> dict:
+    """What of a card says which rows are in split k: the set in use, and what that set is made from beside the rows."""
+    chosen, _ = _chosen(card)
+    made_from = {
+        "official": (card.get("splits") or DEFAULT).get("train_rows"),
+        "yang": card.get("folds_checksum"),
+        "raetsch": card.get("folds_checksum"),
+    }
+    return {"set": chosen, "made_from": made_from.get(chosen)}
+
+
 def indices(
     card: Mapping, dataset: Dataset, k: int, seed: int = 0
 ) -> tuple[Int[np.ndarray, "train"], Int[np.ndarray, "test"]]:

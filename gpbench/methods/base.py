@@ -1,6 +1,6 @@
 """The interface every method has, and all that the training loop knows of it."""
 
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -41,6 +41,7 @@ class Info(eqx.Module):
     objective: Float[Array, ""]
 
 
+@runtime_checkable
 class Predictive(Protocol):
     """What `predict` returns: `Gaussian`, `Bernoulli`, `Categorical`, ... of `gpbench.core.predictive`."""
 

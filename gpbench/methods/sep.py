@@ -12,13 +12,11 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.inducing import inducing_points, median_distance
-from gpbench.core.kernels import SquaredExponential
-from gpbench.core.linalg import describe_failure, inverse_cholesky
+from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Bernoulli, probit_bernoulli
 from gpbench.core.sites import Sites, flat_sites
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, Info, Method, inducing_count, inducing_setting
+from gpbench.methods.base import Batch, Info
 from gpbench.methods.sep_energy import (
     Covariances,
     Hyper,
@@ -35,6 +33,7 @@ from gpbench.methods.sep_energy import (
     site_sums,
     whiten,
 )
+from gpbench.methods.sparse import SparseMethod
 
 
 class Running(eqx.Module):
@@ -58,7 +57,7 @@ class State(eqx.Module):
     running: Running | None
 
 
-class SEP(Method):
+class SEP(SparseMethod):
     """Configuration of `sep`; see the module's docstring.
 
     With all rows in each step the sites' directions follow the hyper-parameters.  With minibatches each site keeps the
@@ -71,8 +70,6 @@ class SEP(Method):
 
     optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
     """Minimises -log Zq over the hyper-parameters and inducing points."""
-    inducing: float | int = eqx.field(static=True, kw_only=True, default=0.15)
-    """Number of inducing points, or the fraction of the training rows."""
     update: Literal["inner", "outer"] = eqx.field(static=True, kw_only=True, default="inner")
     """One refinement of the sites per gradient step, or refinement to convergence."""
     gradient: Literal["approximate", "exact", "scalars"] = eqx.field(static=True, kw_only=True, default="approximate")
@@ -82,46 +79,20 @@ class SEP(Method):
     """ρ of the site update: 1 is no damping."""
     tolerance: float = eqx.field(static=True, kw_only=True, default=1e-4)
     """Largest change of a site at which `update="outer"` calls it converged."""
-    start: Literal["rows", "kmeans"] = eqx.field(static=True, kw_only=True, default="rows")
-    """Where inducing points start."""
-    lengthscale_start: Literal["median", "root_median"] = eqx.field(static=True, kw_only=True, default="median")
-    """Lengthscales start at the median distance between the first inducing points, or at its square root (hl2016)."""
-    lengthscales: Literal["together", "free"] = eqx.field(static=True, kw_only=True, default="together")
-    """Whether all lengthscales take the same step, along their mean gradient, or each its own."""
-    noise: float = eqx.field(static=True, kw_only=True, default=1e-3)
-    """First additive noise."""
-    noise_on_inducing: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether the additive noise is on the diagonal of Kzz too."""
-
-    def __check_init__(self):
-        for name in ("update", "gradient", "memory", "start", "lengthscale_start", "lengthscales"):
-            allowed = SEP.__annotations__[name].__args__
-            if getattr(self, name) not in allowed:
-                raise ConfigError(f"method.{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
-
-    @property
-    def setting(self) -> str:
-        return inducing_setting(self.inducing) + (f", batch={self.batch_size}" if self.batch_size else "")
-
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
-        n, d = data.X.shape
-        m = inducing_count(self.inducing, n)
+        n, dtype = len(data.y), data.X.dtype
         whole = self.batch_size is None or self.batch_size >= n
         if self.gradient == "scalars" and not whole:
             raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
-        Z = inducing_points(data.X, m, self.start, key=key)
-        distance = median_distance(Z)
-        dtype = data.X.dtype
-        power = 2.0 if self.lengthscale_start == "median" else 1.0
-        kernel = SquaredExponential(jnp.zeros((), dtype), jnp.full(d, power * jnp.log(distance), dtype))
-        hyper = Hyper(kernel, jnp.asarray(jnp.log(self.noise), dtype), Z)
+        hyper = self.first_hyper(data, noise=self.noise, key=key)
+        m = len(hyper.Z)
         nothing = Sums(jnp.zeros((m, m), dtype), jnp.zeros(m, dtype))
         directions = jnp.zeros((n, m), dtype) if self.memory == "factors" else None
         running = None if whole else Running(nothing, nothing, directions, jnp.zeros((), dtype))
-        A = inverse_cholesky(covariances(hyper, Z[:1], self.noise_on_inducing).zz)
-        q = posterior(A, nothing)
-        optimiser = self.optimiser.init(hyper)
-        return State(hyper, flat_sites(n, dtype), optimiser, jnp.ones((), dtype), hyper, q, running)
+        q = posterior(inverse_cholesky(covariances(hyper, hyper.Z[:1], self.noise_on_inducing).zz), nothing)
+        return State(
+            hyper, flat_sites(n, dtype), self.optimiser.init(hyper), jnp.ones((), dtype), hyper, q, running
+        )
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
         cov, back = jax.vjp(lambda h: covariances(h, batch.X, self.noise_on_inducing), state.hyper)
@@ -143,10 +114,7 @@ class SEP(Method):
         else:
             fixed = self.gradient == "exact"
             slope = jax.grad(energy)(cov, batch.y, sites, weight, outside, fixed_factors=fixed)
-        (gradient,) = back(slope)
-        if self.lengthscales == "together":
-            where = lambda h: h.kernel.log_lengthscale2
-            gradient = eqx.tree_at(where, gradient, jnp.full_like(where(gradient), where(gradient).mean()))
+        gradient = self.tied(back(slope)[0])
 
         # A step that loses the energy to NaN is taken back, and all later ones are half as bold (hl2016).
         updates, optimiser = self.optimiser.update(jax.tree.map(jnp.negative, gradient), state.optimiser, state.hyper)
@@ -217,6 +185,4 @@ class SEP(Method):
         return probit_bernoulli(V.T @ state.q.mu, variance)
 
     def diagnose(self, state: State) -> str:
-        zz = covariances(state.hyper, state.hyper.Z[:1], self.noise_on_inducing).zz
-        name = f"Kzz of the {state.hyper.kernel.describe()}"
-        return describe_failure(name, zz, str(zz.dtype)) or ""
+        return self.describe(state.hyper)

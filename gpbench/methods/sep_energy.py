@@ -1,8 +1,8 @@
 """The energy log Zq of `sep`, its site update and its gradients, in whitened coordinates.
 
 u = L w with Kzz = L Lᵀ, A = L⁻¹ and w ~ N(0, I) a priori.  Point n sees f_n = V_nᵀ w + residual with V = A Kzx, so
-its site, a factor on v_nᵀu with v_n = Kzz⁻¹ k_n, is the same factor on V_nᵀw.  q(w) = N(μ, P⁻¹), P = I + Σ ν_n V_n V_nᵀ;
-R is the inverse Cholesky factor of P and T = R V.  Nothing forms Kzz⁻¹, and N meets M in matrix products only.
+its site, a factor on v_nᵀu with v_n = Kzz⁻¹ k_n, is the same factor on V_nᵀw.  q(w) = N(μ, P⁻¹) with
+P = I + Σ ν_n V_n V_nᵀ, whose inverse Cholesky factor is R.  Nothing forms Kzz⁻¹, and N meets M in products only.
 """
 
 import equinox as eqx
@@ -14,7 +14,6 @@ from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import probit_derivatives, probit_log_normaliser
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.sites import Sites, damped, matched
-from gpbench.methods.base import Batch
 
 
 class Hyper(eqx.Module):
@@ -81,7 +80,7 @@ def whiten(sums: Sums, A: Float[Array, "M M"], zz: Float[Array, "M M"]) -> Sums:
 
 
 class Marginals(eqx.Module):
-    """q's mean and variance along the points' directions, with their sites (cavity) or along old directions taken out."""
+    """q's mean and variance along the sites' directions, and those of the cavities along the points' own."""
 
     mean: Float[Array, " N"]
     variance: Float[Array, " N"]
@@ -134,12 +133,7 @@ def log_normaliser(
     log_site = 0.5 * (-2.0 * sites.tau * at.mean + sites.tau**2 * at.variance + C * gap**2)
     log_site -= 0.5 * jnp.log1p(-sites.nu * at.variance)
     log_z = probit_log_normaliser(y, at.cavity_mean, residual + at.cavity_variance)
-    return -0.5 * log_determinant_of(q) + 0.5 * q.mu @ shift + jnp.sum(weight * (log_z + log_site))
-
-
-def log_determinant_of(q: Posterior) -> Float[Array, ""]:
-    """log|P|."""
-    return log_determinant(q.R)
+    return -0.5 * log_determinant(q.R) + 0.5 * q.mu @ shift + jnp.sum(weight * (log_z + log_site))
 
 
 def energy(

@@ -14,6 +14,8 @@ import numpy as np
 
 from gpbench.errors import StorageError
 
+_UNREADABLE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile)
+
 
 class Checkpoint:
     """One file for one group of runs.  `like` gives the structure and shapes that a state must have."""
@@ -42,6 +44,14 @@ class Checkpoint:
                 " or name another folder with run.results=DIR; finished runs are kept"
             ) from error
 
+    def facts(self) -> dict[str, Any] | None:
+        """The facts as saved; None where there is no checkpoint that can be read."""
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                return json.loads(str(file["facts"]))
+        except _UNREADABLE:
+            return None
+
     def load(self, like: Any) -> tuple[Any, dict[str, np.ndarray], dict[str, Any]] | None:
         """State, trace and facts as saved; None where there is no checkpoint that fits `like`."""
         leaves, structure = jax.tree.flatten(like)
@@ -50,13 +60,15 @@ class Checkpoint:
                 state = [file[f"state/{i}"] for i in range(len(leaves))]
                 trace = {name.removeprefix("trace/"): file[name] for name in file if name.startswith("trace/")}
                 facts = json.loads(str(file["facts"]))
-        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
+                more = f"state/{len(leaves)}" in file
+        except _UNREADABLE:
             return None
-        if any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(state, leaves)):
+        if more or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(state, leaves, strict=True)):
             return None
         return jax.tree.unflatten(structure, [jax.numpy.asarray(leaf) for leaf in state]), trace, facts
 
     def delete(self) -> None:
-        """Forgets it: the runs are recorded."""
-        with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
+        """Forgets it, and what a process killed while it wrote has left beside it."""
+        for path in (self.path, *self.path.parent.glob(f"{self.path.stem}.*.tmp")):
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)

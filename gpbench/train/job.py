@@ -14,7 +14,7 @@ from hydra.utils import instantiate
 from gpbench import data as data_layer
 from gpbench import metrics, runtime
 from gpbench.data import Dataset, Prepared, splits
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, Stopped
 from gpbench.methods.base import Method
 from gpbench.records import environment
 from gpbench.records.identity import cell_id, run_id
@@ -23,9 +23,6 @@ from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.loop import Cadence, Fit, Group, Predictions, fit
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
-
-_GROUP_BYTES = {"cpu": 2**29, "gpu": 2**34}
-"""How much data and state the splits of one program may hold together."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +38,27 @@ class Job:
     @property
     def identity(self) -> dict[str, Any]:
         """What decides the numbers, split and seed apart."""
-        card = {key: self.cfg["dataset"].get(key) for key in ("name", "task", "splits")}
-        return dict(method=self.cfg["method"], protocol=self.cfg["protocol"], data=card,
-                    data_checksum=self.dataset.checksum)  # fmt: skip
+        card = self.cfg["dataset"]
+        data = {"name": card["name"], "task": card["task"], "splits": splits.identity(card)}
+        known = {"method": self.cfg["method"], "protocol": self.cfg["protocol"], "data": data}
+        return known | {"data_checksum": self.dataset.checksum}
 
     def run_id(self, split: int) -> str:
         return run_id(**self.identity, split=split, seed=self.cfg["seed"])
+
+    def checkpoint(self, members: Sequence[int]) -> Checkpoint:
+        """Where these splits' checkpoint lies; `run.again` never goes on from what was stopped without it."""
+        again = ["again"] if self.cfg["run"]["again"] else []
+        name = hashlib.sha256("/".join([self.run_id(k) for k in members] + again).encode()).hexdigest()[:16]
+        return Checkpoint(Path(self.cfg["run"]["results"]) / "checkpoints", name)
 
 
 def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop: StopRequest) -> list[dict]:
     """Trains and records what is not recorded yet, and returns the records of all the splits asked for, in order.
 
     `cfg` is the resolved configuration; `defaults` the same with nothing but the group choices, against which the
-    setting's text is made.  Raises ConfigError, DataError, StorageError, and Stopped once a checkpoint is written.
+    setting's text is made.  `run.again` trains what is recorded too; where it is stopped, the same command goes on.
+    Raises ConfigError, DataError, StorageError, and Stopped once a checkpoint is written.
     """
     method = instantiate(cfg["method"])
     card, run = cfg["dataset"], cfg["run"]
@@ -61,18 +66,32 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
         able = " or ".join(sorted(method.tasks))
         raise ConfigError(f"method {method.name} is for {able} data, and {card['name']} is {card['task']}: `gpbench ls"
                           f" datasets` and `gpbench ls methods` show what fits together")  # fmt: skip
-    where = {key: Path(value) if value else None for key, value in cfg["data"].items() if key != "offline"}
-    dataset = data_layer.load(card, **where, offline=cfg["data"]["offline"])
-    precision = cfg["protocol"]["precision"]
-    facts = environment.facts(device=runtime.device_name(), precision=precision)
+    mirror, store_of_data = (Path(place) if (place := cfg["data"][key]) else None for key in ("mirror", "store"))
+    dataset = data_layer.load(
+        card, mirror=mirror, store=store_of_data, offline=cfg["data"]["offline"], config_dirs=cfg["config_dirs"]
+    )
+    facts = environment.facts(device=runtime.device_name(), precision=cfg["protocol"]["precision"])
     job = Job(cfg, method, dataset, setting_text(method, cfg, defaults), facts)
 
     wanted = asked_splits(cfg["split"], splits.count(card, dataset), card["name"])
     records = {} if run["again"] else {k: r for k in wanted if (r := store.get(job.run_id(k)))}
-    missing = [k for k in wanted if k not in records]
-    for group, prepared in _groups(job, missing):
-        for k, record in zip(group.splits, _train(job, group, prepared, store, progress, stop), strict=True):
-            records[k] = record
+    already = len(records)
+    # Groups are made of what is wanted and not of what is missing, so that a killed command finds its groups again.
+    for members in _groups(job, wanted) if already < len(wanted) else ():
+        checkpoint = job.checkpoint(members)
+        while missing := [k for k in members if k not in records]:
+            if stop.reason and len(records) > already:
+                raise Stopped(f"stopped by {stop.reason} with splits left; the same command goes on with them")
+            # Numbers agree across groupings to rounding only: go on with the very splits of the checkpoint.
+            together = (checkpoint.facts() or {}).get("splits", missing)
+            if not set(together) & set(missing):  # killed after the last record, before it was deleted
+                checkpoint.delete()
+                together = missing
+            for k, (record, trace) in _train(job, together, checkpoint, progress, stop).items():
+                if k in missing:
+                    store.write(record, cfg, trace, replace=run["again"])
+                    records[k] = record
+            checkpoint.delete()
     return [records[k] for k in wanted]
 
 
@@ -111,53 +130,54 @@ def key_of(*names: Any) -> jax.Array:
     return jax.random.key(int.from_bytes(digest[:4], "big"))
 
 
-def _groups(job: Job, wanted: list[int]) -> Iterator[tuple[Group, list[Prepared]]]:
-    """The splits in groups of one shape, each as large as `run.together` and memory allow."""
-    protocol, card, seed = job.cfg["protocol"], job.cfg["dataset"], job.cfg["seed"]
+def _groups(job: Job, wanted: list[int]) -> Iterator[list[int]]:
+    """The splits in groups of one shape, each as large as `run.together` allows."""
     shapes: dict[tuple[int, int], list[int]] = {}
-    for k in wanted:
-        train, test = splits.indices(card, job.dataset, k)
+    for k in sorted(wanted):
+        train, test = splits.indices(job.cfg["dataset"], job.dataset, k)
         shapes.setdefault((len(train), len(test)), []).append(k)
     for (n, _), members in shapes.items():
-        size = _together(job, n, len(members))
-        for start in range(0, len(members), size):
-            chosen = members[start : start + size]
-            prepared = [
-                data_layer.prepare(job.dataset, *splits.indices(card, job.dataset, k), inputs=protocol["inputs"],
-                                   targets=protocol["targets"])
-                for k in chosen
-            ]  # fmt: skip
-            names = (card["name"], seed)
-            init_keys = [key_of("init", *names, k) for k in chosen]
-            step_keys = jnp.stack([key_of("step", job.method.name, *names, k) for k in chosen])
-            # Device arrays of the group; y's scale and classes stay with `prepared`.
-            arrays = [
-                jnp.asarray(np.stack([getattr(p, field) for p in prepared]), protocol["precision"])
-                for field in ("X", "y", "X_test", "y_test")
-            ]
-            yield Group(chosen, *arrays, prepared[0].classes, init_keys, step_keys), prepared
+        together = job.cfg["run"]["together"]
+        if together == "auto":
+            together = _worth_joining(job.method, n, job.dataset.X.shape[1])
+        size = len(members) if together is True else max(1, together)
+        yield from (members[start : start + size] for start in range(0, len(members), size))
 
 
-def _together(job: Job, n: int, available: int) -> int:
-    asked = job.cfg["run"]["together"]
-    if asked != "auto":
-        return available if asked is True else max(1, int(asked))
-    # Each split has its data and a state that is seldom larger than four times that.
-    bytes_each = 5 * 8 * n * (job.dataset.X.shape[1] + n // 4)
-    platform = "cpu" if jax.default_backend() == "cpu" else "gpu"
-    return max(1, min(available, _GROUP_BYTES[platform] // bytes_each))
+def _worth_joining(method: Method, n: int, d: int) -> int:
+    """How many splits of n training rows fill the machine: more in one program gain nothing and only take memory.
+
+    A split is taken to hold its data and a state of one row of N/4 per training row (factors of M <= N/4 inducing
+    points), and to work on ten such arrays with a row for each row of a step.  0.5 GB of that fill a CPU, 16 GB a GPU.
+    """
+    rows = n + 10 * min(method.batch_size or n, n)
+    return (2**29 if jax.default_backend() == "cpu" else 2**34) // (8 * rows * (d + n // 4))
+
+
+def _load(job: Job, chosen: list[int]) -> tuple[Group, list[Prepared]]:
+    """The splits' arrays on the device, and on the host with what scoring needs."""
+    protocol, card = job.cfg["protocol"], job.cfg["dataset"]
+    scaling = {"inputs": protocol["inputs"], "targets": protocol["targets"]}
+    prepared = [data_layer.prepare(job.dataset, *splits.indices(card, job.dataset, k), **scaling) for k in chosen]
+    names = (card["name"], job.cfg["seed"])
+    init_keys = jnp.stack([key_of("init", *names, k) for k in chosen])
+    step_keys = jnp.stack([key_of("step", job.method.name, *names, k) for k in chosen])
+    arrays = {
+        field: jnp.asarray(np.stack([getattr(p, field) for p in prepared]), protocol["precision"])
+        for field in ("X", "y", "X_test", "y_test")
+    }
+    classes = prepared[0].classes
+    return Group(splits=chosen, **arrays, classes=classes, init_keys=init_keys, step_keys=step_keys), prepared
 
 
 def _train(
-    job: Job, group: Group, prepared: list[Prepared], store: Store, progress: Progress, stop: StopRequest
-) -> list[dict]:
-    run = job.cfg["run"]
-    ids = [job.run_id(k) for k in group.splits]
-    # A checkpoint belongs to these runs trained together: numbers agree across groupings to rounding only.
-    name = hashlib.sha256("/".join(ids).encode()).hexdigest()[:16]
-    checkpoint = Checkpoint(Path(run["results"]) / "checkpoints", name)
-    title = f"{job.cfg['dataset']['name']}  {job.method.name}  {job.setting}  {job.cfg['protocol']['name']}"
-    progress.begin(title, job.method.steps, group.splits)
+    job: Job, chosen: list[int], checkpoint: Checkpoint, progress: Progress, stop: StopRequest
+) -> dict[int, tuple[dict, dict[str, np.ndarray]]]:
+    """Record and trace of each of these splits, trained together."""
+    cfg, run = job.cfg, job.cfg["run"]
+    group, prepared = _load(job, chosen)
+    title = f"{cfg['dataset']['name']}  {job.method.name}  {job.setting}  {cfg['protocol']['name']}"
+    progress.begin(title, job.method.steps, chosen)
     try:
         done = fit(
             job.method,
@@ -168,16 +188,16 @@ def _train(
             progress=progress,
             stop=stop,
         )
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        fewer = "" if group.size == 1 else f"run.together={group.size // 2}, "
+        raise ConfigError(f"out of memory on {group.size} x {group.X.shape[1]} rows: try {fewer}fewer inducing points"
+                          " or a smaller batch") from error  # fmt: skip
     finally:
         progress.end()
-    records = []
-    for i, id in enumerate(ids):
-        record = _record(job, group, done, i, prepared[i], id)
-        trace = {k: v if v.ndim == 1 else v[:, i] for k, v in done.trace.items()}
-        store.write(record, job.cfg, trace, replace=run["again"])
-        records.append(record)
-    checkpoint.delete()
-    return records
+    traces = ({name: v if v.ndim == 1 else v[:, i] for name, v in done.trace.items()} for i in range(group.size))
+    return {k: (_record(job, group, done, i, prepared[i]), trace) for i, (k, trace) in enumerate(zip(chosen, traces))}
 
 
 def _score(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, float]:
@@ -197,7 +217,7 @@ def _traced(prepared: list[Prepared], predictions: Predictions) -> dict[str, np.
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared, id: str) -> dict:
+def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared) -> dict:
     """The record of the i-th split of a group; the group's seconds are shared equally."""
     objective = done.trace["objective"][-1][i] if "objective" in done.trace else np.nan
     sound = np.isfinite(done.predictions["log_prob"][i]).all() and (job.method.steps == 0 or np.isfinite(objective))
@@ -207,8 +227,9 @@ def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared, id: s
         why = job.method.diagnose(state) or "the objective or the predictions are not finite"
         message = f"{why} at step {done.step} of {job.method.steps}"
     cfg = job.cfg
+    scores = _score(prepared, done.predictions, i)
     return {
-        "id": id,
+        "id": job.run_id(group.splits[i]),
         "cell": cell_id(**job.identity),
         "status": "done" if sound else "diverged",
         "message": message,
@@ -219,7 +240,7 @@ def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared, id: s
         "split": group.splits[i],
         "seed": cfg["seed"],
         "output": None,
-        "metrics": _score(prepared, done.predictions, i) if sound else {},
+        "metrics": scores if sound else dict.fromkeys(scores),
         "seconds": {name: seconds / group.size for name, seconds in done.seconds.items()},
         "group": group.size,
         "objective": float(objective),

@@ -1,22 +1,22 @@
-"""The training loop: several splits at once under vmap, steps in chunks of `lax.scan`, evaluation between chunks.
+"""The training loop: several splits at once under vmap, steps in compiled chunks, evaluation between chunks.
 
 It knows a method by `init`, `step` and `predict` alone.  Nothing runs on the host within a chunk.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, Key
 
 from gpbench.errors import Stopped
-from gpbench.methods.base import Batch, Method, State
+from gpbench.methods.base import Method, State
 from gpbench.train import batches
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.progress import Progress
@@ -25,19 +25,23 @@ from gpbench.train.stop import StopRequest
 Predictions = dict[str, np.ndarray]
 """Per test row: `log_prob`, and `mean` and `var` (regression) or `log_probs` (classification); splits come first."""
 
+PARTS = ("init", "compile", "train", "evaluate")
+"""The seconds that are told apart: the first states (with what they import and compile on the way), compilation,
+the steps, and predictions with their metrics."""
+
 
 @dataclass
 class Group:
     """Splits of one shape that train in one program.  Arrays have the splits as first axis."""
 
     splits: list[int]
-    X: Array
-    y: Array
-    X_test: Array
-    y_test: Array
+    X: Float[Array, "S N D"]
+    y: Float[Array, "S N"]
+    X_test: Float[Array, "S T D"]
+    y_test: Float[Array, "S T"]
     classes: int
-    init_keys: list[PRNGKeyArray]
-    step_keys: PRNGKeyArray
+    init_keys: Key[Array, " S"]
+    step_keys: Key[Array, " S"]
 
     @property
     def size(self) -> int:
@@ -50,17 +54,26 @@ class Fit:
 
     state: State
     step: int = 0
-    seconds: dict[str, float] = field(default_factory=lambda: dict(compile=0.0, train=0.0, evaluate=0.0))
+    over: bool = False
+    """All steps are done, or every split has diverged."""
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     trace: dict[str, np.ndarray] = field(default_factory=dict)
     predictions: Predictions = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Adds what happens inside to the seconds of a part."""
+        started = time.perf_counter()
+        yield
+        self.seconds[part] += time.perf_counter() - started
 
 
 @dataclass(frozen=True)
 class Cadence:
-    """How often: steps between evaluations, seconds between checkpoints."""
+    """How often: steps between evaluations; seconds between checkpoints, None for none but where a run is stopped."""
 
     trace_every: int = 10
-    checkpoint_every: float = 60.0
+    checkpoint_every: float | None = 60.0
 
 
 def initial(method: Method, group: Group) -> State:
@@ -84,36 +97,52 @@ def fit(
 ) -> Fit:
     """Trains the group to `method.steps`, from its last checkpoint if there is one.
 
-    `score` turns predictions into test metrics for the trace, each (splits,).  Compilation, training and evaluation are
-    timed apart.  Raises Stopped, after writing a checkpoint, when `stop` has a reason; StorageError.
+    `score` turns predictions into test metrics for the trace, each (splits,).  Raises Stopped, after writing a
+    checkpoint, when `stop` has a reason; StorageError.
     """
-    started = time.perf_counter()
-    run = Fit(initial(method, group))
+    run = _begin(method, group, checkpoint, progress)
     programs = _Programs(method, group, run)
-    if saved := checkpoint.load(run.state):
-        run.state, run.trace, facts = saved
-        run.step = facts["step"]
-        run.seconds = {name: run.seconds[name] + facts["seconds"][name] for name in run.seconds}
-        progress.note(f"going on from the checkpoint at step {run.step}")
-    run.seconds["train"] += time.perf_counter() - started - (run.seconds["compile"])
+
+    def save():
+        facts = {"splits": group.splits, "step": run.step, "over": run.over, "seconds": run.seconds}
+        checkpoint.save(run.state, run.trace, facts)
+
     saved_at = time.monotonic()
-    while run.step < method.steps:
-        length = min(cadence.trace_every, method.steps - run.step)
-        objective = programs.advance(run, length)
-        run.predictions = programs.predict(run)
-        metrics = score(run.predictions)
+    while not run.over:
+        objective = programs.advance(min(cadence.trace_every, method.steps - run.step))
+        programs.predict()
+        with run.timed("evaluate"):
+            metrics = score(run.predictions)
         _extend(run, {"step": run.step, "seconds": run.seconds["train"], "objective": objective, **metrics})
         progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
-        reason = stop.reason if run.step < method.steps else None
-        if reason or time.monotonic() - saved_at > cadence.checkpoint_every:
-            checkpoint.save(run.state, run.trace, {"step": run.step, "seconds": run.seconds})
+        diverged = not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any()
+        run.over = run.step >= method.steps or diverged
+        reason = None if run.over else stop.reason
+        every = cadence.checkpoint_every
+        if reason or (every is not None and time.monotonic() - saved_at > every):
+            save()
             saved_at = time.monotonic()
         if reason:
-            raise Stopped(f"stopped by {reason} at step {run.step} of {method.steps}; the same command goes on from there")
-        if not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any():
-            break  # every split of the group has diverged: more steps would not mend it
+            at = f"step {run.step} of {method.steps}"
+            raise Stopped(f"stopped by {reason} at {at}; the same command goes on from there")
     if not run.predictions:
-        run.predictions = programs.predict(run)
+        programs.predict()
+    if group.size > 1:  # a kill between two of the group's records must not lose what the others were made from
+        save()
+    return run
+
+
+def _begin(method: Method, group: Group, checkpoint: Checkpoint, progress: Progress) -> Fit:
+    """The group as its checkpoint has it, or at its first states.  What was done after the checkpoint never counts."""
+    run = Fit(state=None, over=method.steps == 0)
+    with run.timed("init"):
+        run.state = initial(method, group)
+    if saved := checkpoint.load(run.state):
+        state, trace, facts = saved
+        progress.note(f"going on from the checkpoint at step {facts['step']}")
+        return Fit(state, facts["step"], facts["over"], facts["seconds"], trace)
+    if checkpoint.path.exists():
+        progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     return run
 
 
@@ -125,60 +154,76 @@ def _extend(run: Fit, row: dict[str, Any]) -> None:
 
 
 class _Programs:
-    """The two compiled programs of a group: a chunk of steps, and the predictions.  Compiled once per shape, timed."""
+    """The two programs of a group, for a number of steps and for the predictions: compiled once, timed."""
 
     def __init__(self, method: Method, group: Group, run: Fit):
-        self.method, self.group, self.seconds = method, group, run.seconds
-        self.compiled: dict[Any, Callable] = {}
+        self.method, self.group, self.run = method, group, run
+        self.compiled: dict[Callable, Callable] = {}
 
-    def advance(self, run: Fit, length: int) -> np.ndarray:
-        """`length` more steps; the objective of the last, per split."""
-        group = self.group
-        args = (run.state, group.X, group.y, group.step_keys, jnp.asarray(run.step))
-        program = self._program(("advance", length), partial(_advance, self.method, group.classes, length), args)
-        started = time.perf_counter()
-        run.state, objective = jax.block_until_ready(program(*args))
-        run.seconds["train"] += time.perf_counter() - started
-        run.step += length
+    def advance(self, steps: int) -> np.ndarray:
+        """`steps` more; the objective of the last, per split."""
+        group, run = self.group, self.run
+        args = (run.state, group.X, group.y, group.step_keys, jnp.asarray(run.step), jnp.asarray(run.step + steps))
+        program = self._program(_advance, args)
+        with run.timed("train"):
+            run.state, objective = jax.block_until_ready(program(*args))
+        run.step += steps
         return np.asarray(objective)
 
-    def predict(self, run: Fit) -> Predictions:
+    def predict(self) -> None:
         """Predictions of the test rows, on the host."""
-        args = (run.state, self.group.X_test, self.group.y_test)
-        program = self._program("predict", partial(_predict, self.method), args)
-        started = time.perf_counter()
-        predictions = jax.device_get(program(*args))
-        run.seconds["evaluate"] += time.perf_counter() - started
-        return predictions
+        args = (self.run.state, self.group.X_test, self.group.y_test)
+        program = self._program(_predict, args)
+        with self.run.timed("evaluate"):
+            self.run.predictions = jax.device_get(program(*args))
 
-    def _program(self, name, function, args) -> Callable:
-        if name not in self.compiled:
-            started = time.perf_counter()
-            self.compiled[name] = jax.jit(function).lower(*args).compile()
-            self.seconds["compile"] += time.perf_counter() - started
-        return self.compiled[name]
+    def _program(self, function: Callable, args: tuple) -> Callable:
+        if function not in self.compiled:
+            with self.run.timed("compile"):
+                bound = partial(function, self.method, self.group.classes)
+                self.compiled[function] = jax.jit(bound).lower(*args).compile()
+        return self.compiled[function]
 
 
-def _advance(method: Method, classes: int, length: int, state, X, y, keys, start):
-    """A chunk of steps on every split; the step number is shared, so that the splits stay one program."""
+def _advance(method: Method, classes: int, state, X, y, keys, start, end):
+    """Steps `start` to `end` - 1 on every split, and the last objective of each.
 
-    def one_step(state, t):
-        def on_split(state, X, y, key):
-            data = batches.whole(X, y, classes)
+    `start` and `end` are traced, so that chunks of every length are one program.
+    """
+
+    def on_split(state, X, y, key):
+        data = batches.whole(X, y, classes)
+
+        def one_step(t, carry):
             batch = batches.at_step(data, method.batch_size, t, key=jax.random.fold_in(key, 0))
-            return method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))
+            state, info = method.step(carry[0], batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))
+            return state, info.objective.astype(X.dtype)
 
-        state, info = eqx.filter_vmap(on_split)(state, X, y, keys)
-        return state, info.objective
+        return jax.lax.fori_loop(start, end, one_step, (state, jnp.full((), jnp.nan, X.dtype)))
 
-    state, objective = jax.lax.scan(one_step, state, start + jnp.arange(length))
-    return state, objective[-1]
+    return _over_splits(on_split, state, X, y, keys)
 
 
-def _predict(method: Method, state, X, y):
+def _over_splits(on_split: Callable, *stacked):
+    """`on_split` on every split, in one program: side by side on a GPU, one after another on a CPU.
+
+    A CPU's cores are busy with one split's products already, and batched products are slower there (measured: 4.9
+    against 3.4 ms an iteration of `sep` at M=104).  A single split is not sliced, which would copy its data.
+    """
+    if jax.tree.leaves(stacked)[0].shape[0] == 1:
+        only = on_split(*jax.tree.map(lambda a: a[0], stacked))
+        return jax.tree.map(lambda a: a[None], only)
+    if jax.default_backend() == "cpu":
+        return jax.lax.map(lambda one: on_split(*one), stacked)
+    return jax.vmap(on_split)(*stacked)
+
+
+def _predict(method: Method, classes: int, state, X, y):
+    """What `Predictions` says, for every split."""
+
     def on_split(state, X, y):
         predictive = method.predict(state, X)
-        outputs = {"log_prob": predictive.log_prob(y)}
-        return outputs | {name: getattr(predictive, name) for name in ("mean", "var", "log_probs") if hasattr(predictive, name)}
+        known = {name: getattr(predictive, name, None) for name in ("mean", "var", "log_probs")}
+        return {"log_prob": predictive.log_prob(y)} | {name: v for name, v in known.items() if v is not None}
 
-    return eqx.filter_vmap(on_split)(state, X, y)
+    return _over_splits(on_split, state, X, y)

@@ -3,11 +3,12 @@
 import sys
 import time
 from collections.abc import Mapping
-from typing import Protocol, TextIO
+from typing import Any, Protocol, runtime_checkable
 
 PLAIN_EVERY_S = 5.0
 
 
+@runtime_checkable
 class Progress(Protocol):
     """What the training loop tells, and nothing of how it is shown."""
 
@@ -24,8 +25,8 @@ class Progress(Protocol):
         """The steps are over, whether all were done or not."""
 
 
-def make(shown: bool = True, stream: TextIO | None = None) -> Progress:
-    """The progress that suits `stream` (stderr by default); nothing but notes unless `shown`."""
+def make(shown: bool = True, stream: Any = None) -> Progress:
+    """The progress that suits `stream` (a text stream, stderr by default); nothing but notes unless `shown`."""
     stream = stream or sys.stderr
     if shown and stream.isatty():
         return Bar(stream)
@@ -47,7 +48,7 @@ def describe(splits: list[int], objective: float | None, metrics: Mapping[str, f
 class Plain:
     """Lines for logs and pipes: a title, then at most one line in `every` seconds, with the seconds left."""
 
-    def __init__(self, stream: TextIO, every: float = PLAIN_EVERY_S):
+    def __init__(self, stream: Any, every: float = PLAIN_EVERY_S):
         self.stream, self.every = stream, every
 
     def begin(self, title: str, total_steps: int, splits: list[int]) -> None:
@@ -80,7 +81,7 @@ class Plain:
 class Bar:
     """A bar on a terminal, gone when the run is over; notes stay."""
 
-    def __init__(self, stream: TextIO):
+    def __init__(self, stream: Any):
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress

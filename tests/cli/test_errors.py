@@ -11,7 +11,7 @@ MISTAKES = {
     "unknown key of the method": (["method.fat=done"], "no key 'fat' in method; did you mean fate?"),
     "unknown key of the run": (["run.timelimit=3"], "no key 'timelimit' in run; did you mean time_limit?"),
     "unknown key that was added": (["+run.job=3"], "no key run.job; did you mean run.jobs"),
-    "key below a value": (["method.fate.x=3"], "no key 'x' in method.fate"),
+    "key below a value": (["method.fate.x=3"], "no key 'x' in method.fate; it has none of its own"),
     "field the constructor lacks": (["+method.poitns=3"], "method.poitns: Fake has no such field; did you mean points"),
     "ill-typed field": (["method.points=many"], "method.points=many: must be a whole number or null"),
     "field outside its choices": (["method.fate=dne"], "method.fate=dne: must be done or diverged"),

@@ -127,3 +127,32 @@ def test_a_terminal_gets_a_table(tmp_path):
         pass
     assert process.wait() == 0
     assert "│ nll" in shown.decode() and "split 0" in shown.decode()
+
+
+def test_the_real_thing_from_data_to_record(tmp_path):
+    words = ["run", "dataset=wdbc", "method=constant", "split=[0,1]"]
+    code, out, err = gpbench(tmp_path, *words, fake=False)
+    assert (code, err) == (0, "") and "nll" in out and "±" in out
+    first = Store(tmp_path / "results").all()
+    assert {record["split"] for record in first} == {0, 1} and first[0]["device"]
+    code, out, _ = gpbench(tmp_path, *words, fake=False)
+    assert code == 0 and "2 of 2 were there already" in out
+    assert Store(tmp_path / "results").all() == first
+
+
+def test_a_users_own_method_and_data_are_run_from_a_folder(tmp_path):
+    folder = tmp_path / "mine"
+    for group in ("dataset", "method"):
+        (folder / group).mkdir(parents=True)
+    rows = "".join(f"{i},{i % 7},{i % 2}\n" for i in range(40))
+    (folder / "dataset" / "own.csv").write_text("a,b,y\n" + rows)
+    (folder / "dataset" / "own.yaml").write_text(
+        "{name: own, task: binary, sources: [{kind: file, path: own.csv, target: y}]}"
+    )
+    (folder / "method" / "fair.yaml").write_text("{_target_: fair_coin.Fair, name: fair}")
+    (folder / "fair_coin.py").write_text(
+        "from gpbench.methods.constant import Constant\n\n\nclass Fair(Constant):\n    pass\n"
+    )
+    words = ["run", "--config-dir", str(folder), "dataset=own", "method=fair"]
+    code, out, err = gpbench(tmp_path, *words, fake=False)
+    assert (code, err) == (0, "") and "own  fair" in out

@@ -108,3 +108,9 @@ def test_a_second_ctrl_c_ends_a_sweep_at_once(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=5) == 130
     _when(lambda: not _alive(tmp_path), seconds=2)
+
+
+def test_a_sweep_of_the_real_thing(tmp_path):
+    words = ["run", "-m", "dataset=wdbc", "method=constant,logistic", "split=0,1"]
+    code, out, _ = gpbench(tmp_path, *words, fake=False)
+    assert code == 0 and out.endswith("4 jobs: 4 done\n")

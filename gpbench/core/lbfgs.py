@@ -1,0 +1,132 @@
+"""L-BFGS as a step, for programs that run many problems at once under `vmap`.
+
+Under vmap a loop goes on until its last problem is content and a conditional takes both branches, so a line search
+has to evaluate the function in one place only (optax's zoom does so in two).  And a function that is itself the end
+of an iteration has a result worth keeping, such as sites to start from next time: `extra`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float
+
+# The usual constants of the Wolfe conditions, and the relative gain at which L-BFGS-B stops by default.
+_DECREASE, _CURVATURE = 1e-4, 0.9
+TOLERANCE = 2.2e-9
+
+Parameters = Any
+Evaluate = Callable[[Parameters, Any], tuple[Float[Array, ""], Parameters, Any]]
+"""(parameters, extra) to (value, gradient, new extra)."""
+
+
+class State(eqx.Module):
+    """Value, gradient and `extra` where we are, and the last K steps and changes of gradient, the newest last."""
+
+    value: Float[Array, ""]
+    gradient: Float[Array, " P"]
+    extra: Any
+    steps: Float[Array, "K P"]
+    changes: Float[Array, "K P"]
+    converged: Bool[Array, ""]
+
+
+class _Point(NamedTuple):
+    """A point on the line: distance, value, slope there."""
+
+    t: Float[Array, ""]
+    value: Float[Array, ""]
+    slope: Float[Array, ""]
+
+
+def start(parameters: Parameters, extra: Any = None, *, memory: int = 10) -> State:
+    """The state before the first step.  The value is not known yet: the first step only evaluates it."""
+    x, _ = ravel_pytree(parameters)
+    nothing = jnp.zeros((memory, x.size), x.dtype)
+    unknown = jnp.asarray(jnp.inf, x.dtype)
+    return State(unknown, jnp.zeros_like(x), extra, nothing, nothing, jnp.zeros((), bool))
+
+
+def step(
+    evaluate: Evaluate, parameters: Parameters, state: State, *, tolerance: float = TOLERANCE, searches: int = 20
+) -> tuple[Parameters, State]:
+    """One iteration of minimisation (Nocedal and Wright 2006, algorithm 7.5), with at most `searches` evaluations.
+
+    The line search ends at the weak Wolfe conditions; a value of NaN counts as too far.  Where no point along the
+    direction is better the memory is forgotten, and with an empty memory, or once an iteration gains less than
+    `tolerance` of the value, the problem has `converged` and later steps leave it as it is.
+    """
+    x, unravel = ravel_pytree(parameters)
+    d = direction(state)
+    here = _Point(jnp.zeros((), x.dtype), state.value, d @ state.gradient)
+
+    def wanting(carry):
+        tried, content, *_ = carry
+        return (tried < searches) & ~content
+
+    def again(carry):
+        tried, _, low, high, t, best = carry
+        value, gradient, extra = evaluate(unravel(x + t * d), state.extra)
+        gradient, _ = ravel_pytree(gradient)
+        new = _Point(t, value, gradient @ d)
+        # NaN compares false: too far
+        lower = (value <= here.value + _DECREASE * t * here.slope) & jnp.all(jnp.isfinite(gradient))
+        low, high = _where(lower, new, low), _where(lower, high, new)
+        best = _where(lower, (gradient, extra), best)
+        return tried + 1, lower & (new.slope >= _CURVATURE * here.slope), low, high, _between(low, high), best
+
+    unbounded = _Point(*(jnp.full((), jnp.inf, x.dtype),) * 3)
+    one = jnp.ones((), x.dtype)
+    begin = (0, state.converged, here, unbounded, one, (state.gradient, state.extra))
+    *_, low, _, _, (gradient, extra) = jax.lax.while_loop(wanting, again, begin)
+
+    s, y = low.t * d, gradient - state.gradient
+    worth = s @ y > 1e-12 * jnp.linalg.norm(s) * jnp.linalg.norm(y)
+    memory = _where(worth, (_push(state.steps, s), _push(state.changes, y)), (state.steps, state.changes))
+    stuck = low.t == 0
+    gain = state.value - low.value
+    scale = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(low.value)), 1.0)
+    done = jnp.where(stuck, jnp.all(state.steps == 0), gain / scale <= tolerance)
+    memory = _where(stuck, jax.tree.map(jnp.zeros_like, memory), memory)
+    new = State(low.value, gradient, extra, *memory, state.converged | done)
+    return unravel(x + s), _where(state.converged, state, new)
+
+
+def direction(state: State) -> Float[Array, " P"]:
+    """-H g with the inverse Hessian H that the memory speaks of (Nocedal and Wright 2006, algorithm 7.4).
+
+    Without memory it is the steepest descent of length 1 at most, as in L-BFGS-B.
+    """
+    S, Y, g = state.steps, state.changes, state.gradient
+    sy = jnp.sum(S * Y, axis=1)
+    rho = jnp.where(sy > 0, 1.0 / jnp.where(sy > 0, sy, 1.0), 0.0)  # empty places of the memory do nothing
+    weights = {}
+    q = g
+    for i in reversed(range(len(S))):
+        weights[i] = rho[i] * (S[i] @ q)
+        q = q - weights[i] * Y[i]
+    first = 1.0 / jnp.maximum(jnp.linalg.norm(g), 1.0)
+    q = q * jnp.where(sy[-1] > 0, sy[-1] / jnp.where(sy[-1] > 0, jnp.sum(Y[-1] ** 2), 1.0), first)
+    for i in range(len(S)):
+        q = q + S[i] * (weights[i] - rho[i] * (Y[i] @ q))
+    return -q
+
+
+def _between(low: _Point, high: _Point) -> Float[Array, ""]:
+    """Where to look next: beyond `low` while nothing is too far, else the minimum of the parabola between the two."""
+    h = high.t - low.t
+    rise = high.value - low.value - low.slope * h  # ≥ 0 where `low` is no maximum
+    inside = low.t + jnp.clip(jnp.where(rise > 0, -0.5 * low.slope * h**2 / rise, 0.5 * h), 0.1 * h, 0.9 * h)
+    middle = low.t + 0.5 * h
+    return jnp.where(jnp.isinf(high.t), 2.0 * low.t, jnp.where(jnp.isfinite(inside), inside, middle))
+
+
+def _push(rows: Float[Array, "K P"], row: Float[Array, " P"]) -> Float[Array, "K P"]:
+    return jnp.concatenate([rows[1:], row[None]])
+
+
+def _where(condition, new, old):
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)

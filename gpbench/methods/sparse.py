@@ -1,0 +1,68 @@
+"""What the sparse methods share: where kernel and inducing points start, and how they may move."""
+
+from typing import Literal, get_args
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from gpbench.core.inducing import inducing_points, median_distance
+from gpbench.core.kernels import SquaredExponential
+from gpbench.core.linalg import describe_failure
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
+from gpbench.methods.sep_energy import Hyper, covariances
+
+
+class SparseMethod(Method):
+    """A method with a squared exponential kernel and inducing points that are learned.
+
+    With the same key and the same fields all of them start from the same inducing points and hyper-parameters.
+    """
+
+    inducing: float | int = eqx.field(static=True, kw_only=True, default=0.15)
+    """Number of inducing points, or the fraction of the training rows."""
+    start: Literal["rows", "kmeans"] = eqx.field(static=True, kw_only=True, default="rows")
+    """Where inducing points start."""
+    lengthscale_start: Literal["median", "root_median"] = eqx.field(static=True, kw_only=True, default="median")
+    """Lengthscales start at the median distance between the first inducing points, or at its square root (hl2016)."""
+    lengthscales: Literal["together", "free"] = eqx.field(static=True, kw_only=True, default="together")
+    """Whether all lengthscales take the same step, along their mean gradient, or each its own."""
+    noise: float = eqx.field(static=True, kw_only=True, default=1e-3)
+    """First additive noise."""
+    noise_on_inducing: bool = eqx.field(static=True, kw_only=True, default=False)
+    """Whether the additive noise is on the diagonal of Kzz too."""
+
+    def __check_init__(self):
+        for name in ("start", "lengthscale_start", "lengthscales"):
+            allowed = get_args(SparseMethod.__annotations__[name])
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"method.{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+
+    @property
+    def setting(self) -> str:
+        return inducing_setting(self.inducing) + (f", batch={self.batch_size}" if self.batch_size else "")
+
+    def first_hyper(self, data: Batch, *, noise: float, key: PRNGKeyArray) -> Hyper:
+        """Hyper-parameters and inducing points to start from.  Raises ConfigError for more of these than rows."""
+        n, d = data.X.shape
+        dtype = data.X.dtype
+        Z = inducing_points(data.X, inducing_count(self.inducing, n), self.start, key=key)
+        power = 2.0 if self.lengthscale_start == "median" else 1.0
+        log_lengthscale2 = jnp.full(d, power * jnp.log(median_distance(Z)), dtype)
+        return Hyper(SquaredExponential(jnp.zeros((), dtype), log_lengthscale2), jnp.asarray(jnp.log(noise), dtype), Z)
+
+    def tied(self, gradient: Hyper) -> Hyper:
+        """The gradient within the hyper-parameters that are allowed: those of equal lengthscales, or all.
+
+        Every step that is a combination of such gradients, L-BFGS's too, then keeps equal lengthscales equal.
+        """
+        if self.lengthscales == "free":
+            return gradient
+        where = lambda h: h.kernel.log_lengthscale2
+        return eqx.tree_at(where, gradient, jnp.full_like(where(gradient), where(gradient).mean()))
+
+    def describe(self, hyper: Hyper) -> str:
+        """Why a factorisation with these hyper-parameters fails, or nothing."""
+        zz = covariances(hyper, hyper.Z[:1], self.noise_on_inducing).zz
+        return describe_failure(f"Kzz of the {hyper.kernel.describe()}", zz, str(zz.dtype)) or ""

@@ -1,0 +1,37 @@
+"""The squared exponential kernel, and the optimiser that optax does not have."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from gpbench.core.kernels import SquaredExponential
+from gpbench.core.optimisers import adaptive_rates
+
+
+def test_gram_matrix_is_the_formula_entry_by_entry():
+    X, Y = np.random.default_rng(0).normal(size=(2, 4, 3))
+    amplitude, l2 = 2.0, np.array([0.5, 1.0, 4.0])
+    kernel = SquaredExponential(jnp.log(amplitude), jnp.log(l2))
+    expected = [[amplitude * np.exp(-0.5 * np.sum((x - y) ** 2 / l2)) for y in Y] for x in X]
+    np.testing.assert_allclose(kernel.gram(jnp.asarray(X), jnp.asarray(Y)), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel.diagonal(jnp.asarray(X)), np.diag(kernel.gram(jnp.asarray(X), jnp.asarray(X))))
+
+
+def test_rates_grow_by_two_percent_on_a_kept_sign_and_halve_on_a_flip():
+    optimiser = adaptive_rates(start=0.01)
+    p = {"a": jnp.array([1.0, 1.0])}
+    state = optimiser.init(p)
+    for gradient in ([1.0, 1.0], [1.0, 1.0], [1.0, -1.0]):
+        updates, state = optimiser.update({"a": jnp.array(gradient)}, state, p)
+    np.testing.assert_allclose(state.rates["a"], [0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
+    np.testing.assert_allclose(updates["a"], [-0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
+
+
+def test_shared_parameters_have_the_sign_of_their_summed_gradient():
+    optimiser = adaptive_rates(start=0.01, shared="lengthscale")
+    p = {"lengthscale": jnp.zeros(2), "other": jnp.zeros(2)}
+    state = optimiser.init(p)
+    for _ in range(2):
+        _, state = optimiser.update({"lengthscale": jnp.array([3.0, -1.0]), "other": jnp.array([3.0, -1.0])}, state, p)
+    _, state = optimiser.update({"lengthscale": jnp.array([3.0, 1.0]), "other": jnp.array([3.0, 1.0])}, state, p)
+    np.testing.assert_allclose(state.rates["lengthscale"], [0.01 * 1.02**2] * 2)
+    np.testing.assert_allclose(state.rates["other"], [0.01 * 1.02**2, 0.01 * 1.02 * 0.5])

@@ -1,0 +1,126 @@
+"""What `runtime.configure` promises, each in a fresh process: JAX reads its settings once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpbench import runtime
+from gpbench.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+DEADLOCK = """
+from gpbench import runtime
+runtime.configure()
+import jax, jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+
+def f(K, X):
+    return jnp.sum(solve_triangular(jnp.linalg.cholesky(K), X, lower=True) ** 2)
+
+K = jnp.stack([jnp.eye(103) * (2 + i) + 0.1 for i in range(4)])
+X = jax.random.normal(jax.random.key(0), (4, 103, 691))
+for _ in range(3):
+    gradient = jax.jit(jax.vmap(jax.grad(f)))(K, X).block_until_ready()
+print(bool(jnp.isfinite(gradient).all()), gradient.dtype)
+"""
+
+COMPILE = """
+from gpbench import runtime
+runtime.configure()
+import collections, jax
+counts = collections.Counter()
+jax.monitoring.register_event_listener(lambda event, **_: counts.update([event.rpartition("/")[2]]))
+print(jax.jit(lambda x: (x ** 2).sum() + 1)(jax.numpy.arange(7.0)))
+print(counts["cache_misses"], counts["cache_hits"])
+"""
+
+
+def python(code: str, folder: Path, **more: str) -> list[str]:
+    """The lines a fresh interpreter prints, without the settings of this process."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("JAX_", "XLA_"))}
+    own = {"PYTHONPATH": str(ROOT), "GPBENCH_CACHE": str(folder), "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**clean, **own, **more}, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_mapped_gradients_through_cholesky_do_not_hang(tmp_path):
+    # the case that hung for ever on two cores without the flag; `python` has a time limit
+    assert python(DEADLOCK, tmp_path) == ["True float64"]
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    first, second = python(COMPILE, tmp_path), python(COMPILE, tmp_path)
+    assert first[0] == second[0]
+    assert int(first[1].split()[0]) > 0
+    misses, hits = map(int, second[1].split())
+    assert misses == 0 and hits > 0
+
+
+def test_the_users_own_settings_stay(tmp_path):
+    own = {
+        "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true",
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "elsewhere"),
+        "JAX_ENABLE_X64": "false",
+    }
+    show = "from gpbench import runtime; import os; runtime.configure()\nfor name in %r: print(os.environ[name])"
+    assert python(show % (list(own),), tmp_path, **own) == list(own.values())
+
+
+def test_the_flag_joins_the_users_other_flags(tmp_path):
+    show = "from gpbench import runtime; import os; runtime.configure(); print(os.environ['XLA_FLAGS'])"
+    other = "--xla_cpu_multi_thread_eigen=true"
+    assert python(show, tmp_path, XLA_FLAGS=other) == [
+        f"{other} --xla_cpu_enable_concurrency_optimized_scheduler=false"
+    ]
+
+
+def test_memory_fraction_and_device_reach_jax(tmp_path):
+    show = """
+from gpbench import runtime
+runtime.configure(device="cpu", memory_fraction=0.4)
+import os, jax
+print(os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"], jax.default_backend(), runtime.device_name() != "")
+"""
+    assert python(show, tmp_path) == ["0.4 cpu True"]
+
+
+def test_configure_imports_no_jax(tmp_path):
+    show = "from gpbench import runtime; import sys; runtime.configure(); print('jax' in sys.modules)"
+    assert python(show, tmp_path) == ["False"]
+
+
+def test_a_missing_gpu_is_one_line(tmp_path):
+    show = """
+from gpbench import runtime
+from gpbench.errors import ConfigError
+runtime.configure(device="gpu")
+try:
+    runtime.require_gpu()
+except ConfigError as error:
+    print(error)
+"""
+    assert python(show, tmp_path, CUDA_VISIBLE_DEVICES="")[0].startswith("run.device=gpu: JAX cannot use a GPU here")
+
+
+def test_an_unknown_device_is_refused():
+    with pytest.raises(ConfigError, match="a device is one of cpu, gpu"):
+        runtime.configure(device="abacus")
+
+
+def test_the_memory_peak_holds_what_was_allocated(tmp_path):
+    show = """
+from gpbench import runtime
+runtime.configure()
+import numpy as np
+before = runtime.jax_memory_peak_mb()
+np.ones(40_000_000)
+print(300 < runtime.jax_memory_peak_mb() - before < 400)
+"""
+    assert python(show, tmp_path) == ["True"]

@@ -1,0 +1,99 @@
+"""Checkpoints: whole or ignored, whatever happens to the file or the disk."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gpbench.errors import StorageError
+from gpbench.train.checkpoint import Checkpoint
+
+STATE = {"a": jnp.arange(3.0), "b": (jnp.ones((2, 2), jnp.float32), jnp.asarray(7))}
+TRACE = {"step": np.array([10, 20]), "nll": np.array([[0.5, 0.4], [0.3, np.nan]])}
+FACTS = {"step": 20, "seconds": {"train": 1.5}, "splits": [0, 3]}
+
+
+@pytest.fixture
+def checkpoint(tmp_path) -> Checkpoint:
+    saved = Checkpoint(tmp_path / "checkpoints", "abc")
+    saved.save(STATE, TRACE, FACTS)
+    return saved
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A disk of 64 KiB."""
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode().strip()}")
+    yield tmp_path
+    subprocess.run(["umount", "-l", tmp_path], check=True)
+
+
+def same(loaded) -> bool:
+    state, trace, facts = loaded
+    pairs = [(state["a"], STATE["a"]), *zip(state["b"], STATE["b"]), *((trace[key], TRACE[key]) for key in TRACE)]
+    return facts == FACTS and all(a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+
+
+def test_what_is_saved_is_loaded(checkpoint):
+    assert same(checkpoint.load(STATE)) and checkpoint.facts() == FACTS
+
+
+def test_no_checkpoint_is_none(tmp_path):
+    assert Checkpoint(tmp_path / "none", "abc").load(STATE) is None
+    assert Checkpoint(tmp_path / "none", "abc").facts() is None
+
+
+def test_a_truncated_or_damaged_checkpoint_is_none(checkpoint):
+    whole = checkpoint.path.read_bytes()
+    at = whole.index(np.asarray(STATE["a"]).tobytes())
+    flipped = whole[: at + 12] + bytes([whole[at + 12] ^ 1]) + whole[at + 13 :]
+    for content in (b"", b"garbage", whole[:100], whole[: len(whole) // 2], whole[:-1], flipped):
+        checkpoint.path.write_bytes(content)
+        assert checkpoint.load(STATE) is None
+
+
+def test_a_state_of_another_shape_type_or_size_does_not_fit(checkpoint):
+    b = STATE["b"]
+    others = [
+        {"a": jnp.arange(4.0), "b": b},
+        {"a": jnp.arange(3), "b": b},
+        {"a": STATE["a"], "b": b[:1]},
+        {"a": STATE["a"], "b": (*b, jnp.ones(1))},
+    ]
+    assert [checkpoint.load(other) for other in others] == [None] * 4
+
+
+def test_a_checkpoint_is_never_unpickled(checkpoint):
+    with open(checkpoint.path, "wb") as file:
+        np.savez(file, facts=json.dumps(FACTS), **{f"state/{i}": np.array([{}], dtype=object) for i in range(3)})
+    assert checkpoint.load(STATE) is None
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_last_checkpoint(small_disk):
+    checkpoint = Checkpoint(small_disk / "checkpoints", "abc")
+    checkpoint.save(STATE, TRACE, FACTS)
+    with pytest.raises(StorageError, match="No space left on device; free some space") as error:
+        checkpoint.save({"a": jnp.ones(100_000)}, TRACE, FACTS)
+    assert "\n" not in str(error.value)
+    assert same(checkpoint.load(STATE))
+    assert [path.name for path in checkpoint.path.parent.iterdir()] == ["abc.npz"]
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match=r"cannot write the checkpoint .*run\.results=DIR"):
+        Checkpoint(tmp_path / "file", "abc").save(STATE, TRACE, FACTS)
+
+
+def test_deleting_leaves_nothing_even_of_a_process_killed_while_it_wrote(checkpoint):
+    folder: Path = checkpoint.path.parent
+    (folder / "abc.12345.tmp").write_bytes(b"half")
+    (folder / "other.npz").write_bytes(b"")
+    checkpoint.delete()
+    checkpoint.delete()
+    assert [path.name for path in folder.iterdir()] == ["other.npz"]

@@ -1,0 +1,172 @@
+"""The loop: chunks, splits together, what is timed as what, and going on from a checkpoint."""
+
+import dataclasses
+import io
+import shutil
+import time
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import Fragile, StopAfter, Walk, group, quiet
+
+from gpbench.errors import Stopped
+from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.loop import Cadence, fit
+from gpbench.train.stop import StopRequest
+
+WALK = Walk(name="walk", steps=40, batch_size=7)
+
+
+@pytest.fixture
+def checkpoint(tmp_path) -> Checkpoint:
+    return Checkpoint(tmp_path, "abc")
+
+
+def train(method, group, checkpoint, *, stop=None, every=10, save_every=None, score=None, stream=None):
+    """A fit whose only metric is the mean log probability."""
+    shown = quiet(stream)
+    shown.begin("walk", method.steps, group.splits)
+    return fit(
+        method,
+        group,
+        cadence=Cadence(every, save_every),
+        score=score or (lambda predictions: {"log_prob": predictions["log_prob"].mean(axis=1)}),
+        checkpoint=checkpoint,
+        progress=shown,
+        stop=stop or StopRequest(),
+    )
+
+
+def same(one, other) -> bool:
+    """Whether two fits ended alike, bit by bit."""
+    leaves = zip(jax.tree.leaves(one.state), jax.tree.leaves(other.state), strict=True)
+    traces = all(np.array_equal(v, other.trace[k], equal_nan=True) for k, v in one.trace.items() if k != "seconds")
+    return one.step == other.step and traces and all(np.array_equal(a, b, equal_nan=True) for a, b in leaves)
+
+
+@pytest.mark.parametrize("every", [1, 7, 100])
+def test_the_length_of_the_chunks_changes_no_number(checkpoint, every):
+    one, other = train(WALK, group(), checkpoint), None
+    checkpoint.delete()
+    other = train(WALK, group(), checkpoint, every=every)
+    assert jax.tree.all(jax.tree.map(np.array_equal, one.state, other.state))
+    assert (one.trace["objective"][-1] == other.trace["objective"][-1]).all()
+    assert list(other.trace["step"]) == [*range(every, 40, every), 40]
+
+
+def test_chunks_of_all_lengths_are_one_program(checkpoint):
+    traced = []
+
+    class Counting(Walk):
+        def step(self, state, batch, *, key):
+            traced.append(batch)
+            return super().step(state, batch, key=key)
+
+    train(Counting(steps=25), group(), checkpoint)
+    assert len(traced) == 1
+
+
+def test_splits_together_are_splits_one_by_one_to_rounding(checkpoint):
+    together = train(WALK, group(splits=(0, 1, 2)), checkpoint)
+    for k in range(3):
+        alone = train(WALK, group(splits=(k,)), Checkpoint(checkpoint.path.parent, f"{k}"))
+        np.testing.assert_allclose(alone.state.w[0], together.state.w[k], rtol=1e-12)
+        np.testing.assert_allclose(alone.trace["log_prob"][:, 0], together.trace["log_prob"][:, k], rtol=1e-12)
+
+
+def test_test_rows_have_no_influence_on_training(checkpoint):
+    data = group(splits=(0,))
+    spoilt = dataclasses.replace(data, X_test=1e3 * data.X_test[:, ::-1], y_test=-data.y_test)
+    one, other = train(WALK, data, checkpoint), train(WALK, spoilt, checkpoint)
+    assert jax.tree.all(jax.tree.map(np.array_equal, one.state, other.state))
+    assert not np.array_equal(one.trace["log_prob"], other.trace["log_prob"])
+
+
+def test_init_compilation_training_and_evaluation_are_timed_apart(checkpoint):
+    class Slow(Walk):
+        def init(self, data, *, key):
+            time.sleep(0.2)
+            return super().init(data, key=key)
+
+        def step(self, state, batch, *, key):
+            time.sleep(0.5)  # while it is traced
+            return super().step(state, batch, key=key)
+
+    def score(predictions):
+        time.sleep(0.1)
+        return {}
+
+    started = time.perf_counter()
+    run = train(Slow(steps=40), group(splits=(0,)), checkpoint, score=score)
+    elapsed = time.perf_counter() - started
+    assert run.seconds["init"] >= 0.2 and run.seconds["compile"] >= 0.5 and run.seconds["evaluate"] >= 0.4
+    assert 0 < run.seconds["train"] < 0.1 * elapsed and sum(run.seconds.values()) <= elapsed
+    assert run.trace["seconds"][-1] == run.seconds["train"] and (np.diff(run.trace["seconds"]) > 0).all()
+
+
+def test_a_run_stopped_at_every_chunk_ends_as_if_it_never_was(checkpoint):
+    whole = train(WALK, group(), Checkpoint(checkpoint.path.parent, "whole"))
+    for step in (10, 20, 30):
+        with pytest.raises(Stopped, match=f"stopped by SIGTERM at step {step} of 40; the same command goes on"):
+            train(WALK, group(), checkpoint, stop=StopAfter(0))
+    notes = io.StringIO()
+    assert same(train(WALK, group(), checkpoint, stop=StopAfter(0), stream=notes), whole)
+    assert notes.getvalue() == "going on from the checkpoint at step 30\n"
+
+
+def test_a_stop_in_the_last_chunk_comes_too_late(checkpoint):
+    assert train(WALK, group(), checkpoint, every=40, stop=StopAfter(0)).step == 40
+
+
+def test_seconds_add_up_over_a_resumption_and_lost_work_does_not_count(checkpoint, tmp_path):
+    data = group(splits=(0,))
+    with pytest.raises(Stopped):
+        train(WALK, data, checkpoint, stop=StopAfter(1))
+    at_20, kept = checkpoint.facts(), tmp_path / "kept"
+    shutil.copy(checkpoint.path, kept)
+    with pytest.raises(Stopped):
+        train(WALK, data, checkpoint, stop=StopAfter(0))
+    shutil.copy(kept, checkpoint.path)  # as if it had been killed before the checkpoint of step 30
+    run = train(WALK, data, checkpoint)
+    assert run.seconds["init"] == at_20["seconds"]["init"]
+    assert list(run.trace["step"]) == [10, 20, 30, 40]
+    assert run.trace["seconds"][1] == at_20["seconds"]["train"] < run.trace["seconds"][2]
+    assert run.seconds["train"] == run.trace["seconds"][3]
+    assert run.seconds["compile"] > at_20["seconds"]["compile"]
+
+
+def test_a_damaged_checkpoint_is_ignored_with_a_note(checkpoint):
+    whole = train(WALK, group(), checkpoint)
+    checkpoint.path.write_bytes(checkpoint.path.read_bytes()[:-200])
+    notes = io.StringIO()
+    assert same(train(WALK, group(), checkpoint, stream=notes), whole)
+    assert notes.getvalue() == f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew\n"
+
+
+def test_training_ends_when_all_splits_have_diverged_and_not_before(checkpoint):
+    labels = jnp.asarray([1.0, -1.0])
+    data = group(splits=(0, 1))
+    some = dataclasses.replace(data, y=data.y.at[:, 0].set(labels))
+    every = dataclasses.replace(data, y=data.y.at[:, 0].set(1.0))
+    run = train(Fragile(steps=40), some, checkpoint)
+    assert run.step == 40 and np.isfinite(run.trace["objective"][-1]).tolist() == [False, True]
+    checkpoint.delete()
+    lost = train(Fragile(steps=40), every, checkpoint)
+    assert lost.step == 20
+    assert same(train(Fragile(steps=40), every, checkpoint), lost)  # from its checkpoint: it stays over
+
+
+def test_a_method_without_steps_is_scored_as_it_starts(checkpoint):
+    run = train(Walk(steps=0), group(), checkpoint)
+    assert run.step == 0 and run.predictions["log_prob"].shape == (3, 10) and run.trace == {}
+
+
+def test_float32_data_gives_a_float32_state(checkpoint):
+    data = group()
+    parts = {name: getattr(data, name).astype(jnp.float32) for name in ("X", "y", "X_test", "y_test")}
+    run = train(WALK, dataclasses.replace(data, **parts), checkpoint)
+    assert {leaf.dtype for leaf in jax.tree.leaves(eqx.filter(run.state, eqx.is_array))} == {jnp.dtype("float32")}
+    assert run.predictions["log_prob"].dtype == np.float32

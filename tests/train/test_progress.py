@@ -1,0 +1,83 @@
+"""Progress: few plain lines in logs, a bar on terminals, and notes always."""
+
+import io
+
+import pytest
+
+from gpbench.train import progress
+
+
+class Log(io.TextIOWrapper):
+    """A text stream that remembers."""
+
+    def __init__(self):
+        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+
+    def getvalue(self):
+        return self.buffer.getvalue().decode()
+
+
+class Screen(Log):
+    """The same, saying it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Sets the time that `progress` reads, in seconds."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_plain_lines_come_every_few_seconds_and_tell_the_seconds_left(clock):
+    stream = Log()
+    shown = progress.make(stream=stream)
+    shown.begin("pima  sep", 200, [0, 1, 2])
+    for step in range(10, 201, 10):  # a step takes 0.1 s after a compilation of 4 s
+        clock[0] = 104 + step / 10
+        shown.update(step, -123.4567, {"nll": 0.47123})
+    shown.end()
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 4
+    assert lines[0] == "pima  sep  step 10/200  splits 0-2  objective -123.457  nll 0.4712"
+    assert lines[1] == "pima  sep  step 60/200  splits 0-2  objective -123.457  nll 0.4712  14 s left"
+
+
+def test_a_quick_run_is_silent_in_a_log(clock):
+    stream = Log()
+    shown = progress.make(stream=stream)
+    shown.begin("wdbc", 10, [0])
+    shown.update(10, None, {})
+    shown.end()
+    assert stream.getvalue() == ""
+
+
+def test_without_progress_only_notes_are_shown(clock):
+    stream = Screen()
+    shown = progress.make(shown=False, stream=stream)
+    shown.begin("wdbc", 10, [0])
+    clock[0] += 1000
+    shown.update(5, 1.0, {})
+    shown.note("goes on from step 3")
+    shown.end()
+    assert stream.getvalue() == "goes on from step 3\n"
+
+
+def test_a_terminal_gets_a_bar_that_goes_away_and_notes_that_stay():
+    stream = Screen()
+    shown = progress.make(stream=stream)
+    assert isinstance(shown, progress.Bar)
+    for splits in ([0], [1]):
+        shown.begin("wdbc", 10, splits)
+        shown.update(5, 1.0, {"nll": 0.5})
+        shown.note("[halved] the step")
+        shown.end()
+    assert stream.getvalue().count("[halved] the step") == 2
+
+
+@pytest.mark.parametrize("splits, text", [([3], "split 3"), ([0, 1, 2], "splits 0-2"), ([0, 4], "splits 0,4")])
+def test_splits_are_told_shortly(splits, text):
+    assert progress.describe(splits, None, {}) == text

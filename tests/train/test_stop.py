@@ -1,0 +1,81 @@
+"""A wish to stop is remembered until the loop asks; a second Ctrl-C does not wait for it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gpbench.train.stop import StopRequest
+
+
+def _soon(condition):
+    end = time.monotonic() + 2
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_becomes_the_reason(number):
+    with StopRequest(None) as stop:
+        assert stop.reason is None
+        os.kill(os.getpid(), number)
+        _soon(lambda: stop.reason == number.name)
+
+
+def test_the_first_signal_stays_the_reason():
+    with StopRequest(None) as stop:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            os.kill(os.getpid(), number)
+            time.sleep(0.05)
+        assert stop.reason == "SIGTERM"
+
+
+def test_the_time_limit_becomes_the_reason_when_it_is_over():
+    stop = StopRequest(0.05)
+    assert stop.reason is None and 0 < stop.seconds_left() <= 0.05
+    time.sleep(0.06)
+    assert stop.reason == "time limit of 0.05 s" and stop.seconds_left() < 0
+
+
+def test_without_a_limit_time_never_ends():
+    assert StopRequest(None).seconds_left() is None
+
+
+def test_the_handlers_before_come_back():
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with StopRequest(None):
+        assert signal.getsignal(signal.SIGTERM) != before[0]
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_two_sigterms_and_a_doubled_sigint_are_one_wish():
+    with StopRequest(None) as stop:
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT, signal.SIGINT):
+            os.kill(os.getpid(), number)
+        _soon(lambda: stop.reason is not None)
+        time.sleep(0.1)
+
+
+# One call of LAPACK, of about a minute, keeps Python's handlers waiting just as a long compiled program does
+BUSY = """
+import numpy as np
+from gpbench.train.stop import StopRequest
+matrix = np.random.default_rng(0).normal(size=(4000, 4000))
+with StopRequest(None):
+    print("started", flush=True)
+    np.linalg.svd(matrix)
+"""
+
+
+def test_a_second_ctrl_c_ends_the_process_at_once():
+    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    for _ in range(2):
+        time.sleep(0.4)
+        process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=1) == 130

@@ -1,0 +1,109 @@
+"""Small methods, and short ways from a command line to its records, for the tests of training."""
+
+import io
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from gpbench.cli.compose import compose
+from gpbench.core.predictive import Bernoulli
+from gpbench.methods.base import Info, Method
+from gpbench.records.store import Store
+from gpbench.train import progress
+from gpbench.train.job import run_job
+from gpbench.train.loop import Group
+from gpbench.train.stop import StopRequest
+
+HERE = Path(__file__).parent
+"""A folder for --config-dir: it has `method=walk` and `method=fragile`, and this module."""
+
+
+class Trail(eqx.Module):
+    w: Float[Array, " D"]
+    visits: Float[Array, " N"]
+
+
+class Walk(Method):
+    """Logistic regression by noisy gradient ascent: uses batches, weights and keys, as methods do."""
+
+    tasks = frozenset({"binary"})
+    rate: float = eqx.field(static=True, kw_only=True, default=0.1)
+
+    def init(self, data, *, key):
+        w = 0.1 * jax.random.normal(key, data.X.shape[1:], data.X.dtype)
+        return Trail(w, jnp.zeros(data.total, data.X.dtype))
+
+    def step(self, state, batch, *, key):
+        def log_likelihood(w):
+            return batch.scale * jnp.sum(batch.weight * jax.nn.log_sigmoid(batch.y * (batch.X @ w)))
+
+        value, slope = jax.value_and_grad(log_likelihood)(state.w)
+        noise = 0.01 * jax.random.normal(key, state.w.shape, state.w.dtype)
+        visits = state.visits.at[batch.index].add(batch.weight)
+        return Trail(state.w + self.rate * slope / batch.total + noise, visits), Info(value)
+
+    def predict(self, state, X):
+        logits = X @ state.w
+        return Bernoulli(jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits))
+
+
+class Fragile(Walk):
+    """NaN from the 15th step on where the first training label is positive."""
+
+    def step(self, state, batch, *, key):
+        state, info = super().step(state, batch, key=key)
+        lost = (state.visits[0] >= 15) & (batch.y[0] > 0)
+        spoil = lambda a: jnp.where(lost, jnp.nan, a)
+        return eqx.tree_at(lambda s: s.w, state, spoil(state.w)), Info(spoil(info.objective))
+
+
+class Greedy(Walk):
+    """Asks for more memory than there is."""
+
+    def step(self, state, batch, *, key):
+        much = jnp.sum(jax.random.normal(key, (2**21, 2**21)) @ jnp.ones((2**21, 2**21)))
+        return state, Info(much)
+
+
+class StopAfter(StopRequest):
+    """Has a reason to stop from the n-th question on."""
+
+    def __init__(self, n: int):
+        super().__init__()
+        self.left = n
+
+    @property
+    def reason(self):
+        self.left -= 1
+        return "SIGTERM" if self.left < 0 else None
+
+
+def group(splits=(0, 1, 2), n=40, d=3, seed=0) -> Group:
+    """Splits of random data, separable but for a tenth of the labels."""
+    keys = jnp.stack([jax.random.key(1000 * seed + k) for k in splits])
+    random = [np.random.default_rng([seed, k]) for k in splits]
+    X = np.stack([r.normal(size=(n + 10, d)) for r in random])
+    y = np.sign(X[..., 0] + 0.1) * np.stack([np.where(r.random(n + 10) < 0.1, -1.0, 1.0) for r in random])
+    parts = {"X": X[:, :n], "y": y[:, :n], "X_test": X[:, n:], "y_test": y[:, n:]}
+    arrays = {name: jnp.asarray(part) for name, part in parts.items()}
+    return Group(splits=list(splits), **arrays, classes=2, init_keys=keys, step_keys=keys)
+
+
+def quiet(stream=None) -> progress.Progress:
+    """Progress that writes only its notes."""
+    return progress.make(False, stream or io.StringIO())
+
+
+def job(results: Path, *words: str, store=None, stop=None, stream=None) -> list[dict]:
+    """The records of `gpbench run WORDS run.results=RESULTS`, made in this process."""
+    cfg, defaults = compose([*words, f"run.results={results}"], [HERE])
+    return run_job(cfg, defaults, store=store or Store(results), progress=quiet(stream), stop=stop or StopRequest())
+
+
+def numbers(records: list[dict]) -> list[tuple]:
+    """What must be the same, bit by bit."""
+    return [(r["id"], r["status"], r["steps"], r["objective"], r["metrics"]) for r in records]
