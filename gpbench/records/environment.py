@@ -38,13 +38,13 @@ def versions() -> dict[str, str | None]:
 
 
 def commit() -> dict[str, str | bool | None]:
-    """{commit, dirty} of the checkout gpbench runs from; both None outside a checkout or without git.
+    """{commit, dirty} of the checkout gpbench runs from; outside one, what `GPBENCH_COMMIT` says, or None.
 
     Dirty means that code or configuration differs from the commit: tables written into `results/` do not count.
     """
     # An installed package may lie inside somebody else's repository, whose commit would say nothing.
     if not (_ROOT / ".git").exists():
-        return {"commit": None, "dirty": None}
+        return {"commit": os.environ.get("GPBENCH_COMMIT"), "dirty": None}
     head = _git("rev-parse", "HEAD")
     changed = _git("status", "--porcelain", "--", "gpbench", "conf") if head else None
     return {"commit": head or None, "dirty": None if changed is None else bool(changed)}

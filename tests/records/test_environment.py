@@ -44,3 +44,9 @@ def test_a_clean_checkout_is_clean_and_changed_code_makes_it_dirty(checkout):
 def test_a_package_inside_another_repository_has_no_commit(checkout, monkeypatch):
     monkeypatch.setattr(environment, "_ROOT", checkout / "gpbench")
     assert environment.commit() == {"commit": None, "dirty": None}
+
+
+def test_a_copy_of_the_code_without_its_history_takes_the_commit_from_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "_ROOT", tmp_path)
+    monkeypatch.setenv("GPBENCH_COMMIT", "a" * 40)
+    assert environment.commit() == {"commit": "a" * 40, "dirty": None}

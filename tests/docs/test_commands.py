@@ -1,0 +1,81 @@
+"""Every command in the documentation is one that gpbench has, and every link leads somewhere."""
+
+import argparse
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from gpbench.cli import VERBS
+from gpbench.cli.compose import compose
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def blocks(page: Path, language: str = "") -> list[str]:
+    """The fenced blocks of a page in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def commands() -> dict[str, None]:
+    """Every line `gpbench ...` and `make ...` of the blocks without a language, comments left out."""
+    lines = (line for page in PAGES for block in blocks(page) for line in block.splitlines())
+    return {line.partition(" #")[0].strip(): None for line in lines if line.startswith(("gpbench ", "make "))}
+
+
+def parse(words: list[str]) -> argparse.Namespace:
+    """The arguments of `gpbench WORDS`; words that are not known are an error, as on the command line."""
+    parser = argparse.ArgumentParser()
+    assert words[0] in VERBS
+    importlib.import_module(f"gpbench.cli.{words[0]}").add_parser(parser.add_subparsers())
+    args, rest = parser.parse_known_args(words)
+    assert not [word for word in rest if word.startswith("-")], rest
+    if rest:
+        args.overrides += rest
+    return args
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_in_the_documentation_is_understood(command, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    program, *words = shlex.split(command, comments=True)
+    if program == "make":
+        assert f"\n{words[0]}:" in MAKEFILE
+        return
+    args = parse(words)
+    if words[0] == "run":
+        # one job of a sweep stands for all: the first value of every list
+        first = [re.sub(r"^([\w.]+=[^\[,]*),.*", r"\1", word) if args.multirun else word for word in args.overrides]
+        compose(first, args.config_dir)
+
+
+def test_there_are_commands_to_check():
+    assert len(commands()) > 20
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file_and_a_heading(page):
+    for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, target
+
+
+def test_every_method_and_protocol_is_described():
+    text = (ROOT / "docs" / "methods.md").read_text()
+    for path in [*(ROOT / "conf" / "method").glob("*.yaml"), *(ROOT / "conf" / "protocol").glob("*.yaml")]:
+        assert path.stem in text, path
+
+
+def test_the_readme_names_the_python_that_is_required():
+    wanted = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
+    assert wanted and f"Python {wanted[1]} or later" in (ROOT / "README.md").read_text()

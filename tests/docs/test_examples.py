@@ -1,0 +1,49 @@
+"""The examples of the documentation are run as a user would, and are what the pages show."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from test_commands import ROOT, blocks
+
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+def gpbench(folder: Path, *words: str) -> str:
+    """What `gpbench WORDS` prints in `folder`, where its results and caches are too."""
+    own = {"RESULTS": "results", "STORE": "store", "CACHE": "cache"}
+    variables = {f"GPBENCH_{key}": str(folder / name) for key, name in own.items()}
+    command = [sys.executable, "-m", "gpbench", *words]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_users_method_on_a_users_data_beats_the_linear_baseline(tmp_path):
+    words = ["run", "--config-dir", str(EXAMPLES), "--json", "dataset=coffee", "split=[0,1]"]
+    gp, linear = (json.loads(gpbench(tmp_path, *words, f"method={name}")) for name in ("exact_gp", "linear"))
+    for ours, theirs in zip(gp["records"], linear["records"], strict=True):
+        assert ours["metrics"]["rmse"] < 0.5 * theirs["metrics"]["rmse"]
+        assert ours["metrics"]["test_ll"] > theirs["metrics"]["test_ll"] + 1
+    rows = json.loads(gpbench(tmp_path, "table", "--json", "--metric", "rmse"))
+    assert {(row["dataset"], row["method"], row["n_splits"]) for row in rows} == {
+        ("coffee", "exact_gp", 2),
+        ("coffee", "linear", 2),
+    }
+
+
+def test_the_examples_are_listed_and_described(tmp_path):
+    assert "exact_gp" in gpbench(tmp_path, "ls", "methods", "--config-dir", str(EXAMPLES))
+    assert "Cooling coffee" in gpbench(tmp_path, "data", "info", "coffee", "--config-dir", str(EXAMPLES))
+
+
+def test_the_pages_show_the_files_as_they_are():
+    method, dataset = ROOT / "docs" / "add_a_method.md", ROOT / "docs" / "add_a_dataset.md"
+    assert blocks(method, "python") == [(EXAMPLES / "exact_gp.py").read_text()]
+    assert blocks(method, "yaml") == [(EXAMPLES / "method" / "exact_gp.yaml").read_text()]
+    assert blocks(dataset, "yaml") == [(EXAMPLES / "dataset" / "coffee.yaml").read_text()]
+    first_rows = "".join((EXAMPLES / "dataset" / "coffee.csv").read_text().splitlines(keepends=True)[:2])
+    assert first_rows in blocks(dataset)
