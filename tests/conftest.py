@@ -19,7 +19,8 @@ atexit.register(shutil.rmtree, _SESSION, ignore_errors=True)
 os.environ |= {f"GPBENCH_{name}": str(_SESSION / name.lower()) for name in ("STORE", "RESULTS", "CACHE")}
 runtime.configure(device="cpu")
 # The shapes in gpbench's signatures are checked in the tests, and only there: users do not wait for it.
-install_import_hook("gpbench", "beartype.beartype")
+# The tower lets a whole number be a float, as the configuration does.
+install_import_hook("gpbench", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 
 def pytest_configure(config):

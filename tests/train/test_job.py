@@ -1,0 +1,271 @@
+"""Jobs: what is trained and what is not, seeds, splits together, and what a record says."""
+
+import errno
+import io
+import subprocess
+
+import numpy as np
+import pytest
+from toys import HERE, Greedy, StopAfter, job, numbers
+
+from gpbench import cli
+from gpbench.data import cards, splits
+from gpbench.errors import ConfigError, Stopped, StorageError
+from gpbench.methods.sep import SEP
+from gpbench.records.store import Store
+from gpbench.train import job as job_module
+from gpbench.train.checkpoint import Checkpoint
+
+WALK = ["dataset=moons", "method=walk", "method.batch_size=64"]
+SEP8 = ["dataset=moons", "method=sep", "method.inducing=8", "method.steps=12"]
+
+
+class Broken(Store):
+    """Its process is killed before the n-th record is written."""
+
+    def __init__(self, results, n):
+        super().__init__(results)
+        self.left = n
+
+    def write(self, *args, **kwargs):
+        self.left -= 1
+        if self.left < 0:
+            raise InterruptedError
+        return super().write(*args, **kwargs)
+
+
+@pytest.fixture
+def trained(monkeypatch) -> list[list[int]]:
+    """The groups that are trained from here on, a list of splits each."""
+    groups = []
+    real = job_module.fit
+
+    def fit(method, group, **rest):
+        groups.append(group.splits)
+        return real(method, group, **rest)
+
+    monkeypatch.setattr(job_module, "fit", fit)
+    return groups
+
+
+def close(records, others) -> bool:
+    return all(
+        r["id"] == o["id"] and np.isclose(r["objective"], o["objective"], rtol=1e-6)
+        and np.allclose(list(r["metrics"].values()), list(o["metrics"].values()), rtol=1e-6)
+        for r, o in zip(records, others, strict=True)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [WALK, SEP8], ids=["walk", "sep"])
+def test_a_split_alone_is_the_same_as_among_others_to_rounding(tmp_path, words):
+    together = job(tmp_path / "together", *words, "split=[0,1,2]")
+    alone = job(tmp_path / "alone", *words, "split=[0,1,2]", "run.together=false")
+    assert [r["group"] for r in together + alone] == [3, 3, 3, 1, 1, 1]
+    assert close(together, alone)
+
+
+def test_what_ran_before_changes_nothing(tmp_path):
+    after = job(tmp_path / "after", *WALK, "split=[0,1,2]", "run.together=1")
+    first = job(tmp_path / "first", *WALK, "split=2")
+    assert numbers(first) == numbers(after[2:])
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path):
+    one, again, other = (
+        job(tmp_path / name, *WALK, f"seed={seed}")[0] for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    assert numbers([one]) == numbers([again])
+    assert one["metrics"]["nll"] != other["metrics"]["nll"] and one["id"] != other["id"]
+    assert one["cell"] == other["cell"]
+
+
+def test_a_finished_run_is_not_run_again_unless_asked(tmp_path, trained):
+    first = job(tmp_path, *WALK, "split=[0,1]")
+    assert job(tmp_path, *WALK, "split=[1,0]") == first[::-1]
+    assert trained == [[0, 1]]
+    again = job(tmp_path, *WALK, "split=[0,1]", "run.again=true")
+    assert trained == [[0, 1], [0, 1]] and numbers(again) == numbers(first)
+    assert sorted(r["created"] for r in Store(tmp_path).all()) == [r["created"] for r in again] != first[0]["created"]
+
+
+def test_records_from_another_folder_count(tmp_path, trained):
+    there = job(tmp_path / "there", *WALK, "split=[0,1]")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there" / "runs").rename(tmp_path / "here" / "runs")
+    records = job(tmp_path / "here", *WALK, "split=[0,1,2]")
+    assert trained == [[0, 1], [2]] and records[:2] == there
+
+
+def test_a_kill_between_two_records_of_a_group_costs_no_number(tmp_path):
+    whole = job(tmp_path / "whole", *WALK, "split=[0,1,2]")
+    with pytest.raises(InterruptedError):
+        job(tmp_path / "killed", *WALK, "split=[0,1,2]", store=Broken(tmp_path / "killed", 1))
+    notes = io.StringIO()
+    assert numbers(job(tmp_path / "killed", *WALK, "split=[0,1,2]", stream=notes)) == numbers(whole)
+    assert notes.getvalue() == "going on from the checkpoint at step 40\n"
+    assert not list((tmp_path / "killed" / "checkpoints").iterdir())
+
+
+def test_the_same_holds_where_some_were_recorded_before(tmp_path, trained):
+    job(tmp_path, *WALK, "split=1")
+    with pytest.raises(InterruptedError):
+        job(tmp_path, *WALK, "split=[0,1,2,3]", store=Broken(tmp_path, 1))
+    job(tmp_path, *WALK, "split=[0,1,2,3]")
+    assert trained == [[1], [0, 2, 3], [0, 2, 3]]
+
+
+def test_a_stopped_job_finds_its_group_again(tmp_path, trained):
+    whole = job(tmp_path / "whole", *WALK, "split=[0,1,2]")
+    job(tmp_path / "stopped", *WALK, "split=1")
+    with pytest.raises(Stopped):
+        job(tmp_path / "stopped", *WALK, "split=[0,1,2]", stop=StopAfter(1))
+    records = job(tmp_path / "stopped", *WALK, "split=[2,0,1]")
+    assert trained[1:] == [[1], [0, 2], [0, 2]] and close(records, [whole[2], whole[0], whole[1]])
+
+
+def test_between_groups_a_stop_is_heeded_before_the_next_is_begun(tmp_path, trained):
+    with pytest.raises(Stopped, match="stopped by SIGTERM with splits left"):
+        job(tmp_path, *WALK, "split=[0,1]", "run.together=1", stop=StopAfter(3))
+    assert trained == [[0]] and len(Store(tmp_path).all()) == 1
+
+
+def test_again_goes_on_from_its_own_checkpoint_only(tmp_path):
+    with pytest.raises(Stopped):
+        job(tmp_path, *WALK, stop=StopAfter(0))
+    with pytest.raises(Stopped, match="at step 20"):
+        job(tmp_path, *WALK, "run.again=true", stop=StopAfter(1))
+    notes = io.StringIO()
+    job(tmp_path, *WALK, "run.again=true", stream=notes)
+    assert notes.getvalue() == "going on from the checkpoint at step 20\n"
+    assert not list((tmp_path / "checkpoints").iterdir())
+
+
+def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, capsys):
+    words = ["dataset=moons", "method=fragile", "split=[0,1,2,3,4,5]", f"run.results={tmp_path}"]
+    assert cli.main(["run", "--config-dir", str(HERE), *words]) == 4
+    assert "diverged (the objective or the predictions are not finite at step 40 of 40)" in capsys.readouterr().err
+    records = {status: Store(tmp_path).select(status=status) for status in ("done", "diverged")}
+    assert len(records["done"]) + len(records["diverged"]) == 6 and records["done"] and records["diverged"]
+    for record in records["diverged"]:
+        assert record["metrics"] == dict.fromkeys(records["done"][0]["metrics"]) and record["objective"] is None
+    mean = np.mean([record["metrics"]["error"] for record in records["done"]])
+    assert cli.main(["table", "--results", str(tmp_path), "--metric", "error", "--format", "csv"]) == 0
+    head, row = (line.split(",") for line in capsys.readouterr().out.splitlines())
+    cell = dict(zip(head, row))
+    assert float(cell["mean"]) == pytest.approx(mean) and int(cell["n_splits"]) == len(records["done"])
+
+
+def test_a_diverged_run_counts_as_finished(tmp_path, trained):
+    words = ["dataset=moons", "method=fragile", "split=[0,1,2,3,4,5]"]
+    assert numbers(job(tmp_path, *words)) == numbers(job(tmp_path, *words)) and len(trained) == 1
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        (["dataset=moons", "method=walk", "split=20"], "split=20: moons has splits 0 to 19"),
+        (["dataset=moons", "method=sep", "method.inducing=1000"], "asks for 1000 inducing points.*900 training rows"),
+        (["dataset=wine", "method=sep"], "method sep is for binary data, and wine is multiclass"),
+    ],
+)
+def test_what_cannot_be_trained_is_one_line(tmp_path, words, line):
+    with pytest.raises(ConfigError, match=line) as error:
+        job(tmp_path, *words)
+    assert "\n" not in str(error.value)
+
+
+def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(job_module, "instantiate", lambda node: Greedy(name="greedy", steps=1))
+    with pytest.raises(ConfigError, match=r"out of memory on 2 x 900 rows: try run\.together=1, fewer"):
+        job(tmp_path, *WALK, "split=[0,1]")
+
+
+def test_float32_works_from_data_to_record(tmp_path):
+    single = job(tmp_path, *SEP8, "protocol.precision=float32")[0]
+    double = job(tmp_path, *SEP8)[0]
+    assert (single["precision"], double["precision"]) == ("float32", "float64") and single["status"] == "done"
+    assert single["metrics"]["nll"] == pytest.approx(double["metrics"]["nll"], rel=1e-2)
+    assert single["metrics"] != double["metrics"]
+    assert "precision=float32" in single["setting"] and single["cell"] != double["cell"]
+
+
+def test_the_record_says_on_what_and_from_what_it_was_made(tmp_path):
+    record = job(tmp_path, *WALK, "split=[0,1]")[1]
+    assert record["device"] and record["precision"] == "float64" and record["versions"]["jax"]
+    assert 50 < record["peak_memory_mb"] < 100_000
+    assert set(record["seconds"]) == {"init", "compile", "train", "evaluate"} and min(record["seconds"].values()) > 0
+    assert record["data_checksum"] == cards.read("moons")["checksum"] and record["steps"] == 40
+    trace = Store(tmp_path).trace(record["id"])
+    assert trace["step"].tolist() == [10, 20, 30, 40] and trace["nll"].shape == (4,)
+    assert trace["nll"][-1] == record["metrics"]["nll"] and trace["objective"][-1] == record["objective"]
+
+
+def test_a_users_data_are_found_beside_their_card(tmp_path, monkeypatch):
+    folder = tmp_path / "mine" / "dataset"
+    folder.mkdir(parents=True)
+    rows = "".join(f"{i % 7},{i % 11},{i % 2}\n" for i in range(60))
+    (folder / "own.csv").write_text("a,b,y\n" + rows)
+    (folder / "own.yaml").write_text("{name: own, task: binary, sources: [{kind: file, path: own.csv, target: y}]}")
+    monkeypatch.chdir(tmp_path)
+    dirs = ["--config-dir", str(folder.parent), "--config-dir", str(HERE)]
+    assert cli.main(["run", *dirs, "dataset=own", "method=walk", f"run.results={tmp_path}"]) == 0
+    assert Store(tmp_path).last()["dataset"] == "own"
+
+
+def test_only_what_decides_the_rows_is_in_the_identity(mirror):
+    card = cards.read("heart")
+    chosen, same = card["splits"]["set"], {**card, "oddities": [], "sources": []}
+    more = {**card, "splits": {**card["splits"], "sets": {**card["splits"]["sets"], "official": 1}}}
+    other = {**card, "splits": {**card["splits"], "set": next(s for s in card["splits"]["sets"] if s != chosen)}}
+    assert splits.identity(card) == splits.identity(same) == splits.identity(more) != splits.identity(other)
+
+
+def test_groups_are_as_large_as_is_worth_it():
+    sep = SEP(optimiser=None, name="sep")
+    assert job_module._worth_joining(sep, 691, 8) >= 20  # pima: all splits in one program
+    assert job_module._worth_joining(sep, 60_000, 784) == 0  # mnist: alone, which is a group of one
+    minibatches = SEP(optimiser=None, name="sep", batch_size=200)
+    assert job_module._worth_joining(minibatches, 5000, 8) > job_module._worth_joining(sep, 5000, 8) > 0
+
+
+def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_path, capsys):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", disk], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        words = ["run", "--config-dir", str(HERE), *WALK, f"run.results={disk}", "run.checkpoint_every=0.0001"]
+        assert cli.main(words) == 0
+        earlier = Store(disk).all()
+        with open(disk / "filler", "wb") as file, pytest.raises(OSError, check=lambda e: e.errno == errno.ENOSPC):
+            while True:
+                file.write(bytes(4096))
+                file.flush()
+        capsys.readouterr()
+        assert cli.main([*words, "split=1"]) == StorageError.exit_code
+        err = capsys.readouterr().err
+        assert "cannot write the checkpoint" in err and "No space left" in err and err.count("\n") == 1
+        assert Store(disk).all() == earlier
+        (disk / "filler").unlink()
+        assert cli.main([*words, "split=1"]) == 0
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_damaged_checkpoint_of_a_job_is_ignored(tmp_path, monkeypatch):
+    whole = job(tmp_path / "whole", *WALK, "split=[0,1]")
+    with pytest.raises(Stopped):
+        job(tmp_path / "damaged", *WALK, "split=[0,1]", stop=StopAfter(0))
+    (path,) = (tmp_path / "damaged" / "checkpoints").iterdir()
+    path.write_bytes(path.read_bytes()[:300])
+    assert Checkpoint(path.parent, path.stem).facts() is None
+    notes = io.StringIO()
+    assert numbers(job(tmp_path / "damaged", *WALK, "split=[0,1]", stream=notes)) == numbers(whole)
+    assert notes.getvalue().endswith("starting anew\n")
+
+
+def test_multiclass_data_have_baselines(tmp_path):
+    constant = job(tmp_path, "dataset=wine", "method=constant")[0]
+    logistic = job(tmp_path, "dataset=wine", "method=logistic")[0]
+    assert logistic["metrics"]["nll"] < constant["metrics"]["nll"]
