@@ -52,9 +52,14 @@ class Metric:
 
 
 def score(task: str, scored: Scored) -> dict[str, float]:
-    """Every metric of the task ("binary", "multiclass" or "regression"), by name."""
+    """Every metric of the task ("binary", "multiclass" or "regression"), by name; NaN where a prediction is NaN."""
+    lost = bool(np.isnan(scored.log_prob).any())
     with np.errstate(divide="ignore", invalid="ignore"):  # one test row has no variance: its nmse is null
-        return {m.name: float(m.compute(scored)) for m in METRICS.values() if m.compute and task in m.tasks}
+        return {
+            m.name: np.nan if lost else float(m.compute(scored))
+            for m in METRICS.values()
+            if m.compute and task in m.tasks
+        }
 
 
 def better(metric: str) -> Literal["lower", "higher"]:

@@ -11,7 +11,9 @@ from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, nea
 
 VERBS = {
     "run": "train and score methods on data sets; sweeps with -m",
+    "reproduce": "run what is missing of a paper's table or figure, and make it",
     "table": "tables of recorded results beside the published ones",
+    "plot": "a paper's figure from the recorded runs",
     "ls": "methods, data sets, protocols, experiments, runs",
     "show": "one recorded run",
     "data": "fetch and verify data sets",

@@ -34,15 +34,19 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> tuple
         parsed = OverridesParser.create().parse_overrides(list(overrides))
         is_choice = [override.key_or_group.partition("/")[0] in groups for override in parsed]
         choices = [text for text, chosen in zip(overrides, is_choice) if chosen]
-        cfg, defaults = (_plain(hydra_compose("config", searchpath + list(part))) for part in (overrides, choices))
+        return resolved(overrides, config_dirs, searchpath), resolved(choices, config_dirs, searchpath)
+
+
+def resolved(overrides: Sequence[str], config_dirs: Sequence[Path], searchpath: Sequence[str]) -> dict:
+    """The configuration alone, inside `hydra`, which yields the `searchpath`.  Raises as `compose` does."""
+    cfg = _plain(hydra_compose("config", [*searchpath, *overrides]))
     check_values(cfg)
     for group in GROUPS:
         if not isinstance(cfg.get(group), dict):
             raise ConfigError(f"{group} is not set; choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)")
-    for container in (cfg, defaults):
-        container["config_dirs"] = [str(folder) for folder in config_dirs]
-        container["run"]["results"] = container["run"]["results"] or str(paths.results_dir())
-    return cfg, defaults
+    cfg["config_dirs"] = [str(folder) for folder in config_dirs]
+    cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
+    return cfg
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from gpbench.papers import published
 from gpbench.records.store import Store
 from gpbench.report import tables, text
 from gpbench.report.cells import Entry, cells, entries
+from gpbench.report.formats import FORMATS, MARKS, Sheet, chunks
 
 _FIELDS = ("dataset", "method", "protocol", "preset", "precision")
 
@@ -20,16 +21,22 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "table",
         help="tables of recorded results beside the published ones",
-        description="Mean and standard error over splits, beside the published values.",
-        epilog="example: gpbench table --dataset pima,sonar --metric nll,seconds --format md",
+        description="Mean and standard error over splits, beside the published values: of a paper's table, or of any"
+        " recorded runs.",
+        epilog="examples: gpbench table sep/table1   gpbench table --dataset pima,sonar --metric nll,seconds --format md",
     )
+    parser.add_argument("experiment", nargs="?", metavar="ID",
+                        help="a paper's table (`gpbench ls experiments`), from the records that are there")  # fmt: skip
     parser.add_argument("--metric", metavar="A,B", help="metrics, or all; default nll, or rmse and test_ll")
     for field in _FIELDS:
         parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs of these {field} values")
     parser.add_argument("--setting", action="append", default=[], metavar="TEXT",
                         help="only settings that contain these parts, such as m=15%%; may be repeated")  # fmt: skip
     parser.add_argument("--later", action="store_true", help="list what later papers print on the same data, too")
-    parser.add_argument("--format", choices=tables.FORMATS, default="terminal", help="default: terminal")
+    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
+                        help="a folder with your own experiment/ files")  # fmt: skip
+    parser.add_argument("--format", choices=FORMATS, default="terminal", help="default: terminal")
+    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="write to this file")
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.add_argument("--json", action="store_true", help="print JSON: the rows of csv, and how each was made")
     parser.set_defaults(func=run)
@@ -37,28 +44,51 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the verb; the exit code.  Raises ConfigError if nothing is recorded that fits."""
+    if args.experiment:
+        return _of_experiment(args)
     records = _selected(Store(args.results or paths.results_dir()), args)
     metrics = args.metric.split(",") if args.metric else ()
     made = entries(cells(records), metrics)
     _check_metrics(metrics, made, records)
     if args.json:
         text.as_json([tables.as_dict(entry) for entry in made])
-    elif args.format == "terminal" and text.width():
-        _on_terminal(made)
     else:
-        print(tables.FORMATS[args.format](made))
+        show(tables.sheet(made), args.format, args.out)
     if args.later and not args.json and args.format == "terminal":
         _print_later(made)
     return 0
 
 
-def _on_terminal(made: Sequence[Entry]) -> None:
-    grids, footnotes = tables.grids(made)
-    print("\n".join(tables.heads(made)))
-    for grid in grids:
-        for part in tables.chunks(grid, text.width()):
-            text.table(part.header, part.rows, title=part.title)
-    print("\n".join([tables.LEGEND, *footnotes]))
+def show(sheet: Sheet, format: str, out: Path | None = None) -> None:
+    """A sheet on the terminal, as wide as that is, or as plain text into a file or pipe."""
+    if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
+    elif format == "terminal" and text.width():
+        print("\n".join(sheet.heads))
+        for grid in sheet.grids:
+            for part in chunks(grid, text.width()):
+                text.table(part.header, part.rows, title=part.title)
+        print("\n".join(sheet.feet))
+    else:
+        print(FORMATS[format](sheet))
+
+
+def _of_experiment(args: argparse.Namespace) -> int:
+    from gpbench.cli import plan
+    from gpbench.papers import experiments
+    from gpbench.report import experiment as reports
+
+    given = [f"--{name}" for name in ("metric", "dataset", "method", "protocol", "precision", "setting", "later")
+             if getattr(args, name)]  # fmt: skip
+    if given:
+        raise ConfigError(f"{', '.join(given)}: {args.experiment} says itself what is in its table; leave it out")
+    experiment, found = plan.found(args.experiment, args.preset, args.config_dir, args.results)
+    if not experiment.table:
+        raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
+    made = reports.table(experiment, args.preset or experiments.PRESETS[0], found, MARKS[args.format])
+    text.as_json(made.rows) if args.json else show(made, args.format, args.out)
+    return 0
 
 
 def _print_later(made: Sequence[Entry]) -> None:

@@ -48,6 +48,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "run.memory_fraction": (_optional(lambda v: _number(v) and 0 < v <= 1), "a number above 0 and up to 1, or null"),
     "run.together": (lambda v: v == "auto" or _flag(v) or _whole(1)(v), "auto, true, false, or a whole number from 1"),
     "run.preset": (lambda v: v in (None, "quick", "full"), "quick, full, or null"),
+    "run.keep": (_flag, "true or false"),
     "run.progress": (_flag, "true or false"),
     "data.mirror": (_optional(_text), "a folder, or null"),
     "data.store": (_optional(_text), "a folder, or null"),
@@ -91,3 +92,8 @@ def check_field(key: str, value: Any, annotation: Any) -> None:
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def known() -> frozenset[str]:
+    """The keys of our own that a configuration may have."""
+    return frozenset(_CHECKS)

@@ -59,7 +59,11 @@ def reader(source: Mapping) -> str | None:
 
 
 def checked(card, path: Path | str = "the card") -> dict:
-    """The card, if it has what every card must have; else ConfigError."""
+    """The card, if it has what every card must have; else ConfigError.
+
+    A data set that has `variants` (other rows of one source) is that of its key `variant`: what a variant says (rows,
+    counts, checksum) is then the card's.
+    """
     if not isinstance(card, dict):
         raise ConfigError(f"{path}: a card is a mapping with name, task and sources")
     if absent := [key for key in ("name", "task", "sources") if not card.get(key)]:
@@ -74,4 +78,7 @@ def checked(card, path: Path | str = "the card") -> dict:
         needed = (*KINDS[kind], *(("target",) if reader(source) == "table" else ()))
         if absent := [key for key in needed if source.get(key) is None]:
             raise ConfigError(f"{path}: the {kind} source lacks {', '.join(absent)}")
-    return card
+    variants = card.get("variants", {})
+    if variants and (chosen := str(card.get("variant"))) not in variants:
+        raise ConfigError(f"{card['name']} has no variant {chosen!r}: {nearest(chosen, variants)}")
+    return {**card, **variants[card["variant"]]} if variants else card

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from gpbench.data.airline import airline_csv, airline_npz
 from gpbench.data.dataset import Raw
 from gpbench.data.files import unzipped
 from gpbench.errors import DataError
@@ -146,5 +147,5 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 READERS: dict[str, Callable[[Sequence[bytes], Mapping], Raw]] = {
-    reader.__name__: reader for reader in (npz, table, libsvm, idx, uci_datasets, mat)
+    reader.__name__: reader for reader in (npz, table, libsvm, idx, uci_datasets, mat, airline_csv, airline_npz)
 }

@@ -28,7 +28,7 @@ def load(
     passes over the store.  A relative path of a `file` source is looked for here and beside the cards of `config_dirs`.
     Raises DataError that says the exact file, its checksum and the places tried; ConfigError for a card that is wrong.
     """
-    cards.checked(card)
+    card = cards.checked(card)
     store = Path(store) if store else paths.store_dir()
     try:
         if not again and (kept := local.get(card, store)):
@@ -64,7 +64,7 @@ def obtain(
     else:
         read, blobs = _reader(card, source), _content(source, mirror, offline, folders)
         try:
-            raw = read(blobs, source)
+            raw = read(blobs, {"variant": card.get("variant"), **source})
         except DataError as error:
             raise DataError(f"{card['name']}: {place(source)}: {error}") from None
     dataset = from_raw(card, raw, source.get("labels"))

@@ -1,12 +1,14 @@
 """Which rows train and which test.  Every split is a function of its own names alone, never of run order.
 
-Split sets: `random90` (seeded 90/10), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `yang` (ten disjoint folds
-that came with the data), `raetsch` (index files that came with the data), `official` (the first `train_rows` rows).
+Split sets: `random90` (seeded 90/10), `random` (seeded: `test_rows` rows test, and `train_rows` of the others train, or
+all of them; the test rows do not depend on how many), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `yang` (ten disjoint
+folds that came with the data), `raetsch` (index files that came with the data), `official` (the first `train_rows`
+rows).
 A card's `splits` names the sets it has, `sets: {name: count}`, and the one in use, `set`.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Int
@@ -32,11 +34,23 @@ def count(card: Mapping, dataset: Dataset | None = None) -> int:
     return _chosen(card)[1]
 
 
+def asked(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
+    """`all`, one number or a list of them, as a list.  Raises ConfigError beyond the splits there are."""
+    last = count(card) - 1
+    wanted = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
+    for k in wanted:
+        if not isinstance(k, int) or not 0 <= k <= last:
+            raise ConfigError(f"split={k}: {card['name']} has splits 0 to {last}")
+    return wanted  # type: ignore[return-value]
+
+
 def identity(card: Mapping) -> dict:
     """What of a card says which rows are in split k: the set in use, and what that set is made from beside the rows."""
     chosen, _ = _chosen(card)
+    splits = card.get("splits") or DEFAULT
     made_from = {
-        "official": (card.get("splits") or DEFAULT).get("train_rows"),
+        "official": splits.get("train_rows"),
+        "random": [splits.get("test_rows"), splits.get("train_rows")],
         "yang": card.get("folds_checksum"),
         "raetsch": card.get("folds_checksum"),
     }
@@ -72,6 +86,15 @@ def _random90(card, dataset, k):
     return order[: round(0.9 * n)], order[round(0.9 * n) :]
 
 
+def _random(card, dataset, k):
+    n, test, train = len(dataset.y), card["splits"].get("test_rows"), card["splits"].get("train_rows")
+    if not test or test + (train or 0) > n:
+        raise ConfigError(f"{card['name']}: splits.test_rows={test} and splits.train_rows={train} of {n} rows: give a"
+                          " number of test rows, and no more than the rows there are")  # fmt: skip
+    order = _generator(dataset.name, "random", k).permutation(n)
+    return order[test:][:train], order[:test]
+
+
 def _hla(card, dataset, k):
     # The published index files are k+1 draws from one legacy stream; NumPy freezes that stream for good.
     n, stream = len(dataset.y), np.random.RandomState(1)
@@ -102,4 +125,11 @@ def _folds(dataset: Dataset, key: str) -> np.ndarray:
     return dataset.folds[key]
 
 
-_RULES = {"random90": _random90, "hla": _hla, "yang": _yang, "raetsch": _raetsch, "official": _official}
+_RULES = {
+    "random90": _random90,
+    "random": _random,
+    "hla": _hla,
+    "yang": _yang,
+    "raetsch": _raetsch,
+    "official": _official,
+}

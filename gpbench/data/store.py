@@ -51,9 +51,7 @@ def put(dataset: Dataset, card: Mapping, store: Path) -> None:
     where = path(card, store)
     if where is None:
         return
-    # whole numbers up to 255 (images, ratings) take an eighth of the space, exactly
-    small = dataset.X.astype(np.uint8) if dataset.X.min() >= 0 and dataset.X.max() <= 255 else dataset.X
-    arrays = {"X": small if np.array_equal(small, dataset.X) else dataset.X, "y": dataset.y}
+    arrays = {"X": _small(dataset.X), "y": dataset.y}
     arrays |= {"columns": np.array(dataset.columns), "classes": np.array(dataset.classes, dtype=str)}
     arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
     part = where.with_name(f"{where.stem}.{os.getpid()}.part")
@@ -67,3 +65,13 @@ def put(dataset: Dataset, card: Mapping, store: Path) -> None:
         warn(f"{dataset.name} is not kept in {store}: {reason}; set GPBENCH_STORE to a folder that can be written")
         with contextlib.suppress(OSError):
             part.unlink()
+
+
+def _small(X: np.ndarray) -> np.ndarray:
+    """The same numbers in an eighth or a quarter of the space where they are whole (images, ratings, times)."""
+    for dtype in (np.uint8, np.int16):
+        if X.min() >= np.iinfo(dtype).min and X.max() <= np.iinfo(dtype).max:
+            small = X.astype(dtype)
+            if np.array_equal(small, X):
+                return small
+    return X

@@ -86,6 +86,10 @@ class Method(eqx.Module):
         """Why a run with this state may have diverged, for its one-line error.  Optional."""
         return ""
 
+    def kept(self, state: State) -> dict[str, Array]:
+        """What of a state a picture shows beside the predictions, such as inducing points.  Optional."""
+        return {}
+
     @property
     def setting(self) -> str:
         """The size that tables tell runs of this method apart by, as the papers print it: `m=15%`.  Optional."""

@@ -1,7 +1,7 @@
 """`gfitc`: generalised FITC for Gaussian-process classification, trained on EP's evidence at convergence.
 
-Naish-Guzman and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the inducing outputs are integrated out, f has
-prior covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ.
+Naish-Guzman and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the inducing outputs are integrated out, f
+has prior covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ.
 """
 
 from typing import ClassVar, NamedTuple
@@ -102,7 +102,7 @@ class GFITC(SparseMethod):
         """The sites after parallel damped EP updates to convergence, O(N M²) each."""
 
         class Sweep(NamedTuple):
-            count: int
+            taken: int
             change: Float[Array, ""]
             rho: Float[Array, ""]
             sites: Sites
@@ -115,10 +115,10 @@ class GFITC(SparseMethod):
             new = matched(mean, variance, slope, curvature)
             change = jnp.maximum(jnp.max(jnp.abs(new.nu - last.sites.nu)), jnp.max(jnp.abs(new.tau - last.sites.tau)))
             rho = jnp.where(change > last.change, 0.5, 1.0) * last.rho
-            return Sweep(last.count + 1, change, rho, damped(new, last.sites, rho))
+            return Sweep(last.taken + 1, change, rho, damped(new, last.sites, rho))
 
         def unconverged(last: Sweep):
-            return (last.count < self.sweeps) & (last.change > self.tolerance)
+            return (last.taken < self.sweeps) & (last.change > self.tolerance)
 
         first = Sweep(0, jnp.asarray(jnp.inf, V.dtype), jnp.asarray(self.damping, V.dtype), sites)
         return jax.lax.while_loop(unconverged, again, first).sites

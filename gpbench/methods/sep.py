@@ -119,10 +119,13 @@ class SEP(SparseMethod):
         # A step that loses the energy to NaN is taken back, and all later ones are half as bold (hl2016).
         updates, optimiser = self.optimiser.update(jax.tree.map(jnp.negative, gradient), state.optimiser, state.hyper)
         hyper = optax.apply_updates(state.hyper, jax.tree.map(lambda u: state.caution * u, updates))
-        all_sites = sites if running is None else state.sites.put(batch.index, sites)
-        new = State(hyper, all_sites, optimiser, state.caution, state.hyper, q, running)
+        new = State(hyper, sites, optimiser, state.caution, state.hyper, q, running)
         back_to = eqx.tree_at(lambda s: (s.hyper, s.caution), state, (state.at, 0.5 * state.caution))
         sound = jnp.isfinite(value) & jax.tree.reduce(lambda a, g: a & jnp.all(jnp.isfinite(g)), gradient, True)
+        if running is not None:  # of what there is per training row, touch the batch's rows alone: O(B M), not O(N M)
+            put = lambda all_, rows: all_.at[batch.index].set(jnp.where(sound, rows, all_[batch.index]))
+            rows = jax.tree.map(put, _per_row(state), _per_row(new))
+            new, back_to = (eqx.tree_at(_per_row, s, rows) for s in (new, back_to))
         return jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, back_to), Info(value)
 
     def _sweep(self, state: State, y, A, V, rest) -> Sites:
@@ -149,7 +152,10 @@ class SEP(SparseMethod):
         return jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))[-1]
 
     def _refine_minibatch(self, state: State, batch: Batch, cov: Covariances, A, V, rest):
-        """The batch's sites refined, and the running sums with the batch's old factors replaced by the new."""
+        """The batch's sites refined, and the running sums with the batch's old factors replaced by the new.
+
+        The directions in what this returns are the batch's own.
+        """
         running = state.running
         old = state.sites[batch.index]
         present = A.T @ V  # v_n = Kzz⁻¹ k_n, (M, B)
@@ -166,7 +172,7 @@ class SEP(SparseMethod):
         outside = running.sums - site_sums(before, old)
         sums = outside + added
         next_sums = running.next_sums + site_sums(present * counts, sites)
-        directions = None if running.directions is None else running.directions.at[batch.index].set(present.T)
+        directions = None if running.directions is None else present.T
         # After an epoch every site has been refined once, so the sums of the epoch are the sums of all sites, exactly.
         seen = running.rows_seen + batch.weight.sum()
         whole = seen >= batch.total
@@ -186,3 +192,9 @@ class SEP(SparseMethod):
 
     def diagnose(self, state: State) -> str:
         return self.describe(state.hyper)
+
+
+def _per_row(state: State) -> tuple[Sites, Array | None]:
+    """What a state on minibatches has for each row."""
+    assert state.running is not None
+    return state.sites, state.running.directions

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from gpbench.core.inducing import inducing_points, median_distance
 from gpbench.core.kernels import SquaredExponential
@@ -59,8 +59,11 @@ class SparseMethod(Method):
         """
         if self.lengthscales == "free":
             return gradient
-        where = lambda h: h.kernel.log_lengthscale2
-        return eqx.tree_at(where, gradient, jnp.full_like(where(gradient), where(gradient).mean()))
+        each = gradient.kernel.log_lengthscale2
+        return eqx.tree_at(lambda h: h.kernel.log_lengthscale2, gradient, jnp.full_like(each, each.mean()))
+
+    def kept(self, state) -> dict[str, Array]:
+        return {"inducing": state.hyper.Z}
 
     def describe(self, hyper: Hyper) -> str:
         """Why a factorisation with these hyper-parameters fails, or nothing."""

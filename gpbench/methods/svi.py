@@ -74,7 +74,8 @@ class SVI(SparseMethod):
             return State(parameters, None, lbfgs.start(parameters), regression)
         if self.natural_step is None:
             return State(parameters, None, self.optimiser.init(parameters), regression)
-        return State(parameters, Sums(jnp.zeros((m, m), dtype), jnp.zeros(m, dtype)), self.optimiser.init(hyper), regression)
+        natural = Sums(jnp.zeros((m, m), dtype), jnp.zeros(m, dtype))
+        return State(parameters, natural, self.optimiser.init(hyper), regression)
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
         """One iteration.  L-BFGS's first only evaluates, and it reports the bound where it ends, not where it began."""
@@ -84,7 +85,7 @@ class SVI(SparseMethod):
 
         def evaluate(parameters, _):
             value, gradient = jax.value_and_grad(minus_bound)(parameters)
-            return value, self._tied(gradient), None
+            return value, Parameters(self.tied(gradient.hyper), gradient.q), None
 
         parameters, natural = state.parameters, state.natural
         if self.optimiser is None:
@@ -113,7 +114,10 @@ class SVI(SparseMethod):
         -2 dE/dv of the expected log likelihood: the site update of EP without a cavity variance.
         """
         mean, variance, V = self._marginals(parameters, batch.X, batch.classes == 0)
-        total = lambda m, v: jnp.sum(self._expected_log(parameters.hyper, batch, m, v))
+
+        def total(mean, variance):
+            return jnp.sum(self._expected_log(parameters.hyper, batch, mean, variance))
+
         slope, half = jax.grad(total, argnums=(0, 1))(mean, variance)
         sites = matched(mean, jnp.zeros_like(mean), slope, -2.0 * half)
         new = site_sums(V, jax.tree.map(lambda s: batch.scale * batch.weight * s, sites))
@@ -137,15 +141,14 @@ class SVI(SparseMethod):
         mean, variance = parameters.q.along(V)
         return mean, variance + residual(cov, V), V
 
-    def _tied(self, gradient: Parameters) -> Parameters:
-        return Parameters(self.tied(gradient.hyper), gradient.q)
-
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
     def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Gaussian:
         mean, variance, _ = self._marginals(state.parameters, X, state.regression)
-        return Gaussian(mean, variance + jnp.exp(state.hyper.log_noise)) if state.regression else probit_bernoulli(mean, variance)
+        if state.regression:
+            return Gaussian(mean, variance + jnp.exp(state.hyper.log_noise))
+        return probit_bernoulli(mean, variance)
 
     def diagnose(self, state: State) -> str:
         return self.describe(state.hyper)

@@ -8,6 +8,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from gpbench.data import splits
+
+
+def of(cfg: Mapping, data_checksum: str) -> dict[str, Any]:
+    """What of a resolved configuration decides the numbers, split and seed apart: the arguments of the two ids."""
+    card = cfg["dataset"]
+    data = {"name": card["name"], "task": card["task"], "splits": splits.identity(card)}
+    return {"method": cfg["method"], "protocol": cfg["protocol"], "data": data, "data_checksum": data_checksum}
+
 
 def run_id(*, method: Mapping, protocol: Mapping, data: Mapping, data_checksum: str, split: int, seed: int) -> str:
     """The id of one run: the first 16 hex digits of the SHA-256 of its identity.

@@ -103,18 +103,26 @@ def entries(made: Sequence[Cell], metrics: Sequence[str] = ()) -> list[Entry]:
 
 def entry(cell: Cell, metric: str) -> Entry:
     """The statistics of one metric: seeds are averaged within a split, then the mean and standard error over splits."""
-    by_split: dict[int, list[float]] = {}
-    failed = 0
+    found = by_split(cell, metric)
+    failed = sum(_failed(record, metric) for record in cell.records)
+    theirs = published.lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
+    return summary(cell, metric, list(found.values()), theirs, failed)
+
+
+def by_split(cell: Cell, metric: str) -> dict[int, float]:
+    """The metric on each split, averaged over its seeds; what diverged is left out."""
+    found: dict[int, list[float]] = {}
     for record in cell.records:
         value = _value(record, metric)
-        if record["status"] == "diverged" or (value is None and metric in record["metrics"]):
-            failed += 1
-        elif value is not None:
-            by_split.setdefault(record["split"], []).append(value)
-    values = [fmean(seeds) for seeds in by_split.values()]
+        if value is not None and not _failed(record, metric):
+            found.setdefault(record["split"], []).append(value)
+    return {split: fmean(seeds) for split, seeds in found.items()}
+
+
+def summary(cell: Cell, metric: str, values: Sequence[float], theirs: Published | None, failed: int = 0) -> Entry:
+    """The entry of these values, one per split, beside what was published."""
     ours = fmean(values) if values else None
     stderr = _stderr(values)
-    theirs = published.lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
     return Entry(cell, metric, ours, stderr, len(values), failed, theirs, _delta(ours, stderr, theirs))
 
 
@@ -174,6 +182,10 @@ def _value(record: dict, metric: str) -> float | None:
     if metric == "seconds":
         return record["seconds"].get("train")
     return record.get("objective") if metric == "objective" else record["metrics"].get(metric)
+
+
+def _failed(record: dict, metric: str) -> bool:
+    return record["status"] == "diverged" or (metric in record["metrics"] and _value(record, metric) is None)
 
 
 def _stderr(values: Sequence[float]) -> float | None:

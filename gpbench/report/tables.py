@@ -1,12 +1,10 @@
-"""Tables for terminals, spreadsheets, Markdown and LaTeX: rows are data sets, columns methods with their settings."""
+"""Tables of any recorded runs: rows are data sets, columns methods with their settings."""
 
-import csv
-import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 from gpbench.report.cells import Entry, natural, provenance
-from gpbench.report.text import aligned, number
+from gpbench.report.formats import Grid, Sheet
+from gpbench.report.text import number
 
 COLUMNS = (
     "dataset", "output", "method", "setting", "metric", "mean", "stderr", "n_splits", "published", "published_err",
@@ -17,13 +15,22 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True)
-class Grid:
-    """One metric's table as text: a header, one row per data set; the first column names it."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+def sheet(entries: Sequence[Entry]) -> Sheet:
+    """One grid per metric, how the runs were made above it, and the footnotes of its marks below."""
+    footnotes = notes(entries)
+    made = []
+    for metric in dict.fromkeys(entry.metric for entry in entries):
+        found = {(_row_name(e), _column_name(e)): e for e in entries if e.metric == metric}
+        names = list(dict.fromkeys(name for name, _ in found))
+        columns = sorted(dict.fromkeys(column for _, column in found), key=natural)
+        rows = [
+            [shown(found[place], footnotes) if (place := (name, column)) in found else "" for column in columns]
+            for name in names
+        ]
+        made.append(
+            Grid(title(metric), ("data set", *columns), tuple((name, *cells) for name, cells in zip(names, rows)))
+        )
+    return Sheet(heads(entries), made, [LEGEND, *numbered(footnotes)], [row(entry) for entry in entries])
 
 
 def row(entry: Entry) -> dict:
@@ -60,37 +67,6 @@ def as_dict(entry: Entry) -> dict:
     }
 
 
-def grids(entries: Sequence[Entry]) -> tuple[list[Grid], list[str]]:
-    """One grid per metric, and the footnotes their marks refer to, in the order of the marks."""
-    footnotes = list(dict.fromkeys(note for entry in entries for note in entry.notes))
-    made = []
-    for metric in dict.fromkeys(entry.metric for entry in entries):
-        found = {(_row_name(e), _column_name(e)): e for e in entries if e.metric == metric}
-        names = list(dict.fromkeys(name for name, _ in found))
-        columns = sorted(dict.fromkeys(column for _, column in found), key=natural)
-        rows = [[_text(found.get((name, column)), footnotes) for column in columns] for name in names]
-        made.append(
-            Grid(_title(metric), ("data set", *columns), tuple((name, *cells) for name, cells in zip(names, rows)))
-        )
-    return made, [f"{_superscript(k)} {note}" for k, note in enumerate(footnotes, 1)]
-
-
-def chunks(grid: Grid, width: int | None) -> list[Grid]:
-    """The grid cut into grids of whole columns that fit the width (characters); None fits everything."""
-    if width is None:
-        return [grid]
-    widths = [max(map(len, column)) + 3 for column in zip(grid.header, *grid.rows)]
-    groups: list[list[int]] = [[]]
-    for column in range(1, len(widths)):
-        if groups[-1] and widths[0] + sum(widths[c] for c in groups[-1]) + widths[column] > width:
-            groups.append([])
-        groups[-1].append(column)
-    return [
-        Grid(grid.title, tuple(grid.header[c] for c in kept), tuple(tuple(r[c] for c in kept) for r in grid.rows))
-        for kept in ((0, *group) for group in groups)
-    ]
-
-
 def heads(entries: Sequence[Entry]) -> list[str]:
     """How the runs of a table were made: a line for what they share, and one for each thing that is mixed."""
     records = {record["id"]: record for entry in entries for record in entry.cell.records}
@@ -104,55 +80,33 @@ def heads(entries: Sequence[Entry]) -> list[str]:
     return [f"{len(records)} runs: " + ", ".join(same), *mixed]
 
 
-def as_csv(entries: Sequence[Entry]) -> str:
-    """Exactly COLUMNS, one line per entry; empty where a column does not apply, numbers to 8 digits."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([_plain(value) for value in row(entry).values()] for entry in entries)
-    return out.getvalue().rstrip("\n")
+def notes(entries: Sequence[Entry]) -> list[str]:
+    """The footnotes of these entries, in order."""
+    return list(dict.fromkeys(note for entry in entries for note in entry.notes))
 
 
-def as_text(entries: Sequence[Entry]) -> str:
-    """Aligned plain text, for pipes and files."""
-    made, footnotes = grids(entries)
-    tables = [line for grid in made for line in (grid.title, *aligned(grid.header, grid.rows), "")]
-    return "\n".join([*heads(entries), "", *tables, LEGEND, *footnotes])
+def numbered(footnotes: Sequence[str]) -> list[str]:
+    """Footnotes as lines, each with its mark."""
+    return [f"{_superscript(k)} {note}" for k, note in enumerate(footnotes, 1)]
 
 
-def as_markdown(entries: Sequence[Entry]) -> str:
-    """A Markdown table per metric, with head and footnotes."""
-    made, footnotes = grids(entries)
-    lines = [*(line + "  " for line in heads(entries)), ""]
-    for grid in made:
-        lines += [f"**{grid.title}**", "", _bars(grid.header), _bars(["---"] * len(grid.header))]
-        lines += [*map(_bars, grid.rows), ""]
-    return "\n".join([*lines, *(line + "  " for line in (LEGEND, *footnotes))])
-
-
-def as_latex(entries: Sequence[Entry]) -> str:
-    """A tabular per metric for LaTeX's booktabs package; head, legend and footnotes as text around them."""
-    made, footnotes = grids(entries)
-    lines = [_tex(line) + r"\\" for line in heads(entries)]
-    for grid in made:
-        lines += ["", _tex(grid.title) + r"\\", rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}", r"\toprule"]
-        lines += [_ampersands(grid.header), r"\midrule", *map(_ampersands, grid.rows), r"\bottomrule", r"\end{tabular}"]
-    return "\n".join([*lines, "", *(_tex(line) + r"\\" for line in (LEGEND, *footnotes))])
-
-
-FORMATS = {"terminal": as_text, "csv": as_csv, "md": as_markdown, "latex": as_latex}
-
-
-def _text(entry: Entry | None, footnotes: list[str]) -> str:
-    if entry is None:
-        return ""
-    text = f"{number(entry.mean, entry.stderr)} ({entry.n_splits})" if entry.n_splits else "0 done"
+def shown(entry: Entry, footnotes: Sequence[str], marked: Callable[[str], str] = str) -> str:
+    """A cell as LEGEND says, with the marks of its footnotes; `marked` is put on our number."""
+    text = f"{marked(number(entry.mean, entry.stderr))} ({entry.n_splits})" if entry.n_splits else "0 done"
     if entry.diverged:
         text += f" ({entry.diverged} diverged)"
     if entry.published:
         delta = "" if entry.delta_se is None else f", {entry.delta_se:+.1f} se"
         text += f" [{number(entry.published.value)}{delta}]"
     return text + " ".join(_superscript(footnotes.index(note) + 1) for note in entry.notes)
+
+
+def title(metric: str) -> str:
+    """A metric's name, with its unit and direction."""
+    from gpbench.metrics import METRICS  # here: csv and JSON need no NumPy
+
+    known = METRICS.get(metric)
+    return f"{metric} ({known.unit}; {known.better} is better)" if known else metric
 
 
 def _row_name(entry: Entry) -> str:
@@ -163,32 +117,5 @@ def _column_name(entry: Entry) -> str:
     return f"{entry.cell.method} {entry.cell.label}".rstrip()
 
 
-def _title(metric: str) -> str:
-    from gpbench.metrics import METRICS  # here: csv and JSON need no NumPy
-
-    known = METRICS.get(metric)
-    return f"{metric} ({known.unit}; {known.better} is better)" if known else metric
-
-
 def _superscript(mark: int) -> str:
     return str(mark).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else f"{value:.8g}" if isinstance(value, float) else str(value)
-
-
-def _bars(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
-
-
-def _ampersands(cells: Sequence[str]) -> str:
-    return " & ".join(map(_tex, cells)) + r" \\"
-
-
-def _tex(text: str) -> str:
-    special: dict[str, str | int | None] = {c: "\\" + c for c in "%&_#$"}
-    marks = {raised: f"$^{digit}$" for digit, raised in zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")}
-    return text.translate(str.maketrans(special | marks | {"±": r"$\pm$"}))

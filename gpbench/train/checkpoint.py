@@ -65,7 +65,7 @@ class Checkpoint:
             return None
         if more or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(state, leaves, strict=True)):
             return None
-        return jax.tree.unflatten(structure, [jax.numpy.asarray(leaf) for leaf in state]), trace, facts
+        return jax.tree.unflatten(structure, jax.device_put(state)), trace, facts
 
     def delete(self) -> None:
         """Forgets it, and what a process killed while it wrote has left beside it."""

@@ -16,11 +16,13 @@ from gpbench import metrics, runtime
 from gpbench.data import Dataset, Prepared, splits
 from gpbench.errors import ConfigError, Stopped
 from gpbench.methods.base import Method
-from gpbench.records import environment
+from gpbench.records import environment, identity
+from gpbench.records.folder import clean
 from gpbench.records.identity import cell_id, run_id
 from gpbench.records.store import Store
+from gpbench.train import keep
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.loop import Cadence, Fit, Group, Predictions, fit
+from gpbench.train.loop import Cadence, Fit, Group, Predictions, Programs, fit
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
@@ -30,26 +32,27 @@ class Job:
     """What all runs of a job share."""
 
     cfg: dict
-    method: Method
+    programs: Programs
     dataset: Dataset
     setting: str
     facts: dict
 
     @property
+    def method(self) -> Method:
+        return self.programs.method
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What decides the numbers, split and seed apart."""
-        card = self.cfg["dataset"]
-        data = {"name": card["name"], "task": card["task"], "splits": splits.identity(card)}
-        known = {"method": self.cfg["method"], "protocol": self.cfg["protocol"], "data": data}
-        return known | {"data_checksum": self.dataset.checksum}
+        return identity.of(self.cfg, self.dataset.checksum)
 
     def run_id(self, split: int) -> str:
         return run_id(**self.identity, split=split, seed=self.cfg["seed"])
 
-    def checkpoint(self, members: Sequence[int]) -> Checkpoint:
+    def checkpoint(self, members: Sequence[int], *, again: bool) -> Checkpoint:
         """Where these splits' checkpoint lies; `run.again` never goes on from what was stopped without it."""
-        again = ["again"] if self.cfg["run"]["again"] else []
-        name = hashlib.sha256("/".join([self.run_id(k) for k in members] + again).encode()).hexdigest()[:16]
+        words = [self.run_id(k) for k in members] + ["again"] * again
+        name = hashlib.sha256("/".join(words).encode()).hexdigest()[:16]
         return Checkpoint(Path(self.cfg["run"]["results"]) / "checkpoints", name)
 
 
@@ -71,16 +74,17 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
         card, mirror=mirror, store=store_of_data, offline=cfg["data"]["offline"], config_dirs=cfg["config_dirs"]
     )
     facts = environment.facts(device=runtime.device_name(), precision=cfg["protocol"]["precision"])
-    job = Job(cfg, method, dataset, setting_text(method, cfg, defaults), facts)
+    job = Job(cfg, Programs(method), dataset, setting_text(method, cfg, defaults), facts)
 
-    wanted = asked_splits(cfg["split"], splits.count(card, dataset), card["name"])
-    records = {} if run["again"] else {k: r for k in wanted if (r := store.get(job.run_id(k)))}
+    wanted = splits.asked(card, cfg["split"])
+    kept = [] if run["again"] else [store.get(job.run_id(k)) for k in wanted]
+    records = {r["split"]: r for r in kept if r and (r.get("kept") or not run["keep"])}
     already = len(records)
     # Groups are made of what is wanted and not of what is missing, so that a killed command finds its groups again.
     for members in _groups(job, wanted) if already < len(wanted) else ():
-        checkpoint = job.checkpoint(members)
+        checkpoint = job.checkpoint(members, again=run["again"])
         while missing := [k for k in members if k not in records]:
-            if stop.reason and len(records) > already:
+            if len(records) > already and stop.reason:
                 raise Stopped(f"stopped by {stop.reason} with splits left; the same command goes on with them")
             # Numbers agree across groupings to rounding only: go on with the very splits of the checkpoint.
             together = (checkpoint.facts() or {}).get("splits", missing)
@@ -89,19 +93,11 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
                 together = missing
             for k, (record, trace) in _train(job, together, checkpoint, progress, stop).items():
                 if k in missing:
-                    store.write(record, cfg, trace, replace=run["again"])
-                    records[k] = record
+                    store.write(record, cfg, trace, replace=run["again"] or run["keep"])
+                    records[k] = clean(record)
             checkpoint.delete()
+            job.checkpoint(members, again=False).delete()  # recorded now, however that was left
     return [records[k] for k in wanted]
-
-
-def asked_splits(split: int | str | Sequence[int], count: int, name: str) -> list[int]:
-    """`all`, one number or a list, as a list.  Raises ConfigError beyond 0 .. count-1."""
-    wanted = list(range(count)) if split == "all" else [split] if isinstance(split, int) else list(split)
-    for k in wanted:
-        if k not in range(count):
-            raise ConfigError(f"split={k}: {name} has splits 0 to {count - 1}")
-    return wanted  # type: ignore[return-value]
 
 
 def setting_text(method: Method, cfg: Mapping, defaults: Mapping) -> str:
@@ -111,7 +107,8 @@ def setting_text(method: Method, cfg: Mapping, defaults: Mapping) -> str:
         old = dict(_leaves(defaults[part]))
         for key, value in _leaves(cfg[part]):
             text = f"{key.removeprefix('splits.')}={value}"
-            if old.get(key) != value and key not in ("inducing", "batch_size") and text not in shown:
+            silent = key in ("inducing", "batch_size") or key.startswith("splits.sets.")  # how many splits there are
+            if old.get(key) != value and not silent and text not in shown:
                 shown.append(text)
     return ", ".join(shown)
 
@@ -145,13 +142,16 @@ def _groups(job: Job, wanted: list[int]) -> Iterator[list[int]]:
 
 
 def _worth_joining(method: Method, n: int, d: int) -> int:
-    """How many splits of n training rows fill the machine: more in one program gain nothing and only take memory.
+    """How many splits of n training rows and d inputs belong into one program.
 
-    A split is taken to hold its data and a state of one row of N/4 per training row (factors of M <= N/4 inducing
-    points), and to work on ten such arrays with a row for each row of a step.  0.5 GB of that fill a CPU, 16 GB a GPU.
+    On a CPU one: there a split alone is as fast, or faster.  On a GPU what fills 16 GB, more being no faster: a split
+    is taken to hold its data and a row of N/4 for each (factors of M <= N/4 inducing points), and to work on ten
+    such arrays with a row for each row of a step.
     """
+    if jax.default_backend() == "cpu":
+        return 1
     rows = n + 10 * min(method.batch_size or n, n)
-    return (2**29 if jax.default_backend() == "cpu" else 2**34) // (8 * rows * (d + n // 4))
+    return 2**34 // (8 * rows * (d + n // 4))
 
 
 def _load(job: Job, chosen: list[int]) -> tuple[Group, list[Prepared]]:
@@ -180,7 +180,7 @@ def _train(
     progress.begin(title, job.method.steps, chosen)
     try:
         done = fit(
-            job.method,
+            job.programs,
             group,
             cadence=Cadence(run["trace_every"], run["checkpoint_every"]),
             score=lambda predictions: _traced(prepared, predictions),
@@ -196,7 +196,11 @@ def _train(
                           " or a smaller batch") from error  # fmt: skip
     finally:
         progress.end()
-    traces = ({name: v if v.ndim == 1 else v[:, i] for name, v in done.trace.items()} for i in range(group.size))
+    traces = [{name: v if v.ndim == 1 else v[:, i] for name, v in done.trace.items()} for i in range(group.size)]
+    if run["keep"]:
+        for i, trace in enumerate(traces):
+            state = jax.tree.map(lambda leaf: leaf[i], done.state)
+            trace |= keep.arrays(job.method, state, prepared[i], cfg["protocol"]["precision"])
     return {k: (_record(job, group, done, i, prepared[i]), trace) for i, (k, trace) in enumerate(zip(chosen, traces))}
 
 
@@ -247,6 +251,7 @@ def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared) -> di
         "steps": done.step,
         "peak_memory_mb": runtime.jax_memory_peak_mb(),
         "data_checksum": job.dataset.checksum,
+        "kept": cfg["run"]["keep"],
         "held_out": True,
         "preset": cfg["run"]["preset"],
         **job.facts,

@@ -86,7 +86,7 @@ def initial(method: Method, group: Group) -> State:
 
 
 def fit(
-    method: Method,
+    programs: "Programs",
     group: Group,
     *,
     cadence: Cadence,
@@ -95,13 +95,13 @@ def fit(
     progress: Progress,
     stop: StopRequest,
 ) -> Fit:
-    """Trains the group to `method.steps`, from its last checkpoint if there is one.
+    """Trains the group to its method's last step, from its last checkpoint if there is one.
 
     `score` turns predictions into test metrics for the trace, each (splits,).  Raises Stopped, after writing a
     checkpoint, when `stop` has a reason; StorageError.
     """
+    method = programs.method
     run = _begin(method, group, checkpoint, progress)
-    programs = _Programs(method, group, run)
 
     def save():
         facts = {"splits": group.splits, "step": run.step, "over": run.over, "seconds": run.seconds}
@@ -109,8 +109,8 @@ def fit(
 
     saved_at = time.monotonic()
     while not run.over:
-        objective = programs.advance(min(cadence.trace_every, method.steps - run.step))
-        programs.predict()
+        objective = programs.advance(group, run, min(cadence.trace_every, method.steps - run.step))
+        programs.predict(group, run)
         with run.timed("evaluate"):
             metrics = score(run.predictions)
         _extend(run, {"step": run.step, "seconds": run.seconds["train"], "objective": objective, **metrics})
@@ -126,7 +126,7 @@ def fit(
             at = f"step {run.step} of {method.steps}"
             raise Stopped(f"stopped by {reason} at {at}; the same command goes on from there")
     if not run.predictions:
-        programs.predict()
+        programs.predict(group, run)
     if group.size > 1:  # a kill between two of the group's records must not lose what the others were made from
         save()
     return run
@@ -153,36 +153,39 @@ def _extend(run: Fit, row: dict[str, Any]) -> None:
         run.trace[name] = np.concatenate([run.trace[name], value]) if name in run.trace else value
 
 
-class _Programs:
-    """The two programs of a group, for a number of steps and for the predictions: compiled once, timed."""
+class Programs:
+    """The two programs of a method, for steps and for predictions: compiled once for each shape of a group."""
 
-    def __init__(self, method: Method, group: Group, run: Fit):
-        self.method, self.group, self.run = method, group, run
-        self.compiled: dict[Callable, Callable] = {}
+    def __init__(self, method: Method):
+        self.method = method
+        self._compiled: dict[Any, Callable] = {}
 
-    def advance(self, steps: int) -> np.ndarray:
+    def advance(self, group: Group, run: Fit, steps: int) -> np.ndarray:
         """`steps` more; the objective of the last, per split."""
-        group, run = self.group, self.run
         args = (run.state, group.X, group.y, group.step_keys, jnp.asarray(run.step), jnp.asarray(run.step + steps))
-        program = self._program(_advance, args)
+        program = self._program(_advance, group.classes, args, run)
         with run.timed("train"):
             run.state, objective = jax.block_until_ready(program(*args))
         run.step += steps
         return np.asarray(objective)
 
-    def predict(self) -> None:
+    def predict(self, group: Group, run: Fit) -> None:
         """Predictions of the test rows, on the host."""
-        args = (self.run.state, self.group.X_test, self.group.y_test)
-        program = self._program(_predict, args)
-        with self.run.timed("evaluate"):
-            self.run.predictions = jax.device_get(program(*args))
+        args = (run.state, group.X_test, group.y_test)
+        program = self._program(_predict, group.classes, args, run)
+        with run.timed("evaluate"):
+            run.predictions = jax.device_get(program(*args))
 
-    def _program(self, function: Callable, args: tuple) -> Callable:
-        if function not in self.compiled:
-            with self.run.timed("compile"):
-                bound = partial(function, self.method, self.group.classes)
-                self.compiled[function] = jax.jit(bound).lower(*args).compile()
-        return self.compiled[function]
+    def _program(self, function: Callable, classes: int, args: tuple, run: Fit) -> Callable:
+        leaves, structure = jax.tree.flatten(args)
+        key = (function, classes, structure, *map(jax.typeof, leaves))
+        if key not in self._compiled:
+            with run.timed("compile"):
+                # The old state's memory becomes the new one's: a state may be most of what there is.
+                donated = (0,) if function is _advance else ()
+                program = jax.jit(partial(function, self.method, classes), donate_argnums=donated)
+                self._compiled[key] = program.lower(*args).compile()
+        return self._compiled[key]
 
 
 def _advance(method: Method, classes: int, state, X, y, keys, start, end):

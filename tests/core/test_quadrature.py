@@ -38,9 +38,16 @@ def test_expected_log_probit_is_the_integral(nodes, tolerance, y, mean, variance
 def test_gradients_of_expected_log_probit_are_the_integrals_of_its_derivatives():
     """dE/dmean = E g' and dE/dvariance = ½ E g'' (Bonnet, Price)."""
     mean, variance = 0.3, 0.7
-    slope = lambda f: np.exp(norm.logpdf(f) - norm.logcdf(f))
-    curve = lambda f: -slope(f) * (f + slope(f))
-    value = lambda m, v: probit_expected_log(jnp.ones(1), m[None], v[None], 40)[0]
+
+    def slope(f):
+        return np.exp(norm.logpdf(f) - norm.logcdf(f))
+
+    def curve(f):
+        return -slope(f) * (f + slope(f))
+
+    def value(m, v):
+        return probit_expected_log(jnp.ones(1), m[None], v[None], 40)[0]
+
     by_mean, by_variance = jax.grad(value, argnums=(0, 1))(jnp.array(mean), jnp.array(variance))
     np.testing.assert_allclose(by_mean, brute_force(slope, mean, variance), rtol=1e-6)
     np.testing.assert_allclose(by_variance, 0.5 * brute_force(curve, mean, variance), rtol=1e-5)

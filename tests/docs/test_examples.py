@@ -23,16 +23,12 @@ def gpbench(folder: Path, *words: str) -> str:
 
 
 def test_a_users_method_on_a_users_data_beats_the_linear_baseline(tmp_path):
-    words = ["run", "--config-dir", str(EXAMPLES), "--json", "dataset=coffee", "split=[0,1]"]
+    words = ["run", "--config-dir", str(EXAMPLES), "--json", "dataset=coffee"]
     gp, linear = (json.loads(gpbench(tmp_path, *words, f"method={name}")) for name in ("exact_gp", "linear"))
-    for ours, theirs in zip(gp["records"], linear["records"], strict=True):
-        assert ours["metrics"]["rmse"] < 0.5 * theirs["metrics"]["rmse"]
-        assert ours["metrics"]["test_ll"] > theirs["metrics"]["test_ll"] + 1
+    ours, theirs = gp["records"][0]["metrics"], linear["records"][0]["metrics"]
+    assert ours["rmse"] < 0.5 * theirs["rmse"] and ours["test_ll"] > theirs["test_ll"] + 1
     rows = json.loads(gpbench(tmp_path, "table", "--json", "--metric", "rmse"))
-    assert {(row["dataset"], row["method"], row["n_splits"]) for row in rows} == {
-        ("coffee", "exact_gp", 2),
-        ("coffee", "linear", 2),
-    }
+    assert {(row["dataset"], row["method"]) for row in rows} == {("coffee", "exact_gp"), ("coffee", "linear")}
 
 
 def test_the_examples_are_listed_and_described(tmp_path):

@@ -80,10 +80,9 @@ def test_same_optimum_as_l_bfgs_b_of_scipy_on_svi():
 
     @jax.jit
     def train(state):
-        step = lambda state, _: method.step(state, data, key=jax.random.key(0))
-        return jax.lax.scan(step, state, length=600)
+        return jax.lax.scan(lambda state, _: method.step(state, data, key=jax.random.key(0)), state, length=600)
 
-    ours, info = train(first)
+    _, info = train(first)
     x, unravel = ravel_pytree(first.parameters)
 
     def minus_bound(x):

@@ -13,8 +13,7 @@ DATA = batches.whole(jnp.arange(2.0 * N).reshape(N, 2), jnp.arange(float(N)))
 
 def steps(count: int, size: int, seed: int = 0, start: int = 0):
     """`count` batches in a row, stacked."""
-    pick = lambda t: batches.at_step(DATA, size, t, key=jax.random.key(seed))
-    return jax.vmap(pick)(start + jnp.arange(count))
+    return jax.vmap(lambda t: batches.at_step(DATA, size, t, key=jax.random.key(seed)))(start + jnp.arange(count))
 
 
 @pytest.mark.parametrize("size", [1, 5, 7, 22])

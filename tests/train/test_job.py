@@ -1,23 +1,27 @@
 """Jobs: what is trained and what is not, seeds, splits together, and what a record says."""
 
-import errno
+import contextlib
 import io
+import os
+import signal
 import subprocess
+import time
 
+import jax
 import numpy as np
 import pytest
-from toys import HERE, Greedy, StopAfter, job, numbers
+from toys import HERE, Greedy, StopAfter, Walk, job, numbers
 
 from gpbench import cli
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, Stopped, StorageError
-from gpbench.methods.sep import SEP
 from gpbench.records.store import Store
 from gpbench.train import job as job_module
 from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.stop import StopRequest
 
-WALK = ["dataset=moons", "method=walk", "method.batch_size=64"]
-SEP8 = ["dataset=moons", "method=sep", "method.inducing=8", "method.steps=12"]
+WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "run.together=true"]
+SEP8 = ["dataset=moons", "method=sep", "method.inducing=8", "method.steps=12", "run.together=true"]
 
 
 class Broken(Store):
@@ -34,15 +38,24 @@ class Broken(Store):
         return super().write(*args, **kwargs)
 
 
+class Signalled(Store):
+    """Its process gets a SIGTERM with the first record."""
+
+    def write(self, *args, **kwargs):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.1)
+        return super().write(*args, **kwargs)
+
+
 @pytest.fixture
 def trained(monkeypatch) -> list[list[int]]:
     """The groups that are trained from here on, a list of splits each."""
     groups = []
     real = job_module.fit
 
-    def fit(method, group, **rest):
+    def fit(programs, group, **rest):
         groups.append(group.splits)
-        return real(method, group, **rest)
+        return real(programs, group, **rest)
 
     monkeypatch.setattr(job_module, "fit", fit)
     return groups
@@ -59,13 +72,13 @@ def close(records, others) -> bool:
 @pytest.mark.parametrize("words", [WALK, SEP8], ids=["walk", "sep"])
 def test_a_split_alone_is_the_same_as_among_others_to_rounding(tmp_path, words):
     together = job(tmp_path / "together", *words, "split=[0,1,2]")
-    alone = job(tmp_path / "alone", *words, "split=[0,1,2]", "run.together=false")
+    alone = job(tmp_path / "alone", *words[:-1], "split=[0,1,2]", "run.together=false")
     assert [r["group"] for r in together + alone] == [3, 3, 3, 1, 1, 1]
     assert close(together, alone)
 
 
 def test_what_ran_before_changes_nothing(tmp_path):
-    after = job(tmp_path / "after", *WALK, "split=[0,1,2]", "run.together=1")
+    after = job(tmp_path / "after", *WALK[:-1], "split=[0,1,2]", "run.together=1")
     first = job(tmp_path / "first", *WALK, "split=2")
     assert numbers(first) == numbers(after[2:])
 
@@ -124,13 +137,15 @@ def test_a_stopped_job_finds_its_group_again(tmp_path, trained):
 
 
 def test_between_groups_a_stop_is_heeded_before_the_next_is_begun(tmp_path, trained):
-    with pytest.raises(Stopped, match="stopped by SIGTERM with splits left"):
-        job(tmp_path, *WALK, "split=[0,1]", "run.together=1", stop=StopAfter(3))
-    assert trained == [[0]] and len(Store(tmp_path).all()) == 1
+    stop = StopRequest()
+    with pytest.raises(Stopped, match="stopped by SIGTERM with splits left"), stop:
+        store = Signalled(tmp_path)
+        job(tmp_path, *WALK[:-1], "split=[0,1]", "run.together=1", store=store, stop=stop)
+    assert trained == [[0]] and len(store.all()) == 1
 
 
 def test_again_goes_on_from_its_own_checkpoint_only(tmp_path):
-    with pytest.raises(Stopped):
+    with pytest.raises(Stopped, match="at step 10"):
         job(tmp_path, *WALK, stop=StopAfter(0))
     with pytest.raises(Stopped, match="at step 20"):
         job(tmp_path, *WALK, "run.again=true", stop=StopAfter(1))
@@ -143,7 +158,7 @@ def test_again_goes_on_from_its_own_checkpoint_only(tmp_path):
 def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, capsys):
     words = ["dataset=moons", "method=fragile", "split=[0,1,2,3,4,5]", f"run.results={tmp_path}"]
     assert cli.main(["run", "--config-dir", str(HERE), *words]) == 4
-    assert "diverged (the objective or the predictions are not finite at step 40 of 40)" in capsys.readouterr().err
+    assert "diverged (the objective or the predictions are not finite at step 20 of 40)" in capsys.readouterr().err
     records = {status: Store(tmp_path).select(status=status) for status in ("done", "diverged")}
     assert len(records["done"]) + len(records["diverged"]) == 6 and records["done"] and records["diverged"]
     for record in records["diverged"]:
@@ -156,7 +171,7 @@ def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, 
 
 
 def test_a_diverged_run_counts_as_finished(tmp_path, trained):
-    words = ["dataset=moons", "method=fragile", "split=[0,1,2,3,4,5]"]
+    words = ["dataset=moons", "method=fragile", "split=[0,1,2]", "run.together=true"]
     assert numbers(job(tmp_path, *words)) == numbers(job(tmp_path, *words)) and len(trained) == 1
 
 
@@ -165,7 +180,7 @@ def test_a_diverged_run_counts_as_finished(tmp_path, trained):
     [
         (["dataset=moons", "method=walk", "split=20"], "split=20: moons has splits 0 to 19"),
         (["dataset=moons", "method=sep", "method.inducing=1000"], "asks for 1000 inducing points.*900 training rows"),
-        (["dataset=wine", "method=sep"], "method sep is for binary data, and wine is multiclass"),
+        (["dataset=sinc", "method=sep"], "method sep is for binary data, and sinc is regression"),
     ],
 )
 def test_what_cannot_be_trained_is_one_line(tmp_path, words, line):
@@ -220,12 +235,21 @@ def test_only_what_decides_the_rows_is_in_the_identity(mirror):
     assert splits.identity(card) == splits.identity(same) == splits.identity(more) != splits.identity(other)
 
 
-def test_groups_are_as_large_as_is_worth_it():
-    sep = SEP(optimiser=None, name="sep")
-    assert job_module._worth_joining(sep, 691, 8) >= 20  # pima: all splits in one program
-    assert job_module._worth_joining(sep, 60_000, 784) == 0  # mnist: alone, which is a group of one
-    minibatches = SEP(optimiser=None, name="sep", batch_size=200)
-    assert job_module._worth_joining(minibatches, 5000, 8) > job_module._worth_joining(sep, 5000, 8) > 0
+def test_splits_join_on_a_gpu_as_far_as_that_is_worth_it(monkeypatch):
+    def worth(n, d, **more):
+        return job_module._worth_joining(Walk(name="walk", **more), n, d)
+
+    assert worth(691, 8) == 1
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert worth(691, 8) >= 20  # pima: all splits in one program
+    assert worth(60_000, 784) == 0  # mnist: alone, which is a group of one
+    assert worth(5000, 8, batch_size=200) > worth(5000, 8) > 0
+
+
+def test_splits_one_after_another_are_compiled_once(tmp_path):
+    records = job(tmp_path, *WALK[:-1], "split=[0,1,2]")
+    assert [r["group"] for r in records] == [1, 1, 1]
+    assert [r["seconds"]["compile"] > 0 for r in records] == [True, False, False]
 
 
 def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_path, capsys):
@@ -238,10 +262,8 @@ def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_p
         words = ["run", "--config-dir", str(HERE), *WALK, f"run.results={disk}", "run.checkpoint_every=0.0001"]
         assert cli.main(words) == 0
         earlier = Store(disk).all()
-        with open(disk / "filler", "wb") as file, pytest.raises(OSError, check=lambda e: e.errno == errno.ENOSPC):
-            while True:
-                file.write(bytes(4096))
-                file.flush()
+        with contextlib.suppress(OSError):
+            (disk / "filler").write_bytes(bytes(2**20))
         capsys.readouterr()
         assert cli.main([*words, "split=1"]) == StorageError.exit_code
         err = capsys.readouterr().err
@@ -265,7 +287,9 @@ def test_a_damaged_checkpoint_of_a_job_is_ignored(tmp_path, monkeypatch):
     assert notes.getvalue().endswith("starting anew\n")
 
 
-def test_multiclass_data_have_baselines(tmp_path):
-    constant = job(tmp_path, "dataset=wine", "method=constant")[0]
-    logistic = job(tmp_path, "dataset=wine", "method=logistic")[0]
+def test_multiclass_data_have_baselines_and_sep_says_it_is_binary(tmp_path, mirror):
+    words = ["dataset=wine", f"data.mirror={mirror}"]
+    constant, logistic = (job(tmp_path, *words, f"method={name}")[0] for name in ("constant", "logistic"))
     assert logistic["metrics"]["nll"] < constant["metrics"]["nll"]
+    with pytest.raises(ConfigError, match="method sep is for binary data, and wine is multiclass"):
+        job(tmp_path, *words, "method=sep")

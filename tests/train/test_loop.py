@@ -14,7 +14,7 @@ from toys import Fragile, StopAfter, Walk, group, quiet
 
 from gpbench.errors import Stopped
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.loop import Cadence, fit
+from gpbench.train.loop import Cadence, Programs, fit
 from gpbench.train.stop import StopRequest
 
 WALK = Walk(name="walk", steps=40, batch_size=7)
@@ -30,7 +30,7 @@ def train(method, group, checkpoint, *, stop=None, every=10, save_every=None, sc
     shown = quiet(stream)
     shown.begin("walk", method.steps, group.splits)
     return fit(
-        method,
+        Programs(method),
         group,
         cadence=Cadence(every, save_every),
         score=score or (lambda predictions: {"log_prob": predictions["log_prob"].mean(axis=1)}),

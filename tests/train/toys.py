@@ -56,9 +56,10 @@ class Fragile(Walk):
 
     def step(self, state, batch, *, key):
         state, info = super().step(state, batch, key=key)
-        lost = (state.visits[0] >= 15) & (batch.y[0] > 0)
-        spoil = lambda a: jnp.where(lost, jnp.nan, a)
-        return eqx.tree_at(lambda s: s.w, state, spoil(state.w)), Info(spoil(info.objective))
+        visits = state.visits
+        lost = (visits[0] >= 15) & (batch.y[0] > 0)
+        state, info = jax.tree.map(lambda a: jnp.where(lost, jnp.nan, a), (state, info))
+        return eqx.tree_at(lambda s: s.visits, state, visits), info
 
 
 class Greedy(Walk):
@@ -70,7 +71,7 @@ class Greedy(Walk):
 
 
 class StopAfter(StopRequest):
-    """Has a reason to stop from the n-th question on."""
+    """Has a reason to stop once it has been asked n times."""
 
     def __init__(self, n: int):
         super().__init__()

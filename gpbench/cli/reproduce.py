@@ -1,0 +1,100 @@
+"""`gpbench reproduce`: runs what is missing of a paper's table or figure, and makes it."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpbench.errors import ConfigError, GpbenchError
+from gpbench.papers.experiments import PRESETS, overrides
+from gpbench.report.found import Cell
+from gpbench.report.formats import FORMATS
+
+_EPILOG = """\
+examples:
+  gpbench reproduce sep/table1                            the quick preset: minutes on two cores
+  gpbench reproduce sep/table1 --preset full --jobs 2     the paper's setting
+  gpbench reproduce sep/fig2 run.time_limit=600           stop at a checkpoint then; the same command goes on
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add the verb."""
+    parser = subparsers.add_parser(
+        "reproduce",
+        help="run what is missing of a paper's table or figure, and make it",
+        description="Run what is missing of a paper's table or figure, each job in a process of its own, and make it.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("experiment", metavar="ID", help="which: `gpbench ls experiments` lists them")
+    parser.add_argument("overrides", nargs="*", metavar="run.KEY=VALUE", help="keys of run and data, as for gpbench run")
+    parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
+    parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
+    parser.add_argument("--format", choices=FORMATS, default="terminal", help="of a table; default: terminal")
+    parser.add_argument("--out", type=Path, default=None, metavar="PATH", help="file for a table, folder for a figure")
+    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
+                        help="a folder with your own experiment/, dataset/, method/ and protocol/ files")  # fmt: skip
+    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder, as run.results=DIR")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the verb; the exit code.  What is recorded becomes a table or figure even where jobs failed or were stopped.
+
+    Raises ConfigError, and what a sweep raises: Stopped, SweepError, DivergedError.
+    """
+    from gpbench.cli import plan
+
+    folders = [folder.expanduser().resolve() for folder in args.config_dir]
+    settings = _settings(args, folders)
+    results = Path(settings["results"])
+    experiment, cells = plan.found(args.experiment, args.preset, folders, results)
+    failure = None
+    if lacking := [cell for cell in cells if cell.missing or settings["again"]]:
+        words = [*args.overrides, f"run.results={results.resolve()}", f"run.preset={args.preset}"]
+        failure = _launch([[*overrides(cell.job), *words] for cell in lacking], settings, folders)
+        experiment, cells = plan.found(args.experiment, args.preset, folders, results)
+    made = [cell for cell in cells if cell.records]
+    if made and experiment.table:
+        from gpbench.cli.table import show
+        from gpbench.report import experiment as reports
+        from gpbench.report.formats import MARKS
+
+        out = args.out if not experiment.figure else None
+        show(reports.table(experiment, args.preset, cells, MARKS[args.format]), args.format, out)
+    if made and experiment.figure:
+        from gpbench.cli.plot import plot, say
+
+        say(plot(experiment, args.preset, cells, results, args.out), cells)
+    if failure:
+        raise failure
+    return 0
+
+
+def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, Any]:
+    """The `run` section of the configuration, with what the command line says."""
+    from gpbench.cli.compose import compose
+
+    for word in args.overrides:
+        if not word.startswith(("run.", "data.")):
+            raise ConfigError(f"{word}: {args.experiment} says itself what is run; only keys of run and data may be given")
+    words = [*args.overrides, *([f"run.jobs={args.jobs}"] if args.jobs is not None else [])]
+    words += [f"run.results={args.results.resolve()}"] if args.results else []
+    return compose(words, folders)[0]["run"]
+
+
+def _launch(
+    jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path]
+) -> GpbenchError | None:
+    """Runs the jobs as a sweep does; what went wrong, if anything, for later."""
+    from gpbench.cli.launcher import Jobs
+
+    sweep = Jobs(folders)
+    sweep.prepare(settings)
+    sweep.launch(jobs)
+    try:
+        sweep.conclude()
+    except GpbenchError as error:
+        return error
+    return None

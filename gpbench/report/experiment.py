@@ -1,0 +1,162 @@
+"""A paper's table, made from the records of its experiment beside the numbers that the paper printed."""
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from gpbench.metrics import better
+from gpbench.papers import published
+from gpbench.papers.experiments import Experiment
+from gpbench.report import cells as statistics
+from gpbench.report.cells import Entry
+from gpbench.report.formats import Grid, Marks, Sheet
+from gpbench.report.found import Cell, absent, preset_line
+from gpbench.report.tables import LEGEND, heads, notes, numbered, row, shown, title
+
+LEVEL = 0.05
+AVERAGE = "(average)"  # what papers.csv calls the row of averages over data sets
+_UNMARKED = ("seconds", "objective")
+
+
+def table(experiment: Experiment, preset: str, found: Sequence[Cell], marks: Marks) -> Sheet:
+    """The table of an experiment: a grid for each metric and block, and a row of averages where the file asks for one.
+
+    In each row the best method is marked, and those that a paired t test over splits does not tell from it.
+    """
+    layout = experiment.table
+    assert layout is not None
+    by, along, blocks = layout["columns"], layout["rows"], layout.get("blocks")
+    grouped: dict[str, dict[str, dict[str, Cell]]] = {}
+    for cell in found:
+        block = cell.job[blocks] if blocks else ""
+        grouped.setdefault(block, {}).setdefault(cell.job[along], {})[cell.job[by]] = cell
+    columns = list(dict.fromkeys(cell.job[by] for cell in found))
+    header = (along.rpartition(".")[2], *(experiment.label(by, column) for column in columns))
+
+    filled: list[tuple[str, list[tuple[str, dict[str, Entry]]]]] = []
+    for metric, (block, lines) in itertools.product(layout["metrics"], grouped.items()):
+        name = experiment.label(blocks, block) if blocks else ""
+        made = [
+            (experiment.label(along, line), {column: _entry(cell, metric, name) for column, cell in of.items()})
+            for line, of in lines.items()
+        ]
+        if metric == layout["metrics"][0] and (averaged := layout.get("average")):
+            average = {column: _average(lines, column, averaged, name) for column in columns}
+            made.append((f"average {averaged}", {c: entry for c, entry in average.items() if entry}))
+        filled.append((", ".join(filter(None, [name, title(metric)])), made))
+
+    entries = [entry for _, made in filled for _, of in made for entry in of.values()]
+    ranks = {id(e): mark for _, made in filled for _, of in made for e, mark in zip(of.values(), rank([*of.values()]))}
+    footnotes = notes(entries)
+
+    def written(entry: Entry) -> str:
+        return shown(entry, footnotes, lambda number: marks.on(number, ranks[id(entry)]))
+
+    grids = [
+        Grid(name, header, tuple((line, *(written(of[c]) if c in of else "" for c in columns)) for line, of in made))
+        for name, made in filled
+    ]
+    records = [record for cell in found for record in cell.records]
+    told = [experiment.title, preset_line(found, preset, experiment.presets.get(preset, "")), absent(found)]
+    return Sheet(
+        heads=[*filter(None, told), *verdict(entries)],
+        grids=grids,
+        feet=[LEGEND, _legend(marks), *numbered(footnotes), *made_with(records, entries)],
+        rows=[{**row(entry), "mark": ranks[id(entry)] or None} for entry in entries],
+    )
+
+
+def rank(entries: Sequence[Entry]) -> list[str]:
+    """ "best", "tied" or "" for each method of one row, from the splits that all of them have (at least two).
+
+    Tied is what a two-sided paired t test over these splits does not tell from the best at 5 %.
+    """
+    values = [statistics.by_split(entry.cell, entry.metric) for entry in entries]
+    have = [k for k, of in enumerate(values) if of and entries[k].metric not in _UNMARKED]
+    common = sorted(set.intersection(*(set(values[k]) for k in have))) if len(have) > 1 else []
+    marks = [""] * len(entries)
+    if len(common) < 2:
+        return marks
+    sign = 1 if better(entries[have[0]].metric) == "lower" else -1
+    best = min(have, key=lambda k: sign * fmean(values[k][s] for s in common))
+    for k in have:
+        tied = same([values[k][s] - values[best][s] for s in common])
+        marks[k] = "best" if k == best else "tied" if tied else ""
+    return marks
+
+
+def same(differences: Sequence[float]) -> bool:
+    """Whether a two-sided paired t test at 5 % finds nothing in these differences."""
+    from scipy.special import stdtrit
+
+    n, centre = len(differences), fmean(differences)
+    spread = math.sqrt(math.fsum((d - centre) ** 2 for d in differences) / (n - 1) / n)
+    return abs(centre) <= spread * float(stdtrit(n - 1, 1 - LEVEL / 2))
+
+
+def verdict(entries: Sequence[Entry]) -> list[str]:
+    """In how many cells with a target we are within two joint standard errors of the paper, or better."""
+    compared = [e for e in entries if e.delta_se is not None and e.published and not e.published.note]
+    if not compared:
+        return []
+    worse = [e for e in compared if (e.delta_se or 0.0) * (1 if better(e.metric) == "lower" else -1) > 2]
+    named = "; ".join(f"{e.cell.dataset} {e.cell.method} {e.cell.label} {e.delta_se:+.1f}" for e in worse)
+    line = f"within 2 standard errors of the paper, or better: {len(compared) - len(worse)} of {len(compared)} cells"
+    return [line + (f"; not: {named}" if worse else "")]
+
+
+def made_with(records: Sequence[Mapping], entries: Sequence[Entry]) -> list[str]:
+    """How the runs were made, and what they took."""
+    if not records:
+        return []
+    seconds: Counter[str] = Counter()
+    versions: dict[str, set[str]] = {}
+    for record in records:
+        seconds.update({part: value for part, value in record["seconds"].items() if value})
+        for package, version in (record.get("versions") or {}).items():
+            versions.setdefault(package, set()).add(str(version))
+    spent = ", ".join(f"{part} {value:,.0f}" for part, value in seconds.items())
+    used = ", ".join(f"{package} {' and '.join(sorted(of))}" for package, of in versions.items())
+    return [*heads(entries), f"seconds of all runs: {spent}; tables show those of train", f"versions: {used}"]
+
+
+def _entry(cell: Cell, metric: str, size: str) -> Entry:
+    return statistics.entry(_statistical(cell, size), metric)
+
+
+def _statistical(cell: Cell, size: str, dataset: str | None = None) -> statistics.Cell:
+    """The cell for the statistics.  Without a record its setting is its block's name, the size that papers print."""
+    setting = cell.records[0]["setting"] if cell.records else size
+    return statistics.Cell(
+        dataset=dataset or cell.dataset,
+        output="",
+        method=cell.method,
+        setting=setting,
+        label=setting,
+        preset="+".join(sorted({record.get("preset") or "none" for record in cell.records})),
+        held_out=all(record.get("held_out", True) is not False for record in cell.records),
+        records=tuple(dict(record) for record in cell.records),
+    )
+
+
+def _average(lines: Mapping[str, Mapping[str, Cell]], column: str, metric: str, size: str) -> Entry | None:
+    """The mean over rows, split by split, from the splits that all rows have."""
+    of = [line[column] for line in lines.values() if column in line]
+    if not of:
+        return None
+    values = [statistics.by_split(_statistical(cell, size), metric) for cell in of]
+    common = sorted(set.intersection(*map(set, values)))
+    cell = _statistical(_first_recorded(of), size, AVERAGE)
+    theirs = published.lookup(AVERAGE, cell.method, cell.setting, metric)
+    return statistics.summary(cell, metric, [fmean(v[split] for v in values) for split in common], theirs)
+
+
+def _first_recorded(of: Iterable[Cell]) -> Cell:
+    return max(of, key=lambda cell: bool(cell.records))
+
+
+def _legend(marks: Marks) -> str:
+    best, tied = marks.on("best", "best"), marks.on("tied", "tied")
+    return f"{best} of its row; {tied}: not told from the best by a paired t test over splits at 5 %"

@@ -1,0 +1,51 @@
+"""Figures of experiments: one kind per file, one style.  Drawn from records, their traces and what they kept alone."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpbench.errors import ConfigError, nearest
+from gpbench.papers.experiments import Experiment
+from gpbench.report.found import Cell, absent, preset_line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy import ndarray
+
+KINDS = ("traces", "boundaries", "scaling")
+
+Arrays = Callable[[str], "dict[str, ndarray]"]
+"""From a record's id to the arrays of its trace.npz."""
+
+
+def draw(experiment: Experiment, preset: str, found: Sequence[Cell], arrays: Arrays) -> "Figure":
+    """The figure of an experiment.  What is missing, and a preset that is not the paper's, is said below it.
+
+    Raises ConfigError where nothing is recorded, or the experiment asks for no kind of figure that there is.
+    """
+    from gpbench.report.figures import style
+
+    assert experiment.figure is not None
+    if (kind := experiment.figure.get("kind")) not in KINDS:
+        raise ConfigError(f"{experiment.id}: no figure of kind {kind!r}; {nearest(str(kind), KINDS)}")
+    if not any(cell.done for cell in found):
+        raise ConfigError(f"nothing is recorded of {experiment.id} in preset {preset}; make it with"
+                          f" gpbench reproduce {experiment.id} --preset {preset}")  # fmt: skip
+    with style.settled():
+        figure = importlib.import_module(f"gpbench.report.figures.{kind}").draw(experiment, found, arrays)
+        told = [preset_line(found, preset, experiment.presets.get(preset, "")), absent(found, 2)]
+        style.caption(figure, experiment.title, [line for line in told if line and line != "preset full"])
+    return figure
+
+
+def save(figure: "Figure", path: Path) -> list[Path]:
+    """PNG and PDF beside each other, `path` without its ending; the files written."""
+    from gpbench.report.figures import style
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
+    with style.settled():
+        for file in made:
+            figure.savefig(file)
+    return made

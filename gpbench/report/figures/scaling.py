@@ -1,0 +1,29 @@
+"""Seconds of training against the number of devices."""
+
+from collections.abc import Callable, Sequence
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from gpbench.papers.experiments import Experiment
+from gpbench.report.figures import style
+from gpbench.report.found import Cell
+
+
+def draw(experiment: Experiment, found: Sequence[Cell], arrays: Callable) -> Figure:
+    """`along` is the key of the horizontal axis, `colour` the key of the curves.  Points are means over splits."""
+    told = experiment.figure or {}
+    values = list(dict.fromkeys(cell.job[told["colour"]] for cell in found))
+    hues = style.colours(values)
+    figure = style.figure(4.4, 3.2)
+    axis = figure.subplots()
+    for value in values:
+        cells = [cell for cell in found if cell.job[told["colour"]] == value and cell.done]
+        seconds = [sum(r["seconds"]["train"] for r in cell.done) / len(cell.done) for cell in cells]
+        axis.plot([int(cell.job[told["along"]]) for cell in cells], seconds, "o-", color=hues[value], markersize=4,
+                  label=experiment.label(told["colour"], value))  # fmt: skip
+    axis.set_ylim(bottom=0)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.set(xlabel=experiment.label("axes", told["along"]), ylabel="seconds of training")
+    axis.legend()
+    return figure

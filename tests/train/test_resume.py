@@ -1,0 +1,110 @@
+"""Real processes, really killed: the same command goes on and ends with the same numbers, bit by bit."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from toys import HERE, job, numbers
+
+from gpbench.records.store import Store
+from gpbench.train.checkpoint import Checkpoint
+
+ROOT = Path(__file__).resolve().parents[2]
+# A second or two of training, in chunks of a few milliseconds, each with a checkpoint.
+WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "method.steps=600", "run.trace_every=1"]
+SEP = ["dataset=moons", "method=sep_minibatch", "method.inducing=8", "method.batch_size=64", "method.steps=300",
+       "run.trace_every=2"]  # fmt: skip
+OFTEN = "run.checkpoint_every=0.0001"
+
+
+def start(results: Path, *words: str, **more: str) -> subprocess.Popen[str]:
+    """Start `gpbench run WORDS`, with this module's methods."""
+    command = [sys.executable, "-m", "gpbench", "run", "--config-dir", str(HERE), *words, f"run.results={results}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **more}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Exit code and stderr."""
+    _, err = process.communicate(timeout=120)
+    return process.returncode, err
+
+
+def run(results: Path, *words: str, **more: str) -> list[dict]:
+    """The records of a command that ends well, in order of their splits."""
+    code, err = finish(start(results, *words, **more))
+    assert code == 0, err
+    return sorted(Store(results).all(), key=lambda record: record["split"])
+
+
+def await_step(results: Path, step: int) -> None:
+    """Wait until a checkpoint of `step` or a later one is there."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for path in (results / "checkpoints").glob("*.npz"):
+            if (Checkpoint(path.parent, path.stem).facts() or {"step": 0})["step"] >= step:
+                return
+        time.sleep(0.01)
+    raise TimeoutError(f"no checkpoint of step {step}")
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory) -> list[dict]:
+    """Splits 0, 1 and 2 of the walk, undisturbed."""
+    return job(tmp_path_factory.mktemp("walked"), *WALK, "split=[0,1,2]")
+
+
+def test_a_killed_run_ends_with_the_same_numbers_and_compiles_nothing_anew(tmp_path):
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "xla")}
+    whole = run(tmp_path / "whole", *SEP, OFTEN, **cache)
+    compiled = {path.name for path in (tmp_path / "xla").iterdir() if path.name.endswith("-cache")}
+    assert compiled
+    process = start(tmp_path / "killed", *SEP, OFTEN, **cache)
+    await_step(tmp_path / "killed", 50)
+    process.kill()
+    assert finish(process)[0] == -signal.SIGKILL
+    assert Store(tmp_path / "killed").all() == []
+    records = run(tmp_path / "killed", *SEP, OFTEN, **cache)
+    assert numbers(records) == numbers(whole)
+    one, other = (Store(tmp_path / name).trace(whole[0]["id"]) for name in ("whole", "killed"))
+    assert all((one[name] == other[name]).all() for name in one if name != "seconds")
+    assert {path.name for path in (tmp_path / "xla").iterdir() if path.name.endswith("-cache")} == compiled
+
+
+def test_a_group_of_splits_killed_goes_on_together(tmp_path):
+    together = [*WALK, "split=[0,1,2]", "run.together=true"]
+    whole = job(tmp_path / "whole", *together)
+    process = start(tmp_path / "killed", *together, OFTEN)
+    await_step(tmp_path / "killed", 20)
+    process.kill()
+    assert finish(process)[0] == -signal.SIGKILL
+    assert numbers(run(tmp_path / "killed", *together)) == numbers(whole)
+
+
+def test_a_sweep_killed_with_its_jobs_goes_on(tmp_path, walked):
+    sweep = ["-m", *WALK, "split=0,1,2"]
+    process = start(tmp_path, *sweep, OFTEN)
+    await_step(tmp_path, 20)
+    process.kill()
+    assert finish(process)[0] == -signal.SIGKILL
+    assert len(Store(tmp_path).all()) < 3
+    assert numbers(run(tmp_path, *sweep)) == numbers(walked)
+
+
+def test_sigterm_stops_at_a_checkpoint_with_exit_code_75(tmp_path, walked):
+    process = start(tmp_path, *WALK, OFTEN)
+    await_step(tmp_path, 20)
+    process.terminate()
+    code, err = finish(process)
+    assert code == 75 and err.startswith("gpbench: stopped by SIGTERM at step ") and err.count("\n") == 1
+    assert numbers(run(tmp_path, *WALK)) == numbers(walked[:1])
+
+
+def test_a_time_limit_stops_at_a_checkpoint_with_exit_code_75(tmp_path, walked):
+    code, err = finish(start(tmp_path, *WALK, "run.time_limit=0.1"))
+    assert code == 75 and "gpbench: stopped by time limit of 0.1 s at step 1 of 600; the same command goes on" in err
+    assert numbers(run(tmp_path, *WALK)) == numbers(walked[:1])
