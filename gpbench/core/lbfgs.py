@@ -85,13 +85,14 @@ def step(
 
     s, y = low.t * d, gradient - state.gradient
     worth = s @ y > 1e-12 * jnp.linalg.norm(s) * jnp.linalg.norm(y)
-    memory = _where(worth, (_push(state.steps, s), _push(state.changes, y)), (state.steps, state.changes))
+    old = (state.steps, state.changes)
+    memory = _where(worth, (_push(state.steps, s), _push(state.changes, y)), old)
     stuck = low.t == 0
     gain = state.value - low.value
     scale = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(low.value)), 1.0)
     done = jnp.where(stuck, jnp.all(state.steps == 0), gain / scale <= tolerance)
-    memory = _where(stuck, jax.tree.map(jnp.zeros_like, memory), memory)
-    new = State(low.value, gradient, extra, *memory, state.converged | done)
+    steps, changes = _where(stuck, jax.tree.map(jnp.zeros_like, memory), memory)
+    new = State(low.value, gradient, extra, steps, changes, state.converged | done)
     return unravel(x + s), _where(state.converged, state, new)
 
 

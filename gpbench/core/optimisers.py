@@ -1,5 +1,6 @@
 """Optimisers that optax does not have.  All are optax transformations that MINIMISE, like optax's own."""
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -13,13 +14,15 @@ class AdaptiveRatesState(NamedTuple):
 
 
 def adaptive_rates(
-    start: float = 1e-2, up: float = 1.02, down: float = 0.5, shared: str = ""
+    start: float = 1e-2, up: float = 1.02, down: float = 0.5, shared: str = "", reach: float = math.inf
 ) -> optax.GradientTransformation:
     """Gradient steps with a learning rate per parameter (paper `sep`, appendix A.6).
 
     A rate grows by `up` while its gradient keeps its sign and is multiplied by `down` when the sign flips.  Parameters
     whose path contains `shared` have one sign together, that of their summed gradient: so did the authors' own program
-    for the lengthscales (hl2016).  An empty `shared` shares nothing.
+    for the lengthscales (hl2016).  An empty `shared` shares nothing.  No step moves a parameter by more than `reach`:
+    gradients are sums over rows, and on many rows a first rate that suits few would throw inducing points out of the
+    data.
     """
 
     def signs_of(gradients):
@@ -40,7 +43,8 @@ def adaptive_rates(
             return rate * jnp.where(new * old > 0, up, jnp.where(new * old < 0, down, 1.0)).astype(rate.dtype)
 
         rates = jax.tree.map(adapt, state.rates, signs, state.signs)
-        return jax.tree.map(lambda r, g: -r * g, rates, gradients), AdaptiveRatesState(rates, signs)
+        updates = jax.tree.map(lambda r, g: jnp.clip(-r * g, -reach, reach), rates, gradients)
+        return updates, AdaptiveRatesState(rates, signs)
 
     return optax.GradientTransformation(init, update)
 

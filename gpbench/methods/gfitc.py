@@ -57,7 +57,7 @@ class GFITC(SparseMethod):
     tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
 
     damping: float = eqx.field(static=True, kw_only=True, default=0.8)
-    """ρ of the site update: 1 is no damping.  Halved whenever a sweep moves the sites more than the one before."""
+    """ρ of the site update: 1 is no damping.  A sweep that moves the sites more than the last makes it a fifth less."""
     tolerance: float = eqx.field(static=True, kw_only=True, default=1e-5)
     """Largest change of a site's precision or shift at which EP has converged."""
     sweeps: int = eqx.field(static=True, kw_only=True, default=200)
@@ -114,7 +114,7 @@ class GFITC(SparseMethod):
             _, slope, curvature = probit_derivatives(y, mean, variance)
             new = matched(mean, variance, slope, curvature)
             change = jnp.maximum(jnp.max(jnp.abs(new.nu - last.sites.nu)), jnp.max(jnp.abs(new.tau - last.sites.tau)))
-            rho = jnp.where(change > last.change, 0.5, 1.0) * last.rho
+            rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
             return Sweep(last.taken + 1, change, rho, damped(new, last.sites, rho))
 
         def unconverged(last: Sweep):

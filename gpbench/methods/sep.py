@@ -122,10 +122,12 @@ class SEP(SparseMethod):
         new = State(hyper, sites, optimiser, state.caution, state.hyper, q, running)
         back_to = eqx.tree_at(lambda s: (s.hyper, s.caution), state, (state.at, 0.5 * state.caution))
         sound = jnp.isfinite(value) & jax.tree.reduce(lambda a, g: a & jnp.all(jnp.isfinite(g)), gradient, True)
-        if running is not None:  # of what there is per training row, touch the batch's rows alone: O(B M), not O(N M)
-            put = lambda all_, rows: all_.at[batch.index].set(jnp.where(sound, rows, all_[batch.index]))
-            rows = jax.tree.map(put, _per_row(state), _per_row(new))
-            new, back_to = (eqx.tree_at(_per_row, s, rows) for s in (new, back_to))
+        if running is not None:
+            # Of what there is for every training row, write the batch's rows alone: O(B M) a step and not O(N M).
+            per_row = lambda s: (s.sites, s.running.directions)
+            put = lambda whole, rows: whole.at[batch.index].set(jnp.where(sound, rows, whole[batch.index]))
+            written = jax.tree.map(put, per_row(state), per_row(new))
+            new, back_to = (eqx.tree_at(per_row, s, written) for s in (new, back_to))
         return jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, back_to), Info(value)
 
     def _sweep(self, state: State, y, A, V, rest) -> Sites:
@@ -192,9 +194,3 @@ class SEP(SparseMethod):
 
     def diagnose(self, state: State) -> str:
         return self.describe(state.hyper)
-
-
-def _per_row(state: State) -> tuple[Sites, Array | None]:
-    """What a state on minibatches has for each row."""
-    assert state.running is not None
-    return state.sites, state.running.directions

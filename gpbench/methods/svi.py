@@ -121,7 +121,7 @@ class SVI(SparseMethod):
         slope, half = jax.grad(total, argnums=(0, 1))(mean, variance)
         sites = matched(mean, jnp.zeros_like(mean), slope, -2.0 * half)
         new = site_sums(V, jax.tree.map(lambda s: batch.scale * batch.weight * s, sites))
-        gamma = self.natural_step
+        gamma = self.natural_step or 0.0
         return jax.tree.map(lambda a, b: gamma * a + (1.0 - gamma) * b, new, natural)
 
     def _expected_log(self, hyper: Hyper, batch: Batch, mean, variance) -> Float[Array, " B"]:

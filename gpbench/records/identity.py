@@ -8,11 +8,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench.data import splits
-
 
 def of(cfg: Mapping, data_checksum: str) -> dict[str, Any]:
     """What of a resolved configuration decides the numbers, split and seed apart: the arguments of the two ids."""
+    from gpbench.data import splits  # here: ids of known identities need no NumPy
+
     card = cfg["dataset"]
     data = {"name": card["name"], "task": card["task"], "splits": splits.identity(card)}
     return {"method": cfg["method"], "protocol": cfg["protocol"], "data": data, "data_checksum": data_checksum}

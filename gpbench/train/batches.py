@@ -26,7 +26,29 @@ def at_step(data: Batch, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArr
     blocks = -(-n // size)
     epoch_key = jax.random.fold_in(key, t // blocks)
     first = jax.random.randint(epoch_key, (), 0, n)
-    block = jax.random.permutation(jax.random.fold_in(epoch_key, 1), blocks)[t % blocks]
+    block = shuffled(t % blocks, blocks, key=jax.random.fold_in(epoch_key, 1))
     place = block * size + jnp.arange(size)
     index = (first + place) % n
     return Batch(data.X[index], data.y[index], index, (place < n).astype(data.weight.dtype), n, data.classes)
+
+
+def shuffled(place: Int[Array, ""], n: int, *, key: PRNGKeyArray, rounds: int = 32) -> Int[Array, ""]:
+    """Where a random permutation of 0 .. n-1 puts `place`, at a cost that does not grow with n.
+
+    The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers
+    off, k with (pivot - k) mod n, and a coin for each pair says whether the two change places.
+    """
+    pivots = jax.random.randint(key, (rounds,), 0, n, dtype=place.dtype)
+    salts = jax.random.bits(jax.random.fold_in(key, 1), (rounds,), jnp.uint32)
+    for pivot, salt in zip(pivots, salts):
+        partner = (pivot - place) % n
+        place = jnp.where(_coin(jnp.maximum(place, partner), salt), partner, place)
+    return place
+
+
+def _coin(number: Int[Array, ""], salt: Array) -> Array:
+    """A fair coin for a number: the top bit of an integer hash (MurmurHash3's finaliser)."""
+    x = number.astype(jnp.uint32) ^ salt
+    x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
+    x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
+    return (x ^ (x >> 16)) >> 31 == 1

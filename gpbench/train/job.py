@@ -15,7 +15,7 @@ from gpbench import data as data_layer
 from gpbench import metrics, runtime
 from gpbench.data import Dataset, Prepared, splits
 from gpbench.errors import ConfigError, Stopped
-from gpbench.methods.base import Method
+from gpbench.methods.base import Method, State
 from gpbench.records import environment, identity
 from gpbench.records.folder import clean
 from gpbench.records.identity import cell_id, run_id
@@ -199,9 +199,13 @@ def _train(
     traces = [{name: v if v.ndim == 1 else v[:, i] for name, v in done.trace.items()} for i in range(group.size)]
     if run["keep"]:
         for i, trace in enumerate(traces):
-            state = jax.tree.map(lambda leaf: leaf[i], done.state)
-            trace |= keep.arrays(job.method, state, prepared[i], cfg["protocol"]["precision"])
+            trace |= keep.arrays(job.method, _state(done, i), prepared[i], cfg["protocol"]["precision"])
     return {k: (_record(job, group, done, i, prepared[i]), trace) for i, (k, trace) in enumerate(zip(chosen, traces))}
+
+
+def _state(done: Fit, i: int) -> State:
+    """The state of the i-th split of a group."""
+    return jax.tree.map(lambda leaf: leaf[i], done.state)
 
 
 def _score(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, float]:
@@ -227,8 +231,7 @@ def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared) -> di
     sound = np.isfinite(done.predictions["log_prob"][i]).all() and (job.method.steps == 0 or np.isfinite(objective))
     message = None
     if not sound:
-        state = jax.tree.map(lambda leaf: leaf[i], done.state)
-        why = job.method.diagnose(state) or "the objective or the predictions are not finite"
+        why = job.method.diagnose(_state(done, i)) or "the objective or the predictions are not finite"
         message = f"{why} at step {done.step} of {job.method.steps}"
     cfg = job.cfg
     scores = _score(prepared, done.predictions, i)

@@ -4,7 +4,6 @@ import argparse
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -93,15 +92,10 @@ def test_verify_prints_the_checksum_of_a_card_that_has_none_yet(capsys, tmp_path
 
 
 @pytest.mark.parametrize("action", [["ls"], ["info", "kegg"]])
-def test_what_reads_no_data_needs_no_jax_and_answers_at_once(action):
+def test_what_reads_no_data_starts_without_the_slow_packages(action):
     code = (
         "import argparse, sys; from gpbench.cli import data; p = argparse.ArgumentParser();"
         f"data.add_parser(p.add_subparsers()); a = p.parse_args(['data', *{action}]); a.func(a);"
         "assert not {'jax', 'sklearn', 'pooch', 'rich', 'hydra'} & set(sys.modules)"
     )
-    seconds = []
-    for _ in range(3):  # the best of three: another program may hold the processor
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-        seconds.append(time.perf_counter() - start)
-    assert min(seconds) < 0.5
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -62,15 +61,10 @@ def test_a_users_own_files_are_listed_with_their_first_comment(tmp_path, capsys,
     assert {"name": "mine/table1", "description": "My own."} in found
 
 
-def test_reading_verbs_answer_in_half_a_second_and_without_jax(results):
-    code = "import sys; from gpbench.cli import main; main(sys.argv[1:]); assert 'jax' not in sys.modules"
-    for argv in (["ls", "datasets"], ["ls", "runs"], ["show", "--last"], ["table"]):
-        best = min(_seconds([sys.executable, "-c", code, *argv], results) for _ in range(3))
-        assert best < 0.5, argv
-
-
-def _seconds(command, results):
-    start = time.perf_counter()
+@pytest.mark.parametrize("argv", [["ls", "datasets"], ["ls", "runs"], ["show", "--last"], ["table"]])
+def test_reading_verbs_start_without_the_slow_packages(results, argv):
+    """`scripts/bench start` measures what that is worth: half a second is the aim."""
+    slow = "{'jax', 'equinox', 'scipy', 'sklearn', 'hydra', 'matplotlib'}"
+    code = f"import sys; from gpbench.cli import main; main(sys.argv[1:]); assert not {slow} & set(sys.modules)"
     env = {**os.environ, "GPBENCH_RESULTS": str(results)}
-    subprocess.run(command, check=True, capture_output=True, env=env)
-    return time.perf_counter() - start
+    subprocess.run([sys.executable, "-c", code, *argv], check=True, capture_output=True, env=env)

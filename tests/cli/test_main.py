@@ -2,7 +2,6 @@
 
 import errno
 import sys
-import time
 import types
 
 import pytest
@@ -36,14 +35,9 @@ def test_version_is_the_packages(tmp_path):
     assert gpbench(tmp_path, "--version")[:2] == (0, f"gpbench {__version__}\n")
 
 
-def test_help_is_there_in_a_moment_and_names_every_verb(tmp_path):
-    def attempt():
-        start_time = time.perf_counter()
-        code, out, _ = gpbench(tmp_path, "--help", fake=False)
-        assert code == 0 and all(f"\n    {verb} " in out for verb in cli.VERBS)
-        return time.perf_counter() - start_time
-
-    assert min(attempt() for _ in range(3)) < 0.2
+def test_help_names_every_verb(tmp_path):
+    code, out, _ = gpbench(tmp_path, "--help", fake=False)
+    assert code == 0 and all(f"\n    {verb} " in out for verb in cli.VERBS)
 
 
 def test_without_a_verb_the_help_is_shown(capsys):

@@ -35,3 +35,10 @@ def test_shared_parameters_have_the_sign_of_their_summed_gradient():
     _, state = optimiser.update({"lengthscale": jnp.array([3.0, 1.0]), "other": jnp.array([3.0, 1.0])}, state, p)
     np.testing.assert_allclose(state.rates["lengthscale"], [0.01 * 1.02**2] * 2)
     np.testing.assert_allclose(state.rates["other"], [0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
+
+
+def test_no_step_reaches_further_than_it_may():
+    optimiser = adaptive_rates(start=0.01, reach=0.3)
+    p = {"a": jnp.zeros(3)}
+    updates, _ = optimiser.update({"a": jnp.array([1e4, -1e4, 1.0])}, optimiser.init(p), p)
+    np.testing.assert_allclose(updates["a"], [-0.3, 0.3, -0.01])

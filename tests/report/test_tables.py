@@ -3,7 +3,7 @@
 import csv
 import io
 
-from gpbench.report import tables, text
+from gpbench.report import formats, tables, text
 from gpbench.report.cells import cells, entries
 
 
@@ -20,12 +20,16 @@ def made(records, metrics=()):
     return entries(cells(records), metrics)
 
 
+def sheet(records, metrics=()):
+    return tables.sheet(made(records, metrics))
+
+
 def parsed(records, metrics=()):
-    return list(csv.DictReader(io.StringIO(tables.as_csv(made(records, metrics)))))
+    return list(csv.DictReader(io.StringIO(formats.as_csv(sheet(records, metrics)))))
 
 
 def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
-    first, *rest = tables.as_csv(made([run(), run(1)])).splitlines()
+    first, *rest = formats.as_csv(sheet([run(), run(1)])).splitlines()
     assert first == (
         "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,preset"
     )
@@ -48,16 +52,16 @@ def test_csv_has_one_row_per_metric_and_marks_what_is_not_held_out():
 
 
 def test_a_cell_says_mean_error_splits_diverged_and_what_was_printed():
-    shown = tables.as_text(made([run(), run(1), run(2, status="diverged")]))
+    shown = formats.as_text(sheet([run(), run(1), run(2, status="diverged")]))
     assert "0.5050 ± 0.0050 (2) (1 diverged) [0.5, +0.4 se]" in shown
     assert tables.LEGEND in shown
-    assert "0 done (1 diverged)" in tables.as_text(made([run(status="diverged")]))
+    assert "0 done (1 diverged)" in formats.as_text(sheet([run(status="diverged")]))
 
 
 def test_marks_lead_to_footnotes_in_every_text_format():
     records = [run(dataset="australian"), run(dataset="kin8nm", method="fitc_gp", setting="m=50", held_out=False)]
     for name in ("terminal", "md", "latex"):
-        shown = tables.FORMATS[name](made(records))
+        shown = formats.FORMATS[name](sheet(records))
         first, second = ("¹", "²") if name != "latex" else ("$^1$", "$^2$")
         assert f"[0.64]{first}" in shown and f"{first} not a target" in shown and f"{second} not held out" in shown
 
@@ -70,22 +74,22 @@ def test_what_was_mixed_is_said():
 
 
 def test_rows_are_data_sets_and_columns_methods_with_their_settings():
-    (grid,), _ = tables.grids(made([run(), run(method="svi"), run(dataset="crabs"), run(output="y1")]))
+    (grid,) = sheet([run(), run(method="svi"), run(dataset="crabs"), run(output="y1")]).grids
     assert grid.header == ("data set", "sep m=50%", "svi m=50%")
     assert [row[0] for row in grid.rows] == ["crabs", "pima", "pima y1"] and grid.rows[0][2] == ""
 
 
 def test_a_wide_table_is_cut_into_whole_columns_that_fit():
-    (grid,), _ = tables.grids(made([run(setting=f"m={m}") for m in range(10)]))
-    parts = tables.chunks(grid, 60)
+    (grid,) = sheet([run(setting=f"m={m}") for m in range(10)]).grids
+    parts = formats.chunks(grid, 60)
     assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:])
     assert len(parts) > 1 and all(len(line) <= 60 for p in parts for line in text.aligned(p.header, p.rows))
 
 
 def test_latex_and_markdown_escape_their_own_signs():
     records = [run(dataset="mnist_odd_even", setting="a|b%")]
-    assert r"mnist\_odd\_even" in tables.as_latex(made(records)) and r"a|b\%" in tables.as_latex(made(records))
-    assert r"a\|b%" in tables.as_markdown(made(records))
+    assert r"mnist\_odd\_even" in formats.as_latex(sheet(records)) and r"a|b\%" in formats.as_latex(sheet(records))
+    assert r"a\|b%" in formats.as_markdown(sheet(records))
 
 
 def test_numbers_have_two_digits_of_their_standard_error():

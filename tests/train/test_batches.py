@@ -62,3 +62,16 @@ def test_the_order_is_a_function_of_key_and_step_alone():
         np.testing.assert_array_equal(alone.index, run.index[t])
     assert not np.array_equal(run.index, steps(20, 5, seed=2).index)
     assert not np.array_equal(run.index[:5], run.index[5:10])  # every epoch has an order of its own
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 24])
+def test_shuffled_is_a_permutation_and_every_place_is_equally_likely(n):
+    keys = jax.random.split(jax.random.key(0), 4000)
+    orders = jax.vmap(lambda key: jax.vmap(lambda place: batches.shuffled(place, n, key=key))(jnp.arange(n)))(keys)
+    assert (np.sort(orders, axis=1) == np.arange(n)).all()
+    # counts of where each place goes: binomial, so within 5 standard deviations
+    counts = np.stack([(np.asarray(orders) == value).sum(axis=0) for value in range(n)])
+    assert (np.abs(counts - 4000 / n) <= 5 * np.sqrt(4000 / n)).all()
+    if n > 2:  # neighbours do not stay neighbours: the next place goes to each other value as often
+        steps = (np.diff(np.asarray(orders), axis=1) % n).ravel()
+        assert np.abs(np.bincount(steps, minlength=n)[1:] / len(steps) - 1 / (n - 1)).max() < 0.01

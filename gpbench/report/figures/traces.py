@@ -8,7 +8,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogFormatterSciNotation, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy import ndarray
 
 from gpbench.papers.experiments import Experiment
@@ -86,8 +86,10 @@ def _stochastic(cell: Cell) -> object:
 
 def _settle(axis: Axes, metric: str, shown: Sequence[Curve]) -> None:
     axis.set_xscale("log")
+    low, high = axis.get_xlim()
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:,g}"))
     axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.xaxis.set_major_formatter(LogFormatterSciNotation())
     axis.set_xlabel("seconds of training")
     axis.set_ylabel(LABELS.get(metric, metric))
     if not shown:
