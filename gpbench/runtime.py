@@ -7,6 +7,7 @@ import os
 import platform
 import resource
 import sys
+from pathlib import Path
 
 from gpbench import paths
 from gpbench.errors import ConfigError
@@ -78,6 +79,38 @@ def jax_memory_peak_mb() -> float:
         return int(high_water.split()[0]) * 1024 / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6  # bytes there, KiB elsewhere
+
+
+def require_memory(needed: float, what: str) -> None:
+    """Raise ConfigError where `needed` bytes are more than JAX can still take, before it takes them."""
+    free = free_memory()
+    if free is not None and needed > free:
+        raise ConfigError(f"{what} need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free: try fewer"
+                          " inducing points, a smaller batch, protocol.precision=float32, run.together=1, or for"
+                          " minibatches of sep method.memory=scalars")  # fmt: skip
+
+
+def free_memory() -> int | None:
+    """Bytes that JAX can still take: of the GPU's pool, or of this machine's memory; None where nobody says.
+
+    A limit on this process's control group (version 2: containers, Slurm) counts too, less what the group has taken
+    but for files, which give way.
+    """
+    import jax
+
+    stats = jax.devices()[0].memory_stats() or {}
+    if "bytes_limit" in stats:
+        return stats["bytes_limit"] - stats["bytes_in_use"]
+    if not (available := _proc_field("/proc/meminfo", "MemAvailable")):
+        return None
+    free = int(available.split()[0]) * 1024
+    group = Path("/sys/fs/cgroup") / _proc_field("/proc/self/cgroup", "0:").lstrip(":/")
+    try:
+        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
+        files = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())["file"]
+    except (OSError, ValueError, KeyError):  # no such group, or "max", which is no limit
+        return free
+    return min(free, limit - used + int(files))
 
 
 def _cpu_model() -> str:

@@ -31,6 +31,14 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message}; see {self.prog} --help")
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Help with the longest verb on one line: argparse forgets that verbs are indented twice."""
+
+    def __init__(self, prog: str):
+        super().__init__(prog)
+        self._action_max_length = 4 + max(map(len, VERBS))
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run one command line (`sys.argv` by default) and return its exit code.
 
@@ -61,7 +69,7 @@ def _dispatch(argv: list[str]) -> int:
     parser = Parser(
         prog="gpbench",
         description="Scalable Gaussian-process methods beside the numbers their papers published.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         epilog="gpbench VERB --help says more, for example gpbench run --help",
     )
     parser.add_argument("--version", action="version", version=f"gpbench {__version__}")

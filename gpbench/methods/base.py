@@ -90,6 +90,10 @@ class Method(eqx.Module):
         """What of a state a picture shows beside the predictions, such as inducing points.  Optional."""
         return {}
 
+    def held_per_row(self, n: int) -> int:
+        """How many numbers the state holds for each of n training rows.  Optional: few need not be counted."""
+        return 0
+
     @property
     def setting(self) -> str:
         """The size that tables tell runs of this method apart by, as the papers print it: `m=15%`.  Optional."""

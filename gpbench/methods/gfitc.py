@@ -19,18 +19,15 @@ from gpbench.core.sites import Sites, damped, flat_sites, matched
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.sep_energy import (
-    Hyper,
     Posterior,
     Sums,
     approximate_gradient,
-    covariances,
     log_normaliser,
     marginals,
     posterior,
-    residual,
     site_sums,
 )
-from gpbench.methods.sparse import SparseMethod
+from gpbench.methods.sparse import Hyper, SparseMethod, covariances, residual
 
 
 class Inference(eqx.Module):

@@ -10,30 +10,27 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Bernoulli, probit_bernoulli
 from gpbench.core.sites import Sites, flat_sites
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, Info
+from gpbench.methods.base import Batch, Info, inducing_count
 from gpbench.methods.sep_energy import (
-    Covariances,
-    Hyper,
     Posterior,
     Sums,
     approximate_gradient,
-    covariances,
     energy,
     log_normaliser,
     marginals,
     posterior,
     refine,
-    residual,
     site_sums,
     whiten,
 )
-from gpbench.methods.sparse import SparseMethod
+from gpbench.methods.sparse import Covariances, Hyper, SparseMethod, covariances, residual
 
 
 class Running(eqx.Module):
@@ -79,6 +76,7 @@ class SEP(SparseMethod):
     """ρ of the site update: 1 is no damping."""
     tolerance: float = eqx.field(static=True, kw_only=True, default=1e-4)
     """Largest change of a site at which `update="outer"` calls it converged."""
+
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         n, dtype = len(data.y), data.X.dtype
         whole = self.batch_size is None or self.batch_size >= n
@@ -99,11 +97,12 @@ class SEP(SparseMethod):
         A = inverse_cholesky(cov.zz)
         V = A @ cov.zx
         rest = residual(cov, V)
-        if state.running is None:
-            sites, running, outside = self._sweep(state, batch.y, A, V, rest), None, None
+        running, outside = state.running, None
+        if running is None:
+            sites = self._sweep(state, batch.y, A, V, rest)
             sums = site_sums(V, sites)
         else:
-            sites, running, outside = self._refine_minibatch(state, batch, cov, A, V, rest)
+            sites, running, outside = self._refine_minibatch(state, running, batch, cov, A, V, rest)
             sums = whiten(running.sums, A, cov.zz)
         q = posterior(A, sums)
         at = marginals(q, V, V, sites)
@@ -121,7 +120,7 @@ class SEP(SparseMethod):
         hyper = optax.apply_updates(state.hyper, jax.tree.map(lambda u: state.caution * u, updates))
         new = State(hyper, sites, optimiser, state.caution, state.hyper, q, running)
         back_to = eqx.tree_at(lambda s: (s.hyper, s.caution), state, (state.at, 0.5 * state.caution))
-        sound = jnp.isfinite(value) & jax.tree.reduce(lambda a, g: a & jnp.all(jnp.isfinite(g)), gradient, True)
+        sound = jnp.isfinite(value) & jnp.all(jnp.isfinite(ravel_pytree(gradient)[0]))
         if running is not None:
             # Of what there is for every training row, write the batch's rows alone: O(B M) a step and not O(N M).
             per_row = lambda s: (s.sites, s.running.directions)
@@ -153,12 +152,11 @@ class SEP(SparseMethod):
 
         return jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))[-1]
 
-    def _refine_minibatch(self, state: State, batch: Batch, cov: Covariances, A, V, rest):
+    def _refine_minibatch(self, state: State, running: Running, batch: Batch, cov: Covariances, A, V, rest):
         """The batch's sites refined, and the running sums with the batch's old factors replaced by the new.
 
         The directions in what this returns are the batch's own.
         """
-        running = state.running
         old = state.sites[batch.index]
         present = A.T @ V  # v_n = Kzz⁻¹ k_n, (M, B)
         before = present if running.directions is None else running.directions[batch.index].T
@@ -191,6 +189,10 @@ class SEP(SparseMethod):
         V = state.q.A @ cov.zx
         variance = residual(cov, V) + jnp.sum((state.q.R @ V) ** 2, axis=0)
         return probit_bernoulli(V.T @ state.q.mu, variance)
+
+    def held_per_row(self, n: int) -> int:
+        minibatches = self.batch_size is not None and self.batch_size < n
+        return 2 + (inducing_count(self.inducing, n) if minibatches and self.memory == "factors" else 0)
 
     def diagnose(self, state: State) -> str:
         return self.describe(state.hyper)

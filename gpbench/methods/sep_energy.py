@@ -10,26 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import probit_derivatives, probit_log_normaliser
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.sites import Sites, damped, matched
-
-
-class Hyper(eqx.Module):
-    """What `sep` learns by gradients: kernel, additive noise on k(x, x), inducing points."""
-
-    kernel: SquaredExponential
-    log_noise: Float[Array, ""]
-    Z: Float[Array, "M D"]
-
-
-class Covariances(eqx.Module):
-    """The prior covariances that the energy is a function of."""
-
-    zz: Float[Array, "M M"]
-    zx: Float[Array, "M N"]
-    xx: Float[Array, " N"]
+from gpbench.methods.sparse import Covariances, residual
 
 
 class Posterior(eqx.Module):
@@ -51,15 +35,6 @@ class Sums(eqx.Module):
 
     def __sub__(self, other: "Sums") -> "Sums":
         return jax.tree.map(jnp.subtract, self, other)
-
-
-def covariances(hyper: Hyper, X: Float[Array, "N D"], noise_on_inducing: bool) -> Covariances:
-    """Kzz, Kzx and k(x, x) + noise; the authors' own program has the noise on the diagonal of Kzz too."""
-    noise = jnp.exp(hyper.log_noise)
-    zz = hyper.kernel.gram(hyper.Z, hyper.Z)
-    if noise_on_inducing:
-        zz = zz + noise * jnp.eye(zz.shape[0], dtype=zz.dtype)
-    return Covariances(zz, hyper.kernel.gram(hyper.Z, X), hyper.kernel.diagonal(X) + noise)
 
 
 def site_sums(V: Float[Array, "M B"], sites: Sites) -> Sums:
@@ -108,11 +83,6 @@ def refine(y: Float[Array, " N"], residual: Float[Array, " N"], at: Marginals, o
     """The parallel site update (paper equation 23 with the errata's sign), damped by ρ (equation 25)."""
     _, slope, curvature = probit_derivatives(y, at.cavity_mean, residual + at.cavity_variance)
     return damped(matched(at.cavity_mean, at.cavity_variance, slope, curvature), old, rho)
-
-
-def residual(cov: Covariances, V: Float[Array, "M N"]) -> Float[Array, " N"]:
-    """k(x, x) + noise - |V_n|², at least 0 but for rounding."""
-    return jnp.maximum(cov.xx - jnp.sum(V**2, axis=0), 0.0)
 
 
 def log_normaliser(

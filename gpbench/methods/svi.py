@@ -18,8 +18,8 @@ from gpbench.core.predictive import Bernoulli, Gaussian, probit_bernoulli
 from gpbench.core.sites import matched
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
-from gpbench.methods.sep_energy import Covariances, Hyper, Sums, covariances, posterior, residual, site_sums
-from gpbench.methods.sparse import SparseMethod
+from gpbench.methods.sep_energy import Sums, posterior, site_sums
+from gpbench.methods.sparse import Covariances, Hyper, SparseMethod, covariances, residual
 
 
 class Parameters(eqx.Module):

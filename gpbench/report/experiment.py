@@ -63,7 +63,7 @@ def table(experiment: Experiment, preset: str, found: Sequence[Cell], marks: Mar
     return Sheet(
         heads=[*filter(None, told), *verdict(entries)],
         grids=grids,
-        feet=[LEGEND, _legend(marks), *numbered(footnotes), *made_with(records, entries)],
+        feet=[LEGEND, *([_legend(marks)] if any(ranks.values()) else []), *numbered(footnotes), *made_with(records, entries)],
         rows=[{**row(entry), "mark": ranks[id(entry)] or None} for entry in entries],
     )
 

@@ -159,6 +159,10 @@ def _load(job: Job, chosen: list[int]) -> tuple[Group, list[Prepared]]:
     protocol, card = job.cfg["protocol"], job.cfg["dataset"]
     scaling = {"inputs": protocol["inputs"], "targets": protocol["targets"]}
     prepared = [data_layer.prepare(job.dataset, *splits.indices(card, job.dataset, k), **scaling) for k in chosen]
+    n, d = prepared[0].X.shape
+    numbers = len(chosen) * n * (d + 1 + job.method.held_per_row(n))
+    size = np.dtype(protocol["precision"]).itemsize
+    runtime.require_memory(numbers * size, f"{len(chosen)} x {n} rows and what the method holds for each")
     names = (card["name"], job.cfg["seed"])
     init_keys = jnp.stack([key_of("init", *names, k) for k in chosen])
     step_keys = jnp.stack([key_of("step", job.method.name, *names, k) for k in chosen])

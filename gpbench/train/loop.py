@@ -4,6 +4,7 @@ It knows a method by `init`, `step` and `predict` alone.  Nothing runs on the ho
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from gpbench import runtime
 from gpbench.errors import Stopped
 from gpbench.methods.base import Method, State
 from gpbench.train import batches
@@ -82,7 +84,18 @@ def initial(method: Method, group: Group) -> State:
         method.init(batches.whole(X, y, group.classes), key=key)
         for X, y, key in zip(group.X, group.y, group.init_keys, strict=True)
     ]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    if len(states) > 1:
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    # One split's state is not copied, since it may be most of what there is; but two leaves may be one array.
+    leaves, structure = jax.tree.flatten(states.pop())
+    uses = Counter(map(id, leaves))
+    return jax.tree.unflatten(structure, [_led(a) if uses[id(a)] == 1 else a[None] for a in leaves])
+
+
+@partial(jax.jit, donate_argnums=0)
+def _led(leaf: Array) -> Array:
+    """An array with an axis of one split in front, in the same memory."""
+    return leaf[None]
 
 
 def fit(
@@ -163,7 +176,7 @@ class Programs:
     def advance(self, group: Group, run: Fit, steps: int) -> np.ndarray:
         """`steps` more; the objective of the last, per split."""
         args = (run.state, group.X, group.y, group.step_keys, jnp.asarray(run.step), jnp.asarray(run.step + steps))
-        program = self._program(_advance, group.classes, args, run)
+        program = self._program(_advance, group, args, run)
         with run.timed("train"):
             run.state, objective = jax.block_until_ready(program(*args))
         run.step += steps
@@ -172,19 +185,23 @@ class Programs:
     def predict(self, group: Group, run: Fit) -> None:
         """Predictions of the test rows, on the host."""
         args = (run.state, group.X_test, group.y_test)
-        program = self._program(_predict, group.classes, args, run)
+        program = self._program(_predict, group, args, run)
         with run.timed("evaluate"):
             run.predictions = jax.device_get(program(*args))
 
-    def _program(self, function: Callable, classes: int, args: tuple, run: Fit) -> Callable:
+    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Callable:
         leaves, structure = jax.tree.flatten(args)
-        key = (function, classes, structure, *map(jax.typeof, leaves))
+        key = (function, group.classes, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:
             with run.timed("compile"):
                 # The old state's memory becomes the new one's: a state may be most of what there is.
                 donated = (0,) if function is _advance else ()
-                program = jax.jit(partial(function, self.method, classes), donate_argnums=donated)
-                self._compiled[key] = program.lower(*args).compile()
+                program = jax.jit(partial(function, self.method, group.classes), donate_argnums=donated)
+                compiled = program.lower(*args).compile()
+            if memory := compiled.memory_analysis():
+                work = f"one step's work on {group.size} x {group.X.shape[1]} rows"
+                runtime.require_memory(memory.temp_size_in_bytes, work)
+            self._compiled[key] = compiled
         return self._compiled[key]
 
 

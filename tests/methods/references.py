@@ -5,7 +5,6 @@ import numpy as np
 from scipy.stats import norm
 
 from gpbench.core.kernels import SquaredExponential
-from gpbench.methods.sep_energy import Hyper
 
 
 def hyper_at(Z, noise=0.05):

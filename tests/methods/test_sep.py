@@ -15,15 +15,8 @@ from gpbench.core.sites import Sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import inducing_count
 from gpbench.methods.sep import Running
-from gpbench.methods.sep_energy import (
-    Sums,
-    approximate_gradient,
-    covariances,
-    marginals,
-    posterior,
-    residual,
-    site_sums,
-)
+from gpbench.methods.sep_energy import Sums, approximate_gradient, marginals, posterior, site_sums
+from gpbench.methods.sparse import covariances, residual
 from gpbench.train import batches
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers.experiments import Experiment
+from gpbench.report.cells import provenance
 from gpbench.report.found import Cell, absent, preset_line
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ Arrays = Callable[[str], "dict[str, ndarray]"]
 
 
 def draw(experiment: Experiment, preset: str, found: Sequence[Cell], arrays: Arrays) -> "Figure":
-    """The figure of an experiment.  What is missing, and a preset that is not the paper's, is said below it.
+    """The figure of an experiment.  The preset, what is missing and how the runs were made is said below it.
 
     Raises ConfigError where nothing is recorded, or the experiment asks for no kind of figure that there is.
     """
@@ -34,8 +35,8 @@ def draw(experiment: Experiment, preset: str, found: Sequence[Cell], arrays: Arr
                           f" gpbench reproduce {experiment.id} --preset {preset}")  # fmt: skip
     with style.settled():
         figure = importlib.import_module(f"gpbench.report.figures.{kind}").draw(experiment, found, arrays)
-        told = [preset_line(found, preset, experiment.presets.get(preset, "")), absent(found, 2)]
-        style.caption(figure, experiment.title, [line for line in told if line and line != "preset full"])
+        told = [preset_line(found, preset, experiment.presets.get(preset, "")), absent(found, 2), _made_on(found)]
+        style.caption(figure, experiment.title, [line for line in told if line])
     return figure
 
 
@@ -49,3 +50,8 @@ def save(figure: "Figure", path: Path) -> list[Path]:
         for file in made:
             figure.savefig(file)
     return made
+
+
+def _made_on(found: Sequence[Cell]) -> str:
+    told = provenance(record for cell in found for record in cell.records)
+    return "; ".join(f"{name} {', '.join(told[name])}" for name in ("device", "precision", "jax", "commit"))

@@ -30,35 +30,46 @@ class Curve:
 
 
 def draw(experiment: Experiment, found: Sequence[Cell], arrays: Callable) -> Figure:
-    """`panels`: metrics; `colour` and `style`: the keys that colour and dash pattern stand for; `level`: a method whose
-    last value is drawn as a line right across."""
+    """`panels`: metrics; `colour` and `style`: the keys that colour and dash pattern stand for; `vertical: log` for
+    metrics that fall by factors; `level`: a method whose last value is drawn as a line right across."""
     told = experiment.figure or {}
     panels: list[str] = told["panels"]
     keys = [told[name] for name in ("colour", "style") if name in told]
     values = {key: list(dict.fromkeys(cell.job[key] for cell in found)) for key in keys}
     hues = style.colours(values[keys[0]])
     patterns = style.dashes(values[keys[1]]) if len(keys) > 1 else {}
+    level = told.get("level")
+    # Without a key of their own dashes are minibatches, where there are runs on all rows too.
+    minibatch = {value for value in hues if value.endswith("_minibatch")}
+    dashed = {} if patterns or minibatch >= hues.keys() - {level} else dict.fromkeys(minibatch, style.DASHES[1])
 
-    width = 4.9 if len(panels) == 1 else 3.6 * len(panels)
-    figure = style.figure(width, 3.4)
+    figure = style.figure(2.0 + 3.5 * len(panels), 3.4)
     for axis, metric in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
         shown = []
         for cell in found:
             if not (made := curve(cell, metric, arrays)):
                 continue
             colour = hues[cell.job[keys[0]]]
-            dash = patterns.get(cell.job[keys[1]], "-") if patterns else _stochastic(cell)
-            if cell.job["method"] == told.get("level"):
+            dash = patterns[cell.job[keys[1]]] if patterns else dashed.get(cell.job[keys[0]], "-")
+            if cell.job["method"] == level:
                 axis.axhline(made.mean[-1], color=colour, linestyle=style.DASHES[2])
             else:
                 axis.plot(made.seconds, made.mean, color=colour, linestyle=dash)
                 axis.fill_between(made.seconds, made.mean - made.stderr, made.mean + made.stderr,
                                   color=colour, alpha=0.15, linewidth=0)  # fmt: skip
             shown.append(made)
-        _settle(axis, metric, shown)
-    handles = _handles(experiment, found, keys, hues, patterns, told.get("level"))
-    figure.legend(handles=handles, loc="outside right center" if len(panels) == 1 else "outside upper center",
-                  ncols=1 if len(panels) == 1 else min(4, len(handles)))  # fmt: skip
+        _settle(axis, metric, shown, told.get("vertical", "linear"))
+    if level:
+        dashed[level] = style.DASHES[2]
+    handles = [
+        Line2D([], [], color=hue, linestyle=dashed.get(value, "-"), label=experiment.label(keys[0], value))
+        for value, hue in hues.items()
+    ]
+    handles += [
+        Line2D([], [], color="black", linestyle=dash, label=experiment.label(keys[1], value))
+        for value, dash in patterns.items()
+    ]
+    figure.legend(handles=handles, loc="outside right center")
     return figure
 
 
@@ -79,39 +90,22 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
     return Curve(seconds, values.mean(axis=0), stderr)
 
 
-def _stochastic(cell: Cell) -> object:
-    """Solid for all rows, dashed for minibatches, where the dash stands for nothing else."""
-    return style.DASHES[1] if cell.job["method"].endswith("_minibatch") else "-"
-
-
-def _settle(axis: Axes, metric: str, shown: Sequence[Curve]) -> None:
-    axis.set_xscale("log")
-    low, high = axis.get_xlim()
-    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:,g}"))
-    axis.xaxis.set_minor_formatter(NullFormatter())
-    axis.set_xlabel("seconds of training")
-    axis.set_ylabel(LABELS.get(metric, metric))
+def _settle(axis: Axes, metric: str, shown: Sequence[Curve], vertical: str) -> None:
+    axis.set(xscale="log", yscale=vertical, xlabel="seconds of training", ylabel=LABELS.get(metric, metric))
     if not shown:
         return
     # A first, wild value must not flatten the rest: the axis covers 98 % of all points, and every end.
     values = np.concatenate([made.mean for made in shown])
-    values = values[np.isfinite(values)]
+    values = values[np.isfinite(values) & ((values > 0) | (vertical == "linear"))]
+    scale, back = (np.log, np.exp) if vertical == "log" else (np.array, np.array)
     ends = [made.mean[-1] for made in shown if np.isfinite(made.mean[-1])]
     low, high = np.quantile(values, [0.01, 0.99])
-    low, high = min([low, *ends]), max([high, *ends])
+    low, high = scale(min([low, *ends])), scale(max([high, *ends]))
     margin = 0.06 * (high - low) or 0.01
-    axis.set_ylim(low - margin, high + margin)
-
-
-def _handles(experiment: Experiment, found: Sequence[Cell], keys, hues, patterns, level) -> list[Line2D]:
-    """Colours first, then dash patterns in black."""
-
-    def dash(value: str) -> object:
-        if value == level:
-            return style.DASHES[2]
-        return style.DASHES[1] if not patterns and value.endswith("_minibatch") else "-"
-
-    first = [Line2D([], [], color=hues[v], linestyle=dash(v), label=experiment.label(keys[0], v)) for v in hues]
-    second = [Line2D([], [], color="black", linestyle=p, label=experiment.label(keys[1], v)) for v, p in patterns.items()]
-    return first + second
+    axis.set_ylim(back(low - margin), back(high + margin))
+    for one in (axis.xaxis, axis.yaxis):
+        if one.get_scale() == "log":
+            low, high = one.get_view_interval()
+            one.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+            one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+            one.set_minor_formatter(NullFormatter())

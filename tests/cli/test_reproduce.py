@@ -1,0 +1,112 @@
+"""`gpbench reproduce`, `table ID` and `plot ID`: a small experiment of a user's own, from nothing to its table."""
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import gpbench
+
+from gpbench.cli import main
+from gpbench.records.store import Store
+
+TINY = """
+# Tiny: two baselines on wdbc
+title: Two baselines
+presets: {quick: 2 splits, full: 3 splits}
+runs:
+  - dataset: wdbc
+    method: [constant, logistic]
+    split: {quick: "[0,1]", full: "[0,1,2]"}
+table: {rows: dataset, columns: method, metrics: [nll, error]}
+figure: {kind: traces, panels: [nll], colour: method}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A configuration folder with the experiment `my/tiny`, reproduced once; its results are in `results`."""
+    folder = tmp_path_factory.mktemp("reproduce")
+    (folder / "mine" / "experiment" / "my").mkdir(parents=True)
+    (folder / "mine" / "experiment" / "my" / "tiny.yaml").write_text(TINY)
+    (folder / "first.json").write_text(json.dumps(reproduce(folder, "--jobs", "2", "run.checkpoint_every=null")))
+    return folder
+
+
+def reproduce(folder, *words):
+    return gpbench(folder, "reproduce", "my/tiny", "--config-dir", str(folder / "mine"), *words, fake=False)
+
+
+def verb(folder, capsys, name, *words):
+    code = main([name, "my/tiny", "--config-dir", str(folder / "mine"), "--results", str(folder / "results"), *words])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_it_runs_every_job_and_makes_table_and_figure(folder):
+    code, out, err = json.loads((folder / "first.json").read_text())
+    assert (code, err) == (0, "") and "2 jobs: 2 done" in out
+    assert "QUICK PRESET: 2 splits" in out and "wdbc      0.6" in out and "MISSING" not in out
+    assert all((folder / "results" / "my" / f"tiny.{ending}").stat().st_size > 1000 for ending in ("png", "pdf"))
+    records = Store(folder / "results").all()
+    assert len(records) == 4 and {record["preset"] for record in records} == {"quick"}
+
+
+def test_what_is_finished_starts_no_process(folder):
+    code, out, _ = reproduce(folder, "--format", "csv")
+    assert code == 0 and "jobs" not in out and out.startswith("dataset,output,method")
+
+
+def test_the_table_and_the_plot_say_what_is_missing_of_another_preset(folder, capsys):
+    code, out, _ = verb(folder, capsys, "table", "--preset", "full")
+    assert code == 0 and "MISSING: 2 of 6 runs, in 2 of 2 cells: method=constant (1 of 3); method=logistic (1 of 3)" in out
+    assert "MIXED presets: runs were made with quick (4)" in out
+    code, out, _ = verb(folder, capsys, "plot", "--preset", "full", "--out", str(folder / "pictures"), "--json")
+    told = json.loads(out)
+    assert code == 0 and told["missing"] == 2 and (folder / "pictures" / "my" / "tiny.png").is_file()
+
+
+def test_a_table_is_written_to_a_file_in_any_format(folder, capsys):
+    code, out, _ = verb(folder, capsys, "table", "--format", "latex", "--out", str(folder / "a" / "tiny.tex"))
+    assert (code, out) == (0, "") and r"\toprule" in (folder / "a" / "tiny.tex").read_text()
+    rows = json.loads(verb(folder, capsys, "table", "--json")[1])
+    assert [(r["method"], r["metric"], r["mark"]) for r in rows][:2] == [
+        ("constant", "nll", None),
+        ("logistic", "nll", "best"),
+    ]
+
+
+def test_stopped_it_still_shows_what_is_there(folder):
+    code, out, err = reproduce(folder, "--preset", "full", "run.time_limit=0.2")
+    assert code == 75 and "the same command goes on" in err and "MISSING: 2 of 6 runs" in out
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [(["reproduce", "sep/tabel1"], "no experiment 'sep/tabel1'; did you mean sep/table1"),
+     (["table", "sep/tabel1"], "did you mean sep/table1"), (["plot", "sep/fig_2"], "did you mean sep/fig2"),
+     (["plot", "sep/table1"], "sep/table1 is a table: gpbench table sep/table1"),
+     (["table", "sep/fig2"], "sep/fig2 is a figure: gpbench plot sep/fig2"),
+     (["plot", "sep/fig2"], "nothing is recorded of sep/fig2 in preset quick; make it with gpbench reproduce sep/fig2"),
+     (["table", "sep/table1", "--dataset", "pima"], "--dataset: sep/table1 says itself"),
+     (["reproduce", "sep/table1", "method.steps=3"], "only keys of run and data may be given"),
+     (["reproduce", "sep/table1", "--jobs", "0"], "run.jobs=0: must be"),
+     (["reproduce", "sep/table1", "--preset", "fast"], "invalid choice")],
+)  # fmt: skip
+def test_a_mistake_is_one_line(capsys, words, line, tmp_path):
+    assert main([*words, "--results", str(tmp_path)]) == 2
+    told = capsys.readouterr()
+    assert line in told.err and told.err.count("\n") == 1 and told.out == ""
+
+
+def test_an_experiment_that_needs_what_is_not_there_says_so(capsys, monkeypatch, tmp_path):
+    from gpbench.cli import values
+
+    monkeypatch.setattr(values, "known", lambda: frozenset({"run.jobs"}))
+    assert main(["reproduce", "sep/fig3_right", "--results", str(tmp_path)]) == 2
+    assert "sep/fig1_right needs run.devices, which this version of gpbench does not have" in capsys.readouterr().err
+
+
+def test_experiments_are_listed_with_their_first_line(capsys, folder):
+    assert main(["ls", "experiments", "--config-dir", str(folder / "mine")]) == 0
+    told = capsys.readouterr().out
+    assert "sep/table1" in told and "Table 1: test nll" in told and "Tiny: two baselines on wdbc" in told

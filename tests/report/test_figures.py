@@ -1,0 +1,149 @@
+"""Figures from records alone: the right panels, curves, labels and notes, and files that exist."""
+
+import numpy as np
+import pytest
+
+from gpbench.errors import ConfigError
+from gpbench.papers.experiments import Experiment
+from gpbench.report import figures
+from gpbench.report.figures import style, traces
+from gpbench.report.found import Cell
+
+STEPS = 5
+
+
+def record(id, split=0, group=1, **fields):
+    return {"id": id, "status": "done", "split": split, "group": group, "preset": "full", "seed": 0,
+            "device": "a cpu", "precision": "float64",
+            "metrics": {"error": 0.1, "nll": 0.3}, "seconds": {"train": 8.0}, **fields}  # fmt: skip
+
+
+def cell(job, *records, splits=range(1)):
+    return Cell(job=job, id="c", dataset="d", method=job["method"], seed=0, splits=splits, records=records)
+
+
+def trace(id):
+    rate = 1.0 + len(id)
+    return {"step": np.arange(STEPS), "seconds": np.arange(1.0, STEPS + 1), "nll": np.exp(-np.arange(STEPS) / rate),
+            "error": np.linspace(0.5, 0.1, STEPS), "objective": np.arange(STEPS) - 9.0}  # fmt: skip
+
+
+def experiment(**figure):
+    return Experiment(id="sep/test", title="A figure", paper="sep", blocks=[], presets={"quick": "few", "full": "all"},
+                      labels={"method": {"sep_minibatch": "stochastic"}, "size": {"4": "m = 4"}}, figure=figure)  # fmt: skip
+
+
+def drawn(told, found, preset="full", arrays=trace):
+    return figures.draw(told, preset, found, arrays)
+
+
+def small_print(figure):
+    return figure.get_supxlabel().splitlines()
+
+
+def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size():
+    jobs = [{"method": m, "size": s} for m in ("sep", "svi") for s in ("4", "50")]
+    found = [cell(job, record(f"{job['method']}{job['size']}")) for job in jobs]
+    told = experiment(kind="traces", panels=["error", "nll"], colour="method", style="size", vertical="log")
+    figure = drawn(told, found)
+    assert [a.get_ylabel() for a in figure.axes] == ["test error", "negative test log-likelihood"]
+    for axis in figure.axes:
+        assert (axis.get_xscale(), axis.get_yscale(), axis.get_xlabel()) == ("log", "log", "seconds of training")
+        assert [line.get_color() for line in axis.lines] == [style.COLOURS[m] for m in ("sep", "sep", "svi", "svi")]
+        assert len({str(line.get_linestyle()) for line in axis.lines}) == 2
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["sep", "svi", "m = 4", "50"] and figure.get_suptitle() == "A figure"
+    assert small_print(figure) == ["preset full: all", "device a cpu; precision float64; jax unknown; commit unknown"]
+
+
+def test_a_curve_is_the_mean_over_splits_that_did_not_diverge_in_seconds_of_one_split():
+    made = traces.curve(
+        cell({"method": "sep"}, record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")),
+        "nll",
+        trace,
+    )
+    np.testing.assert_allclose(made.seconds, np.arange(1, STEPS + 1) / 2)
+    np.testing.assert_allclose(made.mean, (trace("a")["nll"] + trace("bbbb")["nll"]) / 2)
+    np.testing.assert_allclose(made.stderr, abs(trace("a")["nll"] - trace("bbbb")["nll"]) / 2)
+    assert traces.curve(cell({"method": "sep"}), "nll", trace) is None
+
+
+def test_one_wild_first_value_does_not_flatten_a_panel():
+    def wild(id):
+        return {"seconds": np.arange(1.0, 202), "nll": np.array([1e9, *np.linspace(1, 0.5, 200)])}
+
+    told = experiment(kind="traces", panels=["nll"], colour="method")
+    (axis,) = drawn(told, [cell({"method": "sep"}, record("a"))], arrays=wild).axes
+    assert axis.get_ylim()[1] < 2
+
+
+def test_minibatches_are_dashed_where_there_are_runs_on_all_rows_too():
+    jobs = [{"method": m} for m in ("sep_minibatch", "sep")]
+    told = experiment(kind="traces", panels=["nll"], colour="method")
+    both = drawn(told, [cell(job, record("a")) for job in jobs]).axes[0].lines
+    (alone,) = drawn(told, [cell(jobs[0], record("a"))]).axes[0].lines
+    assert [line.get_linestyle() for line in both] == ["--", "-"] and alone.get_linestyle() == "-"
+
+
+def test_a_level_is_a_line_right_across():
+    found = [cell({"method": m}, record(m)) for m in ("sep_minibatch", "logistic")]
+    figure = drawn(experiment(kind="traces", panels=["nll"], colour="method", level="logistic"), found)
+    level = figure.axes[0].lines[1]
+    assert set(level.get_ydata()) == {trace("logistic")["nll"][-1]}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["stochastic", "logistic"]
+
+
+def kept(id):
+    axis = np.linspace(-1, 1, 20)
+    grid = np.stack([g.ravel() for g in np.meshgrid(axis, 2 * axis)], axis=1)
+    p = 1 / (1 + np.exp(-4 * grid[:, 0]))
+    return {"kept_grid": grid, "kept_log_probs": np.log(np.stack([1 - p, p], axis=1)), "kept_X": grid[:50],
+            "kept_y": np.sign(grid[:50, 0]), "kept_inducing": np.array([[0.5, 1.0], [-0.5, -1.0]])}  # fmt: skip
+
+
+def test_boundaries_have_a_panel_for_each_method_and_size_and_say_what_is_missing():
+    jobs = [{"method": m, "size": s} for m in ("gfitc", "sep", "svi") for s in ("4", "8")]
+    found = [cell(job, record(str(job))) for job in jobs[:-1]] + [cell(jobs[-1])]
+    figure = drawn(experiment(kind="boundaries", rows="method", columns="size"), found, arrays=kept)
+    axes = np.array(figure.axes).reshape(3, 2)
+    assert [a.get_ylabel() for a in axes[:, 0]] == ["gfitc", "sep", "svi"]
+    assert [a.get_xlabel() for a in axes[-1]] == ["m = 4", "8"]
+    assert axes[0, 0].get_title() == "error 10.0 %" and axes[-1, -1].texts[0].get_text() == "missing"
+    assert small_print(figure)[1].startswith("MISSING: 1 of 6 runs")
+    # the boundary of this p is the line x = 0, and the inducing points lie where they were put
+    (boundary,) = [c for c in axes[0, 0].collections if hasattr(c, "levels")]
+    assert abs(boundary.get_paths()[0].vertices[:, 0]).max() < 1e-6
+    np.testing.assert_allclose(axes[0, 0].collections[-1].get_offsets(), kept("")["kept_inducing"])
+
+
+def test_scaling_has_seconds_against_devices():
+    jobs = [{"method": m, "run.devices": k} for m in ("sep", "svi") for k in ("1", "2")]
+    found = [cell(job, record("a", seconds={"train": 9.0 / int(job["run.devices"])})) for job in jobs]
+    (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), found).axes
+    assert [list(line.get_ydata()) for line in axis.lines] == [[9.0, 4.5]] * 2
+    assert [list(line.get_xdata()) for line in axis.lines] == [[1, 2]] * 2
+
+
+def test_the_quick_preset_and_mixed_ones_are_said_below_the_figure():
+    told = experiment(kind="traces", panels=["nll"], colour="method")
+    quick = [cell({"method": "sep"}, record("a", preset="quick"))]
+    assert small_print(drawn(told, quick, "quick"))[0] == "QUICK PRESET: few"
+    assert "MIXED presets" in small_print(drawn(told, quick, "full"))[0]
+
+
+def test_a_figure_of_nothing_and_an_unknown_kind_are_one_line():
+    with pytest.raises(ConfigError, match="gpbench reproduce sep/test --preset full"):
+        drawn(experiment(kind="traces", panels=["nll"], colour="method"), [cell({"method": "sep"})])
+    with pytest.raises(ConfigError, match="did you mean traces"):
+        drawn(experiment(kind="trace"), [])
+
+
+def test_png_and_pdf_are_written(tmp_path):
+    figure = drawn(experiment(kind="traces", panels=["nll"], colour="method"), [cell({"method": "sep"}, record("a"))])
+    png, pdf = figures.save(figure, tmp_path / "sep" / "fig1.2")
+    assert (png.name, pdf.name) == ("fig1.2.png", "fig1.2.pdf")
+    assert png.read_bytes()[:4] == b"\x89PNG" and pdf.read_bytes()[:4] == b"%PDF"
+
+
+def test_every_method_of_the_paper_has_a_colour_of_its_own():
+    assert len({style.COLOURS[m] for m in ("sep", "svi", "gfitc", "logistic")}) == 4
