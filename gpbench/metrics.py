@@ -27,10 +27,10 @@ class Scored:
     `y_mean`, `y_std`: original = y_mean + y_std * scaled.  `y_train_var`: variance of the scaled training targets.
     """
 
-    y: Float[ndarray, "n"]
-    log_prob: Float[ndarray, "n"]
-    mean: Float[ndarray, "_"] = field(default_factory=lambda: np.empty(0))
-    var: Float[ndarray, "_"] = field(default_factory=lambda: np.empty(0))
+    y: Float[ndarray, " n"]
+    log_prob: Float[ndarray, " n"]
+    mean: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    var: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     log_probs: Float[ndarray, "_ C"] = field(default_factory=lambda: np.empty((0, 0)))
     y_mean: float = 0.0
     y_std: float = 1.0

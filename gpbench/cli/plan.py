@@ -27,8 +27,9 @@ def found(
     id: str, preset: str | None, config_dirs: Sequence[Path], results: Path | None
 ) -> tuple[Experiment, list[Cell]]:
     """An experiment and its cells with what is recorded of them; without a preset those of the first, "quick"."""
-    experiment = experiments.read(id, config_dirs)
-    cells = plan(experiment, preset or PRESETS[0], config_dirs)
+    folders = [folder.expanduser().resolve() for folder in config_dirs]
+    experiment = experiments.read(id, folders)
+    cells = plan(experiment, preset or PRESETS[0], folders)
     return experiment, find(cells, Store(results or paths.results_dir()).all())
 
 

@@ -1,6 +1,7 @@
 """`gpbench plot`: a paper's figure, from the records that are there."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def plot(experiment: Any, preset: str, found: list[Cell], results: Path, out: Path | None) -> list[Path]:
+def plot(experiment: Any, preset: str, found: Sequence[Cell], results: Path, out: Path | None) -> list[Path]:
     """Draws and saves the figure: `out` (or the results folder)/ID.png and .pdf."""
     from gpbench.records.store import Store
     from gpbench.report import figures
@@ -55,7 +56,7 @@ def plot(experiment: Any, preset: str, found: list[Cell], results: Path, out: Pa
     return figures.save(figure, (out or results) / experiment.id)
 
 
-def say(files: list[Path], found: list[Cell]) -> None:
+def say(files: Sequence[Path], found: Sequence[Cell]) -> None:
     """Print the files, and what is missing from them."""
     if line := absent(found):
         print(line)

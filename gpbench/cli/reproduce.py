@@ -7,8 +7,7 @@ from typing import Any
 
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.papers.experiments import PRESETS, overrides
-from gpbench.report.found import Cell
-from gpbench.report.formats import FORMATS
+from gpbench.report.formats import FORMATS, MARKS
 
 _EPILOG = """\
 examples:
@@ -28,14 +27,14 @@ def add_parser(subparsers: Any) -> None:
         epilog=_EPILOG,
     )
     parser.add_argument("experiment", metavar="ID", help="which: `gpbench ls experiments` lists them")
-    parser.add_argument("overrides", nargs="*", metavar="run.KEY=VALUE", help="keys of run and data, as for gpbench run")
+    parser.add_argument("overrides", nargs="*", metavar="run.KEY=VALUE", help="keys of run and data, as of gpbench run")
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
     parser.add_argument("--format", choices=FORMATS, default="terminal", help="of a table; default: terminal")
     parser.add_argument("--out", type=Path, default=None, metavar="PATH", help="file for a table, folder for a figure")
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="a folder with your own experiment/, dataset/, method/ and protocol/ files")  # fmt: skip
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder, as run.results=DIR")
+    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.set_defaults(func=run)
 
 
@@ -52,21 +51,20 @@ def run(args: argparse.Namespace) -> int:
     experiment, cells = plan.found(args.experiment, args.preset, folders, results)
     failure = None
     if lacking := [cell for cell in cells if cell.missing or settings["again"]]:
-        words = [*args.overrides, f"run.results={results.resolve()}", f"run.preset={args.preset}"]
+        words = [*args.overrides, _results(results), f"run.preset={args.preset}"]
         failure = _launch([[*overrides(cell.job), *words] for cell in lacking], settings, folders)
         experiment, cells = plan.found(args.experiment, args.preset, folders, results)
     made = [cell for cell in cells if cell.records]
     if made and experiment.table:
         from gpbench.cli.table import show
         from gpbench.report import experiment as reports
-        from gpbench.report.formats import MARKS
 
         out = args.out if not experiment.figure else None
         show(reports.table(experiment, args.preset, cells, MARKS[args.format]), args.format, out)
     if made and experiment.figure:
         from gpbench.cli.plot import plot, say
 
-        say(plot(experiment, args.preset, cells, results, args.out), cells)
+        say(plot(experiment, args.preset, cells, results, args.out), () if experiment.table else cells)
     if failure:
         raise failure
     return 0
@@ -78,15 +76,13 @@ def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, An
 
     for word in args.overrides:
         if not word.startswith(("run.", "data.")):
-            raise ConfigError(f"{word}: {args.experiment} says itself what is run; only keys of run and data may be given")
+            raise ConfigError(f"{word}: {args.experiment} says what is run; only keys of run and data may be given")
     words = [*args.overrides, *([f"run.jobs={args.jobs}"] if args.jobs is not None else [])]
-    words += [f"run.results={args.results.resolve()}"] if args.results else []
+    words += [_results(args.results)] if args.results else []
     return compose(words, folders)[0]["run"]
 
 
-def _launch(
-    jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path]
-) -> GpbenchError | None:
+def _launch(jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path]) -> GpbenchError | None:
     """Runs the jobs as a sweep does; what went wrong, if anything, for later."""
     from gpbench.cli.launcher import Jobs
 
@@ -98,3 +94,8 @@ def _launch(
     except GpbenchError as error:
         return error
     return None
+
+
+def _results(folder: Path) -> str:
+    quoted = str(folder.expanduser().resolve()).replace("'", "\\'")
+    return f"run.results='{quoted}'"

@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
         help="tables of recorded results beside the published ones",
         description="Mean and standard error over splits, beside the published values: of a paper's table, or of any"
         " recorded runs.",
-        epilog="examples: gpbench table sep/table1   gpbench table --dataset pima,sonar --metric nll,seconds --format md",
+        epilog="examples: gpbench table sep/table1; gpbench table --dataset pima,sonar --metric nll,seconds",
     )
     parser.add_argument("experiment", nargs="?", metavar="ID",
                         help="a paper's table (`gpbench ls experiments`), from the records that are there")  # fmt: skip

@@ -39,7 +39,7 @@ class Dataset:
     name: str
     task: str
     X: Float[np.ndarray, "N D"]
-    y: Float[np.ndarray, "N"]
+    y: Float[np.ndarray, " N"]
     columns: tuple[str, ...]
     classes: tuple[str, ...]
     checksum: str
@@ -88,7 +88,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     return Dataset(name, task, X, y, columns, classes, checksum({"X": X, "y": y}), folds)
 
 
-def check_finite(name: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, "N"], columns: Iterable[str]) -> None:
+def check_finite(name: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], columns: Iterable[str]) -> None:
     """Raises DataError that names the first column with NaN or infinite cells, and how many there are."""
     bad = [(column, int(count)) for column, count in zip(columns, (~np.isfinite(X)).sum(axis=0)) if count]
     bad += [("target", int(count)) for count in [(~np.isfinite(y)).sum()] if count]

@@ -21,9 +21,9 @@ class Prepared:
     """
 
     X: Float[np.ndarray, "n D"]
-    y: Float[np.ndarray, "n"]
+    y: Float[np.ndarray, " n"]
     X_test: Float[np.ndarray, "t D"]
-    y_test: Float[np.ndarray, "t"]
+    y_test: Float[np.ndarray, " t"]
     y_mean: float
     y_std: float
     task: str
@@ -32,8 +32,8 @@ class Prepared:
 
 def prepare(
     dataset: Dataset,
-    train_idx: Int[np.ndarray, "n"],
-    test_idx: Int[np.ndarray, "t"],
+    train_idx: Int[np.ndarray, " n"],
+    test_idx: Int[np.ndarray, " t"],
     *,
     inputs: str = "standardise",
     targets: str = "standardise",

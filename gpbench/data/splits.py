@@ -59,7 +59,7 @@ def identity(card: Mapping) -> dict:
 
 def indices(
     card: Mapping, dataset: Dataset, k: int, seed: int = 0
-) -> tuple[Int[np.ndarray, "train"], Int[np.ndarray, "test"]]:
+) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
     """Training and test rows of split k.  `seed` changes only the order of the training rows, which is random.
 
     Raises ConfigError where k is out of range, DataError where there are too few rows or no index files.

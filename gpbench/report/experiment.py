@@ -59,11 +59,13 @@ def table(experiment: Experiment, preset: str, found: Sequence[Cell], marks: Mar
         for name, made in filled
     ]
     records = [record for cell in found for record in cell.records]
+    best, tied = marks.on("best", "best"), marks.on("tied", "tied")
+    legend = f"{best} of its row; {tied}: not told from the best by a paired t test over splits at 5 %"
     told = [experiment.title, preset_line(found, preset, experiment.presets.get(preset, "")), absent(found)]
     return Sheet(
         heads=[*filter(None, told), *verdict(entries)],
         grids=grids,
-        feet=[LEGEND, *([_legend(marks)] if any(ranks.values()) else []), *numbered(footnotes), *made_with(records, entries)],
+        feet=[LEGEND, *([legend] if any(ranks.values()) else []), *numbered(footnotes), *made_with(records, entries)],
         rows=[{**row(entry), "mark": ranks[id(entry)] or None} for entry in entries],
     )
 
@@ -155,8 +157,3 @@ def _average(lines: Mapping[str, Mapping[str, Cell]], column: str, metric: str, 
 
 def _first_recorded(of: Iterable[Cell]) -> Cell:
     return max(of, key=lambda cell: bool(cell.records))
-
-
-def _legend(marks: Marks) -> str:
-    best, tied = marks.on("best", "best"), marks.on("tied", "tied")
-    return f"{best} of its row; {tied}: not told from the best by a paired t test over splits at 5 %"

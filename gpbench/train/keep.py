@@ -23,7 +23,7 @@ def arrays(method: Method, state: Any, prepared: Prepared, precision: str) -> di
     """
     X = prepared.X
     if X.shape[1] not in _PER_AXIS:
-        raise ConfigError(f"run.keep=true is for data with one or two inputs, and these have {X.shape[1]}: leave it out")
+        raise ConfigError(f"run.keep=true is for data with one or two inputs, and these have {X.shape[1]}; leave it")
     low, high = X.min(axis=0), X.max(axis=0)
     margin = _MARGIN * (high - low)
     axes = np.linspace(low - margin, high + margin, _PER_AXIS[X.shape[1]]).T

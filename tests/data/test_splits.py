@@ -24,10 +24,11 @@ def card(chosen: str = "random90", count: int = 20, **more) -> dict:
         (card(), make()),
         (card("hla"), make()),
         (card("yang", 4), make(yang=np.arange(40) % 4)),
+        (card("random", 3, test_rows=7), make()),
         (card("official", 1, train_rows=30), make()),
         (card("raetsch", 1), make(raetsch_train=[range(25)], raetsch_test=[range(25, 40)])),
     ],
-    ids=["random90", "hla", "yang", "official", "raetsch"],
+    ids=["random90", "hla", "yang", "random", "official", "raetsch"],
 )
 def test_every_row_is_in_exactly_one_part_of_every_split(card, dataset):
     for k in range(splits.count(card)):
@@ -55,6 +56,22 @@ def test_random90_differs_between_splits_and_between_data_sets():
     parts = {tuple(sorted(splits.indices(card(), make(), k)[1])) for k in range(20)}
     other = {tuple(sorted(splits.indices(card(), make(name="other"), k)[1])) for k in range(20)}
     assert len(parts) == 20 and parts != other
+
+
+def test_random_tests_as_many_rows_as_asked_and_the_same_ones_however_many_train():
+    all_train, test = splits.indices(card("random", 2, test_rows=7), make(), 1)
+    train, same = splits.indices(card("random", 2, test_rows=7, train_rows=20), make(), 1)
+    assert (len(all_train), len(test), len(train)) == (33, 7, 20) and set(train) < set(all_train)
+    np.testing.assert_array_equal(test, same)
+    of = lambda **sizes: splits.identity(card("random", 2, **sizes))
+    assert len({str(of(test_rows=7)), str(of(test_rows=8)), str(of(test_rows=7, train_rows=20))}) == 3
+    assert set(test) != set(splits.indices(card("random", 2, test_rows=7), make(), 0)[1])
+
+
+@pytest.mark.parametrize("sizes", [{}, {"test_rows": 41}, {"test_rows": 20, "train_rows": 21}])
+def test_random_with_more_rows_than_there_are_is_an_error(sizes):
+    with pytest.raises(ConfigError, match="of 40 rows: give a number of test rows"):
+        splits.indices(card("random", 2, **sizes), make(), 0)
 
 
 def test_yang_folds_are_disjoint_and_test_every_row_once():

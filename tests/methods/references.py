@@ -5,6 +5,7 @@ import numpy as np
 from scipy.stats import norm
 
 from gpbench.core.kernels import SquaredExponential
+from gpbench.methods.sparse import Hyper
 
 
 def hyper_at(Z, noise=0.05):

@@ -92,7 +92,8 @@ def finite_differences(method, data, state, step=1e-4):
 @pytest.mark.parametrize("noise_on_inducing", [False, True])
 def test_every_gradient_is_that_of_the_converged_energy(gradient, noise_on_inducing):
     data = classification(30)
-    fields = {"update": "outer", "tolerance": 1e-13, "damping": 0.8, "noise": 0.05, "noise_on_inducing": noise_on_inducing}
+    converging = {"update": "outer", "tolerance": 1e-13, "damping": 0.8}
+    fields = {**converging, "noise": 0.05, "noise_on_inducing": noise_on_inducing}
     frozen = sep(**fields)
     state, _ = trained(frozen, data, 1)
     expected = finite_differences(frozen, data, state)

@@ -29,8 +29,9 @@ def trace(id):
 
 
 def experiment(**figure):
-    return Experiment(id="sep/test", title="A figure", paper="sep", blocks=[], presets={"quick": "few", "full": "all"},
-                      labels={"method": {"sep_minibatch": "stochastic"}, "size": {"4": "m = 4"}}, figure=figure)  # fmt: skip
+    labels = {"method": {"sep_minibatch": "stochastic"}, "size": {"4": "m = 4"}}
+    presets = {"quick": "few", "full": "all"}
+    return Experiment("sep/test", "A figure", "sep", blocks=[], presets=presets, labels=labels, figure=figure)
 
 
 def drawn(told, found, preset="full", arrays=trace):

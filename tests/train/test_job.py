@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from toys import HERE, Greedy, StopAfter, Walk, job, numbers
 
-from gpbench import cli
+from gpbench import cli, runtime
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, Stopped, StorageError
 from gpbench.records.store import Store
@@ -191,8 +191,16 @@ def test_what_cannot_be_trained_is_one_line(tmp_path, words, line):
 
 def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(job_module, "instantiate", lambda node: Greedy(name="greedy", steps=1))
-    with pytest.raises(ConfigError, match=r"out of memory on 2 x 900 rows: try run\.together=1, fewer"):
+    # known once the program is compiled, which runs with no time wasted, nor another process killed
+    with pytest.raises(ConfigError, match=r"one step's work on . x 900 rows need .* GB of memory are free: try fewer"):
         job(tmp_path, *WALK, "split=[0,1]")
+
+
+def test_factors_that_will_not_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    minibatch = ["dataset=moons", "method=sep_minibatch", "method.batch_size=100", "method.steps=1"]
+    monkeypatch.setattr(runtime, "free_memory", lambda: 900 * (3 + 2 + 200) * 8 - 1)
+    with pytest.raises(ConfigError, match=r"1 x 900 rows and what the method holds for each need .* method\.memory=scalars"):
+        job(tmp_path, *minibatch)
 
 
 def test_float32_works_from_data_to_record(tmp_path):

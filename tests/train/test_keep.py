@@ -24,8 +24,8 @@ def test_grid_predictions_rows_and_inducing_points_are_kept(tmp_path):
     again, trace = run(tmp_path, *words, "run.keep=true")
     assert again["id"] == record["id"] and again["kept"] and again["metrics"] == record["metrics"]
     assert trace["kept_inducing"].shape == (5, 2) and len(trace["kept_X"]) == len(trace["kept_y"])
-    grid = trace["kept_grid"]
-    assert (grid.min(axis=0) < trace["kept_X"].min(axis=0)).all() and (grid.max(axis=0) > trace["kept_X"].max(axis=0)).all()
+    grid, X = trace["kept_grid"], trace["kept_X"]
+    assert (grid.min(axis=0) < X.min(axis=0)).all() and (grid.max(axis=0) > X.max(axis=0)).all()
     np.testing.assert_allclose(np.exp(trace["kept_log_probs"]).sum(axis=1), 1, rtol=1e-5)
     kept, _ = run(tmp_path, *words)
     assert kept["created"] == again["created"]  # asked for less, it is the same run

@@ -48,10 +48,11 @@ def save(figure: "Figure", path: Path) -> list[Path]:
     made = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
     with style.settled():
         for file in made:
-            figure.savefig(file)
+            # without the date, so that the same records make the same files
+            figure.savefig(file, metadata={"CreationDate": None} if file.suffix == ".pdf" else None)
     return made
 
 
 def _made_on(found: Sequence[Cell]) -> str:
-    told = provenance(record for cell in found for record in cell.records)
+    told = provenance(dict(record) for cell in found for record in cell.records)
     return "; ".join(f"{name} {', '.join(told[name])}" for name in ("device", "precision", "jax", "commit"))

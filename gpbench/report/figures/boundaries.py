@@ -51,10 +51,11 @@ def panel(axis: Axes, kept: Mapping[str, ndarray]) -> None:
     axis.imshow(probability, extent=(xs[0], xs[-1], ys[0], ys[-1]), origin="lower", cmap=shades, vmin=0, vmax=1,
                 aspect="auto", interpolation="bilinear")  # fmt: skip
     X, y = kept["kept_X"][:_MOST_ROWS], kept["kept_y"][:_MOST_ROWS]
-    axis.scatter(*X.T, s=2.2, c=np.where(y > 0, style.POSITIVE, style.NEGATIVE), alpha=0.55, linewidths=0,
+    axis.scatter(X[:, 0], X[:, 1], s=2.2, c=np.where(y > 0, style.POSITIVE, style.NEGATIVE), alpha=0.55, linewidths=0,
                  rasterized=True)  # fmt: skip
     if probability.min() < 0.5 < probability.max():
         axis.contour(xs, ys, probability, levels=[0.5], colors="black", linewidths=1.1)
     if "kept_inducing" in kept:
-        axis.scatter(*kept["kept_inducing"].T, s=13, c="black", edgecolors="white", linewidths=0.6, zorder=3)
+        Z = kept["kept_inducing"]
+        axis.scatter(Z[:, 0], Z[:, 1], s=13, c="black", edgecolors="white", linewidths=0.6, zorder=3)
     axis.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -13,12 +14,16 @@ COLOURS = {
     "sep_minibatch": "#0072B2", "svi_minibatch": "#D55E00",
 }  # fmt: skip
 _OTHERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES = ("-", (0, (5, 1.8)), (0, (1.2, 1.4)), (0, (6, 1.5, 1.2, 1.5)))
+DASHES: "Sequence[Dash]" = ("-", (0, (5, 1.8)), (0, (1.2, 1.4)), (0, (6, 1.5, 1.2, 1.5)))
 NEGATIVE, POSITIVE = "#2b6cb0", "#c0562f"
 """The two classes of a picture of data."""
 SHADES = ("#b9d2ea", "#ffffff", "#f1cdb9")
 
-_SETTINGS = {
+Dash = str | tuple[float, tuple[float, ...]]
+"""A dash pattern as matplotlib takes it."""
+
+_SETTINGS: Any = {
+    "backend": "agg",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
@@ -44,15 +49,13 @@ _SETTINGS = {
     "savefig.bbox": "tight",
     "savefig.pad_inches": 0.06,
     "pdf.fonttype": 42,
-    # the same records make the same file
-    "svg.hashsalt": "gpbench",
 }
 
 
 @contextmanager
 def settled() -> Iterator[None]:
     """Draws without a display, in our style, and leaves matplotlib as it was."""
-    with matplotlib.rc_context({"backend": "agg", **_SETTINGS}):
+    with matplotlib.rc_context(_SETTINGS):
         yield
 
 
@@ -61,7 +64,7 @@ def colours(names: Sequence[str]) -> dict[str, str]:
     return {name: COLOURS.get(name, _OTHERS[k % len(_OTHERS)]) for k, name in enumerate(names)}
 
 
-def dashes(names: Sequence[str]) -> dict[str, object]:
+def dashes(names: Sequence[str]) -> dict[str, Dash]:
     """A dash pattern for each name."""
     return {name: DASHES[k % len(DASHES)] for k, name in enumerate(names)}
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -37,11 +38,13 @@ def draw(experiment: Experiment, found: Sequence[Cell], arrays: Callable) -> Fig
     keys = [told[name] for name in ("colour", "style") if name in told]
     values = {key: list(dict.fromkeys(cell.job[key] for cell in found)) for key in keys}
     hues = style.colours(values[keys[0]])
-    patterns = style.dashes(values[keys[1]]) if len(keys) > 1 else {}
+    patterns: dict[str, Any] = dict(style.dashes(values[keys[1]])) if len(keys) > 1 else {}
     level = told.get("level")
     # Without a key of their own dashes are minibatches, where there are runs on all rows too.
     minibatch = {value for value in hues if value.endswith("_minibatch")}
-    dashed = {} if patterns or minibatch >= hues.keys() - {level} else dict.fromkeys(minibatch, style.DASHES[1])
+    dashed: dict[str, Any] = {}
+    if not patterns and not minibatch >= hues.keys() - {level}:
+        dashed = dict.fromkeys(minibatch, style.DASHES[1])
 
     figure = style.figure(2.0 + 3.5 * len(panels), 3.4)
     for axis, metric in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
@@ -66,8 +69,8 @@ def draw(experiment: Experiment, found: Sequence[Cell], arrays: Callable) -> Fig
         for value, hue in hues.items()
     ]
     handles += [
-        Line2D([], [], color="black", linestyle=dash, label=experiment.label(keys[1], value))
-        for value, dash in patterns.items()
+        Line2D([], [], color="black", linestyle=patterns[value], label=experiment.label(keys[1], value))
+        for value in patterns
     ]
     figure.legend(handles=handles, loc="outside right center")
     return figure
@@ -102,7 +105,7 @@ def _settle(axis: Axes, metric: str, shown: Sequence[Curve], vertical: str) -> N
     low, high = np.quantile(values, [0.01, 0.99])
     low, high = scale(min([low, *ends])), scale(max([high, *ends]))
     margin = 0.06 * (high - low) or 0.01
-    axis.set_ylim(back(low - margin), back(high + margin))
+    axis.set_ylim(float(back(low - margin)), float(back(high + margin)))
     for one in (axis.xaxis, axis.yaxis):
         if one.get_scale() == "log":
             low, high = one.get_view_interval()
