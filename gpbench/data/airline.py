@@ -50,7 +50,7 @@ def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
         used, tail = [header.index(name) for name in _FLIGHTS], header.index("TailNum")
         for row in rows:
             if row[tail] in year_of and "NA" not in (cells := [row[i] for i in used]) and int(cells[0]) <= 4:
-                table.extend(map(int, (*cells, *year_of[row[tail]])))
+                table.extend([*map(int, cells), *year_of[row[tail]]])
     except (ValueError, IndexError, OverflowError, StopIteration, EOFError, OSError, csv.Error) as error:
         raise DataError(f"not the flights and planes of the 2009 data expo: {error or 'no rows'}") from None
     columns = np.frombuffer(table, np.int16).reshape(-1, len(_FLIGHTS) + len(_YEARS)).T
@@ -75,10 +75,10 @@ def _raw(flights: Sequence[np.ndarray], years: Mapping[str, np.ndarray], options
     """The rows whose plane's year is known, in order, and whether each was late (1) or not (0)."""
     year = years[options["variant"]]
     known = year > 0
-    *inputs, delay = (column[known].astype(np.int16) for column in flights)
+    inputs = [column[known].astype(np.int16) for column in flights]
+    late = (inputs.pop() > 0).astype(np.int8)
     for i in (COLUMNS.index("departure"), COLUMNS.index("arrival")):
         inputs[i] = 60 * (inputs[i] // 100) + inputs[i] % 100
     inputs.append((2008 - year[known]).astype(np.int16))
-    late = (delay > 0).astype(np.int8)
-    order = np.lexsort([late, *reversed(inputs)])
+    order = np.lexsort((late, *reversed(inputs)))
     return Raw(np.stack([column[order] for column in inputs], axis=1), late[order], COLUMNS)

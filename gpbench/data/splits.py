@@ -1,9 +1,9 @@
 """Which rows train and which test.  Every split is a function of its own names alone, never of run order.
 
-Split sets: `random90` (seeded 90/10), `random` (seeded: `test_rows` rows test, and `train_rows` of the others train, or
-all of them; the test rows do not depend on how many), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `yang` (ten disjoint
-folds that came with the data), `raetsch` (index files that came with the data), `official` (the first `train_rows`
-rows).
+Split sets: `random90` (seeded 90/10), `random` (seeded: `test_rows` rows test, and of the others all or `train_rows`
+train; the test rows are the same however many train), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `yang` (ten
+disjoint folds that came with the data), `raetsch` (index files that came with the data), `official` (the first
+`train_rows` rows).
 A card's `splits` names the sets it has, `sets: {name: count}`, and the one in use, `set`.
 """
 

@@ -88,9 +88,7 @@ class SEP(SparseMethod):
         directions = jnp.zeros((n, m), dtype) if self.memory == "factors" else None
         running = None if whole else Running(nothing, nothing, directions, jnp.zeros((), dtype))
         q = posterior(inverse_cholesky(covariances(hyper, hyper.Z[:1], self.noise_on_inducing).zz), nothing)
-        return State(
-            hyper, flat_sites(n, dtype), self.optimiser.init(hyper), jnp.ones((), dtype), hyper, q, running
-        )
+        return State(hyper, flat_sites(n, dtype), self.optimiser.init(hyper), jnp.ones((), dtype), hyper, q, running)
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
         cov, back = jax.vjp(lambda h: covariances(h, batch.X, self.noise_on_inducing), state.hyper)

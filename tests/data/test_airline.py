@@ -84,7 +84,7 @@ def test_both_formats_and_any_order_of_rows_give_the_same_arrays(variant):
     ids=["empty", "short", "text", "large", "planes", "cut"],
 )
 def test_other_files_are_one_clear_line(blobs):
-    with pytest.raises(DataError, match="not the flights and planes of the 2009 data expo: .+") as caught:
+    with pytest.raises(DataError, match=r"not the flights and planes of the 2009 data expo: .+") as caught:
         airline_csv(blobs, {"variant": "plane_year"})
     assert "\n" not in str(caught.value)
 
