@@ -43,7 +43,7 @@ def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
     flights, planes = blobs
     try:
         year_of = _planes(planes)
-        table = array("h")  # 16 bits hold every cell, and a year of flights is then 0.15 GB
+        table = array("h")  # 16 bits hold every cell of the rows that are used: 43 MB in all
         source = bz2.BZ2File(io.BytesIO(flights)) if flights[:3] == b"BZh" else io.BytesIO(flights)
         rows = csv.reader(io.TextIOWrapper(source, encoding="latin-1", newline=""))
         header = next(rows)
@@ -80,5 +80,5 @@ def _raw(flights: Sequence[np.ndarray], years: Mapping[str, np.ndarray], options
     for i in (COLUMNS.index("departure"), COLUMNS.index("arrival")):
         inputs[i] = 60 * (inputs[i] // 100) + inputs[i] % 100
     inputs.append((2008 - year[known]).astype(np.int16))
-    order = np.lexsort((late, *reversed(inputs)))
+    order = np.lexsort(np.stack([late, *inputs[::-1]]))
     return Raw(np.stack([column[order] for column in inputs], axis=1), late[order], COLUMNS)
