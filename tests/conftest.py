@@ -11,7 +11,7 @@ from jaxtyping import install_import_hook
 
 from gpbench import runtime
 
-_MIRROR = os.environ.pop("GPBENCH_MIRROR", None)  # no test reads a mirror unless it asks for one
+_MIRROR = os.environ.get("GPBENCH_MIRROR")
 _SESSION = Path(tempfile.mkdtemp(prefix="gpbench-tests-"))
 atexit.register(shutil.rmtree, _SESSION, ignore_errors=True)
 
@@ -26,6 +26,14 @@ install_import_hook("gpbench", "beartype.beartype(conf=beartype.BeartypeConf(is_
 def pytest_configure(config):
     # of an annotation of omegaconf's, which is not ours to mend
     config.addinivalue_line("filterwarnings", "ignore::beartype.roar.BeartypeDecorHintPep585DeprecationWarning")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_mirror():
+    """No test reads a mirror unless it asks for one.  Not at import: xdist's workers inherit the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("GPBENCH_MIRROR", raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -75,7 +75,7 @@ def _raw(flights: Sequence[np.ndarray], years: Mapping[str, np.ndarray], options
     """The rows whose plane's year is known, in order, and whether each was late (1) or not (0)."""
     year = years[options["variant"]]
     known = year > 0
-    inputs = [column[known].astype(np.int16) for column in flights]
+    inputs: list[np.ndarray] = [column[known].astype(np.int16) for column in flights]
     late = (inputs.pop() > 0).astype(np.int8)
     for i in (COLUMNS.index("departure"), COLUMNS.index("arrival")):
         inputs[i] = 60 * (inputs[i] // 100) + inputs[i] % 100

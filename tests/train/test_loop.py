@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from toys import Fragile, StopAfter, Walk, group, quiet
 
+from gpbench.core.optimisers import adadelta
 from gpbench.errors import Stopped
+from gpbench.methods.sep import SEP
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.loop import Cadence, Programs, fit
+from gpbench.train.loop import Cadence, Fit, Group, Programs, fit, initial
 from gpbench.train.stop import StopRequest
 
 WALK = Walk(name="walk", steps=40, batch_size=7)
@@ -170,3 +172,16 @@ def test_float32_data_gives_a_float32_state(checkpoint):
     run = train(WALK, dataclasses.replace(data, **parts), checkpoint)
     assert {leaf.dtype for leaf in jax.tree.leaves(eqx.filter(run.state, eqx.is_array))} == {jnp.dtype("float32")}
     assert run.predictions["log_prob"].dtype == np.float32
+
+
+@pytest.mark.parametrize("memory", ["factors", "scalars"])
+def test_a_minibatch_step_of_sep_needs_no_memory_beside_the_state_that_grows_with_the_rows(memory):
+    method = SEP(name="sep", inducing=8, batch_size=10, memory=memory, optimiser=adadelta())
+    n = 50_000
+    X = jax.random.normal(jax.random.key(0), (1, n, 2))
+    y, keys = jnp.sign(X[..., 0]), jax.random.key(0)[None]
+    data = Group([0], X, y, X[:, :5], y[:, :5], 2, keys, keys)
+    run, programs = Fit(initial(method, data)), Programs(method)
+    programs.advance(data, run, 1)
+    (program,) = programs._compiled.values()
+    assert program.memory_analysis().temp_size_in_bytes < n  # less than a byte a row
