@@ -63,6 +63,8 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
     setting's text is made.  `run.again` trains what is recorded too; where it is stopped, the same command goes on.
     Raises ConfigError, DataError, StorageError, and Stopped once a checkpoint is written.
     """
+    if (precision := cfg["protocol"]["precision"]) not in ("float32", "float64"):
+        raise ConfigError(f"protocol.precision={precision} is neither float32 nor float64")
     method = instantiate(cfg["method"])
     card, run = cfg["dataset"], cfg["run"]
     if card["task"] not in method.tasks:
@@ -73,7 +75,7 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
     dataset = data_layer.load(
         card, mirror=mirror, store=store_of_data, offline=cfg["data"]["offline"], config_dirs=cfg["config_dirs"]
     )
-    facts = environment.facts(device=runtime.device_name(), precision=cfg["protocol"]["precision"])
+    facts = environment.facts(device=runtime.device_name(), precision=precision)
     job = Job(cfg, Programs(method), dataset, setting_text(method, cfg, defaults), facts)
 
     wanted = splits.asked(card, cfg["split"])
