@@ -43,6 +43,12 @@ class SweepError(GpbenchError):
     exit_code = 6
 
 
+class PeerError(GpbenchError):
+    """Another process of the same run is gone; the same command goes on from the last checkpoint."""
+
+    exit_code = 7
+
+
 class Stopped(GpbenchError):
     """Stopped at a checkpoint by SIGTERM, SIGINT or `run.time_limit`; the same command goes on from there.
 

@@ -15,21 +15,29 @@ from gpbench.errors import ConfigError
 # vmap of a gradient through Cholesky and triangular solves hangs for ever in XLA's CPU thread pool on few cores
 # unless this scheduler is off; off, it was also the fastest of the work-arounds measured.
 _DEADLOCK_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
+_COUNT_FLAG = "--xla_force_host_platform_device_count"
 # With "cuda" alone JAX fails by an assertion where there is no GPU; `require_gpu` says it better.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
 
 
-def configure(*, device: str | None = None, memory_fraction: float | None = None) -> None:
+def configure(
+    *, device: str | None = None, memory_fraction: float | None = None, devices: int = 1, cores: int | None = None
+) -> None:
     """Set up this process for JAX; call it before anything imports JAX.
 
     device: "cpu", "gpu", or None for the best there is.  memory_fraction: the share of a GPU's memory to take at the
-    start (JAX's own default is 0.75).  float64 is always available: float32 runs ask for their dtype where it matters,
-    and their products are then float32 and not a GPU's shorter TF32.  Compiled programs are kept from process to
-    process in `paths.cache_dir()`, small and quick ones too.
+    start (JAX's own default is 0.75).  devices: how many of the run's devices are this process's, to make as many of
+    the CPU.  cores: how many of the cores that it may use this process keeps; None is all.
+
+    float64 is always available: float32 runs ask for their dtype where it matters, and their products are then float32
+    and not a GPU's shorter TF32.  Compiled programs are kept from process to process in `paths.cache_dir()`, small and
+    quick ones too.
     """
-    flags = os.environ.get("XLA_FLAGS", "")
-    if _DEADLOCK_FLAG not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {_DEADLOCK_FLAG}=false".strip()
+    if cores is not None and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+    _add_flag(_DEADLOCK_FLAG, "false")
+    if devices > 1:
+        _add_flag(_COUNT_FLAG, str(devices))
     settings = {
         "JAX_ENABLE_X64": "true",
         "JAX_DEFAULT_MATMUL_PRECISION": "highest",
@@ -49,6 +57,57 @@ def configure(*, device: str | None = None, memory_fraction: float | None = None
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(memory_fraction)
     for name, value in settings.items():
         os.environ.setdefault(name, value)
+
+
+def _add_flag(name: str, value: str) -> None:
+    flags = os.environ.get("XLA_FLAGS", "")
+    if name not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {name}={value}".strip()
+
+
+def peers() -> tuple[str, int, int] | None:
+    """Address of the first process, this one's index, and their number, as GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER says.
+
+    None where it says nothing.  Raises ConfigError where it cannot be read.
+    """
+    if not (told := os.environ.get("GPBENCH_PEERS")):
+        return None
+    address, *numbers = told.split(",")
+    if len(numbers) != 2 or not all(number.isdigit() for number in numbers) or ":" not in address:
+        raise ConfigError(f"GPBENCH_PEERS={told}: must be HOST:PORT,INDEX,NUMBER, as in node1:7777,0,2")
+    return address, int(numbers[0]), int(numbers[1])
+
+
+def join() -> None:
+    """Make this process one of several that compute together: those of GPBENCH_PEERS, else those of a cluster.
+
+    JAX finds the latter by itself under Slurm, Open MPI and Kubernetes.  Call it after `configure` and before anything
+    else of JAX.  Raises ConfigError where there are none to join.
+    """
+    import jax
+
+    jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM for itself
+    try:
+        if told := peers():
+            address, index, number = told
+            jax.distributed.initialize(
+                address, number, index, cluster_detection_method="deactivate", heartbeat_timeout_seconds=30,
+                coordinator_bind_address=address if address.startswith("127.") else None,
+            )  # fmt: skip
+        else:
+            jax.distributed.initialize(heartbeat_timeout_seconds=30)
+    except (ValueError, RuntimeError) as error:
+        why = str(error).partition("\n")[0]
+        raise ConfigError(f"cannot join the other processes of this run ({why}): start it under Slurm, Open MPI or"
+                          " Kubernetes, or set GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER for each") from error  # fmt: skip
+
+
+def devices_here(count: int) -> int:
+    """How many of a run's `count` devices are on this machine: all, but for processes on several machines."""
+    import jax
+
+    alone = jax.process_count() == 1 or ((told := peers()) is not None and told[0].startswith("127."))
+    return count if alone else jax.local_device_count()
 
 
 def require_gpu() -> None:
@@ -75,7 +134,7 @@ def jax_memory_peak_mb() -> float:
     """The most memory taken so far, in MB of 10^6 bytes: on the GPU, or of this process where JAX runs on the CPU."""
     import jax
 
-    stats = jax.devices()[0].memory_stats() or {}
+    stats = jax.local_devices()[0].memory_stats() or {}
     if "peak_bytes_in_use" in stats:
         return stats["peak_bytes_in_use"] / 1e6
     # Not ru_maxrss where there is better: a process starts with that of the one which started it.
@@ -102,7 +161,7 @@ def free_memory() -> int | None:
     """
     import jax
 
-    stats = jax.devices()[0].memory_stats() or {}
+    stats = jax.local_devices()[0].memory_stats() or {}
     if "bytes_limit" in stats:
         return stats["bytes_limit"] - stats["bytes_in_use"]
     if not (available := _proc_field("/proc/meminfo", "MemAvailable")):

@@ -45,7 +45,7 @@ class Child:
             errors="replace",
             env={**environment, **os.environ},
             start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
-            preexec_fn=_die_with_parent(),
+            preexec_fn=before_start(),
         )
         self._output: list[str] = []
         streams = ((self._process.stdout, self._output.append), (self._process.stderr, self._remember))
@@ -100,8 +100,11 @@ def _scores(records: list[dict]) -> str:
     return "  ".join(means)
 
 
-def _die_with_parent() -> Callable[[], None] | None:
-    """For a child to call before it starts its program: when the parent is killed, Linux kills the child too."""
+def before_start(cores: set[int] | None = None) -> Callable[[], None] | None:
+    """For a child to call before it starts its program: when the parent is killed, Linux kills the child too.
+
+    `cores` are all that the child may use.
+    """
     if sys.platform != "linux":
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()  # found before the fork: a child may not load libraries
@@ -110,5 +113,7 @@ def _die_with_parent() -> Callable[[], None] | None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # the parent died first
             os._exit(1)
+        if cores:
+            os.sched_setaffinity(0, cores)
 
     return arrange

@@ -36,22 +36,13 @@ def found(
 def plan(experiment: Experiment, preset: str, config_dirs: Sequence[Path] = ()) -> list[Cell]:
     """The cells of a preset, in the order of its jobs.
 
-    Raises ConfigError for an unknown preset, a job that cannot be composed, and a key that this version does not have.
+    Raises ConfigError for an unknown preset and a job that cannot be composed.
     """
     if preset not in PRESETS:
         raise ConfigError(f"no preset {preset!r}; {nearest(preset, PRESETS)}")
-    if experiment.needs:
-        _check_needs(experiment)
     jobs = experiment.jobs(preset)
     told = _identified(jobs, config_dirs) if config_dirs else _cached(jobs)
     return [Cell(job=job, **facts) for job, facts in zip(jobs, told, strict=True)]
-
-
-def _check_needs(experiment: Experiment) -> None:
-    from gpbench.cli.values import known
-
-    if absent := [key for key in experiment.needs if key not in known()]:
-        raise ConfigError(f"{experiment.id} needs {', '.join(absent)}, which this version of gpbench does not have yet")
 
 
 def _identified(jobs: Sequence[dict[str, str]], config_dirs: Sequence[Path] = ()) -> list[dict[str, Any]]:

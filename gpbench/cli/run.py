@@ -1,14 +1,16 @@
 """`gpbench run`: one job in this process, or with -m one job after another in processes of their own."""
 
 import argparse
+import contextlib
 import json
 import math
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpbench.errors import DivergedError
+from gpbench.errors import DivergedError, PeerError
 from gpbench.records.store import Store
 
 _EPILOG = """\
@@ -20,6 +22,7 @@ main keys (gpbench run --cfg shows all, with their values):
   run.time_limit=SECONDS                   stop at a checkpoint then (exit code 75); the same command goes on from there
   run.jobs=K                               processes of a sweep at a time
   run.again=true                           train even what is recorded
+  run.devices=K run.processes=P            deal the rows out over devices, of one process or of several
   run.results=DIR run.device=cpu|gpu       where records go; where to compute
 
 examples:
@@ -59,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
         return sweep(args.overrides, folders)
 
+    from gpbench.cli import workers
     from gpbench.cli.compose import compose
 
     cfg, defaults = compose(args.overrides, folders)
@@ -67,9 +71,13 @@ def run(args: argparse.Namespace) -> int:
 
         print(yaml.safe_dump(cfg, sort_keys=False, allow_unicode=True), end="")
         return 0
+    if workers.wanted(cfg["run"]):
+        return workers.run(args, cfg["run"])
     with StopRequest(cfg["run"]["time_limit"]) as stop:
         store = _Watched(cfg["run"]["results"])
         records = _train(cfg, defaults, store, stop)
+    if not records:  # another process of this run speaks for it
+        return 0
     already = sum(record["id"] not in store.written for record in records)
     if args.json:
         print(json.dumps({"records": records, "already": already}))
@@ -100,19 +108,57 @@ def _train(cfg: dict, defaults: dict, store: Store, stop: Any) -> list[dict]:
     """Everything that needs JAX: settled first, imported second."""
     from gpbench import runtime
 
-    runtime.configure(device=cfg["run"]["device"], memory_fraction=cfg["run"]["memory_fraction"])
-
-    if cfg["run"]["device"] == "gpu":
+    run = cfg["run"]
+    told = runtime.peers()
+    runtime.configure(
+        device=run["device"],
+        memory_fraction=run["memory_fraction"],
+        devices=(run["devices"] or 1) // (told[2] if told else 1),
+        cores=run["cores"],
+    )
+    if told or run["processes"] == "cluster":
+        runtime.join()
+    if run["device"] == "gpu":
         runtime.require_gpu()
 
     from gpbench.cli.compose import check_fields
 
     check_fields(cfg["method"])
 
+    import jax
+
     from gpbench.train import progress
     from gpbench.train.job import run_job
 
-    return run_job(cfg, defaults, store=store, progress=progress.make(cfg["run"]["progress"]), stop=stop)
+    leads = jax.process_index() == 0
+    shown = progress.make(run["progress"] and leads)
+    try:
+        with _quiet(jax.process_count() > 1):
+            records = run_job(cfg, defaults, store=store, progress=shown, stop=stop)
+    except jax.errors.JaxRuntimeError as error:
+        if jax.process_count() == 1:
+            raise
+        # What else fails in a run of several processes fails in each of them, and in some of them first.
+        why = str(error).partition("\n")[0][:200]
+        raise PeerError(f"the processes of this run lost each other ({why}); the same command goes on from the last"
+                        " checkpoint") from error  # fmt: skip
+    return records if leads else []
+
+
+@contextlib.contextmanager
+def _quiet(wanted: bool) -> Iterator[None]:
+    """Keeps what libraries in C print (Gloo: who it is connected to) out of our output; it goes to stderr."""
+    if not wanted:
+        yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 class _Watched(Store):

@@ -45,6 +45,10 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "run.trace_every": (_whole(1), "a whole number of steps from 1"),
     "run.checkpoint_every": (_optional(lambda v: _number(v) and v > 0), "a number of seconds above 0, or null"),
     "run.device": (lambda v: v in (None, "cpu", "gpu"), "cpu, gpu, or null"),
+    "run.devices": (_optional(_whole(1)), "a whole number from 1, or null"),
+    "run.processes": (lambda v: v == "cluster" or _whole(1)(v), "a whole number from 1, or cluster"),
+    "run.cores": (_optional(_whole(1)), "a whole number from 1, or null"),
+    "run.timing": (_flag, "true or false"),
     "run.memory_fraction": (_optional(lambda v: _number(v) and 0 < v <= 1), "a number above 0 and up to 1, or null"),
     "run.together": (lambda v: v == "auto" or _flag(v) or _whole(1)(v), "auto, true, false, or a whole number from 1"),
     "run.preset": (lambda v: v in (None, "quick", "full"), "quick, full, or null"),
@@ -92,8 +96,3 @@ def check_field(key: str, value: Any, annotation: Any) -> None:
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def known() -> frozenset[str]:
-    """The keys of our own that a configuration may have."""
-    return frozenset(_CHECKS)

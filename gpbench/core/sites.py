@@ -19,9 +19,9 @@ class Sites(eqx.Module):
         return Sites(self.nu.at[index].set(new.nu), self.tau.at[index].set(new.tau))
 
 
-def flat_sites(n: int, dtype) -> Sites:
-    """Sites that say nothing yet; ν is tiny rather than 0 so that ratios stay defined."""
-    return Sites(jnp.full(n, 1e-10, dtype), jnp.zeros(n, dtype))
+def flat_sites(weight: Float[Array, " N"]) -> Sites:
+    """Sites that say nothing yet; ν is tiny rather than 0 so that ratios stay defined, and 0 for rows of weight 0."""
+    return Sites(1e-10 * weight, jnp.zeros_like(weight))
 
 
 def cavity(
@@ -33,8 +33,8 @@ def cavity(
     return s * (mean / variance - sites.tau), s
 
 
-def damped(new: Sites, old: Sites, rho: Float[Array, ""] | float) -> Sites:
-    """ρ new + (1 - ρ) old (paper `sep`, equation 25): ρ = 1 is no damping."""
+def damped(new: Sites, old: Sites, rho: Float[Array, ""] | Float[Array, " N"] | float) -> Sites:
+    """ρ new + (1 - ρ) old (paper `sep`, equation 25): ρ = 1 is no damping.  One ρ for all sites, or one for each."""
     return Sites(rho * new.nu + (1.0 - rho) * old.nu, rho * new.tau + (1.0 - rho) * old.tau)
 
 

@@ -14,7 +14,9 @@ State = Any
 class Batch(eqx.Module):
     """Rows of the training data: a minibatch, or all of them (`index` is then 0 .. N-1).
 
-    `weight` is 1 for a row that counts and 0 for one that only fills a last, short minibatch; `total` is N.
+    `weight` is 1 for a row that counts and 0 for one that only fills up: a last, short minibatch, or all rows to a
+    number that several devices can share equally, and then the rows that count come first.  `total` is N, those that
+    count.
     """
 
     X: Float[Array, "B D"]
@@ -23,11 +25,6 @@ class Batch(eqx.Module):
     weight: Float[Array, " B"]
     total: int = eqx.field(static=True)
     classes: int = eqx.field(static=True, default=0)
-
-    @property
-    def covers_all(self) -> bool:
-        """Whether every training row is in this batch."""
-        return self.X.shape[0] == self.total
 
     @property
     def scale(self) -> Float[Array, ""]:

@@ -22,18 +22,19 @@ class Constant(Method):
         return State(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
-        y = batch.y
+        y, weight = batch.y, batch.weight
         if state.classes == 0:
-            summary = jnp.stack([y.mean(), y.var()])
+            mean = weight @ y / batch.total
+            summary = jnp.stack([mean, weight @ (y - mean) ** 2 / batch.total])
         else:
             codes = class_codes(y, state.classes)
-            summary = 1.0 + jnp.sum(codes[:, None] == jnp.arange(state.classes), axis=0, dtype=y.dtype)
+            summary = 1.0 + weight @ (codes[:, None] == jnp.arange(state.classes)).astype(y.dtype)
         new = State(summary, state.classes)
         return new, Info(self.objective(new, batch))
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """The log likelihood of the training data."""
-        return self.predict(state, data.X).log_prob(data.y).sum()
+        return data.weight @ self.predict(state, data.X).log_prob(data.y)
 
     def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Categorical | Gaussian:
         n = X.shape[0]

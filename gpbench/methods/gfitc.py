@@ -64,10 +64,10 @@ class GFITC(SparseMethod):
         if self.batch_size is not None and self.batch_size < data.total:
             raise ConfigError("gfitc's evidence is no sum over rows: leave method.batch_size=null, or use sep or svi")
         hyper = self.first_hyper(data, noise=self.noise, key=key)
-        (n, _), (m, _), dtype = data.X.shape, hyper.Z.shape, data.X.dtype
+        m, dtype = len(hyper.Z), data.X.dtype
         A = inverse_cholesky(covariances(hyper, hyper.Z[:1], self.noise_on_inducing).zz)
         q = posterior(A, Sums(jnp.zeros((m, m), dtype), jnp.zeros(m, dtype)))
-        return State(hyper, lbfgs.start(hyper, Inference(flat_sites(n, dtype), q)))
+        return State(hyper, lbfgs.start(hyper, Inference(flat_sites(data.weight), q)))
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
         """One L-BFGS iteration; the first only evaluates.  Reports the evidence where it ends."""
@@ -85,17 +85,16 @@ class GFITC(SparseMethod):
         A = inverse_cholesky(cov.zz)
         V = A @ cov.zx
         rest = residual(cov, V)
-        sites = self.converged(data.y, A, V, rest, sites)
+        sites = self.converged(data, A, V, rest, sites)
         inner = on_inducing(sites, rest)
         sums = site_sums(V, inner)
         q = posterior(A, sums)
         at = marginals(q, V, V, inner)
-        ones = jnp.ones_like(data.y)
-        value = log_normaliser(data.y, rest, q, at, sums.shift, inner, ones)
-        (gradient,) = back(approximate_gradient(data.y, rest, V, q, at, inner, ones))
+        value = log_normaliser(data.y, rest, q, at, sums.shift, inner, data.weight)
+        (gradient,) = back(approximate_gradient(data.y, rest, V, q, at, inner, data.weight))
         return value, self.tied(gradient), Inference(sites, q)
 
-    def converged(self, y, A, V, rest, sites: Sites) -> Sites:
+    def converged(self, data: Batch, A, V, rest, sites: Sites) -> Sites:
         """The sites after parallel damped EP updates to convergence, O(N M²) each."""
 
         class Sweep(NamedTuple):
@@ -108,8 +107,8 @@ class GFITC(SparseMethod):
             inner = on_inducing(last.sites, rest)
             at = marginals(posterior(A, site_sums(V, inner)), V, V, inner)
             mean, variance = at.cavity_mean, rest + at.cavity_variance
-            _, slope, curvature = probit_derivatives(y, mean, variance)
-            new = matched(mean, variance, slope, curvature)
+            _, slope, curvature = probit_derivatives(data.y, mean, variance)
+            new = damped(matched(mean, variance, slope, curvature), last.sites, data.weight)
             change = jnp.maximum(jnp.max(jnp.abs(new.nu - last.sites.nu)), jnp.max(jnp.abs(new.tau - last.sites.tau)))
             rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
             return Sweep(last.taken + 1, change, rho, damped(new, last.sites, rho))

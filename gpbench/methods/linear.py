@@ -29,18 +29,18 @@ class Linear(Method):
         return State(jnp.zeros(e, data.X.dtype), jnp.eye(e, dtype=data.X.dtype), jnp.ones((), data.X.dtype))
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
-        X = with_intercept(batch.X)
-        n, e = X.shape
+        X, y = batch.weight[:, None] * with_intercept(batch.X), batch.weight * batch.y
+        e = X.shape[1]
         # w = (XᵀX + ridge)⁻¹ Xᵀy
         A = inverse_cholesky(X.T @ X + self.ridge * jnp.eye(e, dtype=X.dtype))
-        weights = A.T @ (A @ (X.T @ batch.y))
-        noise = jnp.sum((batch.y - X @ weights) ** 2) / max(n - e, 1)
+        weights = A.T @ (A @ (X.T @ y))
+        noise = jnp.sum((y - X @ weights) ** 2) / max(batch.total - e, 1)
         new = State(weights, A, noise)
         return new, Info(self.objective(new, batch))
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """The log predictive density of the training data."""
-        return self.predict(state, data.X).log_prob(data.y).sum()
+        return data.weight @ self.predict(state, data.X).log_prob(data.y)
 
     def predict(self, state: State, X: Float[Array, "N D"]) -> Gaussian:
         X = with_intercept(X)

@@ -79,7 +79,7 @@ class SEP(SparseMethod):
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         n, dtype = len(data.y), data.X.dtype
-        whole = self.batch_size is None or self.batch_size >= n
+        whole = self.batch_size is None or self.batch_size >= data.total
         if self.gradient == "scalars" and not whole:
             raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
         hyper = self.first_hyper(data, noise=self.noise, key=key)
@@ -88,7 +88,7 @@ class SEP(SparseMethod):
         directions = jnp.zeros((n, m), dtype) if self.memory == "factors" else None
         running = None if whole else Running(nothing, nothing, directions, jnp.zeros((), dtype))
         q = posterior(inverse_cholesky(covariances(hyper, hyper.Z[:1], self.noise_on_inducing).zz), nothing)
-        return State(hyper, flat_sites(n, dtype), self.optimiser.init(hyper), jnp.ones((), dtype), hyper, q, running)
+        return State(hyper, flat_sites(data.weight), self.optimiser.init(hyper), jnp.ones((), dtype), hyper, q, running)
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
         cov, back = jax.vjp(lambda h: covariances(h, batch.X, self.noise_on_inducing), state.hyper)
@@ -97,7 +97,7 @@ class SEP(SparseMethod):
         rest = residual(cov, V)
         running, outside = state.running, None
         if running is None:
-            sites = self._sweep(state, batch.y, A, V, rest)
+            sites = self._sweep(state, batch, A, V, rest)
             sums = site_sums(V, sites)
         else:
             sites, running, outside = self._refine_minibatch(state, running, batch, cov, A, V, rest)
@@ -127,13 +127,13 @@ class SEP(SparseMethod):
             new, back_to = (eqx.tree_at(per_row, s, written) for s in (new, back_to))
         return jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, back_to), Info(value)
 
-    def _sweep(self, state: State, y, A, V, rest) -> Sites:
+    def _sweep(self, state: State, data: Batch, A, V, rest) -> Sites:
         """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
-        rho = self.damping * state.caution
+        rho = self.damping * state.caution * data.weight
 
         def once(sites):
             q = posterior(A, site_sums(V, sites))
-            return refine(y, rest, marginals(q, V, V, sites), sites, rho)
+            return refine(data.y, rest, marginals(q, V, V, sites), sites, rho)
 
         if self.update == "inner":
             return once(state.sites)
@@ -160,11 +160,9 @@ class SEP(SparseMethod):
         before = present if running.directions is None else running.directions[batch.index].T
         W = V if running.directions is None else A @ cov.zz @ before
         q = posterior(A, whiten(running.sums, A, cov.zz))
-        sites = refine(batch.y, rest, marginals(q, V, W, old), old, self.damping * state.caution)
-
         # Rows that only fill a short batch keep what they had.
+        sites = refine(batch.y, rest, marginals(q, V, W, old), old, self.damping * state.caution * batch.weight)
         counts = batch.weight > 0
-        sites = jax.tree.map(lambda a, b: jnp.where(counts, a, b), sites, old)
         present = jnp.where(counts, present, before)
         added = site_sums(present, sites)
         outside = running.sums - site_sums(before, old)

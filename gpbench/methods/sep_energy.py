@@ -80,7 +80,10 @@ def marginals(q: Posterior, V: Float[Array, "M N"], W: Float[Array, "M N"], site
 
 
 def refine(y: Float[Array, " N"], residual: Float[Array, " N"], at: Marginals, old: Sites, rho) -> Sites:
-    """The parallel site update (paper equation 23 with the errata's sign), damped by ρ (equation 25)."""
+    """The parallel site update (paper equation 23 with the errata's sign), damped by ρ (equation 25).
+
+    Sites whose ρ is 0 stay as they are.
+    """
     _, slope, curvature = probit_derivatives(y, at.cavity_mean, residual + at.cavity_variance)
     return damped(matched(at.cavity_mean, at.cavity_variance, slope, curvature), old, rho)
 

@@ -67,9 +67,9 @@ class SparseMethod(Method):
 
     def first_hyper(self, data: Batch, *, noise: float, key: PRNGKeyArray) -> Hyper:
         """Hyper-parameters and inducing points to start from.  Raises ConfigError for more of these than rows."""
-        n, d = data.X.shape
-        dtype = data.X.dtype
-        Z = inducing_points(data.X, inducing_count(self.inducing, n), self.start, key=key)
+        X, dtype = data.X[: data.total], data.X.dtype
+        n, d = X.shape
+        Z = inducing_points(X, inducing_count(self.inducing, n), self.start, key=key)
         power = 2.0 if self.lengthscale_start == "median" else 1.0
         log_lengthscale2 = jnp.full(d, power * jnp.log(median_distance(Z)), dtype)
         return Hyper(SquaredExponential(jnp.zeros((), dtype), log_lengthscale2), jnp.asarray(jnp.log(noise), dtype), Z)

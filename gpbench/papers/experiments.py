@@ -16,7 +16,7 @@ from gpbench import paths
 from gpbench.errors import ConfigError, nearest
 
 PRESETS = ("quick", "full")
-_KEYS = {"title", "paper", "presets", "all", "runs", "labels", "table", "figure", "needs", "same"}
+_KEYS = {"title", "paper", "presets", "all", "runs", "labels", "table", "figure", "same"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,6 @@ class Experiment:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     table: Mapping[str, Any] | None = None
     figure: Mapping[str, Any] | None = None
-    needs: tuple[str, ...] = ()
 
     def jobs(self, preset: str) -> list[dict[str, str]]:
         """Every job of a preset: its configuration keys, with their values as on a command line."""
@@ -93,7 +92,7 @@ def _checked(id: str, told: Any, path: Path) -> Experiment:
     labels = {key: {_text(v): str(label) for v, label in of.items()} for key, of in told.get("labels", {}).items()}
     return Experiment(
         id=id, title=told["title"], paper=told.get("paper", ""), blocks=blocks, presets=told.get("presets", {}),
-        labels=labels, table=told.get("table"), figure=told.get("figure"), needs=tuple(told.get("needs", ())),
+        labels=labels, table=told.get("table"), figure=told.get("figure"),
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """A run's identity: the hash of what determines its numbers, and of nothing else.
 
-Device, versions, commit and folder are told by the record, but do not make a run another run.
+Device, versions, commit and folder are told by the record, but do not make a run another run; a run made for its
+seconds says otherwise.
 """
 
 import hashlib
@@ -15,25 +16,28 @@ def of(cfg: Mapping, data_checksum: str) -> dict[str, Any]:
 
     card = cfg["dataset"]
     data = {"name": card["name"], "task": card["task"], "splits": splits.identity(card)}
-    return {"method": cfg["method"], "protocol": cfg["protocol"], "data": data, "data_checksum": data_checksum}
+    of_numbers = {"method": cfg["method"], "protocol": cfg["protocol"], "data": data, "data_checksum": data_checksum}
+    return of_numbers | ({"timed": told} if (told := timed(cfg)) else {})
 
 
-def run_id(*, method: Mapping, protocol: Mapping, data: Mapping, data_checksum: str, split: int, seed: int) -> str:
-    """The id of one run: the first 16 hex digits of the SHA-256 of its identity.
+def timed(cfg: Mapping) -> dict[str, Any]:
+    """What else is part of a run whose seconds are what it is made for (`run.timing`): on what it computes."""
+    run = cfg["run"]
+    return {key: run[key] for key in ("devices", "processes", "cores")} if run["timing"] else {}
+
+
+def run_id(*, split: int, seed: int, **configuration: Any) -> str:
+    """The id of one run: the first 16 hex digits of the SHA-256 of its identity, which `of` tells but for these two.
 
     The mappings are resolved configuration: mappings, lists, strings, numbers, booleans and None; the order of
     keys does not matter and 1 equals 1.0.  Raises TypeError or ValueError for anything else, NaN included.
     """
-    return _digest({**_configuration(method, protocol, data, data_checksum), "split": int(split), "seed": int(seed)})
+    return _digest({**configuration, "split": int(split), "seed": int(seed)})
 
 
-def cell_id(*, method: Mapping, protocol: Mapping, data: Mapping, data_checksum: str) -> str:
+def cell_id(**configuration: Any) -> str:
     """The id of a table's cell: the identity without split and seed, over which a cell is averaged."""
-    return _digest(_configuration(method, protocol, data, data_checksum))
-
-
-def _configuration(method: Mapping, protocol: Mapping, data: Mapping, data_checksum: str) -> dict:
-    return {"method": method, "protocol": protocol, "data": data, "data_checksum": data_checksum}
+    return _digest(configuration)
 
 
 def _digest(identity: Mapping) -> str:

@@ -40,9 +40,7 @@ def find(cells: Sequence[Cell], records: Iterable[Mapping[str, Any]]) -> list[Ce
         fits = [
             record
             for record in by_cell.get(cell.id, ())
-            if record["seed"] == cell.seed
-            and record["split"] in cell.splits
-            and (record.get("kept") or not cell.keep)
+            if record["seed"] == cell.seed and record["split"] in cell.splits and (record.get("kept") or not cell.keep)
         ]
         found.append(Cell(**{**vars(cell), "records": tuple(sorted(fits, key=lambda r: r["split"]))}))
     return found
@@ -50,9 +48,8 @@ def find(cells: Sequence[Cell], records: Iterable[Mapping[str, Any]]) -> list[Ce
 
 def names(cell: Cell, cells: Sequence[Cell]) -> str:
     """What sets a cell apart from the other cells, in words of a command line."""
-    varying = [
-        key for key in cell.job if len({other.job.get(key) for other in cells}) > 1 and not key.startswith("run.")
-    ]
+    telling = [key for key in cell.job if not key.startswith("run.") or key == "run.devices"]
+    varying = [key for key in telling if len({other.job.get(key) for other in cells}) > 1]
     return " ".join(f"{key}={cell.job[key]}" for key in varying) or f"dataset={cell.dataset} method={cell.method}"
 
 
@@ -64,9 +61,7 @@ def absent(cells: Sequence[Cell], limit: int | None = 6) -> str:
     runs, wanted = sum(len(cell.missing) for cell in lacking), sum(len(cell.splits) for cell in cells)
     named = [f"{names(cell, cells)} ({len(cell.missing)} of {len(cell.splits)})" for cell in lacking[:limit]]
     more = [] if limit is None or len(lacking) <= limit else [f"and {len(lacking) - limit} more"]
-    return (
-        f"MISSING: {runs} of {wanted} runs, in {len(lacking)} of {len(cells)} cells: " + "; ".join([*named, *more])
-    )
+    return f"MISSING: {runs} of {wanted} runs, in {len(lacking)} of {len(cells)} cells: " + "; ".join([*named, *more])
 
 
 def preset_line(cells: Sequence[Cell], preset: str, told: str) -> str:

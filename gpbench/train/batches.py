@@ -7,10 +7,11 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from gpbench.methods.base import Batch
 
 
-def whole(X, y, classes: int = 0) -> Batch:
-    """All rows as one batch."""
-    n = X.shape[0]
-    return Batch(X, y, jnp.arange(n), jnp.ones(n, X.dtype), n, classes)
+def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
+    """All rows as one batch.  Those beyond the first `rows`, if that is given, only fill it up and have weight 0."""
+    index = jnp.arange(X.shape[0])
+    total = X.shape[0] if rows is None else rows
+    return Batch(X, y, index, (index < total).astype(X.dtype), total, classes)
 
 
 def at_step(data: Batch, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArray) -> Batch:

@@ -22,6 +22,7 @@ from gpbench.records.identity import cell_id, run_id
 from gpbench.records.store import Store
 from gpbench.train import keep
 from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.devices import Devices, fill
 from gpbench.train.loop import Cadence, Fit, Group, Predictions, Programs, fit
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
@@ -40,6 +41,10 @@ class Job:
     @property
     def method(self) -> Method:
         return self.programs.method
+
+    @property
+    def devices(self) -> Devices:
+        return self.programs.devices
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -75,8 +80,9 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
     dataset = data_layer.load(
         card, mirror=mirror, store=store_of_data, offline=cfg["data"]["offline"], config_dirs=cfg["config_dirs"]
     )
-    facts = environment.facts(device=runtime.device_name(), precision=precision)
-    job = Job(cfg, Programs(method), dataset, setting_text(method, cfg, defaults), facts)
+    devices = Devices(run["devices"])
+    facts = environment.facts(device=runtime.device_name(), precision=precision) | devices.facts()
+    job = Job(cfg, Programs(method, devices), dataset, setting_text(method, cfg, defaults), facts)
 
     wanted = splits.asked(card, cfg["split"])
     kept = [] if run["again"] else [store.get(job.run_id(k)) for k in wanted]
@@ -86,19 +92,25 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
     for members in _groups(job, wanted) if already < len(wanted) else ():
         checkpoint = job.checkpoint(members, again=run["again"])
         while missing := [k for k in members if k not in records]:
-            if len(records) > already and stop.reason:
-                raise Stopped(f"stopped by {stop.reason} with splits left; the same command goes on with them")
+            (stopped,) = devices.any(len(records) > already and bool(stop.reason))
+            if stopped:
+                why = stop.reason or "another process"
+                raise Stopped(f"stopped by {why} with splits left; the same command goes on with them")
             # Numbers agree across groupings to rounding only: go on with the very splits of the checkpoint.
             together = (checkpoint.facts() or {}).get("splits", missing)
             if not set(together) & set(missing):  # killed after the last record, before it was deleted
                 checkpoint.delete()
                 together = missing
+            devices.must_agree([run["results"], missing, together])
             for k, (record, trace) in _train(job, together, checkpoint, progress, stop).items():
                 if k in missing:
-                    store.write(record, cfg, trace, replace=run["again"] or run["keep"])
+                    if devices.leads:
+                        store.write(record, cfg, trace, replace=run["again"] or run["keep"])
                     records[k] = clean(record)
-            checkpoint.delete()
-            job.checkpoint(members, again=False).delete()  # recorded now, however that was left
+            if devices.leads:
+                checkpoint.delete()
+                job.checkpoint(members, again=False).delete()  # recorded now, however that was left
+            devices.meet("recorded")
     return [records[k] for k in wanted]
 
 
@@ -112,6 +124,7 @@ def setting_text(method: Method, cfg: Mapping, defaults: Mapping) -> str:
             silent = key in ("inducing", "batch_size") or key.startswith("splits.sets.")  # how many splits there are
             if old.get(key) != value and not silent and text not in shown:
                 shown.append(text)
+    shown += [f"{key}={value}" for key, value in identity.timed(cfg).items() if value is not None]
     return ", ".join(shown)
 
 
@@ -157,7 +170,7 @@ def _worth_joining(method: Method, n: int, d: int) -> int:
 
 
 def _load(job: Job, chosen: list[int]) -> tuple[Group, list[Prepared]]:
-    """The splits' arrays on the device, and on the host with what scoring needs."""
+    """The splits' arrays, and each split with what scoring needs; all on the host."""
     protocol, card = job.cfg["protocol"], job.cfg["dataset"]
     scaling = {"inputs": protocol["inputs"], "targets": protocol["targets"]}
     prepared = [data_layer.prepare(job.dataset, *splits.indices(card, job.dataset, k), **scaling) for k in chosen]
@@ -168,12 +181,14 @@ def _load(job: Job, chosen: list[int]) -> tuple[Group, list[Prepared]]:
     names = (card["name"], job.cfg["seed"])
     init_keys = jnp.stack([key_of("init", *names, k) for k in chosen])
     step_keys = jnp.stack([key_of("step", job.method.name, *names, k) for k in chosen])
+    rows = {"X": job.devices.padded(n), "y": job.devices.padded(n)}
     arrays = {
-        field: jnp.asarray(np.stack([getattr(p, field) for p in prepared]), protocol["precision"])
+        field: np.stack([fill(part := getattr(p, field), rows.get(field, len(part))) for p in prepared])
         for field in ("X", "y", "X_test", "y_test")
     }
-    classes = prepared[0].classes
-    return Group(splits=chosen, **arrays, classes=classes, init_keys=init_keys, step_keys=step_keys), prepared
+    typed: dict[str, Any] = {field: array.astype(protocol["precision"], copy=False) for field, array in arrays.items()}
+    typed |= {"init_keys": init_keys, "step_keys": step_keys}
+    return Group(splits=chosen, rows=n, classes=prepared[0].classes, **typed), prepared
 
 
 def _train(
@@ -205,13 +220,13 @@ def _train(
     traces = [{name: v if v.ndim == 1 else v[:, i] for name, v in done.trace.items()} for i in range(group.size)]
     if run["keep"]:
         for i, trace in enumerate(traces):
-            trace |= keep.arrays(job.method, _state(done, i), prepared[i], cfg["protocol"]["precision"])
+            trace |= keep.arrays(job.method, _state(job, done, i), prepared[i], cfg["protocol"]["precision"])
     return {k: (_record(job, group, done, i, prepared[i]), trace) for i, (k, trace) in enumerate(zip(chosen, traces))}
 
 
-def _state(done: Fit, i: int) -> State:
-    """The state of the i-th split of a group."""
-    return jax.tree.map(lambda leaf: leaf[i], done.state)
+def _state(job: Job, done: Fit, i: int) -> State:
+    """The state of the i-th split of a group, on one device."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), job.devices.on_host(done.state))
 
 
 def _score(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, float]:
@@ -237,7 +252,7 @@ def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared) -> di
     sound = np.isfinite(done.predictions["log_prob"][i]).all() and (job.method.steps == 0 or np.isfinite(objective))
     message = None
     if not sound:
-        why = job.method.diagnose(_state(done, i)) or "the objective or the predictions are not finite"
+        why = job.method.diagnose(_state(job, done, i)) or "the objective or the predictions are not finite"
         message = f"{why} at step {done.step} of {job.method.steps}"
     cfg = job.cfg
     scores = _score(prepared, done.predictions, i)

@@ -1,13 +1,14 @@
 """The training loop: several splits at once under vmap, steps in compiled chunks, evaluation between chunks.
 
-It knows a method by `init`, `step` and `predict` alone.  Nothing runs on the host within a chunk.
+It knows a method by `init`, `step` and `predict` alone.  Nothing runs on the host within a chunk.  With several
+processes each of them runs this loop, and all take the same turns.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from gpbench.errors import Stopped
 from gpbench.methods.base import Method, State
 from gpbench.train import batches
 from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.devices import Devices
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
@@ -34,13 +36,17 @@ the steps, and predictions with their metrics."""
 
 @dataclass
 class Group:
-    """Splits of one shape that train in one program.  Arrays have the splits as first axis."""
+    """Splits of one shape that train in one program.  Arrays have the splits as first axis, and begin on the host.
+
+    Of the N training rows the first `rows` count; those beyond give every device equally many, with weight 0.
+    """
 
     splits: list[int]
-    X: Float[Array, "S N D"]
-    y: Float[Array, "S N"]
-    X_test: Float[Array, "S T D"]
-    y_test: Float[Array, "S T"]
+    rows: int
+    X: Float[Array | np.ndarray, "S N D"]
+    y: Float[Array | np.ndarray, "S N"]
+    X_test: Float[Array | np.ndarray, "S T D"]
+    y_test: Float[Array | np.ndarray, "S T"]
     classes: int
     init_keys: Key[Array, " S"]
     step_keys: Key[Array, " S"]
@@ -81,7 +87,7 @@ class Cadence:
 def initial(method: Method, group: Group) -> State:
     """The group's first states, stacked: `init` runs split by split, on the host where it likes."""
     states = [
-        method.init(batches.whole(X, y, group.classes), key=key)
+        method.init(batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows), key=key)
         for X, y, key in zip(group.X, group.y, group.init_keys, strict=True)
     ]
     if len(states) > 1:
@@ -113,12 +119,15 @@ def fit(
     `score` turns predictions into test metrics for the trace, each (splits,).  Raises Stopped, after writing a
     checkpoint, when `stop` has a reason; StorageError.
     """
-    method = programs.method
-    run = _begin(method, group, checkpoint, progress)
+    method, devices = programs.method, programs.devices
+    run = _begin(programs, group, checkpoint, progress)
+    group = placed(devices, group)
 
     def save():
         facts = {"splits": group.splits, "step": run.step, "over": run.over, "seconds": run.seconds}
-        checkpoint.save(run.state, run.trace, facts)
+        state = devices.on_host(run.state)
+        if devices.leads:
+            checkpoint.save(state, run.trace, facts)
 
     saved_at = time.monotonic()
     while not run.over:
@@ -132,12 +141,13 @@ def fit(
         run.over = run.step >= method.steps or diverged
         reason = None if run.over else stop.reason
         every = cadence.checkpoint_every
-        if reason or (every is not None and time.monotonic() - saved_at > every):
+        stopped, due = devices.any(bool(reason), every is not None and time.monotonic() - saved_at > every)
+        if stopped or due:
             save()
             saved_at = time.monotonic()
-        if reason:
+        if stopped:
             at = f"step {run.step} of {method.steps}"
-            raise Stopped(f"stopped by {reason} at {at}; the same command goes on from there")
+            raise Stopped(f"stopped by {reason or 'another process'} at {at}; the same command goes on from there")
     if not run.predictions:
         programs.predict(group, run)
     if group.size > 1:  # a kill between two of the group's records must not lose what the others were made from
@@ -145,18 +155,27 @@ def fit(
     return run
 
 
-def _begin(method: Method, group: Group, checkpoint: Checkpoint, progress: Progress) -> Fit:
+def _begin(programs: "Programs", group: Group, checkpoint: Checkpoint, progress: Progress) -> Fit:
     """The group as its checkpoint has it, or at its first states.  What was done after the checkpoint never counts."""
+    method, lay = programs.method, partial(programs.devices.by_rows, rows=group.X.shape[1])
     run = Fit(state=None, over=method.steps == 0)
     with run.timed("init"):
-        run.state = initial(method, group)
+        run.state = lay(initial(method, group))
     if saved := checkpoint.load(run.state):
         state, trace, facts = saved
         progress.note(f"going on from the checkpoint at step {facts['step']}")
-        return Fit(state, facts["step"], facts["over"], facts["seconds"], trace)
+        return Fit(lay(state), facts["step"], facts["over"], facts["seconds"], trace)
     if checkpoint.path.exists():
         progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     return run
+
+
+def placed(devices: Devices, group: Group) -> Group:
+    """The group with its arrays where the steps need them."""
+    trained = devices.by_rows((group.X, group.y), rows=group.X.shape[1])
+    others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
+    names = ("X", "y", "X_test", "y_test", "init_keys", "step_keys")
+    return replace(group, **dict(zip(names, (*trained, *others), strict=True)))
 
 
 def _extend(run: Fit, row: dict[str, Any]) -> None:
@@ -169,13 +188,15 @@ def _extend(run: Fit, row: dict[str, Any]) -> None:
 class Programs:
     """The two programs of a method, for steps and for predictions: compiled once for each shape of a group."""
 
-    def __init__(self, method: Method):
+    def __init__(self, method: Method, devices: Devices | None = None):
         self.method = method
+        self.devices = devices or Devices()
         self._compiled: dict[Any, Callable] = {}
 
     def advance(self, group: Group, run: Fit, steps: int) -> np.ndarray:
         """`steps` more; the objective of the last, per split."""
-        args = (run.state, group.X, group.y, group.step_keys, jnp.asarray(run.step), jnp.asarray(run.step + steps))
+        ends = self.devices.everywhere((np.asarray(run.step), np.asarray(run.step + steps)))
+        args = (run.state, group.X, group.y, group.step_keys, *ends)
         program = self._program(_advance, group, args, run)
         with run.timed("train"):
             run.state, objective = jax.block_until_ready(program(*args))
@@ -191,12 +212,10 @@ class Programs:
 
     def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Callable:
         leaves, structure = jax.tree.flatten(args)
-        key = (function, group.classes, structure, *map(jax.typeof, leaves))
+        key = (function, group.classes, group.rows, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:
             with run.timed("compile"):
-                # The old state's memory becomes the new one's: a state may be most of what there is.
-                donated = (0,) if function is _advance else ()
-                program = jax.jit(partial(function, self.method, group.classes), donate_argnums=donated)
+                program = self._jitted(function, group, run)
                 compiled = program.lower(*args).compile()
             if memory := compiled.memory_analysis():
                 work = f"one step's work on {group.size} x {group.X.shape[1]} rows"
@@ -204,18 +223,26 @@ class Programs:
             self._compiled[key] = compiled
         return self._compiled[key]
 
+    def _jitted(self, function: Callable, group: Group, run: Fit) -> Any:
+        method, devices = self.method, self.devices
+        if function is _predict:
+            return jax.jit(partial(_predict, method), out_shardings=devices.common)
+        # The old state's memory becomes the new one's: a state may be most of what there is.
+        body = partial(_advance, method, group.classes, group.rows, devices)
+        return jax.jit(body, donate_argnums=0, out_shardings=(devices.layout(run.state), devices.common))
 
-def _advance(method: Method, classes: int, state, X, y, keys, start, end):
+
+def _advance(method: Method, classes: int, rows: int, devices: Devices, state, X, y, keys, start, end):
     """Steps `start` to `end` - 1 on every split, and the last objective of each.
 
     `start` and `end` are traced, so that chunks of every length are one program.
     """
 
     def on_split(state, X, y, key):
-        data = batches.whole(X, y, classes)
+        data = batches.whole(X, y, classes, rows=rows)
 
         def one_step(t, carry):
-            batch = batches.at_step(data, method.batch_size, t, key=jax.random.fold_in(key, 0))
+            batch = devices.split(batches.at_step(data, method.batch_size, t, key=jax.random.fold_in(key, 0)))
             state, info = method.step(carry[0], batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))
             return state, info.objective.astype(X.dtype)
 
@@ -238,7 +265,7 @@ def _over_splits(on_split: Callable, *stacked):
     return jax.vmap(on_split)(*stacked)
 
 
-def _predict(method: Method, classes: int, state, X, y):
+def _predict(method: Method, state, X, y):
     """What `Predictions` says, for every split."""
 
     def on_split(state, X, y):

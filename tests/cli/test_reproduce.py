@@ -102,14 +102,6 @@ def test_a_mistake_is_one_line(capsys, words, line, tmp_path):
     assert line in told.err and told.err.count("\n") == 1 and told.out == ""
 
 
-def test_an_experiment_that_needs_what_is_not_there_says_so(capsys, monkeypatch, tmp_path):
-    from gpbench.cli import values
-
-    monkeypatch.setattr(values, "known", lambda: frozenset({"run.jobs"}))
-    assert main(["reproduce", "sep/fig3_right", "--results", str(tmp_path)]) == 2
-    assert "sep/fig1_right needs run.devices, which this version of gpbench does not have" in capsys.readouterr().err
-
-
 def test_experiments_are_listed_with_their_first_line(capsys, folder):
     assert main(["ls", "experiments", "--config-dir", str(folder / "mine")]) == 0
     told = capsys.readouterr().out

@@ -12,6 +12,7 @@ from gpbench.core.sites import Sites, cavity, damped, matched
 
 def tilted_moments(y, mean, variance, extra):
     """Normaliser, mean and variance of Φ(y f/√(1+extra)) N(f | mean, variance), by numerical integration."""
+
     def weight(f):
         return norm.cdf(y * f / np.sqrt(1 + extra)) * norm.pdf(f, mean, np.sqrt(variance))
 

@@ -71,6 +71,7 @@ def test_with_every_point_inducing_it_equals_full_ep():
 
 def finite_differences(method, data, state, step=1e-4):
     """Of the converged log Zq in log amplitude, log noise, the lengthscales and two coordinates of Z."""
+
     def at(change):
         moved = eqx.tree_at(lambda s: s.hyper, state, change(state.hyper))
         return float(trained(method, data, 1, moved)[1][-1])

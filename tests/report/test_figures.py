@@ -125,6 +125,15 @@ def test_scaling_has_seconds_against_devices():
     assert [list(line.get_xdata()) for line in axis.lines] == [[1, 2]] * 2
 
 
+def test_simulated_devices_are_hollow_points_that_the_legend_explains():
+    jobs = [{"method": "sep", "run.devices": k} for k in ("1", "2")]
+    seconds, simulated = {"train": 3.0}, {"1": False, "2": True}
+    found = [cell(job, record("a", seconds=seconds, simulated=simulated[job["run.devices"]])) for job in jobs]
+    (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), found).axes
+    assert axis.collections[0].get_offsets().tolist() == [[2, 3.0]]
+    assert "devices that share cores" in [text.get_text() for text in axis.get_legend().get_texts()]
+
+
 def test_the_quick_preset_and_mixed_ones_are_said_below_the_figure():
     told = experiment(kind="traces", panels=["nll"], colour="method")
     quick = [cell({"method": "sep"}, record("a", preset="quick"))]

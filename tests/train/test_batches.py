@@ -41,7 +41,7 @@ def test_rows_and_targets_are_those_of_the_index():
 @pytest.mark.parametrize("size", [None, N, N + 1])
 def test_a_batch_as_large_as_the_data_is_the_data(size):
     batch = batches.at_step(DATA, size, jnp.asarray(3), key=jax.random.key(0))
-    assert batch is DATA and batch.covers_all and batch.scale == 1
+    assert batch is DATA and batch.scale == 1
 
 
 def test_scaling_by_n_over_the_batch_is_unbiased_for_every_row():

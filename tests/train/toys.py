@@ -91,7 +91,7 @@ def group(splits=(0, 1, 2), n=40, d=3, seed=0) -> Group:
     y = np.sign(X[..., 0] + 0.1) * np.stack([np.where(r.random(n + 10) < 0.1, -1.0, 1.0) for r in random])
     parts = {"X": X[:, :n], "y": y[:, :n], "X_test": X[:, n:], "y_test": y[:, n:]}
     arrays = {name: jnp.asarray(part) for name, part in parts.items()}
-    return Group(splits=list(splits), **arrays, classes=2, init_keys=keys, step_keys=keys)
+    return Group(splits=list(splits), rows=n, **arrays, classes=2, init_keys=keys, step_keys=keys)
 
 
 def quiet(stream=None) -> progress.Progress:

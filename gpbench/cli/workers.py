@@ -1,0 +1,126 @@
+"""`run.processes=P`: a run in P processes of this machine, which JAX's distributed runtime joins on loopback.
+
+Each is the same `gpbench run`, told by GPBENCH_PEERS which one it is.  The first speaks for all of them.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from gpbench.cli.child import before_start
+from gpbench.errors import ConfigError, PeerError, Stopped
+from gpbench.train.stop import StopRequest
+
+_POLL_S = 0.05
+_GRACE_S = 5.0
+"""How long the others may take to end by themselves after one has."""
+
+
+def wanted(run: Mapping[str, Any]) -> bool:
+    """Whether a `run` section asks this process to start workers, and it is not one itself."""
+    return run["processes"] not in (1, "cluster") and "GPBENCH_PEERS" not in os.environ
+
+
+def run(args: argparse.Namespace, run: Mapping[str, Any]) -> int:
+    """Starts the workers of this command line and waits; the exit code is the first one's.
+
+    Raises ConfigError, and PeerError where one was killed: then the others are killed too.
+    """
+    count = run["processes"]
+    devices = run["devices"] or count
+    if devices % count:
+        raise ConfigError(f"run.devices={devices} cannot be shared equally by run.processes={count}")
+    words = [f"--config-dir={folder.resolve()}" for folder in args.config_dir] + ["--json"] * args.json
+    words += [*args.overrides, f"run.devices={devices}"]
+    address = f"127.0.0.1:{_free_port()}"
+    with StopRequest() as stop, tempfile.TemporaryDirectory() as folder:
+        workers = [_Worker(i, count, devices // count, address, words, run["cores"], folder) for i in range(count)]
+        try:
+            return _watch(workers, stop)
+        finally:
+            for worker in workers:
+                worker.kill()
+
+
+class _Worker:
+    """One of the processes.  What all but the first print is kept, for the error of one that fails alone."""
+
+    def __init__(
+        self, index: int, count: int, devices: int, address: str, words: Sequence[str], cores: int | None, folder: str
+    ):
+        self.index, self.said = index, Path(folder) / str(index)
+        here = range(index * devices, (index + 1) * devices)
+        told = {"GPBENCH_PEERS": f"{address},{index},{count}", "JAX_LOCAL_DEVICE_IDS": ",".join(map(str, here))}
+        output: IO[bytes] | None = self.said.open("wb") if index else None
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "gpbench", "run", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=os.environ | told,
+            start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
+            preexec_fn=before_start(_share(index, count, cores)),
+        )
+        if output:
+            output.close()
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def last_words(self) -> str:
+        """The last line that it printed."""
+        lines = self.said.read_text(errors="replace").split("\n") if self.index else []
+        return next((line.removeprefix("gpbench: ") for line in reversed(lines) if line.strip()), "")
+
+
+def _watch(workers: Sequence[_Worker], stop: StopRequest) -> int:
+    told = False
+    while not (ended := [worker for worker in workers if worker.process.poll() is not None]):
+        if not told and stop.reason:
+            told = True
+            for worker in workers:
+                worker.process.send_signal(signal.SIGTERM)
+        time.sleep(_POLL_S)
+    limit = time.monotonic() + _GRACE_S
+    killed = [worker for worker in ended if worker.process.returncode < 0]
+    while not killed and any(worker.process.poll() is None for worker in workers) and time.monotonic() < limit:
+        time.sleep(_POLL_S)
+    first, *others = workers
+    for worker in killed or [worker for worker in others if worker.process.poll()]:
+        if told:  # too early for a checkpoint
+            raise Stopped(f"stopped by {stop.reason}; the same command goes on")
+        if first.process.poll() and not killed:  # it has said why
+            break
+        code = worker.process.returncode
+        why = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed: {worker.last_words()}"
+        raise PeerError(f"process {worker.index} of {len(workers)} {why}; the same command goes on from the last"
+                        " checkpoint")  # fmt: skip
+    code = first.process.poll()
+    if code is None or code < 0:
+        raise PeerError(f"process 0 of {len(workers)} hangs after the others ended; the same command goes on")
+    return code
+
+
+def _share(index: int, count: int, cores: int | None) -> set[int] | None:
+    """The cores of one worker: its own, as long as there are enough."""
+    if not hasattr(os, "sched_getaffinity"):
+        return None
+    all_cores = sorted(os.sched_getaffinity(0))
+    each = min(cores or max(1, len(all_cores) // count), len(all_cores))
+    return {all_cores[(index * each + i) % len(all_cores)] for i in range(each)}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,96 @@
+"""Rows dealt out over devices: the same numbers whatever the number of devices, or of processes that have them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpbench import runtime
+from gpbench.errors import ConfigError
+from gpbench.train.devices import Devices, fill
+
+HERE = Path(__file__).parent
+
+# Trains one method on several numbers of simulated devices; prints objective, log probabilities and learned parameters.
+# 50 rows are no multiple of 4 or of 12.
+SCRIPT = """
+import dataclasses, json, sys
+from gpbench import runtime
+runtime.configure(device="cpu", devices=12)
+import jax, numpy as np
+from hydra.utils import instantiate
+from gpbench.train.devices import Devices, fill
+from gpbench.train.loop import Fit, Programs, initial, placed
+from toys import group
+
+method = instantiate(json.loads(sys.argv[1]))
+for count in json.loads(sys.argv[2]):
+    devices = Devices(count)
+    data = group(splits=(0,), n=50)
+    n = devices.padded(50)
+    data = dataclasses.replace(data, X=fill(np.asarray(data.X[0]), n)[None], y=fill(np.asarray(data.y[0]), n)[None])
+    programs, run = Programs(method, devices), Fit(None)
+    run.state = devices.by_rows(initial(method, data), rows=n)
+    data = placed(devices, data)
+    objective = programs.advance(data, run, method.steps)
+    programs.predict(data, run)
+    assert len(data.X.sharding.device_set) == count
+    state = devices.on_host(getattr(run.state, "hyper", run.state))
+    learned = [leaf.ravel().tolist() for leaf in jax.tree.leaves(state)]
+    log_prob = run.predictions["log_prob"].tolist()
+    print(json.dumps({"objective": objective.tolist(), "log_prob": log_prob, "learned": learned}))
+"""
+
+_ADADELTA = {"_target_": "gpbench.core.optimisers.adadelta"}
+_ADAPTIVE = {"_target_": "gpbench.core.optimisers.adaptive_rates"}
+_SEP = {"_target_": "gpbench.methods.sep.SEP", "inducing": 8, "steps": 8, "optimiser": _ADAPTIVE}
+_SVI = {"_target_": "gpbench.methods.svi.SVI", "inducing": 8, "steps": 8}
+METHODS = {
+    "sep": _SEP,
+    "sep, outer": {**_SEP, "update": "outer", "gradient": "exact"},
+    "sep, minibatches with factors": {**_SEP, "batch_size": 15, "optimiser": _ADADELTA},
+    "sep, minibatches with scalars": {**_SEP, "batch_size": 15, "memory": "scalars", "optimiser": _ADADELTA},
+    "svi": _SVI,
+    "svi, minibatches": {**_SVI, "batch_size": 15, "optimiser": _ADADELTA},
+    "gfitc": {"_target_": "gpbench.methods.gfitc.GFITC", "inducing": 8, "steps": 4},
+    "logistic": {"_target_": "gpbench.methods.logistic.Logistic", "steps": 8},
+    "constant": {"_target_": "gpbench.methods.constant.Constant"},
+}
+EVERY = (1, 2, 4, 12)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_energies_posteriors_and_test_numbers_are_equal_on_any_number_of_devices(name):
+    counts = EVERY if name in ("sep", "sep, minibatches with factors", "svi, minibatches") else (1, 12)
+    words = [sys.executable, "-c", SCRIPT, json.dumps(METHODS[name]), json.dumps(counts)]
+    path = os.pathsep.join([str(HERE.parents[1]), str(HERE)])
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, timeout=600)
+    assert done.returncode == 0, done.stderr
+    one, *others = map(json.loads, done.stdout.splitlines())
+    assert len(others) == len(counts) - 1
+    for other in others:
+        np.testing.assert_allclose(other["objective"], one["objective"], rtol=1e-9)
+        np.testing.assert_allclose(other["log_prob"], one["log_prob"], rtol=1e-7)
+        for ours, theirs in zip(other["learned"], one["learned"], strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+
+
+def test_more_devices_than_there_are_is_one_line():
+    with pytest.raises(ConfigError, match=r"run\.devices=1000: JAX finds"):
+        Devices(1000)
+
+
+def test_rows_that_fill_up_are_rows_again_in_turn():
+    np.testing.assert_array_equal(fill(np.arange(6).reshape(3, 2), 5), [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3]])
+
+
+def test_peers_that_cannot_be_read_are_one_line(monkeypatch):
+    monkeypatch.setenv("GPBENCH_PEERS", "node1:7777,0")
+    with pytest.raises(ConfigError, match="HOST:PORT,INDEX,NUMBER"):
+        runtime.peers()
+    monkeypatch.setenv("GPBENCH_PEERS", "node1:7777,0,2")
+    assert runtime.peers() == ("node1:7777", 0, 2)

@@ -1,0 +1,75 @@
+"""Runs in two real processes joined on loopback: the numbers of one, and a clear end where one is killed."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from test_resume import OFTEN, await_step, finish, start
+
+from gpbench.errors import PeerError, Stopped
+from gpbench.records.store import Store
+
+ROWS = ["dataset=moons", "method.inducing=8", "protocol=hl2016"]
+ALL = [*ROWS, "method=sep", "protocol.steps=30", "run.trace_every=10"]
+BATCHES = [*ROWS, "method=sep_minibatch", "method.batch_size=64", "method.steps=200", "run.trace_every=2"]
+TWO = "run.processes=2"
+
+
+def record(results: Path, *words: str) -> dict:
+    code, err = finish(start(results, *words))
+    assert code == 0, err
+    (made,) = Store(results).all()
+    return made
+
+
+def workers(parent: int) -> list[int]:
+    """The processes that `parent` started, in order."""
+    return sorted(map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()))
+
+
+@pytest.mark.parametrize("words", [ALL, BATCHES], ids=["all rows", "minibatches"])
+def test_two_processes_give_the_numbers_of_one(words, tmp_path):
+    one = record(tmp_path / "one", *words)
+    two = record(tmp_path / "two", *words, TWO)
+    assert (two["devices"], two["processes"], one["devices"]) == (2, 2, 1)
+    assert two["id"] == one["id"]
+    assert two["objective"] == pytest.approx(one["objective"], rel=1e-8)
+    assert two["metrics"] == pytest.approx(one["metrics"], rel=1e-6)
+
+
+def test_only_the_first_process_speaks(tmp_path):
+    out, _ = start(tmp_path, *ALL, TWO, "--json").communicate(timeout=120)
+    assert json.loads(out)["records"][0]["processes"] == 2
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of child processes")
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_process_ends_the_run_in_a_line_and_the_same_command_goes_on(victim, tmp_path):
+    undisturbed = record(tmp_path / "undisturbed", *BATCHES)
+    process = start(tmp_path / "killed", *BATCHES, TWO, OFTEN, "run.progress=false")
+    await_step(tmp_path / "killed", 20)
+    os.kill(workers(process.pid)[victim], signal.SIGKILL)
+    code, err = finish(process)
+    assert code == PeerError.exit_code
+    assert f"process {victim} of 2 was killed by SIGKILL; the same command goes on" in err
+    assert "Traceback" not in err
+    code, err = finish(start(tmp_path / "killed", *BATCHES, TWO))
+    assert code == 0 and "going on from the checkpoint" in err
+    (made,) = Store(tmp_path / "killed").all()
+    assert made["metrics"] == pytest.approx(undisturbed["metrics"], rel=1e-6)
+
+
+def test_sigterm_stops_both_at_one_checkpoint(tmp_path):
+    process = start(tmp_path, *BATCHES, TWO, OFTEN)
+    await_step(tmp_path, 10)
+    process.terminate()
+    code, err = finish(process)
+    assert code == Stopped.exit_code, err
+    assert "stopped by SIGTERM at step" in err
+
+
+def test_devices_that_cannot_be_shared_are_one_line(tmp_path):
+    code, err = finish(start(tmp_path, *ALL, TWO, "run.devices=3"))
+    assert (code, err) == (2, "gpbench: run.devices=3 cannot be shared equally by run.processes=2\n")
