@@ -14,6 +14,8 @@ VERBS = {
     "reproduce": "run what is missing of a paper's table or figure, and make it",
     "table": "tables of recorded results beside the published ones",
     "plot": "a paper's figure from the recorded runs",
+    "rank": "average ranks of methods over data sets, as table and diagram",
+    "compare": "two methods, protocols, presets or commits, split by split",
     "ls": "methods, data sets, protocols, experiments, runs",
     "show": "one recorded run",
     "data": "fetch and verify data sets",
