@@ -71,7 +71,7 @@ def cells(records: Iterable[dict], presets_apart: bool = True) -> list[Cell]:
     """
     groups: dict[tuple, list[dict]] = {}
     for record in records:
-        groups.setdefault(_key(record if presets_apart else {**record, "preset": None}), []).append(record)
+        groups.setdefault(key(record if presets_apart else {**record, "preset": None}), []).append(record)
     apart = _SAID_APART if presets_apart else _SAID_APART[:-1]
     labels = _labels({key: group[0] for key, group in groups.items()}, apart)
     made = [
@@ -148,7 +148,8 @@ def natural(text: str) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in re.split(r"(\d+)", text) if part]
 
 
-def _key(record: dict) -> tuple:
+def key(record: dict) -> tuple:
+    """What the records of one cell have in common."""
     names = ("dataset", "output", "method", "setting", *_SAID_APART, "held_out", "data_checksum", "cell")
     return tuple(record.get(name) for name in names)
 
