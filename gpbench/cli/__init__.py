@@ -16,6 +16,7 @@ VERBS = {
     "plot": "a paper's figure from the recorded runs",
     "rank": "average ranks of methods over data sets, as table and diagram",
     "compare": "two methods, protocols, presets or commits, split by split",
+    "report": "a static site of all that is recorded",
     "ls": "methods, data sets, protocols, experiments, runs",
     "show": "one recorded run",
     "data": "fetch and verify data sets",

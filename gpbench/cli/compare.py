@@ -3,7 +3,6 @@
 import argparse
 from typing import Any
 
-from gpbench import paths
 from gpbench.cli import selection
 from gpbench.report.formats import FORMATS
 
@@ -30,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the verb; the exit code.  Raises ConfigError for sides that are unclear, or have no split in common."""
     from gpbench.report import compare
 
-    records = selection.selected(selection.gathered(args.results or [paths.results_dir()]), args)
+    records = selection.selected(selection.gathered(selection.stores(args.results)), args)
     a, b = compare.sides(args.a, args.b, records)
     # the same run of two commits lies in two folders: of either side the newest counts
     records = [record for side in (a, b) for record in selection.newest(r for r in records if side.has(r))]

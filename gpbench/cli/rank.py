@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from gpbench import paths
 from gpbench.cli import selection
 from gpbench.report.formats import FORMATS, Grid, Sheet
 from gpbench.report.tables import runs_line
@@ -35,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.report.cells import cells
     from gpbench.report.ranks import ranking
 
-    records = selection.selected(selection.newest(selection.gathered(args.results or [paths.results_dir()])), args)
+    records = selection.selected(selection.newest(selection.gathered(selection.stores(args.results))), args)
     made = ranking(cells(records, presets_apart=False), selection.one_metric(args.metric, records), args.test)
 
     def picture() -> Any:

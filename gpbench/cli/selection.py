@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench import paths
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import published
 from gpbench.records.store import Store
@@ -49,11 +50,16 @@ def output(args: argparse.Namespace, sheet: Sheet, told: Any, picture: Callable[
     return 0
 
 
-def gathered(folders: Sequence[Path]) -> list[dict]:
+def stores(folders: Sequence[Path] | None) -> list[Store]:
+    """These results folders; without any, the one there is."""
+    return [Store(folder) for folder in folders or [paths.results_dir()]]
+
+
+def gathered(stores: Sequence[Store]) -> list[dict]:
     """Every record of these results folders.  Raises ConfigError where there is none."""
-    records = [record for folder in folders for record in Store(folder).all()]
+    records = [record for store in stores for record in store.all()]
     if not records:
-        named = ", ".join(str(Store(folder).runs) for folder in folders)
+        named = ", ".join(str(store.runs) for store in stores)
         raise ConfigError(f"no runs in {named} yet; make one with `gpbench run`")
     return records
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
 from gpbench.cli import selection
 from gpbench.errors import ConfigError
 from gpbench.papers import published
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the verb; the exit code.  Raises ConfigError if nothing is recorded that fits."""
     if args.experiment:
         return _of_experiment(args)
-    records = selection.selected(selection.gathered([args.results or paths.results_dir()]), args)
+    records = selection.selected(selection.gathered(selection.stores(args.results and [args.results])), args)
     metrics = args.metric.split(",") if args.metric else ()
     made = entries(cells(records), metrics)
     selection.check_metrics(metrics, records)

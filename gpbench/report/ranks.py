@@ -4,7 +4,7 @@ J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,11 +41,21 @@ class Ranking:
 
 
 def ranking(cells: Sequence[Cell], metric: str, test: str = "nemenyi") -> Ranking:
-    """Ranks the methods, each with its setting, on the means over the splits that all of them have.
+    """Ranks the methods of these cells, each with its setting.  Raises ConfigError as `rank_table` does."""
+    return rank_table(by_dataset(cells, metric), metric, test, diverged(cells))
 
-    A data set where one of them is missing is left out.  Raises ConfigError for fewer than two methods or data sets.
+
+def rank_table(
+    table: Mapping[str, Mapping[str, Mapping[int, float]]],
+    metric: str,
+    test: str = "nemenyi",
+    lost: Mapping[tuple[str, str], int] | None = None,
+) -> Ranking:
+    """Ranks by data set -> method -> split -> metric, on the means over the splits that all methods have.
+
+    A data set where a method is missing is left out; `lost` counts the runs of a data set and method that diverged.
+    Raises ConfigError for fewer than two methods or data sets.
     """
-    table = by_dataset(cells, metric)
     names = list(dict.fromkeys(name for row in table.values() for name in row))
     if len(names) < 2:
         raise ConfigError(f"ranks need two methods at least with {metric}; there is {' '.join(names) or 'none'}")
@@ -63,12 +73,8 @@ def ranking(cells: Sequence[Cell], metric: str, test: str = "nemenyi") -> Rankin
             f"ranks need two data sets at least that all {len(names)} methods have; there is"
             f" {kept[0] if kept else 'none'}: choose fewer methods with --method and --setting"
         )
-    diverged = [
-        f"{name} on {_place(cell)} ({n})"
-        for cell, name in zip(cells, _names(cells))
-        if _place(cell) in kept and (n := sum(record["status"] == "diverged" for record in cell.records))
-    ]
-    return ranked(np.array(values), names, metric, test, datasets=kept, left_out=left_out, diverged=diverged)
+    said = [f"{name} on {place} ({n})" for (place, name), n in (lost or {}).items() if place in kept and name in names]
+    return ranked(np.array(values), names, metric, test, datasets=kept, left_out=left_out, diverged=said)
 
 
 def told(ranking: Ranking) -> list[str]:
@@ -85,6 +91,15 @@ def told(ranking: Ranking) -> list[str]:
     if ranking.diverged:
         lines.append(f"diverged runs do not count: {'; '.join(ranking.diverged)}")
     return lines
+
+
+def diverged(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
+    """(data set, method with its setting) -> how many of the runs diverged, where any did."""
+    counts = {
+        (_place(cell), name): sum(record["status"] == "diverged" for record in cell.records)
+        for cell, name in zip(cells, _names(cells))
+    }
+    return {place: n for place, n in counts.items() if n}
 
 
 def by_dataset(cells: Sequence[Cell], metric: str) -> dict[str, dict[str, dict[int, float]]]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy import ndarray
 
-KINDS = ("traces", "boundaries", "scaling")
+KINDS = {"traces": "svg", "boundaries": "png", "scaling": "svg"}
+"""The kinds of figures, each with the format that suits a web page: thousands of points are lighter as pixels."""
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
 """From a record's id to the arrays of its trace.npz."""
