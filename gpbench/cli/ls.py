@@ -67,7 +67,7 @@ def _datasets(config_dirs: Sequence[Path]) -> Iterator[dict]:
 
 
 def described(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
-    """The files of a configuration group as {name, description}, each with its first comment line; the shipped one wins over a namesake."""
+    """{name, description} of each file of a group, from its first comment line; ours wins over a namesake."""
     found: dict[str, Path] = {}
     for folder in (paths.conf_dir() / group, *(Path(d) / group for d in config_dirs)):
         for path in folder.rglob("*.yaml"):

@@ -68,10 +68,12 @@ def _planned(records: Sequence[dict], config_dirs: Sequence[Path]) -> "Iterator[
     from gpbench.report.found import find
     from gpbench.report.site import Planned
 
+    ours = experiments.names()
     for id in experiments.names(config_dirs):
         experiment = experiments.read(id, config_dirs)
+        folders = () if id in ours else config_dirs  # what the jobs of ours come to is kept from call to call
         for preset in experiments.PRESETS:
             try:
-                yield Planned(experiment, preset, find(plan.plan(experiment, preset, config_dirs), records))
+                yield Planned(experiment, preset, find(plan.plan(experiment, preset, folders), records))
             except GpbenchError as error:
                 yield Planned(experiment, preset, problem=str(error))

@@ -85,12 +85,11 @@ class Facts:
         return {name: PAPERS.get(name, name) for name in dict.fromkeys([*PAPERS, *printed, *named]) if name}
 
     def presets(self, id: str) -> list[Planned]:
-        """The presets of an experiment, the full one first; quick is left out where full has all of its records."""
+        """The presets of an experiment, those with records first and of these the full one; the quick one is left out
+        where the full one has all of its records."""
         of = {planned.preset: planned for planned in self.planned if planned.experiment.id == id}
-        full, quick = of.get("full"), of.get("quick")
-        if full and quick and _ids(quick) <= _ids(full):
-            return [full]
-        return [planned for planned in (full, quick) if planned]
+        full, quick = of["full"], of["quick"]
+        return [full] if _ids(quick) <= _ids(full) else sorted([full, quick], key=lambda planned: not planned.have)
 
 
 def cell_page(cell: Cell) -> str:

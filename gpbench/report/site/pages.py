@@ -68,14 +68,14 @@ def pages(of: Facts) -> Iterator[tuple[str, bytes]]:
     for paper, citation in of.papers.items():
         ours = [e for e in of.entries if e.published and e.published.source == paper]
         printed = [row for row in published.rows_of("papers") if row["source"] == paper]
-        mine = [planned for id, presets in shown.items() if experiments[id].paper == paper for planned in presets]
-        yield site.page(facts.page("paper", paper), "paper.html", paper, citation=citation, planned=mine,
+        made_of = [planned for id, presets in shown.items() if experiments[id].paper == paper for planned in presets]
+        yield site.page(facts.page("paper", paper), "paper.html", paper, citation=citation, planned=made_of,
                         table=site.table(ours), printed=printed, notes=published.NOTES)  # fmt: skip
     for name in of.datasets:
         mine = [e for e in of.entries if e.cell.dataset == name]
         printed = [row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name]
         yield site.page(facts.page("dataset", name), "dataset.html", name, card=of.cards.get(name, {}),
-                        by_metric=_by_metric(site, mine, marks=True), printed=printed, notes=published.NOTES)  # fmt: skip
+                        by_metric=_by_metric(site, mine, True), printed=printed, notes=published.NOTES)  # fmt: skip
     for name in of.method_names:
         mine = [e for e in of.entries if e.cell.method == name]
         yield site.page(facts.page("method", name), "method.html", name, description=of.methods.get(name, ""),
@@ -98,7 +98,8 @@ def _experiment(site: _Site, id: str, experiment: Any, presets: Sequence[Planned
         name = f"{stem}-{planned.preset}"
         told: dict[str, Any] = {"planned": planned, "picture": "", "blocks": ()}
         told["lacking"] = [(found.names(c, planned.cells), c) for c in planned.cells if c.missing]
-        told["preset_line"] = found.preset_line(planned.cells, planned.preset, experiment.presets.get(planned.preset, ""))
+        words = experiment.presets.get(planned.preset, "")
+        told["preset_line"] = found.preset_line(planned.cells, planned.preset, words)
         if planned.have and experiment.figure and (picture := _picture(site, planned)):
             told["picture"] = f"{name}.{figures.KINDS[experiment.figure['kind']]}"
             yield told["picture"], picture

@@ -1,6 +1,7 @@
 """Groups of methods whose ranks the site shows: drawn for those with the most data sets, and as data for any other."""
 
 import io
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,9 +42,11 @@ def groups(records: Sequence[dict]) -> list[Group]:
 
 
 def _group(made: Sequence[Cell], metric: str, title: str) -> Group | None:
-    table = by_dataset(made, metric)
-    names = list(dict.fromkeys(name for row in table.values() for name in row))
-    count = {name: sum(name in row for row in table.values()) for name in names}
+    everything = by_dataset(made, metric)
+    count = Counter(name for row in everything.values() for name in row)
+    names = [name for name in count if count[name] > 1]  # one data set ranks nothing
+    table = {place: {name: row[name] for name in names if name in row} for place, row in everything.items()}
+    table = {place: row for place, row in table.items() if row}
     widest = {name for name in names if count[name] == max(count.values())}
     chosen = {place: {name: row[name] for name in row if name in widest} for place, row in table.items()}
     try:
@@ -60,5 +63,5 @@ def _group(made: Sequence[Cell], metric: str, title: str) -> Group | None:
         "chosen": [name in widest for name in names],
         "datasets": table,
     }
-    quick = any("quick" in cell.preset for cell in made)
+    quick = any("quick" in cell.preset for cell in made if cell.dataset in table)
     return Group(title, quick, data, ranks, file.getvalue(), told(ranks))

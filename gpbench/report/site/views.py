@@ -73,7 +73,7 @@ def marks(entries: Sequence[Entry]) -> dict[int, str]:
     groups: dict[tuple, list[Entry]] = {}
     for entry in entries:
         groups.setdefault((entry.cell.dataset, entry.cell.output, entry.metric), []).append(entry)
-    made = {}
+    made: dict[int, str] = {}
     for group in groups.values():
         most = max(entry.n_splits for entry in group)
         compared = [entry for entry in group if entry.n_splits == most]

@@ -38,7 +38,7 @@ function makeSortable(table) {
 // Keeps the rows that have every word.
 function makeFilterable(table) {
   const rows = [...table.tBodies[0].rows];
-  if (rows.length < 6) return;
+  if (rows.length < 8) return;
   const texts = rows.map((row) => row.textContent.toLowerCase().replace(/\s+/g, " "));
   const label = document.createElement("label");
   label.className = "filter";
@@ -80,7 +80,7 @@ function ranking(data, methods) {
   const kept = [], table = [], left = [];
   for (const [name, row] of Object.entries(data.datasets)) {
     const of = methods.map((method) => row[method]);
-    const splits = of.every(Boolean) ? Object.keys(of[0]).filter((split) => of.every((one) => split in one)) : [];
+    const splits = of.length && of.every(Boolean) ? Object.keys(of[0]).filter((split) => of.every((one) => split in one)) : [];
     if (!splits.length) { left.push(name); continue; }
     kept.push(name);
     table.push(ranksOf(of.map((one) => splits.reduce((sum, s) => sum + one[s], 0) / splits.length), data.higher));
