@@ -97,7 +97,7 @@ def diverged(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
     """(data set, method with its setting) -> how many of the runs diverged, where any did."""
     counts = {
         (_place(cell), name): sum(record["status"] == "diverged" for record in cell.records)
-        for cell, name in zip(cells, _names(cells))
+        for cell, name in zip(cells, labels(cells))
     }
     return {place: n for place, n in counts.items() if n}
 
@@ -105,7 +105,7 @@ def diverged(cells: Sequence[Cell]) -> dict[tuple[str, str], int]:
 def by_dataset(cells: Sequence[Cell], metric: str) -> dict[str, dict[str, dict[int, float]]]:
     """Data set -> method with its setting -> split -> metric, where there is any."""
     table: dict[str, dict[str, dict[int, float]]] = {}
-    for cell, name in zip(cells, _names(cells)):
+    for cell, name in zip(cells, labels(cells)):
         if found := by_split(cell, metric):
             table.setdefault(_place(cell), {})[name] = found
     return table
@@ -197,8 +197,8 @@ def _beyond(average: Float[ndarray, " k"], critical: float) -> Bool[ndarray, "k 
     return np.abs(average[:, None] - average) > critical - 1e-12
 
 
-def _names(cells: Sequence[Cell]) -> list[str]:
-    """Method and setting, less whichever all cells share."""
+def labels(cells: Sequence[Cell]) -> list[str]:
+    """What each cell's method is called: method and setting, less whichever all cells share."""
     methods, labels = {cell.method for cell in cells}, {cell.label for cell in cells}
     if len(labels) == 1:
         return [cell.method for cell in cells]

@@ -127,6 +127,7 @@ def test_unchecking_a_method_redraws_the_diagram(site, browser):
     browser.open(site / "ranks.html")
     label = "document.querySelector('.drawn svg').getAttribute('aria-label')"
     before = browser.value(label)
+    assert "sep m=15% on pima (1)" in browser.value("document.querySelector('.diagram').textContent")
     browser.value("document.querySelector('.choose input').click()")
     after = browser.value(label)
     assert before.count(",") == after.count(",") + 1

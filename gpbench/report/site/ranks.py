@@ -11,7 +11,7 @@ from gpbench.metrics import METRICS, better
 from gpbench.report import figures
 from gpbench.report.cells import Cell, cells
 from gpbench.report.figures.ranks import draw
-from gpbench.report.ranks import Ranking, by_dataset, diverged, quantile, rank_table, told
+from gpbench.report.ranks import Ranking, by_dataset, diverged, labels, quantile, rank_table, told
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,10 @@ def _group(made: Sequence[Cell], metric: str, title: str) -> Group | None:
     table = {place: row for place, row in table.items() if row}
     widest = {name for name in names if count[name] == max(count.values())}
     chosen = {place: {name: row[name] for name in row if name in widest} for place, row in table.items()}
+    quick = {name for cell, name in zip(made, labels(made)) if "quick" in cell.preset and name in names}
+    lost = diverged(made)
     try:
-        ranks = rank_table(chosen, metric, lost=diverged(made))
+        ranks = rank_table(chosen, metric, lost=lost)
     except ConfigError:
         return None
     file = io.BytesIO()
@@ -61,7 +63,8 @@ def _group(made: Sequence[Cell], metric: str, title: str) -> Group | None:
         "quantiles": [quantile(k) for k in range(2, len(names) + 1)],
         "methods": names,
         "chosen": [name in widest for name in names],
+        "quick": sorted(quick),
+        "diverged": [(*place, n) for place, n in lost.items()],
         "datasets": table,
     }
-    quick = any("quick" in cell.preset for cell in made if cell.dataset in table)
-    return Group(title, quick, data, ranks, file.getvalue(), told(ranks))
+    return Group(title, bool(quick), data, ranks, file.getvalue(), told(ranks))

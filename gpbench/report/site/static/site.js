@@ -149,7 +149,7 @@ function draw(made) {
   return svg;
 }
 
-function told(made) {
+function told(made, diverged) {
   const lines = made.methods.length
     ? [`average rank over ${made.kept.length} data sets (1 is best): ${made.kept.join(", ")}`,
        `Friedman chi-square ${made.statistic.toFixed(2)}, p = ${made.p.toPrecision(2)}; critical difference ` +
@@ -157,6 +157,10 @@ function told(made) {
        "joined: not told apart by Nemenyi's test at 5 %"]
     : [`Ranks need two methods, and two data sets that all of them have; there ${
          made.kept.length === 1 ? `is ${made.kept[0]}` : "is none"}.`];
+  const lost = diverged.filter(([place, name]) => made.kept.includes(place) && made.methods.includes(name));
+  if (lost.length) {
+    lines.push(`diverged runs do not count: ${lost.map(([place, name, n]) => `${name} on ${place} (${n})`).join("; ")}`);
+  }
   if (made.left.length) lines.push(`left out, where one of them is missing: ${made.left.join(", ")}`);
   return lines;
 }
@@ -173,7 +177,7 @@ function makeChooser(section) {
     const label = document.createElement("label"), box = document.createElement("input");
     box.type = "checkbox";
     box.checked = data.chosen[j];
-    label.append(box, ` ${method}`);
+    label.append(box, ` ${method}${data.quick.includes(method) ? " (quick)" : ""}`);
     choose.append(label, " ");
     return box;
   });
@@ -181,7 +185,7 @@ function makeChooser(section) {
     const made = ranking(data, data.methods.filter((_, j) => boxes[j].checked));
     const notes = document.createElement("ul");
     notes.className = "small plain";
-    notes.append(...told(made).map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+    notes.append(...told(made, data.diverged).map((text) => Object.assign(document.createElement("li"), { textContent: text })));
     place.replaceChildren();
     if (made.methods.length) {
       const figure = document.createElement("figure");
