@@ -11,7 +11,9 @@ import pytest
 import sites
 
 from gpbench.cli import main
+from gpbench.errors import StorageError
 from gpbench.records.store import Store
+from gpbench.report.site import put
 from gpbench.report.site.facts import page
 
 VOID = {"img", "input", "link", "meta", "br"}
@@ -165,6 +167,12 @@ def test_a_folder_of_somebody_else_is_left_alone(results, tmp_path, capsys):
         said = capsys.readouterr().err
         assert "is left as it is" in said and said.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="name another folder"):
+        put(tmp_path / "file" / "site", [("index.html", b"")])
 
 
 def test_a_newer_report_takes_the_place_of_an_older_one_and_of_nothing_else(records, results, tmp_path):

@@ -25,7 +25,7 @@ def draw(ranking: Ranking) -> Figure:
         _scale(axis, ranking)
         for place, (first, last) in enumerate(ranking.groups):
             y = -0.12 * (place + 1)
-            left, right = ranking.average[first] - 0.02 * k, ranking.average[last] + 0.02 * k
+            left, right = ranking.average[first] - 0.012 * k, ranking.average[last] + 0.012 * k
             axis.plot([left, right], [y, y], color="black", linewidth=3.2, solid_capstyle="butt")
         _names(axis, ranking, -bars)
         style.caption(figure, _title(ranking.metric), told(ranking))

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, StorageError
 
 _LIST = ".gpbench-site.json"
 """Which files of the folder are the site's: the mark by which a site of ours is known."""
@@ -23,20 +23,23 @@ def check(out: Path) -> None:
 def put(out: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
     """Writes the files, each beside and renamed into place, and deletes those of an earlier report that are no more.
 
-    A file with the same bytes is left alone.  Raises ConfigError as `check` does; OSError where a file cannot be
-    written.
+    A file with the same bytes is left alone.  Raises ConfigError as `check` does, and StorageError where a file cannot
+    be written.
     """
     check(out)
     made = dict(files)
-    out.mkdir(parents=True, exist_ok=True)
-    before = _listed(out)
-    # listed before they are there, so that a report which was interrupted is known again
-    _write(out / _LIST, _list({*before, *made}))
-    for name, content in made.items():
-        _write(out / name, content)
-    for name in set(before) - set(made):
-        (out / name).unlink(missing_ok=True)
-    _write(out / _LIST, _list(made))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        before = _listed(out)
+        # listed before they are there, so that a report which was interrupted is known again
+        _write(out / _LIST, _list({*before, *made}))
+        for name, content in made.items():
+            _write(out / name, content)
+        for name in set(before) - set(made):
+            (out / name).unlink(missing_ok=True)
+        _write(out / _LIST, _list(made))
+    except OSError as error:
+        raise StorageError(f"cannot write {out}: {error.strerror}; name another folder with --out DIR") from error
     return [out / name for name in made]
 
 
