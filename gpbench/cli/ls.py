@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         records = Store(args.results or paths.results_dir()).select(**wanted)
         text.as_json(records) if args.json else text.table(_RUN_HEADER, [_run_row(record) for record in records])
         return 0
-    listed = _datasets(args.config_dir) if args.kind == "datasets" else _described(KINDS[args.kind], args.config_dir)
+    listed = _datasets(args.config_dir) if args.kind == "datasets" else described(KINDS[args.kind], args.config_dir)
     found = list(listed)
     if args.json:
         text.as_json(found)
@@ -66,8 +66,8 @@ def _datasets(config_dirs: Sequence[Path]) -> Iterator[dict]:
         yield {"name": name, **{key: card.get(key) for key in ("task", "rows", "inputs", "title")}}
 
 
-def _described(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
-    """The files of a configuration group, each with its first comment line; the shipped one wins over a namesake."""
+def described(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
+    """{name, description} of each file of a group, from its first comment line; ours wins over a namesake."""
     found: dict[str, Path] = {}
     for folder in (paths.conf_dir() / group, *(Path(d) / group for d in config_dirs)):
         for path in folder.rglob("*.yaml"):

@@ -1,19 +1,16 @@
 """`gpbench table`: recorded results beside the published ones."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
-from gpbench.errors import ConfigError, nearest
+from gpbench.cli import selection
+from gpbench.errors import ConfigError
 from gpbench.papers import published
-from gpbench.records.store import Store
 from gpbench.report import tables, text
 from gpbench.report.cells import Entry, cells, entries
 from gpbench.report.formats import FORMATS, MARKS, Sheet, chunks
-
-_FIELDS = ("dataset", "method", "protocol", "preset", "precision")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -28,10 +25,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("experiment", nargs="?", metavar="ID",
                         help="a paper's table (`gpbench ls experiments`), from the records that are there")  # fmt: skip
     parser.add_argument("--metric", metavar="A,B", help="metrics, or all; default nll, or rmse and test_ll")
-    for field in _FIELDS:
-        parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs of these {field} values")
-    parser.add_argument("--setting", action="append", default=[], metavar="TEXT",
-                        help="only settings that contain these parts, such as m=15%%; may be repeated")  # fmt: skip
+    selection.add_filters(parser)
     parser.add_argument("--later", action="store_true", help="list what later papers print on the same data, too")
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="a folder with your own experiment/ files")  # fmt: skip
@@ -46,10 +40,12 @@ def run(args: argparse.Namespace) -> int:
     """Run the verb; the exit code.  Raises ConfigError if nothing is recorded that fits."""
     if args.experiment:
         return _of_experiment(args)
-    records = _selected(Store(args.results or paths.results_dir()), args)
+    records = selection.selected(selection.gathered(selection.stores(args.results and [args.results])), args)
     metrics = args.metric.split(",") if args.metric else ()
     made = entries(cells(records), metrics)
-    _check_metrics(metrics, made, records)
+    selection.check_metrics(metrics, records)
+    if not made:
+        raise ConfigError("the runs that fit have none of these metrics; try --metric all")
     if args.json:
         text.as_json([tables.as_dict(entry) for entry in made])
     else:
@@ -100,35 +96,3 @@ def _print_later(made: Sequence[Entry]) -> None:
     ]
     print()
     text.table(("data set", "metric", "method", "setting", "value", "err", "source", "note"), rows, "later papers")
-
-
-def _selected(store: Store, args: argparse.Namespace) -> list[dict]:
-    records = store.all()
-    if not records:
-        raise ConfigError(f"no runs in {store.runs} yet; make one with `gpbench run`")
-    for field in _FIELDS:
-        if not (value := getattr(args, field)):
-            continue
-        known = {str(record.get(field) or "none") for record in records}
-        for name in value.split(","):
-            if name not in known:
-                raise ConfigError(f"no run has {field} {name!r}; {nearest(name, known)}")
-        records = [record for record in records if str(record.get(field) or "none") in value.split(",")]
-    if args.setting:
-        records = [record for record in records if any(_has(record["setting"], wanted) for wanted in args.setting)]
-    if not records:
-        raise ConfigError("no run fits all of these filters; `gpbench ls runs` lists the runs")
-    return records
-
-
-def _has(setting: str, wanted: str) -> bool:
-    return published.parts(wanted).items() <= published.parts(setting).items()
-
-
-def _check_metrics(metrics: Iterable[str], made: Sequence[Entry], records: Sequence[dict]) -> None:
-    known = {"seconds", "objective", "all"}.union(*(record["metrics"] for record in records))
-    for metric in metrics:
-        if metric not in known:
-            raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
-    if not made:
-        raise ConfigError("the runs that fit have none of these metrics; try --metric all")

@@ -77,7 +77,8 @@ class Store:
         import yaml
 
         try:
-            return yaml.safe_load((self.runs / id / "config.yaml").read_bytes()) or {}
+            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
+            return yaml.load((self.runs / id / "config.yaml").read_bytes(), Loader=loader) or {}
         except (OSError, yaml.YAMLError):
             return {}
 

@@ -63,12 +63,17 @@ class Entry:
         return [line for line in dict.fromkeys(lines) if line]
 
 
-def cells(records: Iterable[dict]) -> list[Cell]:
-    """Groups records into cells, in the order of data set, output, method and setting."""
+def cells(records: Iterable[dict], presets_apart: bool = True) -> list[Cell]:
+    """Groups records into cells, in the order of data set, output, method and setting.
+
+    Without `presets_apart` a cell has the runs of its configuration whichever preset asked for them, and its `preset`
+    names all of these.
+    """
     groups: dict[tuple, list[dict]] = {}
     for record in records:
-        groups.setdefault(_key(record), []).append(record)
-    labels = _labels({key: group[0] for key, group in groups.items()})
+        groups.setdefault(key(record if presets_apart else {**record, "preset": None}), []).append(record)
+    apart = _SAID_APART if presets_apart else _SAID_APART[:-1]
+    labels = _labels({key: group[0] for key, group in groups.items()}, apart)
     made = [
         Cell(
             dataset=first["dataset"],
@@ -76,7 +81,7 @@ def cells(records: Iterable[dict]) -> list[Cell]:
             method=first["method"],
             setting=first["setting"],
             label=labels[key],
-            preset=first.get("preset") or "",
+            preset="+".join(sorted({record["preset"] for record in group if record.get("preset")})),
             held_out=first.get("held_out", True) is not False,
             records=tuple(group),
         )
@@ -143,14 +148,15 @@ def natural(text: str) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in re.split(r"(\d+)", text) if part]
 
 
-def _key(record: dict) -> tuple:
+def key(record: dict) -> tuple:
+    """What the records of one cell have in common."""
     names = ("dataset", "output", "method", "setting", *_SAID_APART, "held_out", "data_checksum", "cell")
     return tuple(record.get(name) for name in names)
 
 
-def _labels(firsts: dict[tuple, dict]) -> dict[tuple, str]:
+def _labels(firsts: dict[tuple, dict], apart: Sequence[str]) -> dict[tuple, str]:
     """Setting texts: what differs within the selection is added to all, checksums where names are not enough."""
-    labels = _with_differing({key: record["setting"] for key, record in firsts.items()}, firsts, _SAID_APART)
+    labels = _with_differing({key: record["setting"] for key, record in firsts.items()}, firsts, apart)
     alike: dict[tuple, dict[tuple, str]] = {}
     for key, record in firsts.items():
         place = (record["dataset"], record.get("output"), record["method"], labels[key])

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 from gpbench.metrics import better
@@ -20,44 +21,69 @@ AVERAGE = "(average)"  # what papers.csv calls the row of averages over data set
 _UNMARKED = ("seconds", "objective")
 
 
+@dataclass(frozen=True)
+class Block:
+    """One metric of one value of the key `blocks`: entries by row and column, both as the table calls them."""
+
+    title: str
+    lines: Mapping[str, Mapping[str, Entry]]
+
+    def marks(self) -> dict[int, str]:
+        """The mark ("best", "tied" or "") of each entry, by its `id`."""
+        return {id(e): mark for of in self.lines.values() for e, mark in zip(of.values(), rank([*of.values()]))}
+
+
+def blocks(experiment: Experiment, found: Sequence[Cell]) -> list[Block]:
+    """The experiment's table as numbers: a block for each metric and value of the key `blocks`, and in the first
+    metric's a row of averages where the file asks for one."""
+    layout = experiment.table
+    assert layout is not None
+    by, along, apart = layout["columns"], layout["rows"], layout.get("blocks")
+    grouped: dict[str, dict[str, dict[str, Cell]]] = {}
+    for cell in found:
+        block = cell.job[apart] if apart else ""
+        line = experiment.label(along, cell.job[along])
+        grouped.setdefault(block, {}).setdefault(line, {})[experiment.label(by, cell.job[by])] = cell
+    made = []
+    for metric, (block, lines) in itertools.product(layout["metrics"], grouped.items()):
+        name = experiment.label(apart, block) if apart else ""
+        filled = {line: {column: _entry(cell, metric, name) for column, cell in of.items()}
+                  for line, of in lines.items()}  # fmt: skip
+        if metric == layout["metrics"][0] and (averaged := layout.get("average")):
+            columns = dict.fromkeys(column for of in lines.values() for column in of)
+            average = {column: _average(lines, column, averaged, name) for column in columns}
+            filled[f"average {averaged}"] = {column: entry for column, entry in average.items() if entry}
+        made.append(Block(", ".join(filter(None, [name, title(metric)])), filled))
+    return made
+
+
+def columns(experiment: Experiment, found: Sequence[Cell]) -> list[str]:
+    """What the columns of the experiment's table are called."""
+    assert experiment.table is not None
+    by = experiment.table["columns"]
+    return list(dict.fromkeys(experiment.label(by, cell.job[by]) for cell in found))
+
+
 def table(experiment: Experiment, preset: str, found: Sequence[Cell], marks: Marks) -> Sheet:
-    """The table of an experiment: a grid for each metric and block, and a row of averages where the file asks for one.
+    """The table of an experiment: a grid for each block.
 
     In each row the best method is marked, and those that a paired t test over splits does not tell from it.
     """
-    layout = experiment.table
-    assert layout is not None
-    by, along, blocks = layout["columns"], layout["rows"], layout.get("blocks")
-    grouped: dict[str, dict[str, dict[str, Cell]]] = {}
-    for cell in found:
-        block = cell.job[blocks] if blocks else ""
-        grouped.setdefault(block, {}).setdefault(cell.job[along], {})[cell.job[by]] = cell
-    columns = list(dict.fromkeys(cell.job[by] for cell in found))
-    header = (along.rpartition(".")[2], *(experiment.label(by, column) for column in columns))
-
-    filled: list[tuple[str, list[tuple[str, dict[str, Entry]]]]] = []
-    for metric, (block, lines) in itertools.product(layout["metrics"], grouped.items()):
-        name = experiment.label(blocks, block) if blocks else ""
-        made = [
-            (experiment.label(along, line), {column: _entry(cell, metric, name) for column, cell in of.items()})
-            for line, of in lines.items()
-        ]
-        if metric == layout["metrics"][0] and (averaged := layout.get("average")):
-            average = {column: _average(lines, column, averaged, name) for column in columns}
-            made.append((f"average {averaged}", {c: entry for c, entry in average.items() if entry}))
-        filled.append((", ".join(filter(None, [name, title(metric)])), made))
-
-    entries = [entry for _, made in filled for _, of in made for entry in of.values()]
-    ranks = {id(e): mark for _, made in filled for _, of in made for e, mark in zip(of.values(), rank([*of.values()]))}
+    assert experiment.table is not None
+    made, names = blocks(experiment, found), columns(experiment, found)
+    header = (experiment.table["rows"].rpartition(".")[2], *names)
+    entries = [entry for block in made for of in block.lines.values() for entry in of.values()]
+    ranks = {key: mark for block in made for key, mark in block.marks().items()}
     footnotes = notes(entries)
 
     def written(entry: Entry) -> str:
         return shown(entry, footnotes, lambda number: marks.on(number, ranks[id(entry)]))
 
     grids = [
-        Grid(name, header, tuple((line, *(written(of[c]) if c in of else "" for c in columns)) for line, of in made))
-        for name, made in filled
-    ]
+        Grid(b.title, header,
+             tuple((line, *(written(of[c]) if c in of else "" for c in names)) for line, of in b.lines.items()))
+        for b in made
+    ]  # fmt: skip
     records = [record for cell in found for record in cell.records]
     best, tied = marks.on("best", "best"), marks.on("tied", "tied")
     legend = f"{best} of its row; {tied}: not told from the best by a paired t test over splits at 5 %"

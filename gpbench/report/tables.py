@@ -1,6 +1,6 @@
 """Tables of any recorded runs: rows are data sets, columns methods with their settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gpbench.report.cells import Entry, natural, provenance
 from gpbench.report.formats import Grid, Sheet
@@ -69,7 +69,12 @@ def as_dict(entry: Entry) -> dict:
 
 def heads(entries: Sequence[Entry]) -> list[str]:
     """How the runs of a table were made: a line for what they share, and one for each thing that is mixed."""
-    records = {record["id"]: record for entry in entries for record in entry.cell.records}
+    return runs_line(record for entry in entries for record in entry.cell.records)
+
+
+def runs_line(made: Iterable[dict]) -> list[str]:
+    """How these runs were made, each counted once."""
+    records = {record["id"]: record for record in made}
     told = provenance(records.values())
     same = [f"{name} {next(iter(counts))}" for name, counts in told.items() if len(counts) == 1]
     mixed = [

@@ -50,7 +50,7 @@ def test_verbs_are_imported_only_when_asked_for(tmp_path):
     assert code == 0 and "gpbench.cli.run" not in out
 
 
-@pytest.mark.parametrize("wrong, near", [("rnu", "run"), ("tabel", "table"), ("shwo", "show")])
+@pytest.mark.parametrize("wrong, near", [("plto", "plot"), ("tabel", "table"), ("shwo", "show")])
 def test_unknown_verb_gets_the_nearest_name(capsys, wrong, near):
     assert cli.main([wrong]) == 2
     assert capsys.readouterr().err == f"gpbench: no verb {wrong!r}; did you mean {near}?\n"

@@ -1,6 +1,7 @@
 """Figures of experiments: one kind per file, one style.  Drawn from records, their traces and what they kept alone."""
 
 import importlib
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy import ndarray
 
-KINDS = ("traces", "boundaries", "scaling")
+KINDS = {"traces": "svg", "boundaries": "webp", "scaling": "svg"}
+"""The kinds of figures, each with the format that suits a web page: thousands of points are lighter as pixels."""
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
 """From a record's id to the arrays of its trace.npz."""
@@ -42,15 +44,22 @@ def draw(experiment: Experiment, preset: str, found: Sequence[Cell], arrays: Arr
 
 def save(figure: "Figure", path: Path) -> list[Path]:
     """PNG and PDF beside each other, `path` without its ending; the files written."""
+    made = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
+    for file in made:
+        write(figure, file)
+    return made
+
+
+def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:
+    """One file of the format its ending says, without the date: the same records make the same bytes."""
     from gpbench.report.figures import style
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
+    if isinstance(file, Path):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        format = file.suffix[1:]
+    dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with style.settled():
-        for file in made:
-            # without the date, so that the same records make the same files
-            figure.savefig(file, metadata={"CreationDate": None} if file.suffix == ".pdf" else None)
-    return made
+        figure.savefig(file, format=format, metadata=dates.get(format or ""))
 
 
 def _made_on(found: Sequence[Cell]) -> str:

@@ -49,6 +49,7 @@ _SETTINGS: Any = {
     "savefig.bbox": "tight",
     "savefig.pad_inches": 0.06,
     "pdf.fonttype": 42,
+    "svg.hashsalt": "gpbench",
 }
 
 

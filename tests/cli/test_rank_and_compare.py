@@ -1,0 +1,83 @@
+"""`gpbench rank` and `gpbench compare` from the command line: tables, pictures, JSON, one line for what is wrong."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from gpbench.cli import main
+from gpbench.records.store import Store
+
+
+def write(folder, commit="a" * 40, shift=0.0):
+    jobs = [(d, m, s) for d in ("pima", "crabs", "heart") for m in ("sep", "svi", "gfitc") for s in range(3)]
+    for k, (dataset, method, split) in enumerate(jobs):
+        record = {
+            "id": f"{k:016x}", "status": "done", "dataset": dataset, "method": method, "setting": "m=15%",
+            "protocol": "clean", "split": split, "seed": 0, "precision": "float64", "commit": commit,
+            "metrics": {"nll": 0.5 + split / 10 + shift + (method == "svi") * (1 + split / 99)},
+            "seconds": {"train": 2.0},
+        }  # fmt: skip
+        Store(folder).write(record, {}, {"step": np.arange(2)})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("results"))
+
+
+def out(capsys, *argv):
+    assert main(list(map(str, argv))) == 0
+    return capsys.readouterr().out
+
+
+def test_ranks_are_a_table_json_and_a_picture(results, capsys, tmp_path):
+    picture = tmp_path / "new" / "ranks.png"
+    assert "average rank over 3 data sets" in out(capsys, "rank", "--results", results, "--out", picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    told = json.loads(out(capsys, "rank", "--results", results, "--json", "--method", "sep,svi"))
+    assert told["methods"] == ["sep", "svi"] and told["average"] == [1.0, 2.0]
+    assert out(capsys, "rank", "--results", results, "--format", "csv").startswith("method,average_rank")
+
+
+def test_a_comparison_is_a_table_json_and_a_picture(results, capsys, tmp_path):
+    for ending, magic in (("pdf", b"%PDF"), ("svg", b"<?xml")):
+        picture = tmp_path / f"difference.{ending}"
+        assert "svi in 0" in out(capsys, "compare", "sep", "svi", "--results", results, "--out", picture)
+        assert picture.read_bytes().startswith(magic)
+    told = json.loads(out(capsys, "compare", "sep", "svi", "--results", results, "--json"))
+    assert [d["dataset"] for d in told] == ["crabs", "heart", "pima"]
+    assert all((d["better"], d["n_splits"]) == ("A", 3) for d in told)
+
+
+def test_a_table_goes_into_a_file_of_any_other_ending(results, capsys, tmp_path):
+    file = tmp_path / "difference.md"
+    assert out(capsys, "compare", "sep", "svi", "--results", results, "--format", "md", "--out", file) == ""
+    assert "| pima m=15% |" in file.read_text()
+
+
+def test_the_same_runs_of_two_commits_lie_in_two_folders(results, capsys, tmp_path):
+    after = write(tmp_path, "b" * 40, shift=0.25)
+    told = json.loads(out(capsys, "compare", "aaa", "bbb", "--results", results, "--results", after, "--json"))
+    assert len(told) == 9 and all(d["difference"] == pytest.approx(-0.25) for d in told)
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [(["rank", "--method", "sep"], "two methods"), (["rank", "--dataset", "pima"], "two data sets"),
+     (["rank", "--metric", "nil"], "did you mean nll"), (["compare", "sep", "svii"], "did you mean svi")],
+)  # fmt: skip
+def test_what_cannot_be_ranked_or_compared_is_one_line(results, capsys, words, line):
+    assert main([*words, "--results", str(results)]) == 2
+    said = capsys.readouterr()
+    assert line in said.err and said.err.count("\n") == 1 and said.out == ""
+
+
+def test_neither_verb_imports_jax(results):
+    for words in (["rank"], ["compare", "sep", "svi"]):
+        program = f"import sys; from gpbench.cli import main; main({[*words, '--results', str(results)]!r}); " \
+                  "sys.exit('jax' in sys.modules)"  # fmt: skip
+        assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0

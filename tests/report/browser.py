@@ -1,0 +1,101 @@
+"""A headless Chromium, spoken to in its DevTools protocol over a pipe: no driver, no network."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+_FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--remote-debugging-pipe", "about:blank",
+)  # fmt: skip
+
+
+class Browser:
+    """One page.  `complaints` are the errors and warnings of its console, and exceptions that nobody caught."""
+
+    def __init__(self) -> None:
+        assert CHROMIUM
+        self.complaints: list[str] = []
+        self._folder = tempfile.mkdtemp(prefix="gpbench-browser-")
+        to_it, self._write = self._pipe()
+        self._read, from_it = self._pipe()
+        # it reads from descriptor 3 and writes to 4
+        pipes = f'exec "$@" 3<&{to_it} 4>&{from_it}'
+        self._process = subprocess.Popen(
+            ["bash", "-c", pipes, "bash", CHROMIUM, f"--user-data-dir={self._folder}", *_FLAGS],
+            pass_fds=(to_it, from_it), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(to_it)
+        os.close(from_it)
+        self._count, self._rest, self._session = 0, b"", ""
+        (target,) = [t for t in self("Target.getTargets")["targetInfos"] if t["type"] == "page"]
+        self._session = self("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self(f"{domain}.enable")
+
+    def __call__(self, method: str, until: str = "", **parameters: Any) -> dict:
+        """The answer to a command; with `until`, once the event of this name has come, too."""
+        self._count += 1
+        message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        answer, waits = None, bool(until)
+        while answer is None or waits:
+            told = self._next()
+            self._listen(told)
+            waits = waits and told.get("method") != until
+            if told.get("id") == self._count:
+                assert "error" not in told, told
+                answer = told["result"]
+        return answer
+
+    def open(self, page: Path) -> None:
+        """Load a page from disk, and wait until it is there."""
+        self("Page.navigate", until="Page.loadEventFired", url=page.resolve().as_uri())
+
+    def value(self, expression: str) -> Any:
+        """What a JavaScript expression comes to."""
+        told = self("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in told, told["exceptionDetails"]
+        return told["result"].get("value")
+
+    def close(self) -> None:
+        """End it, and delete its folder."""
+        self._process.terminate()
+        self._process.wait(20)
+        os.close(self._write)
+        os.close(self._read)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @staticmethod
+    def _pipe() -> list[int]:
+        made = []
+        for end in os.pipe():
+            made.append(fcntl.fcntl(end, fcntl.F_DUPFD, 10))  # clear of 3 and 4
+            os.close(end)
+        return made
+
+    def _next(self) -> dict:
+        while b"\0" not in self._rest:
+            if not (more := os.read(self._read, 1 << 16)):
+                raise EOFError("Chromium has ended")
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\0")
+        return json.loads(line)
+
+    def _listen(self, told: dict) -> None:
+        match told.get("method"), told.get("params", {}):
+            case "Runtime.exceptionThrown", {"exceptionDetails": details}:
+                self.complaints.append(str(details))
+            case "Runtime.consoleAPICalled", {"type": "error" | "warning" as kind, "args": args}:
+                self.complaints.append(f"{kind}: {args}")
+            case "Log.entryAdded", {"entry": {"level": "error" | "warning" as level, "text": text}}:
+                self.complaints.append(f"{level}: {text}")

@@ -1,0 +1,84 @@
+"""A small results folder and its site, for the tests of the report."""
+
+from itertools import product
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from gpbench.cli import main, plan
+from gpbench.papers import experiments
+from gpbench.records.store import Store
+
+HOSTILE = '<img src=x onerror="complain()"> & co'
+NLL = {"sep": 0.40, "svi": 0.401, "gfitc": 0.70, "constant": 0.69, "logistic": 0.40}
+EXPERIMENT = """\
+title: <i>Own</i> table
+paper: mine
+presets: {quick: 2 splits, full: 3 splits}
+runs:
+  - dataset: [heart, wdbc]
+    method: [constant, logistic]
+    split: {quick: "[0,1]", full: "[0,1,2]"}
+table: {rows: dataset, columns: method, metrics: [nll]}
+"""
+
+
+def record(dataset: str, method: str, split: int, **fields) -> dict:
+    """A finished run; nll rises with the split, and differs from method to method by more than by chance."""
+    nll = NLL.get(method, 0.5) + 0.01 * split + 0.002 * (crc32(f"{dataset}{method}{split}".encode()) % 5)
+    return {
+        "id": "", "cell": f"{dataset}{method}",
+        "status": "done", "dataset": dataset, "method": method, "setting": "m=15%", "protocol": "hl2016",
+        "precision": "float64", "preset": "full", "split": split, "seed": 0, "output": None, "device": "a cpu",
+        "metrics": {"nll": nll, "error": nll / 3}, "seconds": {"train": 2.0 + split}, "objective": -3.0,
+        "commit": "c" * 40, "dirty": False, "versions": {"jax": "0.10"}, "created": f"2026-01-0{split + 1}T00:00:00",
+        **fields,
+    }  # fmt: skip
+
+
+def records(folder: Path) -> list[dict]:
+    """Three methods on three data sets and one with HTML in its name: one run diverged, one is dirty; two of the quick
+    preset; and runs of EXPERIMENT."""
+    places = product(("pima", "crabs", "heart", HOSTILE), ("sep", "svi", "gfitc"), range(4))
+    made = [record(*place) for place in places]
+    made[0] |= {"status": "diverged", "message": "<b>objective</b> is NaN", "metrics": {}}
+    made[1] |= {"dirty": True}
+    made += [record("pima", "sep", s, preset="quick", setting="m=15%, steps=40", cell="quick") for s in range(2)]
+    made += of_experiment(folder)
+    for place, one in enumerate(made):
+        one["id"] = f"{place:016x}"
+    return made
+
+
+def write(folder: Path, made: list[dict]) -> Path:
+    """A results folder of these records."""
+    for one in made:
+        config = {"method": {"name": one["method"]}, "protocol": {"name": "hl2016"}}
+        Store(folder).write(one, config, {"step": np.arange(2)})
+    return folder
+
+
+def make(results: Path, out: Path, *words: str) -> Path:
+    """`gpbench report` with only these experiments, for speed, and where it wrote."""
+    own = out.parent / "conf"
+    (own / "experiment").mkdir(parents=True, exist_ok=True)
+    (own / "experiment" / "own.yaml").write_text(EXPERIMENT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiments, "names", lambda folders=(): ["own", "sep/fig1_right"][0 if folders else 1 :])
+        assert main(["report", "--results", str(results), "--out", str(out), "--config-dir", str(own), *words]) == 0
+    return out
+
+
+def of_experiment(folder: Path) -> list[dict]:
+    """Runs of EXPERIMENT's full preset, but for two of the splits of one cell."""
+    (folder / "experiment").mkdir(parents=True)
+    (folder / "experiment" / "own.yaml").write_text(EXPERIMENT)
+    cells = plan.plan(experiments.read("own", [folder]), "full", [folder])
+    return [
+        record(cell.dataset, cell.method, split, cell=cell.id, setting="", protocol="clean")
+        for cell in cells
+        for split in cell.splits
+        if (cell.dataset, cell.method) != ("wdbc", "constant") or split == 0
+    ]

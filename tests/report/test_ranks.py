@@ -1,0 +1,138 @@
+"""Ranks against Demšar's own worked example and SciPy; ties, directions, and what is left out."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gpbench.errors import ConfigError
+from gpbench.report import ranks
+from gpbench.report.cells import cells
+from gpbench.report.figures.ranks import draw
+
+# Demšar (2006), Table 6: AUC of four variants of C4.5 on 14 data sets.  The 0.97501 is printed as 0.975, but ranked
+# above the other one.
+AUC = np.array(
+    [[0.763, 0.768, 0.771, 0.798], [0.599, 0.591, 0.590, 0.569], [0.954, 0.971, 0.968, 0.967],
+     [0.628, 0.661, 0.654, 0.657], [0.882, 0.888, 0.886, 0.898], [0.936, 0.931, 0.916, 0.931],
+     [0.661, 0.668, 0.609, 0.685], [0.583, 0.583, 0.563, 0.625], [0.775, 0.838, 0.866, 0.875],
+     [1.000, 1.000, 1.000, 1.000], [0.940, 0.962, 0.965, 0.962], [0.619, 0.666, 0.614, 0.669],
+     [0.972, 0.981, 0.97501, 0.975], [0.957, 0.978, 0.946, 0.970]]
+)  # fmt: skip
+NAMES = ("C4.5", "m", "cf", "m+cf")
+
+
+def of(values, names=NAMES, metric="nll", **more):
+    return ranks.ranked(np.asarray(values, float), names, metric, **more)
+
+
+def record(dataset, method, split, nll, **fields):
+    return {"id": f"{dataset}{method}{split}{fields}", "status": "done", "dataset": dataset, "method": method,
+            "split": split, "setting": "m=15%", "protocol": "clean", "seed": 0, "metrics": {"nll": nll}, "seconds": {},
+            **fields}  # fmt: skip
+
+
+def made(table, **more):
+    records = [record(d, m, k, v) for d, row in table.items() for m, of in row.items() for k, v in of.items()]
+    return ranks.ranking(cells([*records, *more.pop("also", [])]), "nll", **more)
+
+
+def test_demsars_worked_example_is_reproduced():
+    found = of(AUC, metric="test_ll")  # as AUC, higher is better
+    printed = dict(zip(NAMES, (3.143, 2.000, 2.893, 1.964)))
+    assert dict(zip(found.methods, found.average)) == {m: pytest.approx(r, abs=5e-4) for m, r in printed.items()}
+    assert found.critical == pytest.approx(1.25, abs=0.005)
+    assert found.methods == ("m+cf", "m", "cf", "C4.5") and found.groups == ((0, 3),)  # 3.143 - 1.964 < 1.25
+
+
+@pytest.mark.parametrize("k, q", [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (10, 3.164)])
+def test_critical_values_are_those_of_demsars_table_5(k, q):
+    assert ranks.quantile(k) == pytest.approx(q, abs=1.1e-3)  # the table truncates some
+
+
+def test_friedman_is_scipys_with_ties_and_without():
+    rng = np.random.default_rng(0)
+    for values in (AUC, rng.normal(size=(9, 5)), rng.integers(0, 3, size=(12, 4)).astype(float)):
+        statistic, p = ranks.friedman(stats.rankdata(values, axis=1))
+        wanted = stats.friedmanchisquare(*values.T)
+        assert (statistic, p) == (pytest.approx(wanted.statistic), pytest.approx(wanted.pvalue))
+    assert ranks.friedman(np.full((4, 3), 2.0)) == (0.0, 1.0)
+
+
+def test_nemenyi_tells_apart_what_its_p_values_do():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(20, 6)) + np.linspace(0, 3, 6)
+    found = of(values, "abcdef")
+    N, k = values.shape
+    for i in range(k):
+        for j in range(i + 1, k):
+            z = (found.average[j] - found.average[i]) / np.sqrt(k * (k + 1) / (6 * N))
+            alike = stats.studentized_range.sf(z * np.sqrt(2), k, np.inf) > 0.05
+            assert alike == any(first <= i and j <= last for first, last in found.groups)
+    assert len(found.groups) > 1
+
+
+def test_holm_is_the_step_down_of_sorted_p_values():
+    rng = np.random.default_rng(2)
+    values = rng.normal(size=(15, 3)) + np.array([0, 0.5, 2.0])
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    raw = {pair: stats.wilcoxon(values[:, pair[0]], values[:, pair[1]]).pvalue for pair in pairs}
+    found = ranks.wilcoxon_holm(values)
+    ordered = sorted(pairs, key=raw.__getitem__)
+    for place, (i, j) in enumerate(ordered):
+        assert found[i, j] == found[j, i] == max(min(1, (3 - m) * raw[p]) for m, p in enumerate(ordered[: place + 1]))
+    assert ranks.wilcoxon_holm(np.ones((5, 2)))[0, 1] == 1
+
+
+def test_ties_share_ranks_and_rounding_breaks_none():
+    found = of([[0.1, 0.3, 0.1 + 1e-16], [0.2, 0.5, 0.2]], "abc")
+    assert dict(zip(found.methods, found.average)) == {"a": 1.5, "c": 1.5, "b": 3.0}
+
+
+def test_the_metrics_direction_decides_who_is_first():
+    values = [[1.0, 2.0], [1.0, 3.0]]
+    assert of(values, "ab", "nll").methods == ("a", "b") and of(values, "ab", "test_ll").methods == ("b", "a")
+
+
+def test_stretches_are_maximal_and_hold_no_pair_told_apart():
+    apart = np.zeros((4, 4), bool)
+    apart[0, 2] = apart[2, 0] = apart[0, 3] = apart[3, 0] = True
+    assert ranks.stretches(apart) == ((0, 1), (1, 3)) and ranks.stretches(~np.eye(3, dtype=bool)) == ()
+
+
+def test_a_data_set_without_one_of_the_methods_is_left_out_and_said():
+    full = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
+    found = made({"pima": full, "heart": full, "crabs": {"a": {0: 1.0}}, "sonar": {"a": {0: 1.0}, "b": {1: 1.0}}})
+    assert found.datasets == ("heart", "pima")
+    assert found.left_out == ("crabs (without b)", "sonar (no split in common)")
+    assert "left out: crabs (without b); sonar (no split in common)" in ranks.told(found)
+
+
+def test_means_are_over_the_splits_that_all_have():
+    found = made({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
+    assert found.methods == ("a", "b")
+
+
+def test_diverged_runs_are_said():
+    lost = record("pima", "a", 1, None, status="diverged")
+    found = made({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[lost])
+    assert found.diverged == ("a on pima (1)",)
+
+
+@pytest.mark.parametrize(
+    "table, line",
+    [({"pima": {"a": {0: 1.0}}}, "two methods"), ({"pima": {"a": {0: 1.0}, "b": {0: 2.0}}}, "two data sets"),
+     ({}, "none")],
+)
+def test_fewer_than_two_methods_or_data_sets_is_one_line(table, line):
+    with pytest.raises(ConfigError, match=line):
+        made(table)
+
+
+def test_the_diagram_has_every_method_and_every_group():
+    rng = np.random.default_rng(3)
+    names = [f"method {letter}" for letter in "abcdefghijklmno"]
+    found = of(rng.normal(size=(25, 15)) + np.linspace(0, 3, 15), names, datasets=[f"set {k}" for k in range(25)])
+    (axis,) = draw(found).axes
+    texts = " ".join(text.get_text() for text in axis.texts)
+    assert all(name in texts for name in names) and "critical difference" in texts
+    assert sum(line.get_linewidth() == 3.2 for line in axis.lines) == len(found.groups) > 1

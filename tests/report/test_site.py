@@ -1,0 +1,218 @@
+"""The static site: everything recorded is on it, escaped, the same bytes each time, and nobody's files are touched."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import sites
+
+from gpbench.cli import main
+from gpbench.errors import StorageError
+from gpbench.records.store import Store
+from gpbench.report.site import put
+from gpbench.report.site.facts import page
+
+VOID = {"img", "input", "link", "meta", "br"}
+
+
+class Reader(HTMLParser):
+    """A page's links, ids, tags and text; complains of a tag that is not closed where it should be."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.links, self.ids, self.open, self.tags, self.words = [], set(), [], [], []
+        self.feed(path.read_text(encoding="utf-8"))
+        assert not self.open, (path, self.open)
+
+    def handle_starttag(self, tag, attributes):
+        told = dict(attributes)
+        self.tags.append((tag, told))
+        self.links += [told[name] for name in ("href", "src") if name in told]
+        self.ids.add(told.get("id"))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, (tag, self.getpos())
+
+    def handle_data(self, data):
+        self.words += data.split()
+
+    @property
+    def text(self):
+        return " ".join(self.words)
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    return sites.records(tmp_path_factory.mktemp("conf"))
+
+
+@pytest.fixture(scope="module")
+def results(records, tmp_path_factory):
+    return sites.write(tmp_path_factory.mktemp("results"), records)
+
+
+@pytest.fixture(scope="module")
+def site(results, tmp_path_factory):
+    return sites.make(results, tmp_path_factory.mktemp("made") / "site")
+
+
+@pytest.fixture(scope="module")
+def read(site):
+    return {path.relative_to(site).as_posix(): Reader(path) for path in site.rglob("*.html")}
+
+
+def test_every_link_leads_to_a_file_of_the_site_and_none_to_the_network(site, read):
+    for name, made in read.items():
+        for link in made.links:
+            if link == "data:,":
+                continue
+            assert "://" not in link, (name, link)
+            path, _, anchor = link.partition("#")
+            target = (site / name).parent / path if path else site / name
+            assert target.is_file() and target.resolve().is_relative_to(site.resolve()), (name, link)
+            if anchor:
+                assert anchor in read[target.resolve().relative_to(site.resolve()).as_posix()].ids, (name, link)
+
+
+def test_every_page_has_one_heading_and_every_table_a_caption_and_scopes(read):
+    for name, made in read.items():
+        tags = [tag for tag, _ in made.tags]
+        assert tags.count("h1") == 1 and tags.count("table") == tags.count("caption"), name
+        assert all(told.get("scope") in ("col", "row") for tag, told in made.tags if tag == "th"), name
+        assert all(told.get("alt") for tag, told in made.tags if tag == "img"), name
+
+
+def test_every_record_stands_whole_on_the_page_of_its_cell(site, results):
+    found = {}
+    for path in (site / "cell").glob("*.html"):
+        for text in re.findall(r"<pre>(\{.*?\})</pre>", path.read_text(encoding="utf-8"), re.DOTALL):
+            one = json.loads(text)
+            found[one["id"]] = one
+    assert found == {one["id"]: one for one in Store(results).all()}
+
+
+def test_names_are_escaped_wherever_they_stand(site, read):
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert "<img src=x" not in text and "<b>objective" not in text, path
+    assert any(sites.HOSTILE in made.text for made in read.values())
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc", "a/b", "..", ".hidden", sites.HOSTILE, "a\\b", "ü?"])
+@pytest.mark.parametrize("kind", ["dataset", "experiment"])
+def test_no_name_leads_out_of_the_site(name, kind, tmp_path):
+    made = page(kind, name)
+    assert (tmp_path / made).resolve().is_relative_to(tmp_path / kind) and "?" not in made and "\\" not in made
+    assert made != page(kind, name + "-") and not Path(made).name.startswith(".")
+
+
+def test_diverged_dirty_and_quick_runs_are_seen_wherever_they_show(read):
+    for name in ("results.html", page("dataset", "pima"), page("method", "sep")):
+        assert all(f" {word} " in f" {read[name].text} " for word in ("1 diverged", "quick")), name
+    cells = [made for name, made in read.items() if name.startswith("cell/") and "on pima" in made.text]
+    assert any("uncommitted changes" in made.text and "is NaN" in made.text for made in cells)
+    assert "Quick preset: 2 of these runs" in read["index.html"].text
+
+
+def test_ours_the_papers_and_the_difference_stand_in_one_row(read):
+    text = read[page("dataset", "crabs")].text
+    assert re.search(r"sep m=15%, protocol=hl2016 0\.4\d+ ± 0\.00\d+ [*≈] 4 0\.06 \+\d", text)
+    assert re.search(r"svi m=15%, protocol=hl2016 0\.4\d+ ± 0\.00\d+ [*≈] 4 0\.07 \+\d", text)
+    assert re.search(r"gfitc m=15%, protocol=hl2016 0\.7\d+ ± 0\.00\d+ 4 0\.07 \+\d", text)
+
+
+def test_what_is_missing_is_said(read):
+    assert "10 of 12 runs" in read["index.html"].text
+    text = read[page("experiment", "own")].text
+    assert "1 of 4 cells have fewer splits than asked" in text and "gpbench reproduce own --preset full" in text
+    assert "dataset=wdbc method=constant 1 3" in text
+    assert "needs run.devices" in read[page("experiment", "sep/fig1_right")].text
+
+
+def test_an_experiment_has_its_table_with_marks_and_its_numbers_as_csv(site, read):
+    made = read[page("experiment", "own")]
+    assert "<i>Own</i> table" in made.text and "none yet" not in made.text
+    assert sum("best" in told.get("class", "").split() for tag, told in made.tags if tag == "td") == 1
+    assert (site / "experiment" / "own-full.csv").read_text().count("\n") == 5
+    assert "own" in read["paper/mine.html"].text
+
+
+def test_ranks_are_those_of_the_verb(read, results, capsys):
+    capsys.readouterr()
+    assert main(["rank", "--results", str(results), "--preset", "full", "--setting", "m=15%", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    shown = [f"{name} m=15% {average:.2f}" for name, average in zip(told["methods"], told["average"])]
+    pictures = [told["alt"] for tag, told in read["ranks.html"].tags if tag == "img"]
+    assert f"Average ranks: {', '.join(shown)}" in pictures and told["methods"][-1] == "gfitc"
+
+
+def test_the_same_inputs_make_the_same_bytes(site, results, tmp_path):
+    again = sites.make(results, tmp_path / "again")
+    files = {path.relative_to(site) for path in site.rglob("*") if path.is_file()}
+    assert files == {path.relative_to(again) for path in again.rglob("*") if path.is_file()}
+    assert all((site / name).read_bytes() == (again / name).read_bytes() for name in files)
+
+
+def test_a_folder_of_somebody_else_is_left_alone(results, tmp_path, capsys):
+    mine = tmp_path / "thesis.tex"
+    mine.write_text("years of work")
+    for out in (tmp_path, mine):
+        assert main(["report", "--results", str(results), "--out", str(out)]) == 2
+        said = capsys.readouterr().err
+        assert "is left as it is" in said and said.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="name another folder"):
+        put(tmp_path / "file" / "site", [("index.html", b"")])
+
+
+def test_a_newer_report_takes_the_place_of_an_older_one_and_of_nothing_else(records, results, tmp_path):
+    few = sites.write(tmp_path / "few", [r for r in records if r["dataset"] == "pima"])
+    out = sites.make(results, tmp_path / "site")
+    (out / "mine.txt").write_text("kept")
+    before = set(out.rglob("*.html"))
+    sites.make(few, out)
+    assert set(out.rglob("*.html")) < before and (out / "mine.txt").read_text() == "kept"
+
+
+def test_a_list_of_files_that_points_outside_deletes_nothing(results, tmp_path):
+    out = sites.make(results, tmp_path / "site")
+    precious = tmp_path / "precious"
+    precious.write_text("kept")
+    listed = json.loads((out / ".gpbench-site.json").read_text())
+    (out / ".gpbench-site.json").write_text(json.dumps([*listed, "../precious", str(precious), 3]))
+    sites.make(results, out)
+    assert precious.read_text() == "kept"
+
+
+def test_without_records_there_is_one_line_and_no_site(tmp_path, capsys):
+    assert main(["report", "--results", str(tmp_path), "--out", str(tmp_path / "site")]) == 2
+    assert "no runs in" in capsys.readouterr().err and not (tmp_path / "site").exists()
+
+
+def test_of_a_run_in_two_folders_the_newest_counts(records, results, tmp_path):
+    newer = sites.write(tmp_path / "newer", [{**records[2], "created": "2027-01-01", "device": "newest device"}])
+    out = sites.make(results, tmp_path / "site", "--results", str(newer))
+    shown = [path for path in (out / "cell").iterdir() if "newest device" in path.read_text()]
+    assert len(shown) == 1
+
+
+def test_no_jax_is_imported(results, tmp_path):
+    words = ["report", "--results", str(results), "--out", str(tmp_path / "site")]
+    program = f"""
+import sys
+from gpbench.cli import main
+from gpbench.papers import experiments
+experiments.names = lambda folders=(): ["sep/fig1_left"]  # for speed
+sys.exit(main({words!r}) or "jax" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0

@@ -1,0 +1,171 @@
+"""The site in a real Chromium: sorting, filtering, chosen ranks, both colour schemes, wide and narrow, no complaint."""
+
+import json
+
+import pytest
+import sites
+from browser import CHROMIUM, Browser
+
+from gpbench.cli import main
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
+
+# The smallest contrast (WCAG 2.1, 1.4.3) of any text on the page with what lies behind it.
+CONTRAST = """
+(() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = (c) => c.slice(0, 3).map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+  const behind = (e) => { for (; e; e = e.parentElement) {
+    const c = parse(getComputedStyle(e).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let least = [21, ""];
+  while (texts.nextNode()) {
+    const e = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || e.tagName === "SCRIPT") continue;
+    const [a, b] = [light(parse(getComputedStyle(e).color)), light(behind(e))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < least[0]) least = [ratio, e.outerHTML.slice(0, 80)];
+  }
+  return least;
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    made = sites.records(tmp_path_factory.mktemp("conf"))
+    return sites.write(tmp_path_factory.mktemp("results"), made)
+
+
+@pytest.fixture(scope="module")
+def site(results, tmp_path_factory):
+    return sites.make(results, tmp_path_factory.mktemp("made") / "site")
+
+
+@pytest.fixture(scope="module")
+def running():
+    browser = Browser()
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def browser(running):
+    """The browser, which must have nothing to complain of at the end of a test."""
+    running.complaints.clear()
+    yield running
+    assert running.complaints == []
+
+
+def column(browser, name):
+    """The texts of a column of the first table, of the rows that are shown."""
+    return browser.value(f"""(() => {{
+      const table = document.querySelector("table");
+      const at = [...table.tHead.rows[0].cells].findIndex((head) => head.textContent.trim() === "{name}");
+      return [...table.tBodies[0].rows].filter((row) => !row.hidden).map((row) => row.cells[at].textContent.trim());
+    }})()""")
+
+
+def head(name):
+    heads = 'document.querySelector("table").tHead.rows[0].cells'
+    return f'[...{heads}].find((head) => head.textContent.trim() === "{name}")'
+
+
+def test_a_click_on_a_head_sorts_and_says_so(site, browser):
+    browser.open(site / "results.html")
+    before = column(browser, "ours ± se")
+    for direction, sign in (("ascending", 1), ("descending", -1)):
+        browser.value(f"{head('ours ± se')}.querySelector('button').click()")
+        assert browser.value(f"{head('ours ± se')}.getAttribute('aria-sort')") == direction
+        after = [sign * float(text.split()[0]) for text in column(browser, "ours ± se") if text[0].isdigit()]
+        assert after == sorted(after) and len(after) > 5
+    assert sorted(column(browser, "ours ± se")) == sorted(before)
+    browser.value(f"{head('method')}.querySelector('button').click()")
+    assert browser.value("document.querySelectorAll('[aria-sort]').length") == 1
+
+
+def test_typing_in_the_filter_leaves_the_rows_with_every_word(site, browser):
+    browser.open(site / "results.html")
+    total = len(column(browser, "method"))
+    browser.value("document.querySelector('.filter input').focus()")
+    browser("Input.insertText", text="SVI pima")
+    assert column(browser, "method") == ["svi"] and column(browser, "data set") == ["pima"]
+    assert browser.value("document.querySelector('.filter output').value") == f"1 of {total} rows"
+    browser.value("document.querySelector('.filter input').select()")
+    browser("Input.insertText", text=" ")
+    assert len(column(browser, "method")) == total
+
+
+@pytest.mark.parametrize("methods", [("sep", "svi", "gfitc"), ("gfitc", "svi")])
+def test_chosen_ranks_are_those_of_the_verb(site, results, browser, capsys, methods):
+    capsys.readouterr()
+    words = ["rank", "--results", str(results), "--preset", "full", "--setting", "m=15%", "--method", ",".join(methods)]
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    browser.open(site / "ranks.html")
+    made = browser.value(f"""(() => {{
+      const data = JSON.parse(document.querySelector("section.ranks script").textContent);
+      return ranking(data, {json.dumps([f"{name} m=15%" for name in methods])});
+    }})()""")
+    assert made["methods"] == [f"{name} m=15%" for name in told["methods"]]
+    for name in ("average", "critical", "statistic", "p"):
+        assert made[name] == pytest.approx(told[name], rel=1e-9), name
+    assert [tuple(group) for group in made["groups"]] == [tuple(group) for group in told["groups"]]
+    assert len(made["kept"]) == len(told["datasets"]) == 4
+
+
+def test_the_tail_of_chi_square_is_scipys(site, browser):
+    from scipy.stats import chi2
+
+    browser.open(site / "ranks.html")
+    for x, freedom in ((0.1, 1), (9.28, 3), (30.0, 14), (5.0, 8)):
+        assert browser.value(f"chiSquareTail({x}, {freedom})") == pytest.approx(chi2.sf(x, freedom), rel=1e-6)
+
+
+def test_unchecking_a_method_redraws_the_diagram(site, browser):
+    browser.open(site / "ranks.html")
+    label = "document.querySelector('.drawn svg').getAttribute('aria-label')"
+    before = browser.value(label)
+    assert "sep m=15% on pima (1)" in browser.value("document.querySelector('.diagram').textContent")
+    browser.value("document.querySelector('.choose input').click()")
+    after = browser.value(label)
+    assert before.count(",") == after.count(",") + 1
+    browser.value("document.querySelectorAll('.choose')[0].querySelectorAll('input:checked').forEach((b) => b.click())")
+    assert browser.value("document.querySelector('.diagram').textContent").startswith("Ranks need two methods")
+
+
+def test_a_link_to_a_record_opens_it(site, browser):
+    page = next(iter(sorted((site / "cell").glob("*.html"))))
+    browser.open(page)
+    browser.value("document.querySelector('td a[href^=\"#\"]').click()")
+    browser("Page.reload", until="Page.loadEventFired")
+    assert browser.value("document.querySelector('details:target').open") is True
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_page_fits_and_can_be_read(site, browser, scheme, width):
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser("Emulation.setDeviceMetricsOverride", **size)
+    browser("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    names = ["index.html", "results.html", "ranks.html", "paper/mine.html", "dataset/pima.html", "method/sep.html"]
+    cells = sorted(path for path in (site / "cell").glob("*.html") if "is NaN" in path.read_text())
+    for page in [*(site / name for name in names), site / "experiment" / "own.html", *cells]:
+        browser.open(page)
+        assert browser.value("document.scrollingElement.scrollWidth") <= width, page.name
+        least, where = browser.value(CONTRAST)
+        assert least >= 4.5, (page.name, where)
+    dark = browser.value("getComputedStyle(document.body).backgroundColor") != "rgb(251, 251, 250)"
+    assert dark == (scheme == "dark")
+
+
+def test_every_page_works_without_the_script(site, browser):
+    browser("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(site / "ranks.html")
+        assert browser.value("document.querySelectorAll('.diagram img').length") > 0
+        assert browser.value("[...document.images].every((image) => image.naturalWidth > 0)")
+        assert browser.value("document.querySelectorAll('button, .filter').length") == 0
+    finally:
+        browser("Emulation.setScriptExecutionDisabled", value=False)
