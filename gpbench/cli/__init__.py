@@ -17,6 +17,7 @@ VERBS = {
     "rank": "average ranks of methods over data sets, as table and diagram",
     "compare": "two methods, protocols, presets or commits, split by split",
     "report": "a static site of all that is recorded",
+    "collect": "records of several folders in one Parquet file",
     "ls": "methods, data sets, protocols, experiments, runs",
     "show": "one recorded run",
     "data": "fetch and verify data sets",

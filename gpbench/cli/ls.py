@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.records.store import Store
+from gpbench.records import where
+from gpbench.records.collected import open_store
 from gpbench.report import text
 from gpbench.report.cells import natural
 
@@ -19,13 +20,16 @@ def add_parser(subparsers: Any) -> None:
         "ls",
         help="methods, data sets, protocols, experiments, runs",
         description="List what can be run, or what was.",
-        epilog="example: gpbench ls runs --dataset pima --status diverged",
+        epilog="examples: gpbench ls runs --dataset pima --status diverged; gpbench ls runs --where 'seconds.train>60'",
     )
     parser.add_argument("kind", choices=KINDS, help="what to list")
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="a folder with your own dataset/, method/, protocol/ files")  # fmt: skip
     for field in ("dataset", "method", "protocol", "status"):
         parser.add_argument(f"--{field}", metavar="A,B", help=f"runs only: of these {field} values")
+    parser.add_argument("--where", action="append", default=[], metavar="FIELD=A,B",
+                        help="runs only: of these values of any field, or FIELD<NUMBER, FIELD>NUMBER, as in"
+                        " metrics.nll<0.4; may be repeated")  # fmt: skip
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=run)
@@ -34,9 +38,9 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the verb; the exit code.  Raises ConfigError for a card that is no card."""
     if args.kind == "runs":
-        wanted = {name: value.split(",") for name in ("dataset", "method", "protocol", "status")
-                  if (value := getattr(args, name))}  # fmt: skip
-        records = Store(args.results or paths.results_dir()).select(**wanted)
+        flags = [f"{name}={value}" for name in ("dataset", "method", "protocol", "status")
+                 if (value := getattr(args, name))]  # fmt: skip
+        records = where.kept(open_store(args.results or paths.results_dir()).all(), [*flags, *args.where])
         text.as_json(records) if args.json else text.table(_RUN_HEADER, [_run_row(record) for record in records])
         return 0
     listed = _datasets(args.config_dir) if args.kind == "datasets" else described(KINDS[args.kind], args.config_dir)

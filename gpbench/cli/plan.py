@@ -17,7 +17,7 @@ from gpbench import paths
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import experiments
 from gpbench.papers.experiments import PRESETS, Experiment, overrides
-from gpbench.records.store import Store
+from gpbench.records.collected import open_store
 from gpbench.report.found import Cell, find
 
 _CODE = ("records/identity.py", "data/splits.py", "data/cards.py", "cli/compose.py", "cli/plan.py")
@@ -30,7 +30,7 @@ def found(
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     experiment = experiments.read(id, folders)
     cells = plan(experiment, preset or PRESETS[0], folders)
-    return experiment, find(cells, Store(results or paths.results_dir()).all())
+    return experiment, find(cells, open_store(results or paths.results_dir()).all())
 
 
 def plan(experiment: Experiment, preset: str, config_dirs: Sequence[Path] = ()) -> list[Cell]:

@@ -49,10 +49,10 @@ def run(args: argparse.Namespace) -> int:
 
 def plot(experiment: Any, preset: str, found: Sequence[Cell], results: Path, out: Path | None) -> list[Path]:
     """Draws and saves the figure: `out` (or the results folder)/ID.png and .pdf."""
-    from gpbench.records.store import Store
+    from gpbench.records.collected import open_store
     from gpbench.report import figures
 
-    figure = figures.draw(experiment, preset, found, Store(results).trace)
+    figure = figures.draw(experiment, preset, found, open_store(results).trace)
     return figures.save(figure, (out or results) / experiment.id)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpbench import paths
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import published
+from gpbench.records.collected import open_store
 from gpbench.records.store import Store
 from gpbench.report import text
 from gpbench.report.formats import Sheet
@@ -52,7 +53,7 @@ def output(args: argparse.Namespace, sheet: Sheet, told: Any, picture: Callable[
 
 def stores(folders: Sequence[Path] | None) -> list[Store]:
     """These results folders; without any, the one there is."""
-    return [Store(folder) for folder in folders or [paths.results_dir()]]
+    return [open_store(folder) for folder in folders or [paths.results_dir()]]
 
 
 def gathered(stores: Sequence[Store]) -> list[dict]:

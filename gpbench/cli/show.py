@@ -6,7 +6,7 @@ from typing import Any
 
 from gpbench import paths
 from gpbench.errors import ConfigError
-from gpbench.records.store import Store
+from gpbench.records.collected import open_store
 from gpbench.report import text
 
 
@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the verb; the exit code.  Raises ConfigError for no such run, or several."""
     if bool(args.run) == args.last:
         raise ConfigError("name one run by its id, or say --last; `gpbench ls runs` lists them")
-    store = Store(args.results or paths.results_dir())
+    store = open_store(args.results or paths.results_dir())
     record = store.last() if args.last else store.find(args.run)
     config = store.config(record["id"])
     if args.json:

@@ -32,14 +32,14 @@ class Store:
 
     def get(self, id: str) -> dict | None:
         """The finished record (status done or diverged) with this id; None if it is absent or unreadable."""
-        record, _ = files.read(str(self.runs), id)
+        record, _ = self._read(id)
         return record
 
     def all(self) -> list[dict]:
         """Every readable record, oldest first.  A damaged one is named once on stderr and left out."""
         records = []
         for id in self._ids():
-            record, fault = files.read(str(self.runs), id)
+            record, fault = self._read(id)
             if record is not None:
                 records.append(record)
             elif id not in self._reported:
@@ -61,7 +61,7 @@ class Store:
         if not found:
             hint = nearest(prefix, ids) if len(ids) in range(1, 10) else "`gpbench ls runs` lists them"
             raise ConfigError(f"no run {prefix!r} in {self.runs}; {hint}")
-        record, fault = files.read(str(self.runs), found[0])
+        record, fault = self._read(found[0])
         if record is None:
             raise ConfigError(f"the record {self.runs / found[0]} cannot be read: {fault}; delete it and run again")
         return record
@@ -78,9 +78,16 @@ class Store:
 
         try:
             loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
-            return yaml.load((self.runs / id / "config.yaml").read_bytes(), Loader=loader) or {}
-        except (OSError, yaml.YAMLError):
+            return yaml.load(self.config_text(id), Loader=loader) or {}
+        except yaml.YAMLError:
             return {}
+
+    def config_text(self, id: str) -> str:
+        """The same as it lies there, in YAML."""
+        try:
+            return (self.runs / id / "config.yaml").read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            return ""
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of trace.npz: step, seconds (training so far), objective, one per metric; empty if none."""
@@ -127,6 +134,10 @@ class Store:
             for name in (beside, beside.with_name(beside.name + "-old")):
                 shutil.rmtree(name, ignore_errors=True)
         return folder
+
+    def _read(self, id: str) -> tuple[dict | None, str]:
+        """The record, and ""; or None, and what is wrong with it."""
+        return files.read(str(self.runs), id)
 
     def _ids(self) -> Iterator[str]:
         try:

@@ -1,0 +1,60 @@
+"""Conditions on the fields of records, as users write them: `dataset=pima,heart`, `metrics.nll<0.4`, `dirty=true`."""
+
+import json
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from gpbench.errors import ConfigError, nearest
+
+_COMPARE: dict[str, Callable] = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
+_CONDITION = re.compile(r"\s*([\w.\-]+)\s*(<=|>=|=|<|>)(.*)", re.DOTALL)
+
+
+def kept(records: Iterable[dict], conditions: Sequence[str]) -> list[dict]:
+    """The records for which all conditions hold.
+
+    FIELD=A,B means one of these values, written as in JSON or as a text; FIELD<NUMBER and the like hold for numbers
+    alone.  Fields of mappings are written with a dot.  Raises ConfigError for a condition that cannot be read, and
+    for a field that no record has.
+    """
+    left = list(records)
+    known = {name for record in left for name in _names(record)}
+    for condition in conditions:
+        if not (found := _CONDITION.fullmatch(condition)):
+            raise ConfigError(f"cannot read {condition!r}; write FIELD=VALUE, FIELD<NUMBER or FIELD>NUMBER")
+        field, sign, wanted = found.groups()
+        if known and field not in known:
+            raise ConfigError(f"no run has a field {field!r}; {nearest(field, known)}")
+        holds = _equals(wanted) if sign == "=" else _compares(_COMPARE[sign], wanted, condition)
+        left = [record for record in left if holds(_value(record, field))]
+    return left
+
+
+def _equals(wanted: str) -> Callable[[Any], bool]:
+    texts = re.split(r",(?! )", wanted)  # a setting may have commas of its own, and spaces after them
+    return lambda value: value in texts if isinstance(value, str) else json.dumps(value) in texts
+
+
+def _compares(compare: Callable, wanted: str, condition: str) -> Callable[[Any], bool]:
+    try:
+        limit = float(wanted)
+    except ValueError:
+        raise ConfigError(f"cannot read {condition!r}: {wanted!r} is no number") from None
+    return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and compare(value, limit)
+
+
+def _names(record: Mapping[str, Any]) -> Iterable[str]:
+    for name, value in record.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from (f"{name}.{key}" for key in value)
+
+
+def _value(record: Mapping[str, Any], field: str) -> Any:
+    name, _, key = field.partition(".")
+    value = record.get(name)
+    if not key:
+        return value
+    return value.get(key) if isinstance(value, Mapping) else None

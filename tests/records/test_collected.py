@@ -1,0 +1,108 @@
+"""Collected records: the same as in their folders, one of each run, and errors that are one line."""
+
+import json
+
+import pytest
+
+from gpbench.cli import main
+from gpbench.errors import ConfigError
+from gpbench.records import collected
+from gpbench.records.collected import open_store
+from gpbench.records.store import Store
+
+
+def record(id, **more):
+    base = {
+        "id": id, "status": "done", "dataset": "pima", "method": "sep", "setting": "m=15%", "protocol": "clean",
+        "split": 0, "seed": 0, "output": None, "metrics": {"nll": 0.5, "error": 0.25}, "seconds": {"train": 1.5},
+        "versions": {"jax": "0.1"}, "host": {"cpu": "x", "cores": 2}, "dirty": False, "created": "2026-01-01T00:00:00",
+    }  # fmt: skip
+    return base | more
+
+
+VARIOUS = [
+    record("a" * 16),
+    record("b" * 16, status="diverged", metrics={"nll": None, "error": None}, message="why"),
+    record("c" * 16, metrics={"rmse": 1, "test_ll": -2.5}, output=3, dirty=None, created="2026-01-02T00:00:00"),
+    record("d" * 16, metrics={}, output="torque", strange=[1, "two", None], created="2026-01-03T00:00:00"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for made in VARIOUS:
+        Store(tmp_path / "results").write(made, {"method": {"name": "sep"}}, {})
+    return tmp_path
+
+
+def test_records_and_configurations_come_back_as_they_were(folder):
+    out = folder / "all.parquet"
+    assert main(["collect", str(folder / "results"), "--out", str(out)]) == 0
+    theirs, ours = Store(folder / "results"), open_store(out)
+    assert ours.all() == theirs.all() and len(ours.all()) == len(VARIOUS)
+    assert ours.find("ccc") == theirs.find("ccc") and ours.last() == theirs.last()
+    assert ours.config("a" * 16) == {"method": {"name": "sep"}}
+
+
+def test_a_collection_is_a_table_that_other_programs_read(folder):
+    import pyarrow.parquet as pq
+
+    out = folder / "all.parquet"
+    main(["collect", str(folder / "results"), "--out", str(out)])
+    table = pq.read_table(out)
+    assert table.column("metrics.nll").to_pylist().count(0.5) == 1
+    assert table.column("dataset").to_pylist() == ["pima"] * 4
+
+
+def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder, capsys):
+    later = "2027-01-01T00:00:00"
+    Store(folder / "there").write(record("a" * 16, metrics={"nll": 0.5 + 1e-9, "error": 0.25}, created=later), {}, {})
+    Store(folder / "there").write(record("c" * 16, metrics={"rmse": 1.1, "test_ll": -2.5}, created=later), {}, {})
+    Store(folder / "there").write(record("e" * 16), {}, {})
+    main(["collect", str(folder / "results"), "--out", str(folder / "here.parquet")])
+    capsys.readouterr()
+    # a collection is collected like a folder
+    words = [str(folder / "here.parquet"), str(folder / "there"), "--out", str(folder / "all.parquet"), "--json"]
+    assert main(["collect", *words]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["records"], told["differing"]) == (5, ["c" * 16])
+    assert open_store(folder / "all.parquet").get("c" * 16)["metrics"]["rmse"] == 1
+
+
+def test_tables_are_made_from_a_collection(folder, capsys):
+    main(["collect", str(folder / "results"), "--out", str(folder / "all.parquet")])
+    capsys.readouterr()
+    assert main(["ls", "runs", "--results", str(folder / "all.parquet"), "--status", "diverged"]) == 0
+    assert "b" * 16 in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        (["{}/nothing"], "nothing: no such folder"),
+        (["{}/results", "--out", "all.csv"], "the name must end in .parquet"),
+        (["{}/broken.parquet"], "cannot read"),
+        (["{}/empty"], "no runs there yet"),
+    ],
+)
+def test_a_mistake_is_one_line(words, line, folder, capsys):
+    (folder / "broken.parquet").write_text("no Parquet")
+    (folder / "empty").mkdir()
+    assert main(["collect", *(word.format(folder) for word in words)]) != 0
+    err = capsys.readouterr().err
+    assert line in err and err.count("\n") == 1
+
+
+def test_a_collection_is_not_written_to(folder):
+    main(["collect", str(folder / "results"), "--out", str(folder / "all.parquet")])
+    with pytest.raises(ConfigError, match="a collection to read from"):
+        open_store(folder / "all.parquet").write(VARIOUS[0], {}, {})
+
+
+def test_an_interrupted_collection_leaves_the_old_one(folder, monkeypatch):
+    out = folder / "all.parquet"
+    collected.write(out, [(VARIOUS[0], None)])
+    monkeypatch.setattr("pyarrow.parquet.write_table", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+    assert main(["collect", str(folder / "results"), "--out", str(out)]) == 5
+    assert len(open_store(out).all()) == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["all.parquet", "results"]
