@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from gpbench.core import features
 from gpbench.core.inducing import inducing_points, median_distance
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.linalg import describe_failure
@@ -13,11 +14,27 @@ from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
 
 
 class Hyper(eqx.Module):
-    """What is learned by gradients: kernel, additive noise on k(x, x), inducing points."""
+    """What is learned by gradients: kernel, additive noise on k(x, x), inducing points.
+
+    `log_scale` is that of generalised features, None for values of f at the inducing points.
+    """
 
     kernel: SquaredExponential
     log_noise: Float[Array, ""]
     Z: Float[Array, "M D"]
+    log_scale: Float[Array, "M D"] | None = None
+
+    def between(self) -> Float[Array, "M M"]:
+        """Kzz, the prior covariances of the inducing features."""
+        if self.log_scale is None:
+            return self.kernel.gram(self.Z, self.Z)
+        return features.gram(self.kernel, self.Z, self.log_scale, self.Z, self.log_scale)
+
+    def across(self, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
+        """Kzx, those of the inducing features with f at X."""
+        if self.log_scale is None:
+            return self.kernel.gram(self.Z, X)
+        return features.cross(self.kernel, self.Z, self.log_scale, X)
 
 
 class Covariances(eqx.Module):
@@ -31,10 +48,15 @@ class Covariances(eqx.Module):
 def covariances(hyper: Hyper, X: Float[Array, "N D"], noise_on_inducing: bool) -> Covariances:
     """Kzz, Kzx and k(x, x) + noise; the authors' own program has the noise on the diagonal of Kzz too."""
     noise = jnp.exp(hyper.log_noise)
-    zz = hyper.kernel.gram(hyper.Z, hyper.Z)
+    zz = hyper.between()
     if noise_on_inducing:
         zz = zz + noise * jnp.eye(zz.shape[0], dtype=zz.dtype)
-    return Covariances(zz, hyper.kernel.gram(hyper.Z, X), hyper.kernel.diagonal(X) + noise)
+    return Covariances(zz, hyper.across(X), hyper.kernel.diagonal(X) + noise)
+
+
+def noiseless(hyper: Hyper, X: Float[Array, "N D"]) -> Covariances:
+    """Kzz, Kzx and k(x, x): for regression, where the noise is that of y about f."""
+    return Covariances(hyper.between(), hyper.across(X), hyper.kernel.diagonal(X))
 
 
 def residual(cov: Covariances, V: Float[Array, "M N"]) -> Float[Array, " N"]:
@@ -50,6 +72,8 @@ class SparseMethod(Method):
 
     inducing: float | int = eqx.field(static=True, kw_only=True, default=0.15)
     """Number of inducing points, or the fraction of the training rows."""
+    features: Literal["values", "generalised"] = eqx.field(static=True, kw_only=True, default="values")
+    """Values of f at the inducing points, or features with scales of their own, which are learned too."""
     start: Literal["rows", "kmeans"] = eqx.field(static=True, kw_only=True, default="rows")
     """Where inducing points start."""
     lengthscale_start: Literal["median", "root_median"] = eqx.field(static=True, kw_only=True, default="median")
@@ -72,7 +96,9 @@ class SparseMethod(Method):
         Z = inducing_points(X, inducing_count(self.inducing, n), self.start, key=key)
         power = 2.0 if self.lengthscale_start == "median" else 1.0
         log_lengthscale2 = jnp.full(d, power * jnp.log(median_distance(Z)), dtype)
-        return Hyper(SquaredExponential(jnp.zeros((), dtype), log_lengthscale2), jnp.asarray(jnp.log(noise), dtype), Z)
+        kernel = SquaredExponential(jnp.zeros((), dtype), log_lengthscale2)
+        log_scale = jnp.zeros_like(Z) if self.features == "generalised" else None
+        return Hyper(kernel, jnp.asarray(jnp.log(noise), dtype), Z, log_scale)
 
     def tied(self, gradient: Hyper) -> Hyper:
         """The gradient within the hyper-parameters that are allowed: those of equal lengthscales, or all.

@@ -19,7 +19,7 @@ from gpbench.core.sites import matched
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.sep_energy import Sums, posterior, site_sums
-from gpbench.methods.sparse import Covariances, Hyper, SparseMethod, covariances, residual
+from gpbench.methods.sparse import Hyper, SparseMethod, covariances, noiseless, residual
 
 
 class Parameters(eqx.Module):
@@ -132,11 +132,7 @@ class SVI(SparseMethod):
     def _marginals(self, parameters: Parameters, X: Float[Array, "N D"], regression: bool):
         """q's mean and variance of f at X (paper `sep`, equation 9), and the whitened features V."""
         hyper = parameters.hyper
-        if regression:  # the noise is the likelihood's, and f has none
-            kernel, Z = hyper.kernel, hyper.Z
-            cov = Covariances(kernel.gram(Z, Z), kernel.gram(Z, X), kernel.diagonal(X))
-        else:
-            cov = covariances(hyper, X, self.noise_on_inducing)
+        cov = noiseless(hyper, X) if regression else covariances(hyper, X, self.noise_on_inducing)
         V = inverse_cholesky(cov.zz) @ cov.zx
         mean, variance = parameters.q.along(V)
         return mean, variance + residual(cov, V), V
