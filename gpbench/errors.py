@@ -43,6 +43,12 @@ class SweepError(GpbenchError):
     exit_code = 6
 
 
+class ContractError(GpbenchError):
+    """A method that breaks what the training loop counts on (`gpbench check`)."""
+
+    exit_code = 7
+
+
 class Stopped(GpbenchError):
     """Stopped at a checkpoint by SIGTERM, SIGINT or `run.time_limit`; the same command goes on from there.
 

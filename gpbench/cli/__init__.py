@@ -17,6 +17,7 @@ VERBS = {
     "ls": "methods, data sets, protocols, experiments, runs",
     "show": "one recorded run",
     "data": "fetch and verify data sets",
+    "check": "whether a method keeps what training counts on",
     "cite": "BibTeX of methods, data sets, protocols, runs",
     "doctor": "devices, versions, folders, and what is missing",
 }

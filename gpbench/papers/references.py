@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpbench import paths
+from gpbench import paths, plugins
 from gpbench.errors import ConfigError, nearest
 
 GROUPS = ("method", "dataset", "protocol")
@@ -31,7 +31,7 @@ class Reference:
 def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
     """Every method, data set and protocol with its file; ours win over namesakes, and a name in two groups has two."""
     found: dict[tuple[str, str], Path] = {}
-    for folder in (paths.conf_dir(), *config_dirs):
+    for folder in (paths.conf_dir(), *config_dirs, *plugins.folders()):
         for group in GROUPS:
             for path in sorted((Path(folder) / group).glob("*.yaml")):
                 found.setdefault((group, path.stem), path)
@@ -75,7 +75,10 @@ def key_of(text: str) -> str:
 def entries(config_dirs: Sequence[Path]) -> dict[str, str]:
     """Key -> BibTeX; each entry ends with a brace at the start of a line."""
     found: dict[str, str] = {}
-    for file in (Path(__file__).with_suffix(".bib"), *(Path(folder) / "references.bib" for folder in config_dirs)):
+    for file in (
+        Path(__file__).with_suffix(".bib"),
+        *(Path(folder) / "references.bib" for folder in (*config_dirs, *plugins.folders())),
+    ):
         text = file.read_text(encoding="utf-8") if file.is_file() else ""
         for entry in re.finditer(r"^@\w+\{([^,\s]+),.*?^\}", text, re.MULTILINE | re.DOTALL):
             found.setdefault(entry[1], entry[0])

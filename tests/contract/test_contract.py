@@ -1,0 +1,77 @@
+"""`gpbench check`: our methods keep every rule, and each broken rule is found and said in a line."""
+
+from pathlib import Path
+
+import pytest
+
+from gpbench.cli import main
+from gpbench.cli.compose import compose
+from gpbench.contract.examine import examine
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = {
+    "gfitc": ["method.inducing=5"],
+    "sep": ["method.inducing=5"],
+    "sep_minibatch": ["method.inducing=5", "method.batch_size=16"],
+    "svi": ["method.inducing=5"],
+    "svi_minibatch": ["method.inducing=5", "method.batch_size=16"],
+}
+"""Settings that make a check quick; any other method is checked as it ships."""
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")))
+def test_our_methods_keep_every_rule(name):
+    cfg, _ = compose([f"method={name}", *SMALL.get(name, [])])
+    found = list(examine(cfg["method"], rows=40))
+    assert found and [finding for finding in found if finding.verdict == "broken"] == []
+
+
+def broken(name):
+    """{claim: (verdict, why)} of what a method of broken.py does not keep."""
+    found = examine({"_target_": f"broken.{name}", "name": name.lower(), "steps": 4}, rows=20)
+    return {finding.claim: (finding.verdict, finding.why) for finding in found if finding.verdict != "kept"}
+
+
+def test_a_method_that_keeps_all_rules_is_not_complained_about():
+    assert broken("Good") == {}
+
+
+@pytest.mark.parametrize(
+    "name, claim, why",
+    [
+        ("Silent", "the class has a docstring", "Silent has no docstring"),
+        ("StartsWithNaN", "init gives a pytree of arrays", "state.mean has NaN in 1 of 1 places"),
+        ("StartsInFloat64", "data in float32", "state.mean is float64[] where the data are float32"),
+        ("StartsAnyhow", "init gives the same", "take all randomness from `key`"),
+        ("Impure", "step is pure", "two steps from one state with one key differ by"),
+        ("Mutating", "step is pure", "step changes the state that it is given"),
+        ("Growing", "step keeps the structure", "step changes state.mean from float64[] to float64[2]"),
+        ("Recompiling", "a second split", "keep numbers that come from the data in arrays"),
+        ("Untraceable", "a second split", "TracerBoolConversionError at"),
+        ("Diverging", "the objective is finite", "step reports nan, nan"),
+        ("Worsening", "the objective grows", "larger is better"),
+        ("Overconfident", "the probabilities of all targets", "sums to 2 over all targets"),
+        ("Unnormalised", "the probabilities of all targets", "sums to 1.724 over all targets"),
+        ("Peeking", "a row's prediction", "in another order the predictions differ by"),
+    ],
+)
+def test_a_broken_rule_is_found(name, claim, why):
+    found = broken(name)
+    verdict, said = next((value for key, value in found.items() if key.startswith(claim)), ("kept", ""))
+    assert verdict == ("doubtful" if name == "Worsening" else "broken"), found
+    assert why in said and "\n" not in said
+
+
+def test_the_documentations_example_passes_on_the_command_line(capsys):
+    assert main(["check", "exact_gp", "--config-dir", str(ROOT / "docs" / "examples"), "--rows", "20"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 10 and all(line.startswith("kept      regression  ") for line in lines)
+
+
+def test_a_broken_method_ends_in_one_line_and_an_exit_code(tmp_path, capsys):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "silent.yaml").write_text("_target_: broken.Silent\nname: silent\nsteps: 2\n")
+    assert main(["check", "silent", "--config-dir", str(tmp_path), "--rows", "20"]) == 7
+    out, err = capsys.readouterr()
+    assert out.startswith("broken    regression  the class has a docstring")
+    assert err == "gpbench: silent breaks 1 of 14 claims; docs/add_a_method.md has the rules\n"
