@@ -30,12 +30,18 @@ def kind(value: Any) -> str:
     return f"{value.dtype}[{','.join(map(str, value.shape))}]"
 
 
+def same_structure(old: Any, new: Any) -> bool:
+    """Whether two pytrees have the same structure and static fields."""
+    one, other = jax.tree.structure(old), jax.tree.structure(new)
+    return one is not None and one == other
+
+
 def largest_difference(old: Any, new: Any) -> tuple[float, str]:
     """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.
 
     NaN agrees with NaN; infinite where structure, shapes or what is not finite differ.
     """
-    if jax.tree.structure(old) != jax.tree.structure(new):
+    if not same_structure(old, new):
         return np.inf, "in structure or static fields"
     worst, where = 0.0, ""
     for (place, a), (_, b) in zip(leaves(old), leaves(new)):
@@ -58,13 +64,13 @@ def difference(old: Any, new: Any, tolerance: float) -> str:
     return where if not gap <= tolerance else ""
 
 
-def require_arrays(state: Any, precision: str) -> None:
-    """Raises Broken unless all leaves are arrays, those of floating point in `precision` and without NaN."""
+def require_arrays(state: Any, precision: str | None = None) -> None:
+    """Raises Broken unless all leaves are arrays without NaN, and of `precision`, if given, where floating point."""
     for place, leaf in leaves(state):
         if not isinstance(leaf, jax.Array | np.ndarray):
             raise Broken(f"state{place} is of type {kind(leaf)}: make it an array, or a static field")
         if jnp.issubdtype(leaf.dtype, jnp.floating):
-            if leaf.dtype != precision:
+            if precision is not None and leaf.dtype != precision:
                 raise Broken(f"state{place} is {kind(leaf)} where the data are {precision}: use the dtype of the data")
             if jnp.isnan(leaf).any():
                 raise Broken(f"state{place} has NaN in {int(jnp.isnan(leaf).sum())} of {leaf.size} places")

@@ -1,7 +1,7 @@
 """All checks of a method, one finding for each claim and task."""
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,14 +47,16 @@ class Finding:
     why: str = ""
 
 
-def examine(cfg: Mapping[str, Any], rows: int | None = None) -> Iterator[Finding]:
-    """The findings for the method that this node of a configuration describes; without `rows`, on few that will do.
+def examine(
+    cfg: Mapping[str, Any], rows: int | None = None, tasks: Collection[str] = tuple(CLASSES)
+) -> Iterator[Finding]:
+    """The findings for the method that this node of a configuration describes, on those of `tasks` that it is for.
 
-    An exception of the method's is a broken claim; one of ours in a check is not caught.  Raises ConfigError where the
-    method cannot be made.
+    `rows` is the number of training rows; without it, few that will do.
+    An exception in a check is a broken claim.
     """
     method = instantiate({**cfg, "steps": min(cfg.get("steps", 1), STEPS)})
-    for task in (task for task in CLASSES if task in method.tasks):
+    for task in (task for task in CLASSES if task in method.tasks and task in tasks):
         problem = _problem(method, task, (rows,) if rows else ROWS)
         for check in CHECKS:
             yield _finding(check, problem)

@@ -54,9 +54,15 @@ class Problem:
 
     def step(self, state: State, X: Array, y: Array, key: Array) -> tuple[State, Info]:
         """The first step on these rows: the next state, and what the step reports."""
+        return self.method.step(state, self._batch(X, y, key), key=key)
+
+    def step_uncompiled(self, state: State) -> tuple[State, Info]:
+        """The same on split 0, operation by operation; choosing its rows is no part of the method."""
+        return self.method.step(state, jax.jit(self._batch)(*self.rows_of()), key=self.both.step_keys[0])
+
+    def _batch(self, X: Array, y: Array, key: Array) -> Batch:
         data = batches.whole(X, y, self.both.classes)
-        batch = batches.at_step(data, self.method.batch_size, jnp.asarray(0), key=key)
-        return self.method.step(state, batch, key=key)
+        return batches.at_step(data, self.method.batch_size, jnp.asarray(0), key=key)
 
     @cached_property
     def compiled(self) -> Callable[..., tuple[State, Info]]:

@@ -102,8 +102,8 @@ def _mass(problem: Problem) -> Float[Array, " T"]:
     predictive = jax.jit(problem.method.predict)(problem.state, X)
     of = jax.jit(jax.vmap(lambda y: jnp.exp(predictive.log_prob(y))))
     if problem.task != "regression":
-        targets = [-1.0, 1.0] if problem.task == "binary" else range(CLASSES[problem.task])
-        return of(jnp.tile(jnp.asarray(list(targets), X.dtype)[:, None], (1, len(X)))).sum(axis=0)
+        codes = [-1.0, 1.0] if problem.task == "binary" else list(range(CLASSES[problem.task]))
+        return of(jnp.tile(jnp.asarray(codes, X.dtype)[:, None], (1, len(X)))).sum(axis=0)
     mean = getattr(predictive, "mean", jnp.zeros(len(X)))
     std = jnp.sqrt(getattr(predictive, "var", jnp.ones(len(X))))
     targets = mean + std * _TARGETS[:, None]
