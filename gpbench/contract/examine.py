@@ -57,12 +57,12 @@ def examine(
     """
     method = instantiate({**cfg, "steps": min(cfg.get("steps", 1), STEPS)})
     for task in (task for task in CLASSES if task in method.tasks and task in tasks):
-        problem = _problem(method, task, (rows,) if rows else ROWS)
+        problem = startable(method, task, (rows,) if rows else ROWS)
         for check in CHECKS:
             yield _finding(check, problem)
 
 
-def _problem(method: Method, task: str, sizes: Sequence[int]) -> Problem:
+def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
     """The smallest of these on which the method can start, or else the last."""
     for rows in sizes:
         problem = Problem(method, task, rows)

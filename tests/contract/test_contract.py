@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hydra.utils import instantiate
 
 from gpbench.cli import main
 from gpbench.cli.compose import compose
-from gpbench.contract.examine import CHECKS, examine
+from gpbench.contract.examine import CHECKS, ROWS, examine, startable
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = {
@@ -78,3 +79,23 @@ def test_a_broken_method_ends_in_one_line_and_an_exit_code(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out.startswith("broken    regression  the class has a docstring")
     assert err == "gpbench: silent breaks 1 of 14 claims; docs/add_a_method.md has the rules\n"
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        (["sepp"], "method=sepp: no such method; did you mean sep"),
+        (["sep", "--rows", "2"], "--rows 2: give at least 10"),
+        (["sep", "method.indcing=3"], "no key 'indcing' in method; did you mean inducing?"),
+    ],
+)
+def test_a_mistake_is_one_line(words, line, capsys):
+    assert main(["check", *words]) == 2
+    error = capsys.readouterr().err
+    assert line in error and error.count("\n") == 1
+
+
+def test_settings_that_want_more_rows_get_them():
+    cfg, _ = compose(["method=svi", "method.inducing=61"])
+    method = instantiate(cfg["method"])
+    assert startable(method, "regression", ROWS).rows == 250 and startable(method, "regression", (60,)).rows == 60
