@@ -114,7 +114,7 @@ class _Estimator(BaseEstimator):
             step_keys=key_of("step", method.name, NAME, seed, 0)[None],
         )
 
-    def _predictions(self, X: np.ndarray) -> tuple[dict[str, np.ndarray], Prepared]:
+    def _predictions(self, X: Any) -> tuple[dict[str, np.ndarray], Prepared]:
         """What the method says of rows X (T, D), of scaled targets, and their scaling.  Raises NotFittedError."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)

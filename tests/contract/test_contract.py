@@ -47,7 +47,7 @@ def test_a_method_that_keeps_all_rules_is_not_complained_about():
         ("StartsWithNaN", "init gives a pytree of arrays", "state.mean has NaN in 1 of 1 places"),
         ("StartsInFloat64", "data in float32", "the objective is float64[]: use the dtype of the data"),
         ("StartsAnyhow", "init gives the same", "take all randomness from `key`"),
-        ("Impure", "step is pure", "two steps from one state with one key differ by"),
+        ("Impure", "step is pure", "take all randomness from `key`, and keep nothing outside the state"),
         ("Mutating", "step is pure", "step changes the state that it is given"),
         ("Growing", "step keeps the structure", "step changes state.mean from float64[] to float64[2]"),
         ("Recompiling", "a second split", "keep numbers that come from the data in arrays"),
@@ -86,7 +86,7 @@ def test_a_broken_method_ends_in_one_line_and_an_exit_code(tmp_path, capsys):
     [
         (["sepp"], "method=sepp: no such method; did you mean sep"),
         (["sep", "--rows", "2"], "--rows 2: give at least 10"),
-        (["sep", "method.indcing=3"], "no key 'indcing' in method; did you mean inducing?"),
+        (["sep", "method.indcing=3"], "no key 'indcing' in method; did you mean inducing"),
     ],
 )
 def test_a_mistake_is_one_line(words, line, capsys):
