@@ -49,6 +49,12 @@ class PeerError(GpbenchError):
     exit_code = 7
 
 
+class ContractError(GpbenchError):
+    """A method that breaks what the training loop counts on (`gpbench check`)."""
+
+    exit_code = 8
+
+
 class Stopped(GpbenchError):
     """Stopped at a checkpoint by SIGTERM, SIGINT or `run.time_limit`; the same command goes on from there.
 

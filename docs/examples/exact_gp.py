@@ -35,10 +35,11 @@ class ExactGP(Method):
     rate: float = eqx.field(static=True, kw_only=True, default=0.1)
 
     def init(self, data, *, key):
-        X, scale = data.X, jnp.log(median_distance(data.X))
+        X, y = data.X[: data.total], data.y[: data.total]  # the rows that count come first
+        scale = jnp.log(median_distance(X))
         kernel = SquaredExponential(jnp.zeros((), X.dtype), jnp.full(X.shape[1], 2 * scale, X.dtype))
         parameters = Parameters(kernel, jnp.asarray(jnp.log(0.1), X.dtype))
-        return State(parameters, optax.adam(self.rate).init(parameters), X, data.y)
+        return State(parameters, optax.adam(self.rate).init(parameters), X, y)
 
     def step(self, state, batch, *, key):
         loss, gradient = jax.value_and_grad(lambda p: -log_evidence(p, batch))(state.parameters)
@@ -57,5 +58,6 @@ class ExactGP(Method):
 
 def log_evidence(parameters, data):
     """log N(y | 0, K + noise I)."""
-    A = parameters.factor(data.X)
-    return -0.5 * (jnp.sum((A @ data.y) ** 2) + log_determinant(A) + data.total * jnp.log(2 * jnp.pi))
+    X, y = data.X[: data.total], data.y[: data.total]
+    A = parameters.factor(X)
+    return -0.5 * (jnp.sum((A @ y) ** 2) + log_determinant(A) + data.total * jnp.log(2 * jnp.pi))

@@ -21,6 +21,8 @@ VERBS = {
     "ls": "methods, data sets, protocols, experiments, runs",
     "show": "one recorded run",
     "data": "fetch and verify data sets",
+    "check": "whether a method keeps what training counts on",
+    "cite": "BibTeX of methods, data sets, protocols, runs",
     "doctor": "devices, versions, folders, and what is missing",
 }
 

@@ -15,7 +15,7 @@ from hydra.errors import HydraException, MissingConfigException, OverrideParseEx
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from gpbench import paths
+from gpbench import paths, plugins
 from gpbench.cli.values import check_field, check_values
 from gpbench.errors import ConfigError, nearest
 
@@ -51,17 +51,22 @@ def resolved(overrides: Sequence[str], config_dirs: Sequence[Path], searchpath: 
 
 @contextmanager
 def hydra(config_dirs: Sequence[Path]) -> Iterator[list[str]]:
-    """Hydra on our configuration; yields the overrides that add `config_dirs`.  Its errors leave as ConfigError."""
+    """Hydra on our configuration; yields the overrides that add `config_dirs` and installed packages'.
+
+    Its errors leave as ConfigError.
+    """
     for folder in config_dirs:
         if not folder.is_dir():
             raise ConfigError(f"--config-dir {folder}: no such folder")
+    folders = [*config_dirs, *plugins.folders()]
+    for folder in folders:
         for path in sorted(folder.glob("*/*.yaml")):
             if (paths.conf_dir() / path.relative_to(folder)).exists():  # Hydra would take ours and say nothing
                 raise ConfigError(f"{path}: the name {path.stem} is taken by one of ours; rename the file")
-    quoted = ("'file://" + str(folder).replace("'", "\\'") + "'" for folder in config_dirs)
+    quoted = ("'file://" + str(folder).replace("'", "\\'") + "'" for folder in folders)
     try:
         with initialize_config_dir(str(paths.conf_dir()), job_name="gpbench", version_base="1.3"):
-            yield [f"hydra.searchpath=[{','.join(quoted)}]"] if config_dirs else []
+            yield [f"hydra.searchpath=[{','.join(quoted)}]"] if folders else []
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error)) from error
     except ValueError as error:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench import paths, plugins
 from gpbench.records import where
 from gpbench.records.collected import open_store
 from gpbench.report import text
@@ -73,7 +73,7 @@ def _datasets(config_dirs: Sequence[Path]) -> Iterator[dict]:
 def described(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
     """{name, description} of each file of a group, from its first comment line; ours wins over a namesake."""
     found: dict[str, Path] = {}
-    for folder in (paths.conf_dir() / group, *(Path(d) / group for d in config_dirs)):
+    for folder in (paths.conf_dir() / group, *(Path(d) / group for d in (*config_dirs, *plugins.folders()))):
         for path in folder.rglob("*.yaml"):
             found.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
     for name in sorted(found, key=natural):

@@ -38,11 +38,11 @@ the steps, and predictions with their metrics."""
 class Group:
     """Splits of one shape that train in one program.  Arrays have the splits as first axis, and begin on the host.
 
-    Of the N training rows the first `rows` count; those beyond give every device equally many, with weight 0.
+    Of the N training rows the first `rows` count, None being all; those beyond give every device equally many, with
+    weight 0.
     """
 
     splits: list[int]
-    rows: int
     X: Float[Array | np.ndarray, "S N D"]
     y: Float[Array | np.ndarray, "S N"]
     X_test: Float[Array | np.ndarray, "S T D"]
@@ -50,6 +50,7 @@ class Group:
     classes: int
     init_keys: Key[Array, " S"]
     step_keys: Key[Array, " S"]
+    rows: int | None = None
 
     @property
     def size(self) -> int:
@@ -232,7 +233,7 @@ class Programs:
         return jax.jit(body, donate_argnums=0, out_shardings=(devices.layout(run.state), devices.common))
 
 
-def _advance(method: Method, classes: int, rows: int, devices: Devices, state, X, y, keys, start, end):
+def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, X, y, keys, start, end):
     """Steps `start` to `end` - 1 on every split, and the last objective of each.
 
     `start` and `end` are traced, so that chunks of every length are one program.

@@ -43,3 +43,12 @@ def test_the_pages_show_the_files_as_they_are():
     assert blocks(dataset, "yaml") == [(EXAMPLES / "dataset" / "coffee.yaml").read_text()]
     first_rows = "".join((EXAMPLES / "dataset" / "coffee.csv").read_text().splitlines(keepends=True)[:2])
     assert first_rows in blocks(dataset)
+
+
+def test_the_example_of_the_estimators_runs(tmp_path):
+    (code,) = blocks(ROOT / "docs" / "estimators.md", "python")
+    names: dict = {}
+    exec(code, names)
+    assert names["probabilities"].shape == (20, 2) and names["mean"].shape == names["std"].shape == (20,)
+    assert (names["classifier"].predict(names["X"][100:]) == names["labels"][100:]).mean() > 0.8
+    assert abs(names["mean"] - names["y"][100:]).mean() < 0.3 and len(names["scores"]) == 3

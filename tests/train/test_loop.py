@@ -180,7 +180,7 @@ def test_a_minibatch_step_of_sep_needs_no_memory_beside_the_state_that_grows_wit
     n = 50_000
     X = jax.random.normal(jax.random.key(0), (1, n, 2))
     y, keys = jnp.sign(X[..., 0]), jax.random.key(0)[None]
-    data = Group([0], n, X, y, X[:, :5], y[:, :5], 2, keys, keys)
+    data = Group([0], X, y, X[:, :5], y[:, :5], 2, keys, keys)
     run, programs = Fit(initial(method, data)), Programs(method)
     programs.advance(data, run, 1)
     (program,) = programs._compiled.values()

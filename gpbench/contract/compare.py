@@ -1,0 +1,76 @@
+"""How states and predictions are compared, and what a check raises where they should agree and do not."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Broken(Exception):
+    """The claim does not hold; the text says what was seen and how to mend it."""
+
+
+class Doubtful(Exception):
+    """The claim may not hold: worth a look, but the loop does not count on it."""
+
+
+def leaves(tree: Any) -> Iterator[tuple[str, Any]]:
+    """The leaves of a pytree with their places, `.hyper.Z`; random keys as the numbers behind them."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        yield jax.tree_util.keystr(path), jax.random.key_data(leaf) if is_key else leaf
+
+
+def kind(value: Any) -> str:
+    """`float64[3,2]` of an array, the name of its class of anything else."""
+    if not isinstance(value, jax.Array | np.ndarray):
+        return type(value).__name__
+    return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+
+
+def same_structure(old: Any, new: Any) -> bool:
+    """Whether two pytrees have the same structure and static fields."""
+    one, other = jax.tree.structure(old), jax.tree.structure(new)
+    return one is not None and one == other
+
+
+def largest_difference(old: Any, new: Any) -> tuple[float, str]:
+    """The largest difference of two pytrees, relative to its leaf's largest entry or 1, and where it is.
+
+    NaN agrees with NaN; infinite where structure, shapes or what is not finite differ.
+    """
+    if not same_structure(old, new):
+        return np.inf, "in structure or static fields"
+    worst, where = 0.0, ""
+    for (place, a), (_, b) in zip(leaves(old), leaves(new)):
+        if np.shape(a) != np.shape(b):
+            return np.inf, f"in shape, {kind(a)} and {kind(b)}" + f" in {place}" * bool(place)
+        a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
+        finite = np.isfinite(a)
+        gap = np.inf
+        if np.array_equal(a[~finite], b[~finite], equal_nan=True):
+            scale = max(1.0, np.abs(a[finite]).max(initial=0.0))
+            gap = float(np.abs(a[finite] - b[finite]).max(initial=0.0)) / scale
+        if not gap <= worst:
+            worst, where = gap, f"by {gap:.2g}" + f" in {place}" * bool(place)
+    return worst, where
+
+
+def difference(old: Any, new: Any, tolerance: float) -> str:
+    """Where two pytrees differ by more than `tolerance`, in words; "" where they agree."""
+    gap, where = largest_difference(old, new)
+    return where if not gap <= tolerance else ""
+
+
+def require_arrays(state: Any, precision: str | None = None) -> None:
+    """Raises Broken unless all leaves are arrays without NaN, and of `precision`, if given, where floating point."""
+    for place, leaf in leaves(state):
+        if not isinstance(leaf, jax.Array | np.ndarray):
+            raise Broken(f"state{place} is of type {kind(leaf)}: make it an array, or a static field")
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            if precision is not None and leaf.dtype != precision:
+                raise Broken(f"state{place} is {kind(leaf)} where the data are {precision}: use the dtype of the data")
+            if jnp.isnan(leaf).any():
+                raise Broken(f"state{place} has NaN in {int(jnp.isnan(leaf).sum())} of {leaf.size} places")

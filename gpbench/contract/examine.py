@@ -1,0 +1,100 @@
+"""All checks of a method, one finding for each claim and task."""
+
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hydra.utils import instantiate
+
+from gpbench.contract import runs, steps
+from gpbench.contract.compare import Broken, Doubtful
+from gpbench.contract.problems import CLASSES, Problem
+from gpbench.errors import ConfigError, GpbenchError
+from gpbench.methods.base import Method
+
+CHECKS: tuple[Callable[[Problem], None], ...] = (
+    steps.describes_itself,
+    steps.starts_with_arrays,
+    steps.starts_reproducibly,
+    steps.keeps_its_shape,
+    steps.steps_purely,
+    steps.compiles_once,
+    steps.heeds_weights,
+    runs.trains_side_by_side,
+    runs.goes_on_from_a_checkpoint,
+    runs.has_a_finite_objective,
+    runs.improves,
+    runs.predicts_finitely,
+    runs.predicts_distributions,
+    runs.predicts_row_by_row,
+    steps.works_in_float32,
+)
+
+STEPS = 6
+"""The most steps a method takes in a check."""
+
+ROWS = (60, 250, 1200)
+"""Training rows to try until `init` finds them enough for its settings."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One claim on one task: `verdict` is kept, broken or doubtful, and `why` says what was seen."""
+
+    task: str
+    claim: str
+    verdict: str
+    why: str = ""
+
+
+def examine(
+    cfg: Mapping[str, Any], rows: int | None = None, tasks: Collection[str] = tuple(CLASSES)
+) -> Iterator[Finding]:
+    """The findings for the method that this node of a configuration describes, on those of `tasks` that it is for.
+
+    `rows` is the number of training rows; without it, few that will do.
+    An exception in a check is a broken claim.
+    """
+    method = instantiate({**cfg, "steps": min(cfg.get("steps", 1), STEPS)})
+    for task in (task for task in CLASSES if task in method.tasks and task in tasks):
+        problem = startable(method, task, (rows,) if rows else ROWS)
+        for check in CHECKS:
+            yield _finding(check, problem)
+
+
+def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
+    """The smallest of these on which the method can start, or else the last."""
+    for rows in sizes:
+        problem = Problem(method, task, rows)
+        try:
+            problem.start()
+        except ConfigError:
+            continue
+        except Exception:  # is told as a finding
+            break
+        break
+    return problem
+
+
+def _finding(check: Callable[[Problem], None], problem: Problem) -> Finding:
+    told = (problem.task, check.__doc__ or check.__name__)
+    try:
+        check(problem)
+    except Broken as error:
+        return Finding(*told, "broken", str(error))
+    except Doubtful as error:
+        return Finding(*told, "doubtful", str(error))
+    except GpbenchError as error:
+        return Finding(*told, "broken", str(error))
+    except Exception as error:
+        return Finding(*told, "broken", _line(error))
+    return Finding(*told, "kept")
+
+
+def _line(error: Exception) -> str:
+    """An exception in a line, with the place that a method's author looks for: the last outside libraries and us."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+    own = [f for f in frames if "/gpbench/contract/" not in f.filename] or frames
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__} at {own[-1].filename}:{own[-1].lineno}: {text[:300]}"

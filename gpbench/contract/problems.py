@@ -1,0 +1,138 @@
+"""Small data on which a method is checked: two splits of one shape for every task."""
+
+import io
+import tempfile
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from gpbench.contract.compare import largest_difference
+from gpbench.methods.base import Batch, Info, Method, State
+from gpbench.train import batches, progress
+from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.loop import Cadence, Fit, Group, Programs, fit
+from gpbench.train.stop import StopRequest
+
+CLASSES = {"binary": 2, "multiclass": 3, "regression": 0}
+TEST_ROWS, INPUTS = 15, 2
+
+
+class Problem:
+    """A method on two splits of a task, with arrays as the loop would hand them over."""
+
+    def __init__(self, method: Method, task: str, rows: int, precision: str = "float64"):
+        self.method, self.task, self.rows, self.precision = method, task, rows, precision
+        self.programs = Programs(method)
+        made = zip(*(_split(task, rows, seed) for seed in (0, 1)))
+        X, y, X_test, y_test = (jnp.asarray(np.stack(arrays), precision) for arrays in made)
+        keys = jax.random.split(jax.random.key(0), 4)
+        self.both = Group([0, 1], X, y, X_test, y_test, CLASSES[task], keys[:2], keys[2:])
+
+    def alone(self, k: int) -> Group:
+        """Split k as a group of its own."""
+        g, k_ = self.both, slice(k, k + 1)
+        arrays = (g.X[k_], g.y[k_], g.X_test[k_], g.y_test[k_])
+        return Group([k], *arrays, g.classes, g.init_keys[k_], g.step_keys[k_])
+
+    def data(self, k: int = 0) -> Batch:
+        """All training rows of split k."""
+        return batches.whole(self.both.X[k], self.both.y[k], self.both.classes)
+
+    def start(self, k: int = 0) -> State:
+        """A first state of split k, made anew."""
+        return self.method.init(self.data(k), key=self.both.init_keys[k])
+
+    @cached_property
+    def first(self) -> list[State]:
+        """The first states of both splits."""
+        return [self.start(0), self.start(1)]
+
+    def step(self, state: State, X: Array, y: Array, key: Array) -> tuple[State, Info]:
+        """The first step on these rows: the next state, and what the step reports."""
+        return self.method.step(state, self._batch(X, y, key), key=key)
+
+    def step_uncompiled(self, state: State) -> tuple[State, Info]:
+        """The same on split 0, operation by operation; choosing its rows is no part of the method."""
+        return self.method.step(state, jax.jit(self._batch)(*self.rows_of()), key=self.both.step_keys[0])
+
+    def _batch(self, X: Array, y: Array, key: Array) -> Batch:
+        data = batches.whole(X, y, self.both.classes)
+        return batches.at_step(data, self.method.batch_size, jnp.asarray(0), key=key)
+
+    @cached_property
+    def compiled(self) -> Callable[..., tuple[State, Info]]:
+        """`step`, compiled; `traced` counts how often it had to be."""
+        self.traced = 0
+
+        def counted(*args):
+            self.traced += 1
+            return self.step(*args)
+
+        return jax.jit(counted)
+
+    @cached_property
+    def stepped(self) -> list[tuple[State, Info]]:
+        """What the compiled first step makes of each split alone."""
+        return [self.compiled(self.first[k], *self.rows_of(k)) for k in (0, 1)]
+
+    @cached_property
+    def log_prob(self) -> Callable[[State, Array, Array], Array]:
+        """The log probability of targets at inputs, compiled as the loop would."""
+        return jax.jit(lambda state, X, y: self.method.predict(state, X).log_prob(y))
+
+    @cached_property
+    def tolerance(self) -> float:
+        """The relative difference up to which numbers computed in another order count as the same: 1e-6, or 100 times
+        what a change of the inputs in their last digits makes of one step, which ill-conditioned matrices magnify."""
+        X, y, key = self.rows_of()
+        signs = np.where(np.random.default_rng(0).random(X.shape) > 0.5, 1.0, -1.0)
+        moved = self.compiled(self.first[0], X * (1 + 4 * jnp.finfo(X.dtype).eps * signs), y, key)
+        return max(1e-6, 100 * largest_difference(self.stepped[0], moved)[0])
+
+    def rows_of(self, k: int = 0) -> tuple[Array, Array, Array]:
+        """What `step` takes beside the state."""
+        return self.both.X[k], self.both.y[k], self.both.step_keys[k]
+
+    def train(self, group: Group, *, checkpoint: Checkpoint | None = None, halfway: bool = False) -> Fit:
+        """Trained by the loop to the last step; or `halfway`, where it raises Stopped."""
+        silent = progress.make(False, io.StringIO())
+        silent.begin(self.task, self.method.steps, group.splits)
+        with tempfile.TemporaryDirectory() as folder:
+            return fit(
+                self.programs,
+                group,
+                cadence=Cadence(max(1, self.method.steps // 2), None),
+                score=lambda predictions: {},
+                checkpoint=checkpoint or Checkpoint(Path(folder), "none"),
+                progress=silent,
+                stop=StopRequest(0.0 if halfway else None),
+            )
+
+    @cached_property
+    def trained(self) -> Fit:
+        """Split 0 trained by the loop."""
+        return self.train(self.alone(0))
+
+    @cached_property
+    def state(self) -> State:
+        """The state of split 0 after training."""
+        return jax.tree.map(lambda leaf: leaf[0], self.trained.state)
+
+
+def _split(task: str, rows: int, seed: int) -> tuple[np.ndarray, ...]:
+    """Training and test rows of a smooth function with noise, targets as a run would have them."""
+    rng = np.random.default_rng(seed)
+    n = rows + TEST_ROWS
+    X = rng.normal(size=(n, INPUTS))
+    f = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.3 * rng.normal(size=n)
+    y = {
+        "regression": (f - f.mean()) / f.std(),
+        "binary": np.where(f > np.median(f), 1.0, -1.0),
+        "multiclass": np.searchsorted(np.quantile(f, [1 / 3, 2 / 3]), f).astype(float),
+    }[task]
+    return X[:rows], y[:rows], X[rows:], y[rows:]

@@ -1,0 +1,106 @@
+"""What a method promises under the loop, and of its predictions.  As in `steps`, docstrings are the claims."""
+
+import tempfile
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from gpbench.contract.compare import Broken, Doubtful, difference, kind
+from gpbench.contract.problems import CLASSES, Problem
+from gpbench.errors import Stopped
+from gpbench.methods.base import Method
+from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.loop import initial
+
+_TARGETS = np.linspace(-30.0, 30.0, 6001)
+"""Where a regression's density is summed up, in standard deviations from its mean; the targets' own without these."""
+
+
+def trains_side_by_side(problem: Problem) -> None:
+    """a step of two splits side by side gives what each gives alone"""
+    both = problem.both
+    mapped = jax.jit(jax.vmap(problem.step))(initial(problem.method, both), both.X, both.y, both.step_keys)
+    alone = jax.tree.map(lambda *parts: jnp.stack(parts), *problem.stepped)
+    if where := difference(alone, mapped, problem.tolerance):
+        raise Broken(f"mapped over both splits (jax.vmap), a step differs {where}")
+
+
+def goes_on_from_a_checkpoint(problem: Problem) -> None:
+    """stopped at a checkpoint and gone on, it ends with the same numbers"""
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(Path(folder), "check")
+        try:
+            problem.train(problem.alone(0), checkpoint=checkpoint, halfway=True)
+        except Stopped:
+            done = problem.train(problem.alone(0), checkpoint=checkpoint)
+        else:
+            return  # a single step cannot be stopped half-way
+    if done.step != problem.trained.step or len(done.trace["step"]) != len(problem.trained.trace["step"]):
+        raise Broken("the checkpoint was not gone on from: its state does not fit that of init")
+    if where := difference(problem.trained.predictions, done.predictions, tolerance=0.0):
+        raise Broken(f"after a checkpoint the predictions differ {where}: keep all that training needs in the state")
+
+
+def has_a_finite_objective(problem: Problem) -> None:
+    """the objective is finite"""
+    reported = problem.trained.trace.get("objective", np.zeros(1))
+    if not np.isfinite(reported).all():
+        raise Broken(f"step reports {', '.join(f'{value:g}' for value in np.ravel(reported))}")
+    if type(problem.method).objective is not Method.objective:
+        value = problem.method.objective(problem.state, problem.data())
+        if jnp.shape(value) != () or not jnp.isfinite(value):
+            raise Broken(f"objective gives {kind(value)} {value}: it must be one finite number")
+
+
+def improves(problem: Problem) -> None:
+    """the objective grows"""
+    values = np.ravel(problem.trained.trace.get("objective", np.zeros(1)))
+    if values[-1] < values[0] and not np.isclose(values[-1], values[0], rtol=1e-6):
+        raise Doubtful(f"from {values[0]:.6g} to {values[-1]:.6g} in {problem.method.steps} steps; larger is better")
+
+
+def predicts_finitely(problem: Problem) -> None:
+    """predictions have a finite log probability for every test row"""
+    y = problem.both.y_test[0]
+    log_prob = problem.log_prob(problem.state, problem.both.X_test[0], y)
+    if jnp.shape(log_prob) != y.shape:
+        raise Broken(f"log_prob gives {kind(log_prob)} for {len(y)} test rows")
+    if not jnp.isfinite(log_prob).all():
+        raise Broken(f"log_prob is not finite in {int((~jnp.isfinite(log_prob)).sum())} of {len(y)} test rows")
+
+
+def predicts_distributions(problem: Problem) -> None:
+    """the probabilities of all targets sum to one"""
+    mass = _mass(problem)
+    worst = float(mass[jnp.argmax(jnp.abs(mass - 1))])
+    if not abs(worst - 1) < 1e-3:
+        raise Broken(f"exp(log_prob) sums to {worst:.4g} over all targets of a test row")
+
+
+def predicts_row_by_row(problem: Problem) -> None:
+    """a row's prediction needs neither the other test rows, in any order, nor a test target"""
+    state, X, y = problem.state, problem.both.X_test[0], problem.both.y_test[0]
+    log_prob = problem.log_prob(state, X, y)
+    order = np.random.default_rng(2).permutation(len(y))
+    if where := difference(log_prob[order], problem.log_prob(state, X[order], y[order]), problem.tolerance):
+        raise Broken(f"with the test rows in another order the predictions differ {where}")
+    others = y.at[1:].set(y[0])
+    if where := difference(log_prob[:1], problem.log_prob(state, X, others)[:1], problem.tolerance):
+        raise Broken(f"with other targets of the other test rows a row's log_prob differs {where}")
+
+
+def _mass(problem: Problem) -> Float[Array, " T"]:
+    """The sum, or the integral, of every test row's probability over all targets."""
+    X = problem.both.X_test[0]
+    predictive = jax.jit(problem.method.predict)(problem.state, X)
+    of = jax.jit(jax.vmap(lambda y: jnp.exp(predictive.log_prob(y))))
+    if problem.task != "regression":
+        codes = [-1.0, 1.0] if problem.task == "binary" else list(range(CLASSES[problem.task]))
+        return of(jnp.tile(jnp.asarray(codes, X.dtype)[:, None], (1, len(X)))).sum(axis=0)
+    mean = getattr(predictive, "mean", jnp.zeros(len(X)))
+    std = jnp.sqrt(getattr(predictive, "var", jnp.ones(len(X))))
+    targets = mean + std * _TARGETS[:, None]
+    return jnp.trapezoid(of(targets), targets, axis=0)

@@ -1,0 +1,100 @@
+"""`gpbench cite`, and the references behind it."""
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import environment
+
+from gpbench.cli import main
+from gpbench.papers import references
+from gpbench.records.store import Store
+
+BIB = Path(references.__file__).with_suffix(".bib").read_text()
+NEEDED = {
+    "article": {"author", "title", "journal", "year"},
+    "inproceedings": {"author", "title", "booktitle", "year"},
+    "book": {"editor", "title", "publisher", "year"},
+    "techreport": {"author", "title", "institution", "year"},
+    "misc": {"author", "title", "howpublished", "year"},
+    "software": {"author", "title"},
+}
+
+
+def parsed(text):
+    """{key: (kind, {field: value})}, by counting braces as BibTeX does; anything between entries is an error."""
+    entries, rest = {}, text.strip()
+    while rest:
+        head = re.match(r"@(\w+)\{([\w-]+),\s*", rest)
+        assert head, rest[:60]
+        fields, rest = {}, rest[head.end() :]
+        while not rest.startswith("}"):
+            name = re.match(r"(\w+) = (?=\{)", rest)
+            assert name, rest[:60]
+            rest = rest[name.end() :]
+            depths = itertools.accumulate({"{": 1, "}": -1}.get(character, 0) for character in rest)
+            end = next(place for place, depth in enumerate(depths) if depth == 0)
+            fields[name[1]], rest = rest[1:end], rest[end + 1 :].lstrip(",").lstrip()
+        assert head[2] not in entries, f"{head[2]} is there twice"
+        entries[head[2]], rest = (head[1], fields), rest[1:].strip()
+    return entries
+
+
+def cite(capsys, *words):
+    assert main(["cite", *map(str, words)]) == 0
+    return capsys.readouterr().out
+
+
+def test_every_entry_is_bibtex_with_the_fields_of_its_kind():
+    for key, (kind, fields) in parsed(BIB).items():
+        assert fields.keys() >= NEEDED[kind], key
+        assert all(value.isascii() and value.strip() for value in fields.values()), key
+        assert key in ("gpbench", "statlog") or key.endswith(fields["year"]), key
+
+
+@pytest.mark.parametrize("name", references.names())
+def test_everything_that_ships_can_be_cited(name):
+    found = references.references([name])
+    assert found and all(reference.bibtex for reference in found), name
+
+
+def test_several_names_cite_each_work_once(capsys):
+    entries = parsed(cite(capsys, "sep", "boston", "concrete", "hl2016"))
+    assert list(entries) == ["hernandez-lobato2016", "hernandez-lobato2015", "harrison1978", "yeh1998"]
+
+
+def test_json_says_what_each_work_was_cited_by(capsys):
+    found = json.loads(cite(capsys, "--json", "boston", "concrete"))
+    assert {r["key"]: r["cited_by"] for r in found}["hernandez-lobato2015"] == ["boston", "concrete"]
+
+
+def test_a_run_cites_its_method_data_protocol_and_gpbench(tmp_path, capsys):
+    record = {"id": "0123456789abcdef", "status": "done", "dataset": "yacht", "method": "svi", "protocol": "clean"}
+    more = {"setting": "", "split": 0, "seed": 0, "metrics": {}, "seconds": {}}
+    Store(tmp_path).write(record | more, {}, {})
+    keys = {"hensman2013", "hensman2015", "hernandez-lobato2015", "gerritsma1981", "gpbench"}
+    assert parsed(cite(capsys, "0123", "--results", tmp_path)).keys() == keys
+
+
+def test_an_unknown_name_is_one_line_with_the_nearest(capsys):
+    assert main(["cite", "sepp"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and "'sepp'" in error and "did you mean sep" in error
+
+
+def test_a_user_brings_references_of_their_own(tmp_path, capsys):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "mine.yaml").write_text("# Mine\n# cite: Müller (1999); Nobody (2001)\n_target_: a.B\n")
+    (tmp_path / "references.bib").write_text("@misc{muller1999,\n  title = {T}\n}\n")
+    out = cite(capsys, "mine", "--config-dir", tmp_path)
+    assert out == "@misc{muller1999,\n  title = {T}\n}\n\n% no entry in references.bib for Nobody (2001) (nobody2001)\n"
+
+
+def test_it_needs_neither_jax_nor_numpy(tmp_path):
+    code = "import sys; from gpbench.cli import main; main(['cite', 'sep']); print({'jax', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], env=environment(tmp_path), capture_output=True, text=True)
+    assert done.stdout.endswith("set()\n"), done.stderr

@@ -1,0 +1,158 @@
+"""Methods that break one rule each; `Good` breaks none."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gpbench.core.predictive import Bernoulli, Gaussian
+from gpbench.methods.base import Info, Method
+
+
+class State(eqx.Module):
+    mean: jax.Array
+    count: jax.Array
+
+
+class Good(Method):
+    """The mean of the training targets, approached by halves, with variance one."""
+
+    tasks = frozenset({"regression"})
+
+    def init(self, data, *, key):
+        return State(jnp.zeros((), data.X.dtype), jnp.zeros((), int))
+
+    def step(self, state, batch, *, key):
+        n = batch.weight.sum()
+        mean = 0.5 * (state.mean + batch.weight @ batch.y / n)
+        return State(mean, state.count + 1), Info(-(batch.weight @ (batch.y - state.mean) ** 2) / n)
+
+    def predict(self, state, X):
+        return Gaussian(jnp.full(len(X), state.mean), jnp.ones(len(X), X.dtype))
+
+
+class Silent(Good):
+    pass
+
+
+class StartsWithNaN(Good):
+    """Its first mean is no number."""
+
+    def init(self, data, *, key):
+        return State(jnp.full((), jnp.nan, data.X.dtype), jnp.zeros((), int))
+
+
+class StartsInFloat64(Good):
+    """It does not ask for the dtype of the data."""
+
+    def init(self, data, *, key):
+        return State(jnp.zeros((), "float64"), jnp.zeros((), int))
+
+
+class StartsAnyhow(Good):
+    """It draws its first state from NumPy's global stream."""
+
+    def init(self, data, *, key):
+        return State(jnp.asarray(np.random.normal(), data.X.dtype), jnp.zeros((), int))
+
+
+class Impure(Good):
+    """It draws from NumPy's global stream in step."""
+
+    def step(self, state, batch, *, key):
+        state, info = super().step(state, batch, key=key)
+        return State(state.mean + np.random.normal(), state.count), info
+
+
+class Mutating(Good):
+    """Its state is a dictionary, which it changes in place."""
+
+    def init(self, data, *, key):
+        return {"mean": jnp.zeros((), data.X.dtype)}
+
+    def step(self, state, batch, *, key):
+        state["mean"] = 0.5 * (state["mean"] + batch.y.mean())
+        return state, Info(-((batch.y - state["mean"]) ** 2).mean())
+
+    def predict(self, state, X):
+        return Gaussian(jnp.full(len(X), state["mean"]), jnp.ones(len(X), X.dtype))
+
+
+class Growing(Good):
+    """Its state grows with every step."""
+
+    def step(self, state, batch, *, key):
+        state, info = super().step(state, batch, key=key)
+        return State(jnp.append(state.mean, state.mean), state.count), info
+
+
+class Labelled(eqx.Module):
+    mean: jax.Array
+    label: float = eqx.field(static=True)
+
+
+class Recompiling(Good):
+    """A number from the data is a static field of its state."""
+
+    def init(self, data, *, key):
+        return Labelled(jnp.zeros((), data.X.dtype), float(data.y[0]))
+
+    def step(self, state, batch, *, key):
+        return Labelled(0.5 * (state.mean + batch.y.mean()), state.label), Info(-jnp.abs(state.mean))
+
+
+class Untraceable(Good):
+    """A Python `if` on a traced value."""
+
+    def step(self, state, batch, *, key):
+        return super().step(state, batch, key=key) if batch.y.sum() > -1e9 else (state, Info(jnp.zeros(())))
+
+
+class Diverging(Good):
+    """Its objective is the logarithm of a negative number."""
+
+    def step(self, state, batch, *, key):
+        state, info = super().step(state, batch, key=key)
+        return state, Info(jnp.log(info.objective - 1))
+
+
+class Worsening(Good):
+    """It climbs down."""
+
+    def step(self, state, batch, *, key):
+        return State(state.mean + 1.0, state.count), Info(-jnp.abs(state.mean))
+
+
+class Overconfident(Good):
+    """Its density is twice a density."""
+
+    def predict(self, state, X):
+        class Twice(Gaussian):
+            def log_prob(self, y):
+                return super().log_prob(y) + jnp.log(2.0)
+
+        good = super().predict(state, X)
+        return Twice(good.mean, good.var)
+
+
+class Peeking(Good):
+    """Its predictions depend on the other test rows."""
+
+    def predict(self, state, X):
+        return Gaussian(jnp.full(len(X), state.mean) + X[0, 0], jnp.ones(len(X), X.dtype))
+
+
+class Unnormalised(Good):
+    """Probabilities of two classes that do not sum to one."""
+
+    tasks = frozenset({"binary"})
+
+    def predict(self, state, X):
+        return Bernoulli(jnp.full(len(X), -0.1), jnp.full(len(X), -0.2))
+
+
+class CountsWhatFillsUp(Good):
+    """It takes the rows of weight 0 for data."""
+
+    def step(self, state, batch, *, key):
+        return State(batch.y.mean(), state.count + 1), Info(-((batch.y - state.mean) ** 2).mean())

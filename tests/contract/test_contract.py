@@ -1,0 +1,107 @@
+"""`gpbench check`: our methods keep every rule, and each broken rule is found and said in a line."""
+
+from pathlib import Path
+
+import pytest
+from hydra.utils import instantiate
+
+from gpbench.cli import main
+from gpbench.cli.compose import compose
+from gpbench.contract.examine import CHECKS, ROWS, examine, startable
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = {
+    "gfitc": ["method.inducing=5"],
+    "sep": ["method.inducing=5"],
+    "svi": ["method.inducing=5"],
+    "vsgpr": ["method.inducing=5"],
+}
+"""Settings that make a check quick; any other method is checked as it ships."""
+ONE_OF = {
+    "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
+}  # fmt: skip
+"""The task that a method is checked on here, where it is not two classes."""
+
+
+# Those on minibatches have classes of the others, and tests of their own.
+SHIPPED = sorted(path.stem for path in (ROOT / "conf" / "method").glob("*.yaml") if "minibatch" not in path.stem)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_our_methods_keep_every_rule(name):
+    cfg, _ = compose([f"method={name}", *SMALL.get(name, [])])
+    found = list(examine(cfg["method"], rows=40, tasks=[ONE_OF.get(name, "binary")]))
+    assert len(found) == len(CHECKS)
+    assert [finding for finding in found if finding.verdict == "broken"] == []
+
+
+def broken(name):
+    """{claim: (verdict, why)} of what a method of broken.py does not keep."""
+    found = examine({"_target_": f"broken.{name}", "name": name.lower(), "steps": 4}, rows=20)
+    return {finding.claim: (finding.verdict, finding.why) for finding in found if finding.verdict != "kept"}
+
+
+def test_a_method_that_keeps_all_rules_is_not_complained_about():
+    assert broken("Good") == {}
+
+
+@pytest.mark.parametrize(
+    "name, claim, why",
+    [
+        ("Silent", "the class has a docstring", "Silent has no docstring"),
+        ("StartsWithNaN", "init gives a pytree of arrays", "state.mean has NaN in 1 of 1 places"),
+        ("StartsInFloat64", "data in float32", "the objective is float64[]: use the dtype of the data"),
+        ("StartsAnyhow", "init gives the same", "take all randomness from `key`"),
+        ("Impure", "step is pure", "take all randomness from `key`, and keep nothing outside the state"),
+        ("Mutating", "step is pure", "step changes the state that it is given"),
+        ("Growing", "step keeps the structure", "step changes state.mean from float64[] to float64[2]"),
+        ("Recompiling", "a second split", "keep numbers that come from the data in arrays"),
+        ("CountsWhatFillsUp", "rows of weight 0", "have `batch.weight` as a factor in every sum over rows"),
+        ("Untraceable", "a second split", "TracerBoolConversionError at"),
+        ("Diverging", "the objective is finite", "step reports nan, nan"),
+        ("Worsening", "the objective grows", "larger is better"),
+        ("Overconfident", "the probabilities of all targets", "sums to 2 over all targets"),
+        ("Unnormalised", "the probabilities of all targets", "sums to 1.724 over all targets"),
+        ("Peeking", "a row's prediction", "in another order the predictions differ by"),
+    ],
+)
+def test_a_broken_rule_is_found(name, claim, why):
+    found = broken(name)
+    verdict, said = next((value for key, value in found.items() if key.startswith(claim)), ("kept", ""))
+    assert verdict == ("doubtful" if name == "Worsening" else "broken"), found
+    assert why in said and "\n" not in said
+
+
+def test_the_documentations_example_passes_on_the_command_line(capsys):
+    assert main(["check", "exact_gp", "--config-dir", str(ROOT / "docs" / "examples"), "--rows", "20"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 10 and all(line.startswith("kept      regression  ") for line in lines)
+
+
+def test_a_broken_method_ends_in_one_line_and_an_exit_code(tmp_path, capsys):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "silent.yaml").write_text("_target_: broken.Silent\nname: silent\nsteps: 2\n")
+    assert main(["check", "silent", "--config-dir", str(tmp_path), "--rows", "20"]) == 8
+    out, err = capsys.readouterr()
+    assert out.startswith("broken    regression  the class has a docstring")
+    assert err == "gpbench: silent breaks 1 of 14 claims; docs/add_a_method.md has the rules\n"
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        (["sepp"], "method=sepp: no such method; did you mean sep"),
+        (["sep", "--rows", "2"], "--rows 2: give at least 10"),
+        (["sep", "method.indcing=3"], "no key 'indcing' in method; did you mean inducing"),
+    ],
+)
+def test_a_mistake_is_one_line(words, line, capsys):
+    assert main(["check", *words]) == 2
+    error = capsys.readouterr().err
+    assert line in error and error.count("\n") == 1
+
+
+def test_settings_that_want_more_rows_get_them():
+    cfg, _ = compose(["method=svi", "method.inducing=61"])
+    method = instantiate(cfg["method"])
+    assert startable(method, "regression", ROWS).rows == 250 and startable(method, "regression", (60,)).rows == 60
