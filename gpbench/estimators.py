@@ -105,10 +105,15 @@ class _Estimator(BaseEstimator):
         from gpbench.train.loop import Group
 
         precision, seed = self.config_["protocol"]["precision"], self.config_["seed"]
-        fields = ("X", "y", "X_test", "y_test")
+        X, y, X_test, y_test = (
+            jnp.asarray(rows[None], precision) for rows in (prepared.X, prepared.y, prepared.X_test, prepared.y_test)
+        )
         return Group(
             splits=[0],
-            **{field: jnp.asarray(getattr(prepared, field)[None], precision) for field in fields},
+            X=X,
+            y=y,
+            X_test=X_test,
+            y_test=y_test,
             classes=prepared.classes,
             init_keys=key_of("init", NAME, seed, 0)[None],
             step_keys=key_of("step", method.name, NAME, seed, 0)[None],

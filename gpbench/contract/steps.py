@@ -65,7 +65,8 @@ def compiles_once(problem: Problem) -> None:
 def heeds_weights(problem: Problem) -> None:
     """rows of weight 0 count for nothing, so that rows can be shared out equally over devices"""
     X, y, key = problem.rows_of()
-    data = batches.whole(*(jnp.concatenate([rows, rows[:3]]) for rows in (X, y)), problem.both.classes, rows=len(y))
+    longer_X, longer_y = (jnp.concatenate([rows, rows[:3]]) for rows in (X, y))
+    data = batches.whole(longer_X, longer_y, problem.both.classes, rows=len(y))
 
     def first_step(data):
         batch = batches.at_step(data, problem.method.batch_size, jnp.asarray(0), key=key)

@@ -14,9 +14,9 @@ class Sites(eqx.Module):
     def __getitem__(self, index) -> "Sites":
         return Sites(self.nu[index], self.tau[index])
 
-    def put(self, index, new: "Sites") -> "Sites":
-        """These sites with those at `index` replaced by `new`."""
-        return Sites(self.nu.at[index].set(new.nu), self.tau.at[index].set(new.tau))
+    def times(self, weight: Float[Array, " N"]) -> "Sites":
+        """Each site to the power of its weight: 0 says nothing."""
+        return Sites(self.nu * weight, self.tau * weight)
 
 
 def flat_sites(weight: Float[Array, " N"]) -> Sites:

@@ -23,6 +23,7 @@ from gpbench.methods.sep_energy import (
     Sums,
     approximate_gradient,
     energy,
+    inside,
     log_normaliser,
     marginals,
     posterior,
@@ -34,12 +35,22 @@ from gpbench.methods.sparse import Covariances, Hyper, SparseMethod, covariances
 
 
 class Running(eqx.Module):
-    """What minibatches need beside the sites: the sums over all sites, and how each entered them."""
+    """What minibatches need beside the sites: how each site entered the sums, and the sums of this epoch so far.
+
+    `sums` is over all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`).
+    """
 
     sums: Sums
     next_sums: Sums
     directions: Float[Array, "N M"] | None
     rows_seen: Float[Array, ""]
+
+    def total(self, n: int) -> Sums:
+        """The sums over all n sites; of the last epoch's, those not seen in this one count in proportion."""
+        if self.directions is not None:
+            return self.sums
+        left = 1.0 - self.rows_seen / n
+        return jax.tree.map(lambda last, now: left * last + now, self.sums, self.next_sums)
 
 
 class State(eqx.Module):
@@ -59,8 +70,9 @@ class SEP(SparseMethod):
 
     With all rows in each step the sites' directions follow the hyper-parameters.  With minibatches each site keeps the
     direction v_n = Kzz⁻¹ k_n it had when it was last refined: `memory="factors"` stores it, O(N M) as the paper does;
-    `memory="scalars"` stores two numbers per site, takes an old site out along its present direction, and mends what
-    that loses by starting each epoch from the sums of the last (O(N)).
+    `memory="scalars"` stores two numbers per site, O(N): the old directions being unknown, the batch's share of what is
+    left of the last epoch's sums makes place for the batch's new sites, so that the sums stay positive definite however
+    far the hyper-parameters have moved.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
@@ -101,16 +113,16 @@ class SEP(SparseMethod):
             sums = site_sums(V, sites)
         else:
             sites, running, outside = self._refine_minibatch(state, running, batch, cov, A, V, rest)
-            sums = whiten(running.sums, A, cov.zz)
+            sums = whiten(running.total(batch.total), A, cov.zz)
         q = posterior(A, sums)
-        at = marginals(q, V, V, sites)
-        weight = batch.weight * batch.scale
-        value = log_normaliser(batch.y, rest, q, at, sums.shift, sites, weight)
+        counted, weight = sites.times(batch.weight), batch.weight * batch.scale
+        at = marginals(q, V, V, counted)
+        value = log_normaliser(batch.y, rest, q, at, sums.shift, counted, weight)
         if self.gradient == "approximate":
-            slope = approximate_gradient(batch.y, rest, V, q, at, sites, weight)
+            slope = approximate_gradient(batch.y, rest, V, q, at, counted, weight)
         else:
             fixed = self.gradient == "exact"
-            slope = jax.grad(energy)(cov, batch.y, sites, weight, outside, fixed_factors=fixed)
+            slope = jax.grad(energy)(cov, batch.y, counted, weight, outside, fixed_factors=fixed)
         gradient = self.tied(back(slope)[0])
 
         # A step that loses the energy to NaN is taken back, and all later ones are half as bold (hl2016).
@@ -121,7 +133,7 @@ class SEP(SparseMethod):
         sound = jnp.isfinite(value) & jnp.all(jnp.isfinite(ravel_pytree(gradient)[0]))
         if running is not None:
             # Of what there is for every training row, write the batch's rows alone: O(B M) a step and not O(N M).
-            per_row = lambda s: (s.sites, s.running.directions)
+            per_row = lambda s: jax.tree.leaves((s.sites, s.running.directions))
             put = lambda whole, rows: whole.at[batch.index].set(jnp.where(sound, rows, whole[batch.index]))
             written = jax.tree.map(put, per_row(state), per_row(new))
             new, back_to = (eqx.tree_at(per_row, s, written) for s in (new, back_to))
@@ -156,25 +168,30 @@ class SEP(SparseMethod):
         The directions in what this returns are the batch's own.
         """
         old = state.sites[batch.index]
+        counted = old.times(batch.weight)
+        q = posterior(A, whiten(running.total(batch.total), A, cov.zz))
         present = A.T @ V  # v_n = Kzz⁻¹ k_n, (M, B)
-        before = present if running.directions is None else running.directions[batch.index].T
-        W = V if running.directions is None else A @ cov.zz @ before
-        q = posterior(A, whiten(running.sums, A, cov.zz))
+        if running.directions is None:
+            W, taken = V, inside(q, V, counted)
+        else:
+            before = running.directions[batch.index].T
+            W, taken = A @ cov.zz @ before, counted
         # Rows that only fill a short batch keep what they had.
-        sites = refine(batch.y, rest, marginals(q, V, W, old), old, self.damping * state.caution * batch.weight)
-        counts = batch.weight > 0
-        present = jnp.where(counts, present, before)
-        added = site_sums(present, sites)
-        outside = running.sums - site_sums(before, old)
-        sums = outside + added
-        next_sums = running.next_sums + site_sums(present * counts, sites)
-        directions = None if running.directions is None else present.T
+        sites = refine(batch.y, rest, marginals(q, V, W, taken), old, self.damping * state.caution * batch.weight)
+        added = site_sums(present, sites.times(batch.weight))
+        if running.directions is None:
+            sums, directions = running.sums, None
+        else:
+            sums = running.sums - site_sums(before, counted) + added
+            directions = jnp.where(batch.weight > 0, present, before).T
+        next_sums = running.next_sums + added
         # After an epoch every site has been refined once, so the sums of the epoch are the sums of all sites, exactly.
         seen = running.rows_seen + batch.weight.sum()
         whole = seen >= batch.total
         sums = jax.tree.map(lambda a, b: jnp.where(whole, a, b), next_sums, sums)
         next_sums = jax.tree.map(lambda a: jnp.where(whole, 0.0, a), next_sums)
-        return sites, Running(sums, next_sums, directions, jnp.where(whole, 0.0, seen)), outside
+        running = Running(sums, next_sums, directions, jnp.where(whole, 0.0, seen))
+        return sites, running, running.total(batch.total) - added
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         cov = covariances(state.hyper, data.X, self.noise_on_inducing)

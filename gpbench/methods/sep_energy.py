@@ -79,6 +79,15 @@ def marginals(q: Posterior, V: Float[Array, "M N"], W: Float[Array, "M N"], site
     return Marginals(mean, variance, cavity_mean, cavity_variance)
 
 
+def inside(q: Posterior, V: Float[Array, "M N"], sites: Sites, most: float = 0.99) -> Sites:
+    """Sites along `V` as they can be taken out of a q that may hold less than the whole of them.
+
+    Of a site with more than `most` of q's precision there, only so much is taken.
+    """
+    precision = sites.nu * jnp.sum((q.R @ V) ** 2, axis=0)
+    return sites.times(jnp.minimum(1.0, most / jnp.maximum(precision, most)))
+
+
 def refine(y: Float[Array, " N"], residual: Float[Array, " N"], at: Marginals, old: Sites, rho) -> Sites:
     """The parallel site update (paper equation 23 with the errata's sign), damped by ρ (equation 25).
 

@@ -132,7 +132,6 @@ def test_what_is_missing_is_said(read):
     text = read[page("experiment", "own")].text
     assert "1 of 4 cells have fewer splits than asked" in text and "gpbench reproduce own --preset full" in text
     assert "dataset=wdbc method=constant 1 3" in text
-    assert "needs run.devices" in read[page("experiment", "sep/fig1_right")].text
 
 
 def test_an_experiment_has_its_table_with_marks_and_its_numbers_as_csv(site, read):
