@@ -84,10 +84,9 @@ def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, An
 
 def _launch(jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path]) -> GpbenchError | None:
     """Runs the jobs as a sweep does; what went wrong, if anything, for later."""
-    from gpbench.cli.launcher import Jobs
+    from gpbench.cli.jobs import Jobs
 
-    sweep = Jobs(folders)
-    sweep.prepare(settings)
+    sweep = Jobs(folders, settings)
     sweep.launch(jobs)
     try:
         sweep.conclude()
