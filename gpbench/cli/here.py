@@ -12,8 +12,8 @@ from gpbench.train.stop import StopRequest
 class Here:
     """Starts jobs as children of this process.  `run` is the sweep's section, `flags` come before every job's words."""
 
-    farewell = ""
-    """What is said of the jobs under way when the sweep stops: nothing, for they are seen to end."""
+    parting = ""
+    resubmit = 0
 
     def __init__(self, flags: Sequence[str], run: dict[str, Any], stop: StopRequest):
         self.flags, self.stop, self.at_a_time = flags, stop, run["jobs"]
@@ -50,6 +50,9 @@ class Here:
         if self.shared and sharing > 1:
             told["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / sharing:.3f}"
         return told
+
+    def close(self) -> None:
+        """Nothing to clear away."""
 
     def cancel(self, running: Sequence[Child]) -> None:
         """Ask the running jobs to stop at a checkpoint."""

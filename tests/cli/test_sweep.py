@@ -118,8 +118,9 @@ def test_a_second_ctrl_c_ends_a_sweep_at_once(tmp_path):
 
 def test_a_sweep_of_the_real_thing(tmp_path):
     words = ["run", "-m", "dataset=wdbc", "method=constant,logistic", "split=0,1"]
-    code, out, _ = gpbench(tmp_path, *words, fake=False)
-    assert code == 0 and out.endswith("4 jobs: 4 done\n")
+    for said in ("4 done", "4 already"):  # the sweep finds the records by identities that it works out by itself
+        code, out, _ = gpbench(tmp_path, *words, fake=False)
+        assert code == 0 and out.endswith(f"4 jobs: {said}\n")
 
 
 def test_what_is_recorded_starts_no_process_and_run_again_and_run_keep_do(tmp_path):
@@ -180,14 +181,10 @@ def test_a_run_that_another_process_trains_is_one_line(tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills the children of a killed parent")
 def test_a_sweep_killed_at_random_ends_with_every_record_once_and_the_same_numbers(tmp_path):
-    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    words = [*SWEEP, "seed=range(0,8)", "split=[0,1,2]", "run.jobs=4"]
-    for folder in (undisturbed, killed):
-        folder.mkdir()
-    assert gpbench(undisturbed, *words)[0] == 0
-    assert sweep_through_kills(killed, words, random.Random(0), pause=(1.5, 3.0)) > 1
-    numbers = [{r["id"]: r["metrics"] for r in Store(folder / "results").all()} for folder in (undisturbed, killed)]
-    assert len(numbers[0]) == 24 and numbers[0] == numbers[1]
+    words = [*SWEEP, "seed=range(0,8)", "split=[0,1,2]", "run.jobs=4", "method.seconds=0.3"]
+    assert sweep_through_kills(tmp_path, words, random.Random(0), pause=(1.5, 3.0)) > 0
+    numbers = {(r["seed"], r["split"]): r["metrics"]["nll"] for r in Store(tmp_path / "results").all()}
+    assert numbers == {(seed, split): 0.25 * (split + 1) + seed for seed in range(8) for split in range(3)}
 
 
 def sweep_through_kills(folder: Path, words: list[str], chance: random.Random, pause: tuple[float, float]) -> int:
@@ -207,7 +204,7 @@ def sweep_through_kills(folder: Path, words: list[str], chance: random.Random, p
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(int(child), signal.SIGKILL)
             sweep.kill()
-        out, err = sweep.communicate()
+        err = sweep.communicate()[1]
         assert err == "" or "jobs failed" in err or code is None, err
         assert len(list((folder / "results" / "runs").glob("[!.]*"))) == len(Store(folder / "results").all())
         if code == 0:
