@@ -33,7 +33,7 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path]) -> int:
         # Hydra's sweeper insists on writing a multirun.yaml somewhere
         words = [*composer.searchpath, f"hydra.sweep.dir='{folder}'", *overrides]
         cfg = core.compose_config("config", words, run_mode=RunMode.MULTIRUN)
-        chosen, settings = cfg.hydra.runtime.choices["hydra/launcher"], compose.plain(cfg.hydra.launcher)
+        where = _chosen(cfg)
         cfg.hydra.launcher = {"_target_": "hydra._internal.core_plugins.basic_launcher.BasicLauncher"}
         context = HydraContext(config_loader=core.config_loader, callbacks=Callbacks(cfg))
         sweeper = Plugins.instance().instantiate_sweeper(config=cfg, hydra_context=context, task_function=_no_task)
@@ -43,9 +43,21 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path]) -> int:
         # It would compose all jobs to see whether they can be; `Jobs` does so too, and ten times faster.
         sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
         sweeper.sweep(list(cfg.hydra.overrides.task))
-    jobs = Jobs(config_dirs, compose.plain(cfg.run), chosen, settings)
+    jobs = Jobs(config_dirs, compose.plain(cfg.run), *where)
     jobs.launch(launcher.jobs)
     return jobs.conclude()
+
+
+def place(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
+    """Where the jobs of a sweep run: which `hydra/launcher` these words choose, and its settings; for `Jobs`."""
+    with compose.hydra(config_dirs) as composer:
+        core = GlobalHydra.instance().hydra
+        assert core is not None
+        return _chosen(core.compose_config("config", [*composer.searchpath, *words], run_mode=RunMode.MULTIRUN))
+
+
+def _chosen(cfg: DictConfig) -> tuple[str, dict[str, Any]]:
+    return cfg.hydra.runtime.choices["hydra/launcher"], compose.plain(cfg.hydra.launcher)
 
 
 class Listed(Launcher):

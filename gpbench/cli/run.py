@@ -22,6 +22,7 @@ main keys (gpbench run --cfg shows all, with their values):
   method.KEY=VALUE protocol.KEY=VALUE      any setting of the method and the protocol
   run.time_limit=SECONDS                   stop at a checkpoint then (exit code 75); the same command goes on from there
   run.jobs=K                               processes of a sweep at a time
+  hydra/launcher=slurm                     jobs of a sweep on a Slurm cluster (docs/sweeps.md)
   run.again=true                           train even what is recorded
   run.devices=K run.processes=P            deal the rows out over devices, of one process or of several
   run.results=DIR run.device=cpu|gpu       where records go; where to compute

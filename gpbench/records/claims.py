@@ -55,10 +55,17 @@ def holder(results: Path | str, id: str) -> str | None:
         return None
     except (OSError, ValueError):  # being written
         silent, told = 0.0, {}
-    host, pid = told.get("host"), told.get("pid")
-    if silent > _SILENT_S or (host == socket.gethostname() and not alive(pid)):
+    near = _here().items() <= told.items()
+    if silent > _SILENT_S or (near and not alive(told["pid"])):
         return None
-    return f"process {pid} on {host}"
+    return f"process {told.get('pid')} on {told.get('host')}"
+
+
+def _here() -> dict[str, str]:
+    """The host, and where there are containers that of its sets of process ids which is ours."""
+    with contextlib.suppress(OSError):
+        return {"host": socket.gethostname(), "pids": os.readlink("/proc/self/ns/pid")}
+    return {"host": socket.gethostname()}
 
 
 def _take(path: Path) -> None:
@@ -66,7 +73,7 @@ def _take(path: Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "x") as file:
-                json.dump({"host": socket.gethostname(), "pid": os.getpid()}, file)
+                json.dump({**_here(), "pid": os.getpid()}, file)
             return
         except FileNotFoundError:  # another process has just removed the empty folder
             continue
