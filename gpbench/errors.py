@@ -55,6 +55,12 @@ class ContractError(GpbenchError):
     exit_code = 8
 
 
+class ClaimedError(GpbenchError):
+    """Another process is training this run; the same command finds its record when that has ended."""
+
+    exit_code = 9
+
+
 class Stopped(GpbenchError):
     """Stopped at a checkpoint by SIGTERM, SIGINT or `run.time_limit`; the same command goes on from there.
 

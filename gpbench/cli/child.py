@@ -1,7 +1,6 @@
 """One job of a sweep: a `gpbench run` in a process of its own, that does not outlive its parent."""
 
 import ctypes
-import json
 import os
 import signal
 import subprocess
@@ -9,31 +8,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import IO
 
-from gpbench.errors import DivergedError, Stopped
+from gpbench.cli.outcome import Ended, Outcome
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-STATUSES = ("done", "already", "diverged", "failed", "stopped")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a job.  Of the statuses, "already" means that all its records were there before."""
-
-    overrides: list[str]
-    status: str
-    text: str
-    seconds: float = 0.0
-
 
 class Child:
-    """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user."""
+    """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user.
 
-    def __init__(self, overrides: list[str], words: Sequence[str], environment: Mapping[str, str]):
-        self.overrides = overrides
+    `environment` is added to ours; `slot` is its place among the jobs that run at a time.
+    """
+
+    def __init__(self, overrides: list[str], words: Sequence[str], environment: Mapping[str, str], slot: int = 0):
+        self.overrides, self.slot = overrides, slot
         self.last_line = ""
         self._started = time.monotonic()
         self._process = subprocess.Popen(
@@ -43,7 +32,7 @@ class Child:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env={**environment, **os.environ},
+            env={**os.environ, **environment},
             start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
             preexec_fn=before_start(),
         )
@@ -62,25 +51,16 @@ class Child:
         self._process.send_signal(signal.SIGTERM)
 
     def outcome(self, stopping: bool) -> Outcome:
-        """What became of an ended job.  While `stopping`, a SIGTERM too early for a checkpoint counts as a stop."""
+        """What became of an ended job; `stopping` as of `Ended.judged`."""
+        return self.how_it_ended().judged(self.overrides, stopping)
+
+    def how_it_ended(self) -> Ended:
+        """How the process ended; waits for it."""
+        code = self._process.wait()
         for reader in self._readers:
             reader.join(timeout=1)  # a grandchild may hold the pipe
-        status, text = self._judge(self._process.returncode, stopping)
-        return Outcome(self.overrides, status, text, time.monotonic() - self._started)
-
-    def _judge(self, code: int, stopping: bool) -> tuple[str, str]:
-        last = self.last_line.removeprefix("gpbench: ")
-        if code == Stopped.exit_code or (stopping and code == -signal.SIGTERM):
-            return "stopped", last or "before it began"
-        if code == DivergedError.exit_code:
-            return "diverged", last
-        if code < 0:
-            name = signal.Signals(-code).name
-            return "failed", f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-        if code > 0:
-            return "failed", last or f"exit code {code}"
-        result = json.loads(self._output[-1])
-        return "already" if result["already"] == len(result["records"]) else "done", _scores(result["records"])
+        printed = self._output[-1] if self._output else ""
+        return Ended(code, self.last_line, printed, time.monotonic() - self._started)
 
     def _remember(self, line: str) -> None:
         self.last_line = line.strip() or self.last_line
@@ -89,15 +69,6 @@ class Child:
 def _drain(stream: IO[str], take: Callable[[str], None]) -> None:
     for line in stream:
         take(line)
-
-
-def _scores(records: list[dict]) -> str:
-    """Each metric's mean over the job's splits."""
-    means = []
-    for metric in records[0]["metrics"]:
-        values = [record["metrics"][metric] for record in records]
-        means.append(f"{metric} " + ("not finite" if None in values else f"{sum(values) / len(values):.4g}"))
-    return "  ".join(means)
 
 
 def before_start(cores: set[int] | None = None) -> Callable[[], None] | None:

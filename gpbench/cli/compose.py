@@ -1,5 +1,6 @@
 """From the words of a command line to a plain, resolved configuration; every mistake in them is one line."""
 
+import copy
 import importlib
 import inspect
 from collections.abc import Iterator, Sequence
@@ -9,9 +10,12 @@ from typing import Any
 
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
@@ -29,32 +33,56 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> tuple
     `config_dirs` are further folders with group files, kept as `cfg["config_dirs"]`.  Raises ConfigError for an unknown
     choice or key, an override that cannot be read, a missing value, a broken interpolation and a wrong type.
     """
-    with hydra(config_dirs) as searchpath:
-        groups = set(GlobalHydra.instance().config_loader().list_groups(""))
+    with hydra(config_dirs) as composer:
+        return composer.compose(overrides), composer.compose(composer.choices(overrides))
+
+
+class Composer:
+    """Composes any number of configurations, inside `hydra`.
+
+    Hydra takes a tenth of a second for each choice of groups; it is asked once for each, and what the other words of a
+    command line say is then set in a copy, as Hydra does it.
+    """
+
+    def __init__(self, config_dirs: Sequence[Path], searchpath: Sequence[str]):
+        self.config_dirs, self.searchpath = config_dirs, searchpath
+        loader = GlobalHydra.instance().config_loader()
+        assert isinstance(loader, ConfigLoaderImpl)
+        self._loader = loader
+        self._groups = set(self._loader.list_groups(""))
+        self._chosen: dict[tuple[str, ...], DictConfig] = {}
+
+    def compose(self, overrides: Sequence[str]) -> dict:
+        """The configuration, as a plain resolved dict.  Raises as `gpbench.cli.compose.compose` does."""
         parsed = OverridesParser.create().parse_overrides(list(overrides))
-        is_choice = [override.key_or_group.partition("/")[0] in groups for override in parsed]
-        choices = [text for text, chosen in zip(overrides, is_choice) if chosen]
-        return resolved(overrides, config_dirs, searchpath), resolved(choices, config_dirs, searchpath)
+        self._loader.validate_sweep_overrides_legal(parsed, run_mode=RunMode.RUN, from_shell=False)
+        choices = tuple(str(override.input_line) for override in parsed if self._is_choice(override))
+        if choices not in self._chosen:
+            self._chosen[choices] = hydra_compose("config", [*self.searchpath, *choices])
+        chosen = copy.deepcopy(self._chosen[choices])
+        ConfigLoaderImpl._apply_overrides_to_config([o for o in parsed if not self._is_choice(o)], chosen)
+        cfg = plain(chosen)
+        check_values(cfg)
+        for group in GROUPS:
+            if not isinstance(cfg.get(group), dict):
+                hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
+                raise ConfigError(f"{group} is not set; {hint}")
+        cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
+        cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
+        return cfg
 
+    def choices(self, overrides: Sequence[str]) -> list[str]:
+        """The words that choose a member of a group."""
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+        return [text for text, override in zip(overrides, parsed) if self._is_choice(override)]
 
-def resolved(overrides: Sequence[str], config_dirs: Sequence[Path], searchpath: Sequence[str]) -> dict:
-    """The configuration alone, inside `hydra`, which yields the `searchpath`.  Raises as `compose` does."""
-    cfg = _plain(hydra_compose("config", [*searchpath, *overrides]))
-    check_values(cfg)
-    for group in GROUPS:
-        if not isinstance(cfg.get(group), dict):
-            raise ConfigError(f"{group} is not set; choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)")
-    cfg["config_dirs"] = [str(folder) for folder in config_dirs]
-    cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
-    return cfg
+    def _is_choice(self, override: Override) -> bool:
+        return override.key_or_group.partition("/")[0] in self._groups or override.is_hydra_override()
 
 
 @contextmanager
-def hydra(config_dirs: Sequence[Path]) -> Iterator[list[str]]:
-    """Hydra on our configuration; yields the overrides that add `config_dirs` and installed packages'.
-
-    Its errors leave as ConfigError.
-    """
+def hydra(config_dirs: Sequence[Path]) -> Iterator[Composer]:
+    """Hydra on our configuration, that in `config_dirs` and installed packages'.  Its errors leave as ConfigError."""
     for folder in config_dirs:
         if not folder.is_dir():
             raise ConfigError(f"--config-dir {folder}: no such folder")
@@ -66,13 +94,20 @@ def hydra(config_dirs: Sequence[Path]) -> Iterator[list[str]]:
     quoted = ("'file://" + str(folder).replace("'", "\\'") + "'" for folder in folders)
     try:
         with initialize_config_dir(str(paths.conf_dir()), job_name="gpbench", version_base="1.3"):
-            yield [f"hydra.searchpath=[{','.join(quoted)}]"] if folders else []
+            yield Composer(config_dirs, [f"hydra.searchpath=[{','.join(quoted)}]"] if folders else [])
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error)) from error
     except ValueError as error:
         if not str(error).startswith("Config group override"):
             raise
         raise ConfigError(f"{error}: dataset, method and protocol each take a name, as in method=sep") from error
+
+
+def plain(cfg: DictConfig) -> dict[str, Any]:
+    """A configuration as a dict, with every interpolation resolved.  Raises OmegaConf's errors."""
+    container = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    assert isinstance(container, dict)
+    return {str(key): value for key, value in container.items()}
 
 
 def check_fields(node: dict, where: str = "method") -> None:
@@ -99,12 +134,6 @@ def check_fields(node: dict, where: str = "method") -> None:
             check_fields(value, f"{where}.{key}")
     if missing := [key for key, field in named.items() if field.default is field.empty and key not in given]:
         raise ConfigError(f"{where}.{missing[0]}: {name} needs a value for it")
-
-
-def _plain(cfg: DictConfig) -> dict[str, Any]:
-    container = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
-    assert isinstance(container, dict)
-    return {str(key): value for key, value in container.items()}
 
 
 def _explain(error: Exception) -> str:

@@ -2,8 +2,17 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
-from gpbench.cli.child import Child, Outcome
+from gpbench.cli.outcome import Outcome
+
+
+@runtime_checkable
+class Running(Protocol):
+    """A job that has been started, with the last line that it said."""
+
+    overrides: list[str]
+    last_line: str
 
 
 def make(jobs: Sequence[Sequence[str]]) -> "Lines":
@@ -37,7 +46,7 @@ class Lines:
         place = f"[{self.count:>{width}}/{self.total}] {outcome.status:<8}"
         self.print(f"{place} {self.label(outcome.overrides)}  {outcome.text}  ({outcome.seconds:.1f} s)")
 
-    def running(self, children: Sequence[Child]) -> None:
+    def running(self, children: Sequence[Running]) -> None:
         """What is under way; logs need not know."""
 
     def print(self, line: str) -> None:
@@ -61,7 +70,7 @@ class Terminal(Lines):
     def __exit__(self, *_: object) -> None:
         self.live.stop()
 
-    def running(self, children: Sequence[Child]) -> None:
+    def running(self, children: Sequence[Running]) -> None:
         """A line for each running job, cut at the terminal's width."""
         from rich.text import Text
 

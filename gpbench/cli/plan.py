@@ -1,20 +1,21 @@
-"""Which runs an experiment is made of: every job composed as `gpbench run` composes it, down to its identity.
+"""Which runs an experiment or a sweep is made of: every job composed as `gpbench run` does it, down to its identities.
 
-Composing a job takes a tenth of a second, so what came out is kept in the cache folder, under a hash of all it depends
-on; jobs of a user's own configuration are composed each time.
+What came out is kept in the cache folder, under a hash of all it depends on; jobs of a user's own configuration are
+composed each time.
 """
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import gpbench
 from gpbench import paths
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, GpbenchError, nearest
 from gpbench.papers import experiments
 from gpbench.papers.experiments import PRESETS, Experiment, overrides
 from gpbench.records.collected import open_store
@@ -36,60 +37,110 @@ def found(
 def plan(experiment: Experiment, preset: str, config_dirs: Sequence[Path] = ()) -> list[Cell]:
     """The cells of a preset, in the order of its jobs.
 
-    Raises ConfigError for an unknown preset and a job that cannot be composed.
+    Raises ConfigError for an unknown preset and a job that cannot be composed, DataError where an identity needs data
+    that cannot be had.
     """
     if preset not in PRESETS:
         raise ConfigError(f"no preset {preset!r}; {nearest(preset, PRESETS)}")
     jobs = experiment.jobs(preset)
-    told = _identified(jobs, config_dirs) if config_dirs else _cached(jobs)
-    return [Cell(job=job, **facts) for job, facts in zip(jobs, told, strict=True)]
+    told = identified([overrides(job) for job in jobs], config_dirs)
+    for fault in (facts for facts in told if isinstance(facts, GpbenchError)):
+        raise fault
+    return [Cell(job=job, **facts["cell"]) for job, facts in zip(jobs, told, strict=True)]
 
 
-def _identified(jobs: Sequence[dict[str, str]], config_dirs: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """What the records of each job have in common; data are loaded only where a card has no checksum."""
-    from gpbench.cli import compose
-    from gpbench.data import cards, load, splits
+def identified(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[Any]:
+    """The `facts` of each job (words of `gpbench run`), or the GpbenchError of one that has no identity.
+
+    Raises ConfigError where any cannot be composed.
+    """
+    return _identified(jobs, config_dirs) if config_dirs else _cached(jobs)
+
+
+def facts(cfg: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a resolved configuration says which runs it is made of; plain JSON.
+
+    `cell` is what their records have in common, as a `Cell` takes it; `runs` their ids, split by split; `results`,
+    `again` and `keep` say which of them are there already.  Data are loaded only where a card has no checksum.  Raises
+    ConfigError for splits that there are not, and what loading raises.
+    """
+    from gpbench.data import cards, splits
     from gpbench.records import identity
 
-    told = []
-    with compose.hydra(config_dirs) as searchpath:
-        for job in jobs:
-            cfg = compose.resolved(overrides(job), config_dirs, searchpath)
-            card = cards.checked(cfg["dataset"])
-            checksum = card.get("checksum") or load(card, config_dirs=cfg["config_dirs"]).checksum
-            facts = {
-                "id": identity.cell_id(**identity.of(cfg, checksum)),
-                "dataset": card["name"],
-                "method": cfg["method"]["name"],
-                "seed": cfg["seed"],
-                "splits": splits.asked(card, cfg["split"]),
-                "keep": cfg["run"]["keep"],
-            }
-            told.append(facts)
+    card, run = cards.checked(cfg["dataset"]), cfg["run"]
+    places = json.dumps([cfg["dataset"], cfg["data"], cfg["config_dirs"]])
+    configuration = identity.of(cfg, card.get("checksum") or _checksum(places))
+    wanted = splits.asked(card, cfg["split"])
+    cell = {
+        "id": identity.cell_id(**configuration),
+        "dataset": card["name"],
+        "method": cfg["method"].get("name"),
+        "seed": cfg["seed"],
+        "splits": wanted,
+        "keep": run["keep"],
+    }
+    runs = [identity.run_id(**configuration, split=k, seed=cfg["seed"]) for k in wanted]
+    return {"cell": cell, "runs": runs, **{key: run[key] for key in ("results", "again", "keep")}}
+
+
+def recorded(facts: Mapping[str, Any]) -> dict[str, dict]:
+    """The records that need not be made again, by their ids."""
+    store = open_store(facts["results"])
+    kept = [] if facts["again"] else [store.get(id) for id in facts["runs"]]
+    return {record["id"]: record for record in kept if record and (record.get("kept") or not facts["keep"])}
+
+
+def lacking(facts: Mapping[str, Any]) -> list[str]:
+    """The ids of the runs that are to be made."""
+    there = recorded(facts)
+    return [id for id in facts["runs"] if id not in there]
+
+
+@functools.cache
+def _checksum(told: str) -> str:
+    """That of a data set whose card has none; of many jobs on it the first alone loads it."""
+    from gpbench.data import configured
+
+    return configured(dict(zip(("dataset", "data", "config_dirs"), json.loads(told)))).checksum
+
+
+def _identified(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[Any]:
+    from gpbench.cli import compose
+
+    with compose.hydra(config_dirs) as composer:
+        configurations = [composer.compose(job) for job in jobs]
+    told: list[Any] = []
+    for cfg in configurations:
+        try:
+            told.append(facts(cfg))
+        except GpbenchError as fault:
+            told.append(fault)
     return told
 
 
-def _cached(jobs: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
+def _cached(jobs: Sequence[Sequence[str]]) -> list[Any]:
     """What these jobs come to, from the cache or for it; a cache that cannot be written only costs time."""
     kept = paths.cache_dir() / "plans" / f"{_digest(jobs)}.json"
     try:
         return json.loads(kept.read_bytes())
     except (OSError, ValueError):
         told = _identified(jobs)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, TypeError):  # a fault is no JSON
+        text = json.dumps(told)
         kept.parent.mkdir(parents=True, exist_ok=True)
         beside = kept.with_suffix(f".{os.getpid()}.tmp")
-        beside.write_text(json.dumps(told))
+        beside.write_text(text)
         beside.replace(kept)
     return told
 
 
-def _digest(jobs: Sequence[dict[str, str]]) -> str:
+def _digest(jobs: Sequence[Sequence[str]]) -> str:
     """A hash of the jobs, of every file of our configuration, and of the code that turns the ones into the others."""
     package = Path(gpbench.__file__).parent
     files = [package / name for name in _CODE]
     files += sorted(path for path in paths.conf_dir().rglob("*.yaml") if "experiment" not in path.parts)
-    digest = hashlib.sha256(json.dumps([gpbench.__version__, jobs]).encode())
+    told = [gpbench.__version__, str(paths.results_dir()), [list(job) for job in jobs]]
+    digest = hashlib.sha256(json.dumps(told).encode())
     for path in files:
         digest.update(f"{path}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:32]

@@ -13,6 +13,7 @@ _EPILOG = """\
 examples:
   gpbench reproduce sep/table1                            the quick preset: minutes on two cores
   gpbench reproduce sep/table1 --preset full --jobs 2     the paper's setting
+  gpbench reproduce sep/table1 hydra/launcher=slurm       its jobs on a Slurm cluster
   gpbench reproduce sep/fig2 run.time_limit=600           stop at a checkpoint then; the same command goes on
 """
 
@@ -27,7 +28,9 @@ def add_parser(subparsers: Any) -> None:
         epilog=_EPILOG,
     )
     parser.add_argument("experiment", metavar="ID", help="which: `gpbench ls experiments` lists them")
-    parser.add_argument("overrides", nargs="*", metavar="run.KEY=VALUE", help="keys of run and data, as of gpbench run")
+    parser.add_argument(
+        "overrides", nargs="*", metavar="run.KEY=VALUE", help="keys of run, data and the launcher, as of gpbench run"
+    )
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
     parser.add_argument("--format", choices=FORMATS, default="terminal", help="of a table; default: terminal")
@@ -51,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
     experiment, cells = plan.found(args.experiment, args.preset, folders, results)
     failure = None
     if lacking := [cell for cell in cells if cell.missing or settings["again"]]:
-        words = [*args.overrides, _results(results), f"run.preset={args.preset}"]
-        failure = _launch([[*overrides(cell.job), *words] for cell in lacking], settings, folders)
+        words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]
+        failure = _launch([[*overrides(cell.job), *words] for cell in lacking], settings, folders, args.overrides)
         experiment, cells = plan.found(args.experiment, args.preset, folders, results)
     made = [cell for cell in cells if cell.records]
     if made and experiment.table:
@@ -75,25 +78,32 @@ def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, An
     from gpbench.cli.compose import compose
 
     for word in args.overrides:
-        if not word.startswith(("run.", "data.")):
+        if not word.startswith(("run.", "data.", "hydra/launcher=", "hydra.launcher.")):
             raise ConfigError(f"{word}: {args.experiment} says what is run; only keys of run and data may be given")
-    words = [*args.overrides, *([f"run.jobs={args.jobs}"] if args.jobs is not None else [])]
+    words = [*_of_jobs(args.overrides), *([f"run.jobs={args.jobs}"] if args.jobs is not None else [])]
     words += [_results(args.results)] if args.results else []
     return compose(words, folders)[0]["run"]
 
 
-def _launch(jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path]) -> GpbenchError | None:
-    """Runs the jobs as a sweep does; what went wrong, if anything, for later."""
-    from gpbench.cli.launcher import Jobs
+def _launch(
+    jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path], words: Sequence[str]
+) -> GpbenchError | None:
+    """Runs the jobs as a sweep does, where these words say; what went wrong, if anything, for later."""
+    from gpbench.cli.jobs import Jobs
+    from gpbench.cli.launcher import place
 
-    sweep = Jobs(folders)
-    sweep.prepare(settings)
+    sweep = Jobs(folders, settings, *place(words, folders))
     sweep.launch(jobs)
     try:
         sweep.conclude()
     except GpbenchError as error:
         return error
     return None
+
+
+def _of_jobs(words: Sequence[str]) -> list[str]:
+    """The words for each job; the others say where they run."""
+    return [word for word in words if not word.startswith("hydra")]
 
 
 def _results(folder: Path) -> str:

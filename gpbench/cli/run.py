@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpbench.cli.outcome import divergence
 from gpbench.errors import DivergedError, PeerError
 from gpbench.records.store import Store
 
@@ -21,6 +22,7 @@ main keys (gpbench run --cfg shows all, with their values):
   method.KEY=VALUE protocol.KEY=VALUE      any setting of the method and the protocol
   run.time_limit=SECONDS                   stop at a checkpoint then (exit code 75); the same command goes on from there
   run.jobs=K                               processes of a sweep at a time
+  hydra/launcher=slurm                     jobs of a sweep on a Slurm cluster (docs/sweeps.md)
   run.again=true                           train even what is recorded
   run.devices=K run.processes=P            deal the rows out over devices, of one process or of several
   run.results=DIR run.device=cpu|gpu       where records go; where to compute
@@ -72,7 +74,8 @@ def run(args: argparse.Namespace) -> int:
         print(yaml.safe_dump(cfg, sort_keys=False, allow_unicode=True), end="")
         return 0
     if workers.wanted(cfg["run"]):
-        return workers.run(args, cfg["run"])
+        with _claimed(cfg):
+            return workers.run(args, cfg["run"])
     with StopRequest(cfg["run"]["time_limit"]) as stop:
         store = _Watched(cfg["run"]["results"])
         records = _train(cfg, defaults, store, stop)
@@ -83,10 +86,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"records": records, "already": already}))
     else:
         report(records, already, Path(cfg["run"]["results"]))
-    if diverged := [str(record["split"]) for record in records if record["status"] == "diverged"]:
-        splits = f"split{'s' * (len(diverged) > 1)} {', '.join(diverged)}"
-        why = next(record.get("message") for record in records if record["status"] == "diverged")
-        raise DivergedError(f"{splits} diverged ({why}); recorded as such, and left out of every mean")
+    if told := divergence(records):
+        raise DivergedError(told)
     return 0
 
 
@@ -116,7 +117,8 @@ def _train(cfg: dict, defaults: dict, store: Store, stop: Any) -> list[dict]:
         devices=(run["devices"] or 1) // (told[2] if told else 1),
         cores=run["cores"],
     )
-    if told or run["processes"] == "cluster":
+    joined = told or run["processes"] == "cluster"
+    if joined:
         runtime.join()
     if run["device"] == "gpu":
         runtime.require_gpu()
@@ -133,7 +135,8 @@ def _train(cfg: dict, defaults: dict, store: Store, stop: Any) -> list[dict]:
     leads = jax.process_index() == 0
     shown = progress.make(run["progress"] and leads)
     try:
-        with _quiet(jax.process_count() > 1):
+        # What joined others is claimed by the process that started them; a cluster's processes start at once.
+        with _quiet(jax.process_count() > 1), contextlib.nullcontext() if joined else _claimed(cfg):
             records = run_job(cfg, defaults, store=store, progress=shown, stop=stop)
     except jax.errors.JaxRuntimeError as error:
         if jax.process_count() == 1:
@@ -143,6 +146,17 @@ def _train(cfg: dict, defaults: dict, store: Store, stop: Any) -> list[dict]:
         raise PeerError(f"the processes of this run lost each other ({why}); the same command goes on from the last"
                         " checkpoint") from error  # fmt: skip
     return records if leads else []
+
+
+@contextlib.contextmanager
+def _claimed(cfg: dict) -> Iterator[None]:
+    """Holds the runs that lack a record, so that no other process trains them; ClaimedError where one does."""
+    from gpbench.cli import plan
+    from gpbench.records.claims import claimed
+
+    facts = plan.facts(cfg)
+    with claimed(facts["results"], plan.lacking(facts)):
+        yield
 
 
 @contextlib.contextmanager

@@ -2,6 +2,6 @@
 
 from gpbench.data.dataset import Dataset
 from gpbench.data.scaling import Prepared, prepare
-from gpbench.data.sources import load
+from gpbench.data.sources import configured, load
 
-__all__ = ["Dataset", "Prepared", "load", "prepare"]
+__all__ = ["Dataset", "Prepared", "configured", "load", "prepare"]

@@ -55,6 +55,13 @@ def load(
     raise DataError(f"{card['name']} cannot be had: not in the store {store}; {places}")
 
 
+def configured(cfg: Mapping) -> Dataset:
+    """The data set of a resolved configuration, from where its section `data` says.  Raises as `load` does."""
+    mirror, store = (Path(named) if (named := cfg["data"][key]) else None for key in ("mirror", "store"))
+    offline = cfg["data"]["offline"]
+    return load(cfg["dataset"], mirror=mirror, store=store, offline=offline, config_dirs=cfg["config_dirs"])
+
+
 def obtain(
     card: Mapping, source: Mapping, *, mirror: Path | None, offline: bool = False, folders: Sequence[Path] = (Path(),)
 ) -> Dataset:

@@ -153,13 +153,14 @@ class Store:
         for left in self.runs.glob(".tmp-*"):
             try:
                 old = time.time() - left.stat().st_mtime > _STALE_SECONDS
-                if old and not _alive(int(left.name.split("-")[2])):
+                if old and not alive(int(left.name.split("-")[2])):
                     shutil.rmtree(left, ignore_errors=True)
             except (OSError, ValueError, IndexError):
                 continue
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether this host has such a process."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -76,10 +76,7 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
         able = " or ".join(sorted(method.tasks))
         raise ConfigError(f"method {method.name} is for {able} data, and {card['name']} is {card['task']}: `gpbench ls"
                           f" datasets` and `gpbench ls methods` show what fits together")  # fmt: skip
-    mirror, store_of_data = (Path(place) if (place := cfg["data"][key]) else None for key in ("mirror", "store"))
-    dataset = data_layer.load(
-        card, mirror=mirror, store=store_of_data, offline=cfg["data"]["offline"], config_dirs=cfg["config_dirs"]
-    )
+    dataset = data_layer.configured(cfg)
     devices = Devices(run["devices"])
     facts = environment.facts(device=runtime.device_name(), precision=precision) | devices.facts()
     job = Job(cfg, Programs(method, devices), dataset, setting_text(method, cfg, defaults), facts)

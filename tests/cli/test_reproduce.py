@@ -106,3 +106,10 @@ def test_experiments_are_listed_with_their_first_line(capsys, folder):
     assert main(["ls", "experiments", "--config-dir", str(folder / "mine")]) == 0
     told = capsys.readouterr().out
     assert "sep/table1" in told and "Table 1: test nll" in told and "Tiny: two baselines on wdbc" in told
+
+
+def test_its_jobs_run_where_the_launcher_says(folder):
+    code, out, err = reproduce(folder, "run.again=true", "hydra/launcher=local", "--jobs", "2")
+    assert (code, err) == (0, "") and "2 jobs: 2 done" in out
+    assert not (folder / RESULTS / "sweeps").exists()
+    assert "no key 'partition'" in reproduce(folder, "run.again=true", "hydra.launcher.partition=gpu")[2]

@@ -81,7 +81,7 @@ def test_defaults_are_the_group_choices_without_the_values():
 
 def test_a_users_module_beside_the_yaml_file_is_found(tmp_path):
     for group, name, text in (
-        ("dataset", "mine", "{name: mine, task: binary, sources: []}"),
+        ("dataset", "mine", "{name: mine, task: binary, checksum: none, sources: [{kind: sklearn, loader: none}]}"),
         ("method", "own", "{_target_: my_own.Own, fate: done, seconds: 0}"),
         ("protocol", "bare", "{}"),
     ):

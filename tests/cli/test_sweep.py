@@ -1,6 +1,12 @@
 """`gpbench run -m`: every job in a fresh process, whatever becomes of the others."""
 
+import contextlib
+import itertools
+import os
+import random
+import re
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -39,7 +45,7 @@ def test_all_combinations_are_run_and_leave_records_alone(tmp_path):
     code, out, err = gpbench(tmp_path, *SWEEP, "split=0,1,2", "seed=0,1")
     assert (code, err) == (0, "")
     assert out.startswith("6 jobs: dataset=toy method=fake protocol=plain run.jobs=2\n")
-    assert out.endswith("6 jobs: 6 done\n") and "split=2 seed=1  nll 0.75" in out
+    assert out.endswith("6 jobs: 6 done\n") and "split=2 seed=1  nll 1.75" in out
     assert len(Store(tmp_path / "results").all()) == 6
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
@@ -72,7 +78,7 @@ def test_divergence_alone_has_its_own_exit_code(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number):
-    process = start(tmp_path, *SWEEP, "split=0,1,2,3", "method.seconds=60")
+    process = start(tmp_path, *SWEEP, "seed=0,1,2,3", "method.seconds=60")
     _when(lambda: len(_alive(tmp_path)) == 3)
     time.sleep(1)
     process.send_signal(number)
@@ -85,8 +91,8 @@ def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number):
 
 def test_the_time_limit_is_that_of_the_whole_sweep(tmp_path):
     began = time.monotonic()
-    code, out, _ = gpbench(tmp_path, *SWEEP, "split=0,1,2,3", "run.jobs=1", "method.seconds=2", "run.time_limit=4")
-    assert code == 75 and time.monotonic() - began < 8
+    code, out, _ = gpbench(tmp_path, *SWEEP, "seed=0,1,2,3", "run.jobs=1", "method.seconds=5", "run.time_limit=9")
+    assert code == 75 and time.monotonic() - began < 15
     assert "1 done, 3 stopped" in out
 
 
@@ -112,5 +118,99 @@ def test_a_second_ctrl_c_ends_a_sweep_at_once(tmp_path):
 
 def test_a_sweep_of_the_real_thing(tmp_path):
     words = ["run", "-m", "dataset=wdbc", "method=constant,logistic", "split=0,1"]
-    code, out, _ = gpbench(tmp_path, *words, fake=False)
-    assert code == 0 and out.endswith("4 jobs: 4 done\n")
+    for said in ("4 done", "4 already"):  # the sweep finds the records by identities that it works out by itself
+        code, out, _ = gpbench(tmp_path, *words, fake=False)
+        assert code == 0 and out.endswith(f"4 jobs: {said}\n")
+
+
+def test_what_is_recorded_starts_no_process_and_run_again_and_run_keep_do(tmp_path):
+    log = tmp_path / "log"
+    sweep = [*SWEEP, "seed=0,1"]
+    gpbench(tmp_path, *sweep, FAKE_LOG=str(log))
+    for more, trained, said in (
+        ([], 0, "2 already"),
+        (["run.keep=true"], 2, "2 done"),
+        (["run.keep=true"], 0, "2 already"),
+        (["run.again=true"], 2, "2 done"),
+    ):
+        before = log.read_text().count("train")
+        code, out, _ = gpbench(tmp_path, *sweep, *more, FAKE_LOG=str(log))
+        assert code == 0 and out.endswith(f"2 jobs: {said}\n")
+        assert log.read_text().count("train") - before == trained
+
+
+def test_a_recorded_divergence_is_told_again(tmp_path):
+    gpbench(tmp_path, *SWEEP, "method.fate=done,diverged")
+    code, out, _ = gpbench(tmp_path, *SWEEP, "method.fate=done,diverged")
+    assert code == 4 and "1 already, 1 diverged\n" in out
+    assert "diverged: split 0 diverged (NaN at step 3); recorded as such" in out
+
+
+def test_two_sweeps_at_once_train_each_run_once(tmp_path):
+    words = [*SWEEP, "seed=range(0,6)", "method.seconds=0.5"]
+    sweeps = [start(tmp_path, *words, FAKE_LOG=str(tmp_path / "log")) for _ in range(2)]
+    told = [sweep.communicate(timeout=60) for sweep in sweeps]
+    assert [sweep.returncode for sweep in sweeps] == [0, 0], told
+    assert all(err == "" and out.count("[") == 6 for out, err in told)
+    counts = [int(n) for out, _ in told for n in re.findall(r"(\d+) done", out.splitlines()[-1])]
+    assert sum(counts) == 6
+    trained = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("train")]
+    assert len(trained) == len(set(trained)) == 6
+
+
+def test_a_sweep_takes_over_what_a_killed_one_trained(tmp_path):
+    words = [*SWEEP, "seed=0,1", "method.seconds=3"]
+    first = start(tmp_path, *words)
+    _when(lambda: len(list((tmp_path / "results" / "claims").glob("*"))) == 2)
+    second = start(tmp_path, *words)
+    time.sleep(2)
+    first.kill()
+    first.communicate()
+    out, err = second.communicate(timeout=30)
+    assert (second.returncode, err) == (0, "") and out.endswith("2 jobs: 2 done\n")
+
+
+def test_a_run_that_another_process_trains_is_one_line(tmp_path):
+    first = start(tmp_path, *RUN, "method.seconds=60")
+    _when(lambda: list((tmp_path / "results" / "claims").glob("*")))
+    code, out, err = gpbench(tmp_path, *RUN, "method.seconds=60")
+    assert (code, out) == (9, "") and f"process {first.pid} on " in err and err.count("\n") == 1
+    first.kill()
+    first.communicate()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills the children of a killed parent")
+def test_a_sweep_killed_at_random_ends_with_every_record_once_and_the_same_numbers(tmp_path):
+    words = [*SWEEP, "seed=range(0,6)", "split=[0,1]", "run.jobs=4", "method.seconds=1"]
+    assert sweep_through_kills(tmp_path, words, random.Random(0), pause=(2.0, 4.0)) > 0
+    numbers = {(r["seed"], r["split"]): r["metrics"]["nll"] for r in Store(tmp_path / "results").all()}
+    assert numbers == {(seed, split): 0.25 * (split + 1) + seed for seed in range(6) for split in range(2)}
+
+
+def sweep_through_kills(folder: Path, words: list[str], chance: random.Random, pause: tuple[float, float]) -> int:
+    """Start a sweep again and again, killing it or some of its children after a pause, until it is done; how often.
+
+    No run is trained after it was recorded, and what is there at each kill is whole.
+    """
+    log = folder / "log"
+    for kills in itertools.count():
+        sweep = start(folder, *words, FAKE_LOG=str(log))
+        try:
+            code = sweep.wait(timeout=chance.uniform(*pause) * (1 + kills / 10))
+        except subprocess.TimeoutExpired:
+            code = None
+            for child in chance.sample(found := _alive(folder), len(found) // 2):
+                if int(child) != sweep.pid:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(child), signal.SIGKILL)
+            sweep.kill()
+        err = sweep.communicate()[1]
+        assert err == "" or "jobs failed" in err or code is None, err
+        assert len(list((folder / "results" / "runs").glob("[!.]*"))) == len(Store(folder / "results").all())
+        if code == 0:
+            break
+    recorded: set[str] = set()
+    for what, id in (line.split() for line in log.read_text().splitlines()):
+        assert what == "record" or id not in recorded
+        recorded |= {id} if what == "record" else set()
+    return kills

@@ -120,8 +120,11 @@ def test_diverged_runs_are_said():
 
 @pytest.mark.parametrize(
     "table, line",
-    [({"pima": {"a": {0: 1.0}}}, "two methods"), ({"pima": {"a": {0: 1.0}, "b": {0: 2.0}}}, "two data sets"),
-     ({}, "none")],
+    [
+        ({"pima": {"a": {0: 1.0}}}, "two methods"),
+        ({"pima": {"a": {0: 1.0}, "b": {0: 2.0}}}, "two data sets"),
+        ({}, "none"),
+    ],
 )
 def test_fewer_than_two_methods_or_data_sets_is_one_line(table, line):
     with pytest.raises(ConfigError, match=line):

@@ -1,0 +1,200 @@
+"""The jobs of a sweep: which of them lack records, which may start now, and what became of each."""
+
+import dataclasses
+import shlex
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from gpbench.cli import display, outcome, plan
+from gpbench.cli.here import Here
+from gpbench.cli.outcome import STATUSES, Outcome
+from gpbench.cli.values import check_values
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest
+from gpbench.records import claims
+from gpbench.train.stop import StopRequest
+
+_POLL_S = 0.05
+_CLAIMED_S = 1.0
+"""How long a job that another process trains is left alone before it is looked at again."""
+
+
+@runtime_checkable
+class Running(display.Running, Protocol):
+    """A job that has been started, as one watches it."""
+
+    def ended(self) -> bool:
+        """Whether it is over."""
+
+    def outcome(self, stopping: bool) -> Outcome:
+        """What became of it, once it is over."""
+
+
+@runtime_checkable
+class Place(Protocol):
+    """Where jobs run.
+
+    `parting` is what is said of the running jobs when the sweep stops; `resubmit`, how often a job is started again
+    that was stopped, though not by us.
+    """
+
+    parting: str
+    resubmit: int
+
+    def room(self, running: Sequence[Any]) -> int:
+        """How many jobs may be started beside those running."""
+
+    def start(self, jobs: Sequence[list[str]], running: Sequence[Any]) -> Sequence[Running]:
+        """Start these jobs."""
+
+    def cancel(self, running: Sequence[Any]) -> None:
+        """Ask the running jobs to stop at a checkpoint."""
+
+    def close(self) -> None:
+        """Clear away what the sweep needed."""
+
+
+@dataclasses.dataclass
+class _Waiting:
+    """A job that is not done.  `facts` are those of `plan.facts`, or the error of a job that has none."""
+
+    overrides: list[str]
+    facts: Any
+    not_before: float = 0.0
+    stops: int = 0
+
+    def found(self) -> Outcome | None:
+        """Its outcome, if all its records are there."""
+        if isinstance(self.facts, GpbenchError):  # its own process will say so
+            return None
+        there = plan.recorded(self.facts)
+        records = [there[id] for id in self.facts["runs"] if id in there]
+        return outcome.found(self.overrides, records) if len(records) == len(self.facts["runs"]) else None
+
+    def claimed(self) -> bool:
+        """Whether another process trains one of its runs."""
+        if isinstance(self.facts, GpbenchError):
+            return False
+        return any(claims.holder(self.facts["results"], id) for id in plan.lacking(self.facts))
+
+
+def _place(launcher: str, settings: Any, flags: Sequence[str], run: dict[str, Any], stop: StopRequest) -> Place:
+    if launcher == "basic":
+        return Here(flags, run, stop)
+    if launcher not in (known := ("slurm", "local")):
+        raise ConfigError(f"hydra/launcher={launcher}: {nearest(launcher, known)}, or leave it out")
+    from gpbench.cli.cluster import Cluster
+
+    return Cluster(launcher, settings, flags, run)
+
+
+class Jobs:
+    """The jobs of one sweep.  `run` is the `run` section of its configuration; its time limit counts from here.
+
+    `launcher` and `settings`: the choice of Hydra's group of that name, and what it says.  Raises ConfigError.
+    """
+
+    def __init__(self, config_dirs: Sequence[Path], run: dict[str, Any], launcher: str = "basic", settings: Any = None):
+        check_values({"run": run})
+        self.config_dirs = config_dirs
+        self.flags = [f"--config-dir={folder}" for folder in config_dirs]
+        self.stop = StopRequest(run["time_limit"])
+        self.place = _place(launcher, settings, self.flags, run, self.stop)
+        self.outcomes: list[Outcome] = []
+
+    def launch(self, jobs: Sequence[Sequence[str]]) -> None:
+        """Run these jobs (each a list of overrides), whatever becomes of any; those that have their records do not run.
+
+        Raises ConfigError before anything starts where any job cannot be composed.
+        """
+        facts = plan.identified(jobs, self.config_dirs)
+        waiting = deque(_Waiting(list(job), told) for job, told in zip(jobs, facts, strict=True))
+        running: list[tuple[_Waiting, Running]] = []
+        told: str | None = None
+        patient = False
+        with self.stop, display.make(jobs) as shown:
+            try:
+                while waiting or running:
+                    children = [child for _, child in running]
+                    if told is None and (told := self.stop.reason):
+                        self._stop(told, waiting, children, shown)
+                    if ready := self._ready(waiting, self.place.room(children), shown):
+                        started = self.place.start([job.overrides for job in ready], children)
+                        running += zip(ready, started, strict=True)
+                    for pair in [pair for pair in running if pair[1].ended()]:
+                        running.remove(pair)
+                        self._take(*pair, told is not None, waiting, shown)
+                    if waiting and not running and not patient and all(job.not_before for job in waiting):
+                        patient = True
+                        shown.print(f"waiting for {len(waiting)} jobs that other processes train")
+                    shown.running([child for _, child in running])
+                    time.sleep(_POLL_S)
+            except GpbenchError:
+                self.place.cancel([child for _, child in running])
+                raise
+            finally:
+                self.place.close()
+
+    def _stop(self, why: str, waiting: deque[_Waiting], running: Sequence[Running], shown: display.Lines) -> None:
+        self.place.cancel(running)
+        if running and self.place.parting:
+            shown.print(f"{why}: {self.place.parting}")
+        self.outcomes += [Outcome(job.overrides, "stopped", "not started") for job in waiting]
+        waiting.clear()
+
+    def _ready(self, waiting: deque[_Waiting], room: int, shown: display.Lines) -> list[_Waiting]:
+        """Take from those waiting at most `room` that may start now; one that needs not run is over."""
+        ready: list[_Waiting] = []
+        for job in list(waiting) if room > 0 else ():
+            if len(ready) == room:
+                break
+            if time.monotonic() < job.not_before:
+                continue
+            if done := job.found():
+                waiting.remove(job)
+                self._tell(done, shown)
+            elif job.claimed():
+                job.not_before = time.monotonic() + _CLAIMED_S
+            else:
+                waiting.remove(job)
+                ready.append(job)
+        return ready
+
+    def _take(
+        self, job: _Waiting, child: Running, stopping: bool, waiting: deque[_Waiting], shown: display.Lines
+    ) -> None:
+        """What became of a job that is over.  Claimed by another process, or stopped by one, it waits again."""
+        ended = child.outcome(stopping)
+        job.stops += ended.status == "stopped"
+        if stopping or ended.status not in ("claimed", "stopped") or job.stops > self.place.resubmit:
+            self._tell(dataclasses.replace(ended, status="stopped") if ended.status == "claimed" else ended, shown)
+        else:
+            job.not_before = time.monotonic() + _CLAIMED_S if ended.status == "claimed" else 0.0
+            waiting.append(job)
+
+    def _tell(self, ended: Outcome, shown: display.Lines) -> None:
+        self.outcomes.append(ended)
+        shown.ended(ended)
+
+    def conclude(self) -> int:
+        """Print how many jobs ended how, and the failed ones; 0 if all are done.
+
+        Otherwise raises Stopped, SweepError or DivergedError, the first of them that any job calls for.
+        """
+        counts = Counter(outcome.status for outcome in self.outcomes)
+        print(f"{len(self.outcomes)} jobs: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s]))
+        for status in ("diverged", "failed"):
+            for ended in self.outcomes:
+                if ended.status == status:
+                    command = shlex.join(["gpbench", "run", *self.flags, *ended.overrides])
+                    print(f"{status}: {ended.text}\n  {command}")
+        if counts["stopped"]:
+            why = self.stop.reason or "a job was stopped"
+            raise Stopped(f"{why}; jobs left: {counts['stopped']}; the same command goes on")
+        if counts["failed"]:
+            raise SweepError(f"{counts['failed']} of {len(self.outcomes)} jobs failed, as listed above")
+        if counts["diverged"]:
+            raise DivergedError(f"{counts['diverged']} of {len(self.outcomes)} jobs diverged, as listed above")
+        return 0

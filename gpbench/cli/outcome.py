@@ -1,0 +1,78 @@
+"""What became of a job of a sweep, judged from how its `gpbench run` ended or from the records that it found."""
+
+import json
+import signal
+from dataclasses import dataclass
+from typing import Any
+
+from gpbench.errors import ClaimedError, DivergedError, Stopped
+
+STATUSES = ("done", "already", "diverged", "failed", "stopped")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job.  Of the statuses, "already" means that all its records were there before.
+
+    "claimed" is none of them: another process trains it, and it is asked for again.
+    """
+
+    overrides: list[str]
+    status: str
+    text: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a `gpbench run --json` ended: exit code (negative: killed by that signal), last lines, seconds it took."""
+
+    code: int
+    said: str
+    printed: str
+    seconds: float
+
+    def judged(self, overrides: list[str], stopping: bool) -> Outcome:
+        """The outcome.  While `stopping`, a SIGTERM too early for a checkpoint counts as a stop."""
+        return Outcome(overrides, *self._judge(stopping), self.seconds)
+
+    def _judge(self, stopping: bool) -> tuple[str, str]:
+        code, last = self.code, self.said.removeprefix("gpbench: ")
+        if code == Stopped.exit_code or (stopping and code == -signal.SIGTERM):
+            return "stopped", last or "before it began"
+        if code == DivergedError.exit_code:
+            return "diverged", last
+        if code == ClaimedError.exit_code:
+            return "claimed", last
+        if code < 0:
+            name = signal.Signals(-code).name
+            return "failed", f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+        if code > 0:
+            return "failed", last or f"exit code {code}"
+        result = json.loads(self.printed)
+        return "already" if result["already"] == len(result["records"]) else "done", _scores(result["records"])
+
+
+def found(overrides: list[str], records: list[dict[str, Any]]) -> Outcome:
+    """The outcome of a job whose records were all there."""
+    if told := divergence(records):
+        return Outcome(overrides, "diverged", told)
+    return Outcome(overrides, "already", _scores(records))
+
+
+def divergence(records: list[dict[str, Any]]) -> str | None:
+    """The line that says which of these records diverged, and why; None where none did."""
+    diverged = [record for record in records if record["status"] == "diverged"]
+    if not diverged:
+        return None
+    splits = f"split{'s' * (len(diverged) > 1)} {', '.join(str(record['split']) for record in diverged)}"
+    return f"{splits} diverged ({diverged[0].get('message')}); recorded as such, and left out of every mean"
+
+
+def _scores(records: list[dict[str, Any]]) -> str:
+    """Each metric's mean over the job's splits."""
+    means = []
+    for metric in records[0]["metrics"]:
+        values = [record["metrics"][metric] for record in records]
+        means.append(f"{metric} " + ("not finite" if None in values else f"{sum(values) / len(values):.4g}"))
+    return "  ".join(means)

@@ -1,0 +1,106 @@
+"""Who is training which run: a file per run in `results/claims/`, held by the process that trains it.
+
+A file that is created exclusively is one process's alone, on a shared disk too.  Its time of change is the holder's
+heartbeat: a claim is dead when its process is, which can be seen on the same host, or when it has been silent for long.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from gpbench.errors import ClaimedError
+from gpbench.records.store import alive
+
+_BEAT_S = 15.0
+_SILENT_S = 120.0
+"""A claim silent for so long is dead: many heartbeats, so that slow disks and clocks that differ do no harm."""
+
+
+@contextlib.contextmanager
+def claimed(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
+    """Hold these runs, all of them or none, while they are trained.
+
+    Raises ClaimedError where another process has one of them, OSError where the folder cannot be written.
+    """
+    folder, held = Path(results) / "claims", list[Path]()
+    over = threading.Event()
+    beat = threading.Thread(target=_beat, args=(held, over), daemon=True)
+    try:
+        for id in sorted(ids):  # in one order, so that of two processes one gets them all
+            _take(folder / id)
+            held.append(folder / id)
+        beat.start()
+        yield
+    finally:
+        over.set()
+        for path in held:
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # others' claims are in it
+            folder.rmdir()
+
+
+def holder(results: Path | str, id: str) -> str | None:
+    """Who holds a run, as in "process 7 on node1"; None where nobody does who is alive."""
+    path = Path(results) / "claims" / id
+    try:
+        silent = time.time() - path.stat().st_mtime
+        told = json.loads(path.read_text() or "{}")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):  # being written
+        silent, told = 0.0, {}
+    near = _here().items() <= told.items()
+    if silent > _SILENT_S or (near and not alive(told["pid"])):
+        return None
+    return f"process {told.get('pid')} on {told.get('host')}"
+
+
+def _here() -> dict[str, str]:
+    """The host, and where there are containers that of its sets of process ids which is ours."""
+    with contextlib.suppress(OSError):
+        return {"host": socket.gethostname(), "pids": os.readlink("/proc/self/ns/pid")}
+    return {"host": socket.gethostname()}
+
+
+def _take(path: Path) -> None:
+    for _ in range(3):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with open(path, "x") as file:
+                json.dump({**_here(), "pid": os.getpid()}, file)
+            return
+        except FileNotFoundError:  # another process has just removed the empty folder
+            continue
+        except FileExistsError:
+            _remove_dead(path)
+    raise ClaimedError(f"{holder(path.parent.parent, path.name) or 'another process'} is training run {path.name}"
+                       " already; when it has ended, the same command finds the record")  # fmt: skip
+
+
+def _remove_dead(path: Path) -> None:
+    """Removes the claim if it is dead.  Of several processes that find it so, none removes another's new claim."""
+    try:
+        seen = path.stat()
+        if holder(path.parent.parent, path.name):
+            return
+        aside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+        path.rename(aside)
+        if (found := aside.stat()).st_ino == seen.st_ino and found.st_mtime_ns == seen.st_mtime_ns:
+            aside.unlink()
+        else:  # one was quicker, and this is its claim
+            aside.rename(path)
+    except FileNotFoundError:
+        return
+
+
+def _beat(held: list[Path], over: threading.Event) -> None:
+    while not over.wait(_BEAT_S):
+        for path in held:
+            with contextlib.suppress(OSError):
+                os.utime(path)

@@ -1,0 +1,100 @@
+"""Claims: of all processes one trains a run, and a claim dies with its process."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from gpbench.errors import ClaimedError
+from gpbench.records import claims
+
+CHILD = """
+import sys, time
+from gpbench.errors import ClaimedError
+from gpbench.records.claims import claimed
+while time.time() < float(sys.argv[2]):
+    pass
+try:
+    with claimed(sys.argv[1], sys.argv[3:]):
+        print("mine", flush=True)
+        sys.stdin.read()
+except ClaimedError:
+    print("not mine", flush=True)
+"""
+
+
+def _child(results, *ids, at=0.0):
+    command = [sys.executable, "-c", CHILD, str(results), str(at), *ids]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _left(results, id, silent=0.0, **told):
+    """A claim that a process left, silent for so many seconds."""
+    path = results / "claims" / id
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(told))
+    then = time.time() - silent
+    os.utime(path, (then, then))
+
+
+def test_a_claim_is_held_inside_and_gone_outside(tmp_path):
+    with claims.claimed(tmp_path, ["a", "b"]):
+        assert claims.holder(tmp_path, "a") == f"process {os.getpid()} on {socket.gethostname()}"
+        said = r"process \d+ on .* is training run b already"
+        with pytest.raises(ClaimedError, match=said), claims.claimed(tmp_path, ["0", "b"]):
+            pass
+        assert claims.holder(tmp_path, "0") is None
+    assert claims.holder(tmp_path, "a") is None and not list(tmp_path.iterdir())
+
+
+def test_the_claim_of_a_killed_process_does_not_block(tmp_path):
+    process = _child(tmp_path, "a")
+    assert process.stdout.readline() == "mine\n"
+    assert claims.holder(tmp_path, "a")
+    process.kill()
+    process.wait()
+    assert claims.holder(tmp_path, "a") is None
+    with claims.claimed(tmp_path, ["a"]):
+        pass
+
+
+def test_on_another_host_a_claim_lives_as_long_as_it_is_heard(tmp_path):
+    _left(tmp_path, "heard", silent=60, host="elsewhere", pid=1)
+    _left(tmp_path, "silent", silent=600, host="elsewhere", pid=1)
+    assert claims.holder(tmp_path, "heard") == "process 1 on elsewhere" and not claims.holder(tmp_path, "silent")
+    with pytest.raises(ClaimedError, match="process 1 on elsewhere"), claims.claimed(tmp_path, ["heard"]):
+        pass
+    with claims.claimed(tmp_path, ["silent"]):
+        pass
+
+
+def test_a_claim_that_is_just_being_written_counts(tmp_path):
+    _left(tmp_path, "a")
+    (tmp_path / "claims" / "a").write_text("")
+    assert claims.holder(tmp_path, "a")
+
+
+def test_a_holder_is_heard(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "_BEAT_S", 0.05)
+    with claims.claimed(tmp_path, ["a"]):
+        path = tmp_path / "claims" / "a"
+        os.utime(path, (0, 0))
+        for _ in range(100):
+            if path.stat().st_mtime:
+                break
+            time.sleep(0.05)
+        assert time.time() - path.stat().st_mtime < 60
+
+
+def test_of_many_processes_at_once_one_gets_a_run_and_a_dead_claim_makes_no_difference(tmp_path):
+    _left(tmp_path, "dead", silent=600, host="elsewhere", pid=1)
+    at = time.time() + 1.0
+    children = [_child(tmp_path, "dead", "new", at=at) for _ in range(6)]
+    said = [child.stdout.readline() for child in children]
+    for child in children:
+        child.communicate()
+    assert said.count("mine\n") == 1 and said.count("not mine\n") == 5
