@@ -71,6 +71,7 @@ def _summary(card: Mapping, args: argparse.Namespace) -> dict:
         "task": card["task"],
         "rows": card.get("rows"),
         "inputs": card.get("inputs"),
+        "outputs": card.get("outputs", 1),
         "splits": (card.get("splits") or {}).get("sets", {"random90": 20}),
         "title": card.get("title", ""),
         "stored": str(stored) if stored and stored.is_file() else None,
@@ -96,7 +97,7 @@ def _info(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
 
     sources = [place(source) for source in card["sources"]]
     row = {**card, **_summary(card, args), "sources": sources}
-    keys = ["title", "task", "rows", "inputs", "target", "counts", "licence", "cite", "published", "checksum"]
+    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published", "checksum"]
     lines = [(key, row[key]) for key in keys if row.get(key) not in (None, "")]
     lines += [("splits", row["splits"])] + [("source", source) for source in sources]
     lines += [("oddity", oddity) for oddity in card.get("oddities", [])] + [("stored", row["stored"] or "no")]
@@ -126,7 +127,7 @@ def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     from gpbench.data.files import Absent
 
     folder, mirror = args.store or paths.store_dir(), args.mirror or paths.mirror_dir()
-    folders = [Path(), *(Path(f) / "dataset" for f in args.config_dir), *map(Path, args.config_dir)]
+    folders = sources.folders(args.config_dir, folder)
     places: dict = {f"store {folder}": partial(store.get, card, folder)}
     for source in card["sources"]:
         if source["kind"] not in ("official", "copy"):

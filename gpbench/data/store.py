@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpbench.data.dataset import Dataset, checksum
+from gpbench.data.dataset import Dataset, canonical, checksum
 from gpbench.errors import DataError
 
 
@@ -33,14 +33,16 @@ def get(card: Mapping, store: Path) -> Dataset | None:
         with np.load(where, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         X, y = arrays["X"].astype("<f8"), arrays["y"]
-        columns, classes = (tuple(map(str, arrays[key])) for key in ("columns", "classes"))
+        arrays.setdefault("outputs", np.array([], dtype=str))  # of a file from before there were any
+        columns, classes, outputs = (tuple(map(str, arrays[key])) for key in ("columns", "classes", "outputs"))
     except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{where} is damaged ({error})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
-    found = checksum({"X": X, "y": y})
+    groups = arrays.get("groups")
+    found = checksum(canonical(X, y, groups))
     if found != card["checksum"] or (folds and checksum(folds) != card.get("folds_checksum")):
         raise DataError(f"{where} is damaged (its arrays have another checksum)")
-    return Dataset(card["name"], card["task"], X, y, columns, classes, found, folds)
+    return Dataset(card["name"], card["task"], X, y, columns, classes, found, folds, outputs, groups)
 
 
 def put(dataset: Dataset, card: Mapping, store: Path) -> None:
@@ -51,8 +53,8 @@ def put(dataset: Dataset, card: Mapping, store: Path) -> None:
     where = path(card, store)
     if where is None:
         return
-    arrays = {"X": _small(dataset.X), "y": dataset.y}
-    arrays |= {"columns": np.array(dataset.columns), "classes": np.array(dataset.classes, dtype=str)}
+    arrays = {**canonical(dataset.X, dataset.y, dataset.groups), "X": _small(dataset.X)}
+    arrays |= {key: np.array(getattr(dataset, key), dtype=str) for key in ("columns", "classes", "outputs")}
     arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
     part = where.with_name(f"{where.stem}.{os.getpid()}.part")
     try:
