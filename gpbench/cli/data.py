@@ -97,8 +97,8 @@ def _info(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
 
     sources = [place(source) for source in card["sources"]]
     row = {**card, **_summary(card, args), "sources": sources}
-    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published", "checksum"]
-    lines = [(key, row[key]) for key in keys if row.get(key) not in (None, "")]
+    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
+    lines = [(key, row[key]) for key in (*keys, "checksum") if row.get(key) not in (None, "")]
     lines += [("splits", row["splits"])] + [("source", source) for source in sources]
     lines += [("oddity", oddity) for oddity in card.get("oddities", [])] + [("stored", row["stored"] or "no")]
     return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
@@ -117,7 +117,7 @@ def _fetch(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     if stored and not stored.is_file():
         raise StorageError(f"{card['name']} could not be kept in {stored.parent}")
     row = {"name": card["name"], "rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
-    return row, f"{card['name']:<16} {stored or 'no checksum in the card, so not stored'}"
+    return row, f"{card['name']:<16} {stored or 'a file without a checksum in the card, so not stored'}"
 
 
 def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:

@@ -1,4 +1,4 @@
-"""A simulated robot arm, a stand-in for the KUKA recordings of Cheng and Boots (2017): rhythmic motions and their torques.
+"""A simulated arm, a stand-in for the KUKA recordings of Cheng and Boots (2017): rhythmic motions and their torques.
 
 Seven joints with the proportions of KUKA's LBR iiwa 7: 0.34 m from base to shoulder, 0.4 m to the elbow, 0.4 m to the
 wrist, 0.126 m to the flange; joint limits and top speeds as its data sheet has them.  Masses and centres of mass are of
@@ -20,7 +20,8 @@ CENTRE = np.array(
     [[0, -0.03, 0.12], [0, 0.06, 0.04], [0, 0.03, 0.13], [0, 0.07, 0.03], [0, 0.02, 0.08], [0, 0, 0], [0.05, 0, 0.06]]
 )  # m, of mass, from the joint
 _LENGTH, _RADIUS = np.array([0.34, 0.2, 0.2, 0.2, 0.2, 0.1, 0.15]), 0.07  # m, of the cylinders
-INERTIA = MASS[:, None] / 12 * np.stack([3 * _RADIUS**2 + _LENGTH**2] * 2 + [np.full(7, 6 * _RADIUS**2)], axis=1)  # kg m²
+_ACROSS, _ALONG = 3 * _RADIUS**2 + _LENGTH**2, np.full(7, 6 * _RADIUS**2)
+INERTIA = MASS[:, None] / 12 * np.stack([_ACROSS, _ACROSS, _ALONG], axis=1)  # kg m², about the centre of mass
 
 LIMIT = np.radians([170.0, 120, 170, 120, 170, 120, 175])
 TOP_SPEED = np.radians([98.0, 98, 100, 130, 140, 180, 180])  # rad/s
@@ -78,7 +79,7 @@ def kuka_sim(rng: np.random.Generator, rows: int) -> Raw:
 
 
 def _motion(rng: np.random.Generator) -> tuple[Float[np.ndarray, "T 21"], Float[np.ndarray, "T 7"]]:
-    """Each joint swings about a centre of its own, in three harmonics of one beat, within its limit and its top speed."""
+    """Each joint swings about its own centre in three harmonics of one beat, within its limit and its top speed."""
     centre = 0.4 * LIMIT * rng.uniform(-1, 1, 7)
     beats = 2 * np.pi * rng.uniform(0.05, 0.5) * np.array([[1.0], [2.0], [3.0]])  # rad/s
     size = rng.uniform(0, 1, (3, 7))

@@ -17,9 +17,9 @@ _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the
 class Raw:
     """A table as a reader hands it over, before its card is applied.
 
-    `X`: cells as numbers, NaN where one is missing.  `target`: labels as text, "" where one is missing, or numbers; one
-    column for each output where there are several.  `columns`, `outputs`: names of inputs and outputs, () where the file
-    has none.  `folds`: index arrays that came with the file.  `groups`: the group of each row, () where there are none.
+    `X`: cells as numbers, NaN where one is missing.  `target`: labels as text, "" where one is missing, or numbers; a
+    column for each output where there are several.  `columns`, `outputs`: names of inputs and outputs, () where the
+    file has none.  `folds`: index arrays that came with the file.  `groups`: the group of each row, () for none.
     """
 
     X: np.ndarray
@@ -44,7 +44,7 @@ class Dataset:
     name: str
     task: str
     X: Float[np.ndarray, "N D"]
-    y: Float[np.ndarray, "N *O"]
+    y: Float[np.ndarray, " N *O"]
     columns: tuple[str, ...]
     classes: tuple[str, ...]
     checksum: str
@@ -97,7 +97,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     outputs: tuple[str, ...] = ()
     if target.ndim == 2:
         if task != "regression":
-            raise DataError(f"{name}: {target.shape[1]} outputs, but task {task}; several outputs are for regression only")
+            raise DataError(f"{name}: {target.shape[1]} outputs, but task {task}; several are for regression only")
         outputs = _names(name, "outputs", target.shape[1], card.get("output_names") or raw.outputs, "y")
     if (told := card.get("outputs")) and told != max(1, len(outputs)):
         raise DataError(f"{name}: the table has {max(1, len(outputs))} outputs, but its card says {told}")
@@ -109,9 +109,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     check_finite(name, X, y, columns, outputs)
     numbers = np.unique(groups, return_inverse=True)[1].astype("<i8") if groups.size else None
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in raw.folds.items()}
-    return Dataset(
-        name, task, X, y, columns, classes, checksum(canonical(X, y, numbers)), folds, outputs, numbers
-    )
+    return Dataset(name, task, X, y, columns, classes, checksum(canonical(X, y, numbers)), folds, outputs, numbers)
 
 
 def _names(name: str, what: str, count: int, told: Sequence, letter: str) -> tuple[str, ...]:
@@ -125,7 +123,7 @@ def _names(name: str, what: str, count: int, told: Sequence, letter: str) -> tup
 def check_finite(
     name: str,
     X: Float[np.ndarray, "N D"],
-    y: Float[np.ndarray, "N *O"],
+    y: Float[np.ndarray, " N *O"],
     columns: Iterable[str],
     outputs: Sequence[str] = (),
 ) -> None:

@@ -36,8 +36,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Delimited text, plain or gzipped; several files are one table.
 
     Options: `target` column name (then there is a header) or number (negative from the end), a list of them for several
-    outputs, `group` the column that says which rows belong together, `delimiter` (default ","; "space" for runs of white
-    space), `header`, `skip` lines, `missing` marker, `drop` columns, `codes` {column: {text: number}}.
+    outputs, `group` the column that says which rows belong together, `delimiter` (default ","; "space" for runs of
+    white space), `header`, `skip` lines, `missing` marker, `drop` columns, `codes` {column: {text: number}}.
     """
     targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
     header = options.get("header", isinstance(targets[0], str))

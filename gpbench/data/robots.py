@@ -1,4 +1,4 @@
-"""Readers of the robots' sets of Cheng and Boots (2017), section 4: recordings of a KUKA arm, walks of a MuJoCo model."""
+"""Readers of the robots' sets of Cheng and Boots (2017), section 4: motions of a KUKA arm, walks of a MuJoCo model."""
 
 import io
 import warnings
@@ -23,8 +23,8 @@ CLIPPED = 10.0  # m/s or rad/s: what Gym's observations of the walker are clippe
 
 
 def kuka(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Text of 28 numbers a row: positions (rad), velocities and accelerations of seven joints, then their torques (N m),
-    which are divided by `TORQUE_UNITS`.  Several files are put one below the other."""
+    """Text of 28 numbers a row: positions (rad), velocities and accelerations of seven joints, then their torques
+    (N m), which are divided by `TORQUE_UNITS`.  Several files are put one below the other."""
     try:
         with warnings.catch_warnings(action="error"):  # of a file without rows
             rows = np.concatenate([np.loadtxt(io.BytesIO(blob), ndmin=2) for blob in blobs])
@@ -38,9 +38,10 @@ def kuka(blobs: Sequence[bytes], options: Mapping) -> Raw:
 def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Trajectories of MuJoCo's Walker2d: one row per step, to predict how the nine velocities change in it.
 
-    The archive holds `length` (trajectories,) in steps; `act` (steps, 6); and `state`, positions (8) and velocities (9),
-    one row more than steps for each trajectory.  Inputs are state and action, with `frames: 2` also those of the step
-    before.  `variant: clipped` clips velocities to ±10, as Gym's observations do, before anything else; `raw` does not.
+    The archive holds `length` (trajectories,) in steps; `act` (steps, 6); and `state`, positions (8) and velocities
+    (9), one row more than steps for each trajectory.  Inputs are state and action, with `frames: 2` also those of the
+    step before.  `variant: clipped` clips velocities to ±10 before anything else, as Gym's observations do; `raw` does
+    not.
     """
     try:
         with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:

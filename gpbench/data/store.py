@@ -1,7 +1,12 @@
-"""The local store: arrays at `<store>/<name>/<first 16 digits of the checksum>.npz`, checked at every load."""
+"""The local store: arrays at `<store>/<name>/<first 16 digits of the checksum>.npz`, checked at every load.
+
+What an address gives for a card without a checksum is kept as it first came, under a hash of the card instead.
+"""
 
 import contextlib
 import errno
+import hashlib
+import json
 import os
 import sys
 import zipfile
@@ -20,8 +25,14 @@ def warn(text: str) -> None:
 
 
 def path(card: Mapping, store: Path) -> Path | None:
-    """Where the store keeps this data set; None for one without a checksum, which it does not keep."""
-    return store / card["name"] / f"{card['checksum'][:16]}.npz" if card.get("checksum") else None
+    """Where the store keeps this data set; None where it does not: a user's file or a made one, without a checksum."""
+    if card.get("checksum"):
+        return store / card["name"] / f"{card['checksum'][:16]}.npz"
+    if not any(source["kind"] in ("official", "copy") for source in card["sources"]):
+        return None
+    makes_arrays = [card.get(key) for key in ("task", "variant", "sources", "labels", "columns", "incomplete")]
+    digest = hashlib.sha256(json.dumps(makes_arrays, default=str).encode()).hexdigest()
+    return store / card["name"] / f"as-fetched-{digest[:16]}.npz"
 
 
 def get(card: Mapping, store: Path) -> Dataset | None:
@@ -40,7 +51,8 @@ def get(card: Mapping, store: Path) -> Dataset | None:
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
     groups = arrays.get("groups")
     found = checksum(canonical(X, y, groups))
-    if found != card["checksum"] or (folds and checksum(folds) != card.get("folds_checksum")):
+    expected, of_folds = card.get("checksum"), card.get("folds_checksum")
+    if expected and (found != expected or (folds and checksum(folds) != of_folds)):
         raise DataError(f"{where} is damaged (its arrays have another checksum)")
     return Dataset(card["name"], card["task"], X, y, columns, classes, found, folds, outputs, groups)
 
