@@ -52,13 +52,13 @@ def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
     steps = int(length.sum())
     if state.shape != (steps + len(length), len(_STATES)) or act.shape != (steps, len(_JOINTS)):
         raise DataError(f"{steps} steps do not fit states of shape {state.shape} and actions of shape {act.shape}")
-    if options["variant"] == "clipped":
+    if options.get("variant") == "clipped":
         state[:, len(_POSITIONS) :] = state[:, len(_POSITIONS) :].clip(-CLIPPED, CLIPPED)
     trajectory = np.repeat(np.arange(len(length)), length)
     now = np.arange(steps) + trajectory  # the row of a step's state
     X, columns = np.hstack([state[now], act]), _WALK_COLUMNS
     change = (state[now + 1] - state[now])[:, len(_POSITIONS) :]
-    if options["frames"] == 2:
+    if options.get("frames") == 2:
         later = np.flatnonzero(np.diff(trajectory) == 0) + 1
         X, columns = np.hstack([X[later], X[later - 1]]), (*columns, *(f"{name}_before" for name in columns))
         change, trajectory = change[later], trajectory[later]
