@@ -71,6 +71,7 @@ def _summary(card: Mapping, args: argparse.Namespace) -> dict:
         "task": card["task"],
         "rows": card.get("rows"),
         "inputs": card.get("inputs"),
+        "outputs": card.get("outputs", 1),
         "splits": (card.get("splits") or {}).get("sets", {"random90": 20}),
         "title": card.get("title", ""),
         "stored": str(stored) if stored and stored.is_file() else None,
@@ -96,8 +97,8 @@ def _info(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
 
     sources = [place(source) for source in card["sources"]]
     row = {**card, **_summary(card, args), "sources": sources}
-    keys = ["title", "task", "rows", "inputs", "target", "counts", "licence", "cite", "published", "checksum"]
-    lines = [(key, row[key]) for key in keys if row.get(key) not in (None, "")]
+    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
+    lines = [(key, row[key]) for key in (*keys, "checksum") if row.get(key) not in (None, "")]
     lines += [("splits", row["splits"])] + [("source", source) for source in sources]
     lines += [("oddity", oddity) for oddity in card.get("oddities", [])] + [("stored", row["stored"] or "no")]
     return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
@@ -116,7 +117,7 @@ def _fetch(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     if stored and not stored.is_file():
         raise StorageError(f"{card['name']} could not be kept in {stored.parent}")
     row = {"name": card["name"], "rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
-    return row, f"{card['name']:<16} {stored or 'no checksum in the card, so not stored'}"
+    return row, f"{card['name']:<16} {stored or 'a file without a checksum in the card, so not stored'}"
 
 
 def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
@@ -126,7 +127,7 @@ def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     from gpbench.data.files import Absent
 
     folder, mirror = args.store or paths.store_dir(), args.mirror or paths.mirror_dir()
-    folders = [Path(), *(Path(f) / "dataset" for f in args.config_dir), *map(Path, args.config_dir)]
+    folders = sources.folders(args.config_dir, folder)
     places: dict = {f"store {folder}": partial(store.get, card, folder)}
     for source in card["sources"]:
         if source["kind"] not in ("official", "copy"):

@@ -131,12 +131,12 @@ def _mirror(mirror: Path | None) -> Iterator[Finding]:
 
 def _data(config_dirs: list[Path], mirror: Path | None, store: Path) -> Iterator[Finding]:
     """Which data sets are here: in the store, in the mirror, or made by gpbench itself."""
-    from gpbench.data import cards
-    from gpbench.data import store as local
+    from gpbench.data import cards, sources
 
     try:
         names = cards.names(config_dirs)
-        missing = [name for name in names if not _is_here(cards.read(name, config_dirs), mirror, store, local)]
+        folders = sources.folders(config_dirs, store)
+        missing = [name for name in names if not _is_here(cards.read(name, config_dirs), mirror, store, folders)]
     except GpbenchError as error:
         yield Finding("data sets", "broken", str(error), "correct the card")
         return
@@ -147,12 +147,16 @@ def _data(config_dirs: list[Path], mirror: Path | None, store: Path) -> Iterator
         yield Finding("data sets", "ok", f"all {len(names)} here")
 
 
-def _is_here(card: dict, mirror: Path | None, store: Path, local: Any) -> bool:
+def _is_here(card: dict, mirror: Path | None, store: Path, folders: list[Path]) -> bool:
+    from gpbench.data import store as local
+
     kept = local.path(card, store)
     if kept is not None and kept.is_file():
         return True
     for source in card["sources"]:
-        if source["kind"] in ("sklearn", "generated", "file"):
+        if source["kind"] in ("sklearn", "generated"):
+            return True
+        if source["kind"] == "file" and any((folder / source["path"]).is_file() for folder in folders):
             return True
         if source["kind"] == "mirror" and mirror and all((mirror / name).is_file() for name in source["files"]):
             return True

@@ -5,9 +5,11 @@ the checksum must not.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
+from gpbench.data.arm import kuka_sim
 from gpbench.data.dataset import Raw
 from gpbench.errors import ConfigError, nearest
 
@@ -29,34 +31,35 @@ def generated(options: Mapping) -> Raw:
     """The rows of a `generator` of this file, from its `seed` and `rows`.  Raises ConfigError for an unknown one."""
     if (name := options["generator"]) not in _GENERATORS:
         raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")
-    X, target = _GENERATORS[name](np.random.default_rng(options["seed"]), options["rows"])
-    return Raw(X.round(6), target.round(6))
+    raw = _GENERATORS[name](np.random.default_rng(options["seed"]), options["rows"])
+    return replace(raw, X=raw.X.round(6), target=raw.target.round(6))
 
 
-def _sinc(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def _sinc(rng: np.random.Generator, rows: int) -> Raw:
     """sin(πx)/(πx) on [-4, 4] with noise 0.1: one input, for plots and quick checks."""
     x = rng.uniform(-4, 4, rows)
-    return x[:, None], np.sinc(x) + 0.1 * rng.standard_normal(rows)
+    return Raw(x[:, None], np.sinc(x) + 0.1 * rng.standard_normal(rows))
 
 
-def _friedman(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def _friedman(rng: np.random.Generator, rows: int) -> Raw:
     """Friedman (1991), MARS, example 1: ten uniform inputs of which five matter, noise 1."""
     X = rng.uniform(size=(rows, 10))
     f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    return X, f + rng.standard_normal(rows)
+    return Raw(X, f + rng.standard_normal(rows))
 
 
-def _moons(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def _moons(rng: np.random.Generator, rows: int) -> Raw:
     """Two interleaved half circles with noise 0.25: a stand-in for banana that needs no download."""
     label = np.arange(rows) % 2
     angle = np.pi * rng.uniform(size=rows)
     x = np.where(label, 1 - np.cos(angle), np.cos(angle))
     y = np.where(label, 0.5 - np.sin(angle), np.sin(angle))
-    return np.stack([x, y], axis=1) + 0.25 * rng.standard_normal((rows, 2)), label
+    return Raw(np.stack([x, y], axis=1) + 0.25 * rng.standard_normal((rows, 2)), label)
 
 
-_GENERATORS: dict[str, Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]] = {
+_GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "sinc": _sinc,
     "friedman": _friedman,
     "moons": _moons,
+    "kuka_sim": kuka_sim,
 }

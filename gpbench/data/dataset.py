@@ -1,11 +1,11 @@
 """What a data set is once it is in memory, and the one checksum that says it is the right one."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from gpbench.errors import DataError
 
@@ -17,33 +17,45 @@ _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the
 class Raw:
     """A table as a reader hands it over, before its card is applied.
 
-    `X`: cells as numbers, NaN where one is missing.  `target`: labels as text, "" where one is missing, or numbers.
-    `columns`: input names, () where the file has none.  `folds`: index arrays that came with the file.
+    `X`: cells as numbers, NaN where one is missing.  `target`: labels as text, "" where one is missing, or numbers; a
+    column for each output where there are several.  `columns`, `outputs`: names of inputs and outputs, () where the
+    file has none.  `folds`: index arrays that came with the file.  `groups`: the group of each row, () for none.
     """
 
     X: np.ndarray
     target: np.ndarray
     columns: tuple[str, ...] = ()
     folds: Mapping[str, np.ndarray] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    groups: Sequence | np.ndarray = ()
 
 
 @dataclass(frozen=True)
 class Dataset:
     """All rows of a data set in original units.
 
-    `y`: -1/+1 (binary), 0..C-1 (multiclass) or original units (regression), always float64.  `classes`: the original
-    labels in order of code; labels that share a code are joined by "/"; () for regression.  `folds`: index arrays
-    that came with the data: `yang` (N,) fold of each row; `raetsch_train`, `raetsch_test` (realisations, rows).
+    `y`: -1/+1 (binary), 0..C-1 (multiclass) or original units (regression), always float64; (N, O) for O > 1 outputs,
+    which `outputs` then names, () for one.  `classes`: the original labels in order of code; labels that share a code
+    are joined by "/"; () for regression.  `folds`: index arrays that came with the data: `yang` (N,) fold of each row;
+    `raetsch_train`, `raetsch_test` (realisations, rows).  `groups`: numbers 0..G-1 of what rows belong together, such
+    as a trajectory or a person; None where the data set has no such groups.
     """
 
     name: str
     task: str
     X: Float[np.ndarray, "N D"]
-    y: Float[np.ndarray, " N"]
+    y: Float[np.ndarray, " N *O"]
     columns: tuple[str, ...]
     classes: tuple[str, ...]
     checksum: str
     folds: Mapping[str, np.ndarray] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    groups: Int[np.ndarray, " N"] | None = None
+
+
+def canonical(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
+    """The arrays that make a data set what it is, by name: what its checksum is taken over."""
+    return {"X": X, "y": y} | ({} if groups is None else {"groups": groups})
 
 
 def checksum(arrays: Mapping[str, np.ndarray]) -> str:
@@ -61,38 +73,64 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     """Applies a card to a table: drops rows with missing cells where the card says so, codes the labels, names the
     columns, takes the checksum.  `labels` overrides the card's where a source spells them differently.
 
-    Raises DataError for a table without rows, missing or infinite cells, unknown labels, one class only.
+    Raises DataError for a table without rows, missing or infinite cells, unknown labels, one class only, several
+    outputs of a task other than regression, and sizes that are not the card's.
     """
     name, task = card["name"], card["task"]
     if task not in TASKS:
         raise DataError(f"{name}: task {task!r} is none of {', '.join(TASKS)}")
-    X, target = raw.X.astype("<f8"), raw.target
-    labelled = target != "" if target.dtype.kind == "U" else np.ones(len(X), dtype=bool)
+    X, target, groups = raw.X.astype("<f8"), raw.target, np.asarray(raw.groups)
+    if not len(X) == len(target) == (len(groups) if groups.size else len(X)):
+        raise DataError(f"{name}: {len(X)} rows of inputs, but {len(target)} targets and {len(groups)} groups")
+    if target.ndim == 2 and target.shape[1] == 1:
+        target = target[:, 0]
+    labelled = target != "" if target.dtype.kind == "U" else np.ones(target.shape, dtype=bool)
+    labelled = labelled.reshape(len(target), -1).all(axis=1)
     if card.get("incomplete") == "drop":
         complete = labelled & ~np.isnan(X).any(axis=1)
-        X, target = X[complete], target[complete]
+        X, target, groups = X[complete], target[complete], groups[complete] if groups.size else groups
     elif not labelled.all():
         raise DataError(f"{name}: the target is missing in {int((~labelled).sum())} rows; {_MEND}")
     if X.size == 0:
         raise DataError(f"{name}: no rows or no inputs")
-    columns = tuple(map(str, card.get("columns") or raw.columns or (f"x{i + 1}" for i in range(X.shape[1]))))
-    if len(columns) != X.shape[1]:
-        raise DataError(f"{name}: {X.shape[1]} inputs, but its card names {len(columns)} columns")
+    columns = _names(name, "inputs", X.shape[1], card.get("columns") or raw.columns, "x")
+    outputs: tuple[str, ...] = ()
+    if target.ndim == 2:
+        if task != "regression":
+            raise DataError(f"{name}: {target.shape[1]} outputs, but task {task}; several are for regression only")
+        outputs = _names(name, "outputs", target.shape[1], card.get("output_names") or raw.outputs, "y")
+    if (told := card.get("outputs")) and told != max(1, len(outputs)):
+        raise DataError(f"{name}: the table has {max(1, len(outputs))} outputs, but its card says {told}")
     y, classes = _codes(name, task, target, labels or card.get("labels"))
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
         classes = _classes({_label(key): code for key, code in card["labels"].items()})
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
-    check_finite(name, X, y, columns)
+    check_finite(name, X, y, columns, outputs)
+    numbers = np.unique(groups, return_inverse=True)[1].astype("<i8") if groups.size else None
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in raw.folds.items()}
-    return Dataset(name, task, X, y, columns, classes, checksum({"X": X, "y": y}), folds)
+    return Dataset(name, task, X, y, columns, classes, checksum(canonical(X, y, numbers)), folds, outputs, numbers)
 
 
-def check_finite(name: str, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], columns: Iterable[str]) -> None:
+def _names(name: str, what: str, count: int, told: Sequence, letter: str) -> tuple[str, ...]:
+    """The names told for `count` inputs or outputs, or x1, x2, ... and y1, y2, ..."""
+    names = tuple(map(str, told or (f"{letter}{i + 1}" for i in range(count))))
+    if len(names) != count:
+        raise DataError(f"{name}: {count} {what}, but its card names {len(names)} {what.replace('inputs', 'columns')}")
+    return names
+
+
+def check_finite(
+    name: str,
+    X: Float[np.ndarray, "N D"],
+    y: Float[np.ndarray, " N *O"],
+    columns: Iterable[str],
+    outputs: Sequence[str] = (),
+) -> None:
     """Raises DataError that names the first column with NaN or infinite cells, and how many there are."""
-    bad = [(column, int(count)) for column, count in zip(columns, (~np.isfinite(X)).sum(axis=0)) if count]
-    bad += [("target", int(count)) for count in [(~np.isfinite(y)).sum()] if count]
-    if bad:
+    tables = [(columns, X), (outputs or ("target",), y.reshape(len(y), -1))]
+    counts = [pair for names, table in tables for pair in zip(names, (~np.isfinite(table)).sum(axis=0).tolist())]
+    if bad := [pair for pair in counts if pair[1]]:
         more = f" (and {len(bad) - 1} more columns)" if len(bad) > 1 else ""
         raise DataError(f"{name}: column {bad[0][0]!r} has {bad[0][1]} missing or infinite cells{more}; {_MEND}")
 

@@ -15,16 +15,19 @@ import numpy as np
 from gpbench.data.airline import airline_csv, airline_npz
 from gpbench.data.dataset import Raw
 from gpbench.data.files import unzipped
+from gpbench.data.robots import kuka, mujoco_walk
 from gpbench.errors import DataError
 
 
 def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """A NumPy archive: X, the array named by `target` (default y), and the index arrays of `folds: {ours: theirs}`."""
+    """A NumPy archive: X, the array named by `target` (default y), with a column for each of several outputs, that of
+    the groups of rows, named by `group`, and the index arrays of `folds: {ours: theirs}`."""
     try:
         with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
             folds = {ours: archive[theirs] for ours, theirs in options.get("folds", {}).items()}
-            names = archive.get("feature_names", ())
-            return Raw(archive["X"], archive[options.get("target", "y")], tuple(map(str, names)), folds)
+            names = tuple(map(str, archive.get("feature_names", ())))
+            groups = archive[options["group"]] if "group" in options else ()
+            return Raw(archive["X"], archive[options.get("target", "y")], names, folds, groups=groups)
     except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"not the expected npz file: {error}") from None
 
@@ -32,12 +35,12 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Delimited text, plain or gzipped; several files are one table.
 
-    Options: `target` column name (then there is a header) or number (negative from the end), `delimiter` (default ",";
-    "space" for runs of white space), `header`, `skip` lines, `missing` marker, `drop` columns, `codes` {column: {text:
-    number}}.
+    Options: `target` column name (then there is a header) or number (negative from the end), a list of them for several
+    outputs, `group` the column that says which rows belong together, `delimiter` (default ","; "space" for runs of
+    white space), `header`, `skip` lines, `missing` marker, `drop` columns, `codes` {column: {text: number}}.
     """
-    target = options["target"]
-    header = options.get("header", isinstance(target, str))
+    targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
+    header = options.get("header", isinstance(targets[0], str))
     rows = [row for blob in blobs for row in _rows(blob, options)]
     if len(rows) <= header:
         raise DataError("the table has no rows")
@@ -45,13 +48,17 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(width)]
     if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
         raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; is the delimiter right?")
-    at = _column(names, target)
-    kept = [i for i in range(width) if i not in {at, *(_column(names, drop) for drop in options.get("drop", ()))}]
+    at = [_column(names, target) for target in targets]
+    group = [_column(names, options["group"])] if options.get("group") is not None else []
+    dropped = {*at, *group, *(_column(names, drop) for drop in options.get("drop", ()))}
+    kept = [i for i in range(width) if i not in dropped]
     cells = list(zip(*rows))
     X = [_numbers(cells[i], names[i], options.get("missing"), options.get("codes", {}).get(names[i])) for i in kept]
-    labels = ["" if cell.strip() == options.get("missing") else cell.strip() for cell in cells[at]]
-    named = tuple(names[i] for i in kept) if header else ()
-    return Raw(np.array(X).reshape(len(kept), len(rows)).T, np.array(labels), named)
+    labels = [["" if cell.strip() == options.get("missing") else cell.strip() for cell in cells[i]] for i in at]
+    named, outputs = (tuple(names[i] for i in of) if header else () for of in (kept, at))
+    groups = [cell.strip() for i in group for cell in cells[i]]
+    target = np.array(labels if len(at) > 1 else labels[0]).T
+    return Raw(np.array(X).reshape(len(kept), len(rows)).T, target, named, outputs=outputs, groups=groups)
 
 
 def _rows(blob: bytes, options: Mapping) -> list[list[str]]:
@@ -135,17 +142,23 @@ def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """A MATLAB 5 file: the arrays named by `matrix` and `target`, one row each per row of the data."""
+    """MATLAB 5 files: the arrays named by `matrix` and `target`, one row each per row of the data; or, where `matrix`
+    names one array for each file, these one below the other, whose last `outputs` columns are the targets."""
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
     try:
-        arrays = loadmat(io.BytesIO(blobs[0]), variable_names=[options["matrix"], options["target"]])
-        return Raw(arrays[options["matrix"]].astype("<f8"), arrays[options["target"]].ravel())
+        if "outputs" not in options:
+            arrays = loadmat(io.BytesIO(blobs[0]), variable_names=[options["matrix"], options["target"]])
+            return Raw(arrays[options["matrix"]].astype("<f8"), arrays[options["target"]].ravel())
+        parts = [loadmat(io.BytesIO(blob), variable_names=[name])[name] for blob, name in zip(blobs, options["matrix"])]
+        inputs, targets = np.split(np.concatenate(parts).astype("<f8"), [-options["outputs"]], axis=1)
+        return Raw(inputs, targets)
     except (MatReadError, KeyError, ValueError, TypeError, NotImplementedError, OSError, zlib.error) as error:
         raise DataError(f"not the expected MATLAB file: {error}") from None
 
 
 READERS: dict[str, Callable[[Sequence[bytes], Mapping], Raw]] = {
-    reader.__name__: reader for reader in (npz, table, libsvm, idx, uci_datasets, mat, airline_csv, airline_npz)
+    reader.__name__: reader
+    for reader in (npz, table, libsvm, idx, uci_datasets, mat, airline_csv, airline_npz, kuka, mujoco_walk)
 }

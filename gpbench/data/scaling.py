@@ -37,20 +37,24 @@ def prepare(
     *,
     inputs: str = "standardise",
     targets: str = "standardise",
+    output: int | None = None,
 ) -> Prepared:
     """The rows of one split, inputs and regression targets standardised (ddof 0) or left ("none").
 
-    Raises DataError: empty split, NaN or infinite cells, one class only among the training rows, constant targets.
+    `output` is the number, from 0, of the output that is the target, for data sets with several and only for those.
+    Raises DataError: empty split, NaN or infinite cells, one class only among the training rows, constant targets;
+    ConfigError: an unknown scaling, an output that is missing, superfluous or out of range.
     """
     for key, value in {"inputs": inputs, "targets": targets}.items():
         if value not in ("standardise", "none"):
             raise ConfigError(f"{key}={value!r} is neither 'standardise' nor 'none'")
     if len(train_idx) == 0 or len(test_idx) == 0:
         raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
+    y_all, name = _target(dataset, output)
     X, X_test = dataset.X[train_idx], dataset.X[test_idx]  # fancy indices copy: the data set stays as it is
-    y, y_test = dataset.y[train_idx], dataset.y[test_idx]
-    check_finite(dataset.name, X, y, dataset.columns)
-    check_finite(dataset.name, X_test, y_test, dataset.columns)
+    y, y_test = y_all[train_idx], y_all[test_idx]
+    check_finite(dataset.name, X, y, dataset.columns, (name,))
+    check_finite(dataset.name, X_test, y_test, dataset.columns, (name,))
     if inputs == "standardise":
         _standardise(X, X_test)
     y_mean, y_std = 0.0, 1.0
@@ -60,9 +64,22 @@ def prepare(
     elif targets == "standardise":
         y_mean, y_std = float(y.mean()), float(y.std())
         if y_std <= _CONSTANT * np.abs(y).max():
-            raise DataError(f"{dataset.name}: the targets of the {len(y)} training rows are all equal")
+            raise DataError(f"{dataset.name}: column {name!r}: the targets of the {len(y)} training rows are all equal")
         y, y_test = (y - y_mean) / y_std, (y_test - y_mean) / y_std
     return Prepared(X, y, X_test, y_test, y_mean, y_std, dataset.task, len(dataset.classes))
+
+
+def _target(dataset: Dataset, output: int | None) -> tuple[Float[np.ndarray, " N"], str]:
+    """The column of the output asked for, and what it is called."""
+    count = len(dataset.outputs)
+    if count == 0 and output is None:
+        return dataset.y, "target"
+    if count == 0:
+        raise ConfigError(f"output={output}: {dataset.name} has one output only; leave `output` out")
+    if output is None or not 0 <= output < count:
+        said = "no output is chosen" if output is None else f"output={output}"
+        raise ConfigError(f"{said}: {dataset.name} has the outputs 0 to {count - 1} ({', '.join(dataset.outputs)})")
+    return dataset.y[:, output], dataset.outputs[output]
 
 
 def _standardise(X: Float[np.ndarray, "n D"], X_test: Float[np.ndarray, "t D"]) -> None:

@@ -25,7 +25,7 @@ def load(
     """The data set of a card, from the first place that has it with the right checksum.
 
     `mirror`, `store` default to `GPBENCH_MIRROR` and `paths.store_dir()`; `offline` asks no address; `again`
-    passes over the store.  A relative path of a `file` source is looked for here and beside the cards of `config_dirs`.
+    passes over the store.  A relative path of a `file` source is looked for in `folders(config_dirs, store)`.
     Raises DataError that says the exact file, its checksum and the places tried; ConfigError for a card that is wrong.
     """
     card = cards.checked(card)
@@ -36,11 +36,11 @@ def load(
     except DataError as error:
         local.warn(f"{error}; fetching it again")
     mirror = Path(mirror) if mirror else paths.mirror_dir()
-    folders = [Path(), *(Path(folder) / "dataset" for folder in config_dirs), *map(Path, config_dirs)]
+    places = folders(config_dirs, store)
     tried: list[DataError] = []
     for source in card["sources"]:
         try:
-            dataset = obtain(card, source, mirror=mirror, offline=offline, folders=folders)
+            dataset = obtain(card, source, mirror=mirror, offline=offline, folders=places)
         except DataError as error:
             tried.append(error)
             continue
@@ -51,8 +51,13 @@ def load(
         return dataset
     if len(card["sources"]) == 1:
         raise tried[0]
-    places = "; ".join(str(error).removeprefix(f"{card['name']}: ") for error in tried)
-    raise DataError(f"{card['name']} cannot be had: not in the store {store}; {places}")
+    reasons = "; ".join(str(error).removeprefix(f"{card['name']}: ") for error in tried)
+    raise DataError(f"{card['name']} cannot be had: not in the store {store}; {reasons}")
+
+
+def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
+    """Where the file of a `file` source may lie: here, beside the user's cards, and in the store, for what is made."""
+    return [Path(), *(Path(folder) / "dataset" for folder in config_dirs), *map(Path, config_dirs), store]
 
 
 def configured(cfg: Mapping) -> Dataset:
@@ -101,7 +106,8 @@ def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Seque
     if source["kind"] == "file":
         found = [folder / source["path"] for folder in folders if (folder / source["path"]).is_file()]
         if not found:
-            raise files.Absent(f"no file {source['path']} in {', '.join(str(f.resolve()) for f in folders)}")
+            note = f": {source['note']}" if source.get("note") else ""
+            raise files.Absent(f"no file {source['path']} in {', '.join(str(f.resolve()) for f in folders)}{note}")
         blobs = [files.from_folder(found[0].parent, found[0].name, source.get("sha256"))]
     elif source["kind"] == "mirror":
         if mirror is None:

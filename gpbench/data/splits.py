@@ -1,6 +1,7 @@
 """Which rows train and which test.  Every split is a function of its own names alone, never of run order.
 
-Split sets: `random90` (seeded 90/10), `random` (seeded: `test_rows` rows test, and of the others all or `train_rows`
+Split sets: `random90` (seeded 90/10), `groups90` (the same of groups of rows that stay together, such as trajectories),
+`random` (seeded: `test_rows` rows test, and of the others all or `train_rows`
 train; the test rows are the same however many train), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `yang` (ten
 disjoint folds that came with the data), `raetsch` (index files that came with the data), `official` (the first
 `train_rows` rows).
@@ -86,6 +87,14 @@ def _random90(card, dataset, k):
     return order[: round(0.9 * n)], order[round(0.9 * n) :]
 
 
+def _groups90(card, dataset, k):
+    if dataset.groups is None or (n := int(dataset.groups.max()) + 1) < 2:
+        raise DataError(f"{dataset.name} has no groups of rows to split by; a source names them by `group`")
+    tested = _generator(dataset.name, "groups90", k).permutation(n)[min(round(0.9 * n), n - 1) :]
+    tests = np.isin(dataset.groups, tested)
+    return np.flatnonzero(~tests), np.flatnonzero(tests)
+
+
 def _random(card, dataset, k):
     n, test, train = len(dataset.y), card["splits"].get("test_rows"), card["splits"].get("train_rows")
     if not test or test + (train or 0) > n:
@@ -127,6 +136,7 @@ def _folds(dataset: Dataset, key: str) -> np.ndarray:
 
 _RULES = {
     "random90": _random90,
+    "groups90": _groups90,
     "random": _random,
     "hla": _hla,
     "yang": _yang,

@@ -1,7 +1,12 @@
-"""The local store: arrays at `<store>/<name>/<first 16 digits of the checksum>.npz`, checked at every load."""
+"""The local store: arrays at `<store>/<name>/<first 16 digits of the checksum>.npz`, checked at every load.
+
+What an address gives for a card without a checksum is kept as it first came, under a hash of the card instead.
+"""
 
 import contextlib
 import errno
+import hashlib
+import json
 import os
 import sys
 import zipfile
@@ -10,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpbench.data.dataset import Dataset, checksum
+from gpbench.data.dataset import Dataset, canonical, checksum
 from gpbench.errors import DataError
 
 
@@ -20,8 +25,14 @@ def warn(text: str) -> None:
 
 
 def path(card: Mapping, store: Path) -> Path | None:
-    """Where the store keeps this data set; None for one without a checksum, which it does not keep."""
-    return store / card["name"] / f"{card['checksum'][:16]}.npz" if card.get("checksum") else None
+    """Where the store keeps this data set; None where it does not: a user's file or a made one, without a checksum."""
+    if card.get("checksum"):
+        return store / card["name"] / f"{card['checksum'][:16]}.npz"
+    if not any(source["kind"] in ("official", "copy") for source in card["sources"]):
+        return None
+    makes_arrays = [card.get(key) for key in ("task", "variant", "sources", "labels", "columns", "incomplete")]
+    digest = hashlib.sha256(json.dumps(makes_arrays, default=str).encode()).hexdigest()
+    return store / card["name"] / f"as-fetched-{digest[:16]}.npz"
 
 
 def get(card: Mapping, store: Path) -> Dataset | None:
@@ -33,14 +44,17 @@ def get(card: Mapping, store: Path) -> Dataset | None:
         with np.load(where, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         X, y = arrays["X"].astype("<f8"), arrays["y"]
-        columns, classes = (tuple(map(str, arrays[key])) for key in ("columns", "classes"))
+        arrays.setdefault("outputs", np.array([], dtype=str))  # of a file from before there were any
+        columns, classes, outputs = (tuple(map(str, arrays[key])) for key in ("columns", "classes", "outputs"))
     except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{where} is damaged ({error})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
-    found = checksum({"X": X, "y": y})
-    if found != card["checksum"] or (folds and checksum(folds) != card.get("folds_checksum")):
+    groups = arrays.get("groups")
+    found = checksum(canonical(X, y, groups))
+    expected, of_folds = card.get("checksum"), card.get("folds_checksum")
+    if expected and (found != expected or (folds and checksum(folds) != of_folds)):
         raise DataError(f"{where} is damaged (its arrays have another checksum)")
-    return Dataset(card["name"], card["task"], X, y, columns, classes, found, folds)
+    return Dataset(card["name"], card["task"], X, y, columns, classes, found, folds, outputs, groups)
 
 
 def put(dataset: Dataset, card: Mapping, store: Path) -> None:
@@ -51,8 +65,8 @@ def put(dataset: Dataset, card: Mapping, store: Path) -> None:
     where = path(card, store)
     if where is None:
         return
-    arrays = {"X": _small(dataset.X), "y": dataset.y}
-    arrays |= {"columns": np.array(dataset.columns), "classes": np.array(dataset.classes, dtype=str)}
+    arrays = {**canonical(dataset.X, dataset.y, dataset.groups), "X": _small(dataset.X)}
+    arrays |= {key: np.array(getattr(dataset, key), dtype=str) for key in ("columns", "classes", "outputs")}
     arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
     part = where.with_name(f"{where.stem}.{os.getpid()}.part")
     try:

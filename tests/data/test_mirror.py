@@ -17,6 +17,7 @@ def obtain(name, mirror):
 def test_the_mirror_holds_what_the_card_says(name, mirror):
     card, dataset = CARDS[name], obtain(name, mirror)  # compares both checksums with the card's
     assert dataset.X.shape == (card["rows"], card["inputs"])
+    assert max(1, len(dataset.outputs)) == card.get("outputs", 1)
     if dataset.classes:
         assert dict(zip(dataset.classes, np.unique(dataset.y, return_counts=True)[1])) == card["counts"]
     for chosen, count in card["splits"]["sets"].items():

@@ -1,0 +1,152 @@
+"""Several outputs and groups of rows: from a user's file to the target of one run."""
+
+import io
+
+import numpy as np
+import pytest
+
+from gpbench.data import cards, load, prepare, readers, splits
+from gpbench.data import store as local
+from gpbench.data.dataset import Raw, from_raw
+from gpbench.errors import ConfigError, DataError
+
+CARD = """
+name: mine
+task: regression
+sources: [{kind: file, path: mine.csv, target: [lift, drag], group: wing}]
+splits: {set: groups90, sets: {groups90: 3, random90: 3}}
+"""
+ROWS = [f"{i},{'abcde'[i % 5]},{i % 7},{i / 2},{-i}" for i in range(40)]
+TOY = {"name": "toy", "task": "regression"}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(rows=ROWS, card=CARD):
+        (tmp_path / "dataset").mkdir(exist_ok=True)
+        (tmp_path / "dataset" / "mine.yaml").write_text(card)
+        (tmp_path / "dataset" / "mine.csv").write_text("\n".join(["speed,wing,angle,lift,drag", *rows]) + "\n")
+        card = cards.read("mine", [tmp_path])
+        return card, lambda: load(card, config_dirs=[tmp_path])
+
+    return write
+
+
+def test_a_users_table_gives_every_output_its_name_and_every_row_its_group(write):
+    dataset = write()[1]()
+    assert dataset.columns == ("speed", "angle") and dataset.outputs == ("lift", "drag")
+    np.testing.assert_array_equal(dataset.y, np.stack([np.arange(40) / 2, -np.arange(40)], axis=1))
+    np.testing.assert_array_equal(dataset.groups, np.arange(40) % 5)
+
+
+def test_an_npz_file_gives_the_same_data_set_as_the_table(write):
+    dataset, buffer = write()[1](), io.BytesIO()
+    np.savez(buffer, X=dataset.X, z=dataset.y, wing=np.array(list("abcde") * 8))
+    raw = readers.npz([buffer.getvalue()], {"target": "z", "group": "wing"})
+    assert from_raw({"name": "mine", "task": "regression"}, raw).checksum == dataset.checksum
+
+
+def test_numbers_count_columns_where_a_table_has_no_header():
+    raw = readers.table([b"1 2 3 9\n4 5 6 8\n"], {"target": [-2, 1], "group": 3, "delimiter": "space"})
+    assert (raw.X.tolist(), raw.target.tolist(), raw.groups) == ([[1], [4]], [["3", "2"], ["6", "5"]], ["9", "8"])
+    assert raw.outputs == ()
+
+
+def test_one_output_in_a_list_is_one_output():
+    y = np.arange(3.0)
+    assert from_raw(TOY, Raw(np.eye(3), y[:, None])).checksum == from_raw(TOY, Raw(np.eye(3), y)).checksum
+
+
+def test_outputs_and_groups_are_part_of_the_checksum():
+    X, y = np.eye(4), np.arange(8.0).reshape(4, 2)
+    raws = [Raw(X, y), Raw(X, y[:, 0]), Raw(X, y[:, ::-1])]
+    raws += [Raw(X, y, groups=groups) for groups in ([0, 0, 1, 1], [0, 1, 1, 1])]
+    assert len({from_raw(TOY, raw).checksum for raw in raws}) == len(raws)
+
+
+def test_the_store_keeps_outputs_and_groups(write, store):
+    card, read = write()
+    card["checksum"] = read().checksum
+    first, kept = read(), local.get(card, store)  # the second load puts it there
+    assert kept.outputs == first.outputs and kept.checksum == first.checksum
+    np.testing.assert_array_equal(kept.y, first.y)
+    np.testing.assert_array_equal(kept.groups, first.groups)
+
+
+def test_groups90_keeps_groups_whole_and_tests_about_a_tenth_of_them(write):
+    card, read = write([f"{i},{i // 4},{i % 7},{i},{-i}" for i in range(80)])
+    dataset = read()
+    tested = []
+    for k in range(3):
+        train, test = splits.indices(card, dataset, k)
+        assert sorted([*train, *test]) == list(range(80)) and len(test) == 8
+        assert not set(dataset.groups[train]) & set(dataset.groups[test])
+        tested.append(tuple(sorted(test)))
+    assert len(set(tested)) == 3
+
+
+def test_rows_that_are_dropped_take_their_groups_along(write):
+    dataset = write([*ROWS[:3], "3,d,3,,1", *ROWS[4:]], CARD + "incomplete: drop\n")[1]()
+    np.testing.assert_array_equal(dataset.groups, np.delete(np.arange(40) % 5, 3))
+
+
+@pytest.mark.parametrize("output", [0, 1])
+def test_prepare_takes_one_output_and_its_own_scale(write, output):
+    card, read = write()
+    dataset = read()
+    train, test = splits.indices(card, dataset, 0)
+    p = prepare(dataset, train, test, output=output)
+    np.testing.assert_allclose(p.y * p.y_std + p.y_mean, dataset.y[train, output], atol=1e-12)
+    np.testing.assert_allclose(p.y_test * p.y_std + p.y_mean, dataset.y[test, output], atol=1e-12)
+    assert abs(p.y.mean()) < 1e-12 and p.y.std() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("columns", "output", "message"),
+    [
+        (2, None, r"no output is chosen: toy has the outputs 0 to 1 \(y1, y2\)"),
+        (2, 2, "output=2: toy has the outputs 0 to 1"),
+        (2, -1, "output=-1: toy has the outputs 0 to 1"),
+        (1, 0, "output=0: toy has one output only; leave `output` out"),
+    ],
+)
+def test_an_output_that_is_missing_superfluous_or_out_of_range_is_one_clear_line(columns, output, message):
+    dataset = from_raw(TOY, Raw(np.eye(6), np.arange(6.0 * columns).reshape(6, columns)))
+    with pytest.raises(ConfigError, match=message):
+        prepare(dataset, np.arange(4), np.arange(4, 6), output=output)
+
+
+def test_a_constant_or_missing_output_is_named_and_stops_no_other():
+    y = np.stack([np.arange(6.0), np.ones(6)], axis=1)
+    dataset = from_raw(TOY, Raw(np.eye(6), y))
+    with pytest.raises(DataError, match="column 'y2': the targets of the 4 training rows are all equal"):
+        prepare(dataset, np.arange(4), np.arange(4, 6), output=1)
+    assert prepare(dataset, np.arange(4), np.arange(4, 6), output=0).y_mean == 1.5
+    y[2, 1] = np.nan
+    with pytest.raises(DataError, match="column 'y2' has 1 missing or infinite cells"):
+        from_raw(TOY, Raw(np.eye(6), y))
+
+
+@pytest.mark.parametrize(
+    ("card", "raw", "message"),
+    [
+        ({"outputs": 3}, Raw(np.eye(2), np.eye(2)), "the table has 2 outputs, but its card says 3"),
+        ({"outputs": 2}, Raw(np.eye(2), np.ones(2)), "the table has 1 outputs, but its card says 2"),
+        ({"output_names": ["a"]}, Raw(np.eye(2), np.eye(2)), "2 outputs, but its card names 1"),
+        ({"task": "binary"}, Raw(np.eye(2), np.eye(2)), "several are for regression only"),
+        ({}, Raw(np.eye(2), np.array([["1", ""], ["2", "3"]])), "the target is missing in 1 rows"),
+        ({}, Raw(np.eye(2), np.ones(2), groups=[1, 2, 3]), "2 rows of inputs, but 2 targets and 3 groups"),
+    ],
+)
+def test_a_table_that_is_not_what_its_card_says_is_one_clear_line(card, raw, message):
+    with pytest.raises(DataError, match=message) as caught:
+        from_raw({**TOY, **card}, raw)
+    assert "\n" not in str(caught.value)
+
+
+def test_groups90_without_two_groups_is_an_error():
+    card = {"name": "toy", "splits": {"set": "groups90", "sets": {"groups90": 1}}}
+    for groups in ((), [0, 0, 0]):
+        dataset = from_raw(TOY, Raw(np.eye(3), np.arange(3.0), groups=groups))
+        with pytest.raises(DataError, match="toy has no groups of rows to split by"):
+            splits.indices(card, dataset, 0)
