@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from gpbench.papers.experiments import Experiment
 from gpbench.report.figures import style
@@ -29,7 +28,7 @@ def draw(experiment: Experiment, found: Sequence[Cell], arrays: Callable) -> Fig
     if any(map(_simulated, found)):
         axis.scatter([], [], s=16, facecolor="white", edgecolor="0.4", label="devices that share cores")
     axis.set_ylim(bottom=0)
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axis.set_xticks(sorted({int(cell.job[told["along"]]) for cell in found}))
     axis.set(xlabel=experiment.label("axes", told["along"]), ylabel="seconds of training")
     axis.legend()
     return figure
