@@ -82,7 +82,7 @@ class _Estimator(BaseEstimator):
         method = programs.method
         with tempfile.TemporaryDirectory() as folder:
             silent = progress.make(False)
-            silent.begin(method.name, method.steps, [0])
+            silent.begin(method.name, method.steps, "split 0")
             done = fit(
                 programs,
                 self._group(method, prepared),
@@ -101,6 +101,7 @@ class _Estimator(BaseEstimator):
         """The rows as the loop takes them, with the random keys of split 0."""
         import jax.numpy as jnp
 
+        from gpbench.data.members import Member
         from gpbench.train.job import key_of
         from gpbench.train.loop import Group
 
@@ -109,7 +110,7 @@ class _Estimator(BaseEstimator):
             jnp.asarray(rows[None], precision) for rows in (prepared.X, prepared.y, prepared.X_test, prepared.y_test)
         )
         return Group(
-            splits=[0],
+            members=[Member(0)],
             X=X,
             y=y,
             X_test=X_test,

@@ -21,7 +21,7 @@ from gpbench.papers.experiments import PRESETS, Experiment, overrides
 from gpbench.records.collected import open_store
 from gpbench.report.found import Cell, find
 
-_CODE = ("records/identity.py", "data/splits.py", "data/cards.py", "cli/compose.py", "cli/plan.py")
+_CODE = ("records/identity.py", "data/splits.py", "data/cards.py", "data/members.py", "cli/compose.py", "cli/plan.py")
 
 
 def found(
@@ -46,7 +46,11 @@ def plan(experiment: Experiment, preset: str, config_dirs: Sequence[Path] = ()) 
     told = identified([overrides(job) for job in jobs], config_dirs)
     for fault in (facts for facts in told if isinstance(facts, GpbenchError)):
         raise fault
-    return [Cell(job=job, **facts["cell"]) for job, facts in zip(jobs, told, strict=True)]
+    return [
+        Cell(job=job | ({"output": cell["output"]} if cell["output"] else {}), **cell)
+        for job, facts in zip(jobs, told, strict=True)
+        for cell in facts["cells"]
+    ]
 
 
 def identified(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[Any]:
@@ -60,27 +64,28 @@ def identified(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) 
 def facts(cfg: Mapping[str, Any]) -> dict[str, Any]:
     """What of a resolved configuration says which runs it is made of; plain JSON.
 
-    `cell` is what their records have in common, as a `Cell` takes it; `runs` their ids, split by split; `results`,
-    `again` and `keep` say which of them are there already.  Data are loaded only where a card has no checksum.  Raises
-    ConfigError for splits that there are not, and what loading raises.
+    `cells` is what records of one output have in common, as a `Cell` takes it; `runs` their ids; `results`, `again` and
+    `keep` say which of them are there already.  Data are loaded only where a card has no checksum.  Raises ConfigError
+    for splits and outputs that there are not, and what loading raises.
     """
-    from gpbench.data import cards, splits
+    from gpbench.data import cards
+    from gpbench.data.members import called, members, outputs
     from gpbench.records import identity
 
     card, run = cards.checked(cfg["dataset"]), cfg["run"]
     places = json.dumps([cfg["dataset"], cfg["data"], cfg["config_dirs"]])
     configuration = identity.of(cfg, card.get("checksum") or _checksum(places))
-    wanted = splits.asked(card, cfg["split"])
-    cell = {
-        "id": identity.cell_id(**configuration),
-        "dataset": card["name"],
-        "method": cfg["method"].get("name"),
-        "seed": cfg["seed"],
-        "splits": wanted,
-        "keep": run["keep"],
-    }
-    runs = [identity.run_id(**configuration, split=k, seed=cfg["seed"]) for k in wanted]
-    return {"cell": cell, "runs": runs, **{key: run[key] for key in ("results", "again", "keep")}}
+    wanted = members(card, cfg["split"], cfg["output"])
+    told = {"dataset": card["name"], "method": cfg["method"].get("name"), "seed": cfg["seed"], "keep": run["keep"]}
+    cells = []
+    for output in outputs(card, cfg["output"]):
+        of_output = [member for member in wanted if member.output == output]
+        id = identity.cell_id(**configuration, **of_output[0].cell)
+        cells.append(
+            {"id": id, "output": called(card, output), "splits": [member.split for member in of_output], **told}
+        )
+    runs = [identity.run_id(**configuration, **member.identity, seed=cfg["seed"]) for member in wanted]
+    return {"cells": cells, "runs": runs, **{key: run[key] for key in ("results", "again", "keep")}}
 
 
 def recorded(facts: Mapping[str, Any]) -> dict[str, dict]:

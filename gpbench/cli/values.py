@@ -21,7 +21,7 @@ def _flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _splits(value: Any) -> bool:
+def _some(value: Any) -> bool:
     if isinstance(value, list):
         return bool(value) and all(map(_whole(0), value)) and len(set(value)) == len(value)
     return value == "all" or _whole(0)(value)
@@ -35,8 +35,10 @@ def _text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+_SOME = "a number from 0, a list of different ones such as [0,3], or all"
 _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "split": (_splits, "a number from 0, a list of different ones such as [0,3], or all"),
+    "split": (_some, _SOME),
+    "output": (_some, _SOME),
     "seed": (_whole(0), "a whole number from 0"),
     "run.results": (_optional(_text), "a folder, or null"),
     "run.again": (_flag, "true or false"),

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from gpbench.contract.compare import largest_difference
+from gpbench.data.members import Member, named
 from gpbench.methods.base import Batch, Info, Method, State
 from gpbench.train import batches, progress
 from gpbench.train.checkpoint import Checkpoint
@@ -31,13 +32,13 @@ class Problem:
         made = zip(*(_split(task, rows, seed) for seed in (0, 1)))
         X, y, X_test, y_test = (jnp.asarray(np.stack(arrays), precision) for arrays in made)
         keys = jax.random.split(jax.random.key(0), 4)
-        self.both = Group([0, 1], X, y, X_test, y_test, CLASSES[task], keys[:2], keys[2:])
+        self.both = Group([Member(0), Member(1)], X, y, X_test, y_test, CLASSES[task], keys[:2], keys[2:])
 
     def alone(self, k: int) -> Group:
         """Split k as a group of its own."""
         g, k_ = self.both, slice(k, k + 1)
         arrays = (g.X[k_], g.y[k_], g.X_test[k_], g.y_test[k_])
-        return Group([k], *arrays, g.classes, g.init_keys[k_], g.step_keys[k_])
+        return Group([Member(k)], *arrays, g.classes, g.init_keys[k_], g.step_keys[k_])
 
     def data(self, k: int = 0) -> Batch:
         """All training rows of split k."""
@@ -101,7 +102,7 @@ class Problem:
     def train(self, group: Group, *, checkpoint: Checkpoint | None = None, halfway: bool = False) -> Fit:
         """Trained by the loop to the last step; or `halfway`, where it raises Stopped."""
         silent = progress.make(False, io.StringIO())
-        silent.begin(self.task, self.method.steps, group.splits)
+        silent.begin(self.task, self.method.steps, named(group.members))
         with tempfile.TemporaryDirectory() as folder:
             return fit(
                 self.programs,

@@ -78,7 +78,9 @@ def _target(dataset: Dataset, output: int | None) -> tuple[Float[np.ndarray, " N
         raise ConfigError(f"output={output}: {dataset.name} has one output only; leave `output` out")
     if output is None or not 0 <= output < count:
         said = "no output is chosen" if output is None else f"output={output}"
-        raise ConfigError(f"{said}: {dataset.name} has the outputs 0 to {count - 1} ({', '.join(dataset.outputs)})")
+        hint = f"; its card must say `outputs: {count}`" if output is None else ""
+        names = ", ".join(dataset.outputs)
+        raise ConfigError(f"{said}: {dataset.name} has the outputs 0 to {count - 1} ({names}){hint}")
     return dataset.y[:, output], dataset.outputs[output]
 
 

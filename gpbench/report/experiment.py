@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, pstdev
 
 from gpbench.metrics import better
 from gpbench.papers import published
@@ -34,15 +34,18 @@ class Block:
 
 
 def blocks(experiment: Experiment, found: Sequence[Cell]) -> list[Block]:
-    """The experiment's table as numbers: a block for each metric and value of the key `blocks`, and in the first
-    metric's a row of averages where the file asks for one."""
+    """The experiment's table as numbers: a block for each metric and value of the key `blocks`.
+
+    Where the file asks for them the first has a row of averages over data sets, or each those of mean and standard
+    deviation over outputs.
+    """
     layout = experiment.table
     assert layout is not None
     by, along, apart = layout["columns"], layout["rows"], layout.get("blocks")
     grouped: dict[str, dict[str, dict[str, Cell]]] = {}
     for cell in found:
         block = cell.job[apart] if apart else ""
-        line = experiment.label(along, cell.job[along])
+        line = cell.output if along == "output" else experiment.label(along, cell.job[along])
         grouped.setdefault(block, {}).setdefault(line, {})[experiment.label(by, cell.job[by])] = cell
     made = []
     for metric, (block, lines) in itertools.product(layout["metrics"], grouped.items()):
@@ -53,6 +56,8 @@ def blocks(experiment: Experiment, found: Sequence[Cell]) -> list[Block]:
             columns = dict.fromkeys(column for of in lines.values() for column in of)
             average = {column: _average(lines, column, averaged, name) for column in columns}
             filled[f"average {averaged}"] = {column: entry for column, entry in average.items() if entry}
+        if along == "output":
+            filled |= {key: _over_outputs(lines, metric, key) for key in ("mean", "std")}
         made.append(Block(", ".join(filter(None, [name, title(metric)])), filled))
     return made
 
@@ -154,12 +159,26 @@ def _entry(cell: Cell, metric: str, size: str) -> Entry:
     return statistics.entry(_statistical(cell, size), metric)
 
 
-def _statistical(cell: Cell, size: str, dataset: str | None = None) -> statistics.Cell:
+def _over_outputs(lines: Mapping[str, Mapping[str, Cell]], metric: str, key: str) -> dict[str, Entry]:
+    """For each column the mean or standard deviation over outputs (`key` is mean or std), split by split."""
+    over = fmean if key == "mean" else pstdev
+    made = {}
+    for column in dict.fromkeys(column for of in lines.values() for column in of):
+        of = [line[column] for line in lines.values() if column in line]
+        values = [statistics.by_split(_statistical(cell, ""), metric) for cell in of]
+        common = sorted(set.intersection(*map(set, values)))
+        cell = _statistical(_first_recorded(of), "", output=key)
+        theirs = published.lookup(cell.dataset, cell.method, cell.setting, metric, key)
+        made[column] = statistics.summary(cell, metric, [over([v[split] for v in values]) for split in common], theirs)
+    return made
+
+
+def _statistical(cell: Cell, size: str, dataset: str | None = None, output: str | None = None) -> statistics.Cell:
     """The cell for the statistics.  Without a record its setting is its block's name, the size that papers print."""
     setting = cell.records[0]["setting"] if cell.records else size
     return statistics.Cell(
         dataset=dataset or cell.dataset,
-        output="",
+        output=output or cell.output,
         method=cell.method,
         setting=setting,
         label=setting,

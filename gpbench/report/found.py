@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Cell:
-    """One job of an experiment.  `job` has its configuration keys; `id` is that of its records' `cell`."""
+    """One job of an experiment, or an output of it.  `job` has its configuration keys; `id` is its records' `cell`."""
 
     job: Mapping[str, str]
     id: str
@@ -15,6 +15,7 @@ class Cell:
     method: str
     seed: int
     splits: Sequence[int]
+    output: str = ""
     keep: bool = False
     records: Sequence[Mapping[str, Any]] = field(default=())
 

@@ -1,6 +1,7 @@
 """One job, from configuration to records: data -> splits -> groups of one shape -> training -> metrics -> records."""
 
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from hydra.utils import instantiate
 from gpbench import data as data_layer
 from gpbench import metrics, runtime
 from gpbench.data import Dataset, Prepared, splits
+from gpbench.data.members import Member, members, named
 from gpbench.errors import ConfigError, Stopped
 from gpbench.methods.base import Method, State
 from gpbench.records import environment, identity
@@ -48,21 +50,21 @@ class Job:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides the numbers, split and seed apart."""
+        """What decides the numbers, split, output and seed apart."""
         return identity.of(self.cfg, self.dataset.checksum)
 
-    def run_id(self, split: int) -> str:
-        return run_id(**self.identity, split=split, seed=self.cfg["seed"])
+    def run_id(self, member: Member) -> str:
+        return run_id(**self.identity, **member.identity, seed=self.cfg["seed"])
 
-    def checkpoint(self, members: Sequence[int], *, again: bool) -> Checkpoint:
-        """Where these splits' checkpoint lies; `run.again` never goes on from what was stopped without it."""
-        words = [self.run_id(k) for k in members] + ["again"] * again
+    def checkpoint(self, group: Sequence[Member], *, again: bool) -> Checkpoint:
+        """Where these members' checkpoint lies; `run.again` never goes on from what was stopped without it."""
+        words = [self.run_id(member) for member in group] + ["again"] * again
         name = hashlib.sha256("/".join(words).encode()).hexdigest()[:16]
         return Checkpoint(Path(self.cfg["run"]["results"]) / "checkpoints", name)
 
 
 def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop: StopRequest) -> list[dict]:
-    """Trains and records what is not recorded yet, and returns the records of all the splits asked for, in order.
+    """Trains and records what is not recorded yet, and returns the records of all that is asked for, in order.
 
     `cfg` is the resolved configuration; `defaults` the same with nothing but the group choices, against which the
     setting's text is made.  `run.again` trains what is recorded too; where it is stopped, the same command goes on.
@@ -81,34 +83,34 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
     facts = environment.facts(device=runtime.device_name(), precision=precision) | devices.facts()
     job = Job(cfg, Programs(method, devices), dataset, setting_text(method, cfg, defaults), facts)
 
-    wanted = splits.asked(card, cfg["split"])
-    kept = [] if run["again"] else [store.get(job.run_id(k)) for k in wanted]
-    records = {r["split"]: r for r in kept if r and (r.get("kept") or not run["keep"])}
+    wanted = members(card, cfg["split"], cfg["output"])
+    kept = {} if run["again"] else {member: store.get(job.run_id(member)) for member in wanted}
+    records = {member: r for member, r in kept.items() if r and (r.get("kept") or not run["keep"])}
     already = len(records)
     # Groups are made of what is wanted and not of what is missing, so that a killed command finds its groups again.
-    for members in _groups(job, wanted) if already < len(wanted) else ():
-        checkpoint = job.checkpoint(members, again=run["again"])
-        while missing := [k for k in members if k not in records]:
+    for group in _groups(job, wanted) if already < len(wanted) else ():
+        checkpoint = job.checkpoint(group, again=run["again"])
+        while missing := [member for member in group if member not in records]:
             (stopped,) = devices.any(len(records) > already and bool(stop.reason))
             if stopped:
                 why = stop.reason or "another process"
-                raise Stopped(f"stopped by {why} with splits left; the same command goes on with them")
-            # Numbers agree across groupings to rounding only: go on with the very splits of the checkpoint.
-            together = (checkpoint.facts() or {}).get("splits", missing)
+                raise Stopped(f"stopped by {why} with runs left; the same command goes on with them")
+            # Numbers agree across groupings to rounding only: go on with the very members of the checkpoint.
+            together = [Member(*names) for names in (checkpoint.facts() or {}).get("members", missing)]
             if not set(together) & set(missing):  # killed after the last record, before it was deleted
                 checkpoint.delete()
                 together = missing
             devices.must_agree([run["results"], missing, together])
-            for k, (record, trace) in _train(job, together, checkpoint, progress, stop).items():
-                if k in missing:
+            for member, (record, trace) in _train(job, together, checkpoint, progress, stop).items():
+                if member in missing:
                     if devices.leads:
                         store.write(record, cfg, trace, replace=run["again"] or run["keep"])
-                    records[k] = clean(record)
+                    records[member] = clean(record)
             if devices.leads:
                 checkpoint.delete()
-                job.checkpoint(members, again=False).delete()  # recorded now, however that was left
+                job.checkpoint(group, again=False).delete()  # recorded now, however that was left
             devices.meet("recorded")
-    return [records[k] for k in wanted]
+    return [records[member] for member in wanted]
 
 
 def setting_text(method: Method, cfg: Mapping, defaults: Mapping) -> str:
@@ -139,45 +141,48 @@ def key_of(*names: Any) -> jax.Array:
     return jax.random.key(int.from_bytes(digest[:4], "big"))
 
 
-def _groups(job: Job, wanted: list[int]) -> Iterator[list[int]]:
-    """The splits in groups of one shape, each as large as `run.together` allows."""
-    shapes: dict[tuple[int, int], list[int]] = {}
-    for k in sorted(wanted):
+def _groups(job: Job, wanted: list[Member]) -> Iterator[list[Member]]:
+    """What is wanted in groups of one shape, each as large as `run.together` allows."""
+    shapes: dict[tuple[int, int], list[Member]] = {}
+    for k, of_split in itertools.groupby(sorted(wanted), key=lambda member: member.split):
         train, test = splits.indices(job.cfg["dataset"], job.dataset, k)
-        shapes.setdefault((len(train), len(test)), []).append(k)
-    for (n, _), members in shapes.items():
+        shapes.setdefault((len(train), len(test)), []).extend(of_split)
+    for (n, _), group in shapes.items():
         together = job.cfg["run"]["together"]
         if together == "auto":
             together = _worth_joining(job.method, n, job.dataset.X.shape[1])
-        size = len(members) if together is True else max(1, together)
-        yield from (members[start : start + size] for start in range(0, len(members), size))
+        size = len(group) if together is True else max(1, together)
+        yield from (group[start : start + size] for start in range(0, len(group), size))
 
 
 def _worth_joining(method: Method, n: int, d: int) -> int:
-    """How many splits of n training rows and d inputs belong into one program.
+    """How many members of n training rows and d inputs belong into one program.
 
-    On a CPU one: there a split alone is as fast, or faster.  On a GPU what fills 16 GB, more being no faster: a split
-    is taken to hold its data and a row of N/4 for each (factors of M <= N/4 inducing points), and to work on ten
-    such arrays with a row for each row of a step.
+    On a CPU one: there a member alone is as fast, or faster.  On a GPU what fills 16 GB, more being no faster: a member
+    is taken to hold its data and what the method says it holds for each row, and to work on ten arrays with a number
+    for each row of a step and each inducing point, M <= N/4 or 2,048 of them.
     """
     if jax.default_backend() == "cpu":
         return 1
-    rows = n + 10 * min(method.batch_size or n, n)
-    return 2**34 // (8 * rows * (d + n // 4))
+    rows = min(method.batch_size or n, n)
+    return 2**34 // (8 * (n * (d + 1 + method.held_per_row(n)) + 10 * rows * (d + min(n // 4, 2048))))
 
 
-def _load(job: Job, chosen: list[int]) -> tuple[Group, list[Prepared]]:
-    """The splits' arrays, and each split with what scoring needs; all on the host."""
+def _load(job: Job, chosen: list[Member]) -> tuple[Group, list[Prepared]]:
+    """The members' arrays, and each member with what scoring needs; all on the host."""
     protocol, card = job.cfg["protocol"], job.cfg["dataset"]
     scaling = {"inputs": protocol["inputs"], "targets": protocol["targets"]}
-    prepared = [data_layer.prepare(job.dataset, *splits.indices(card, job.dataset, k), **scaling) for k in chosen]
+    prepared = [
+        data_layer.prepare(job.dataset, *splits.indices(card, job.dataset, k), output=output, **scaling)
+        for k, output in chosen
+    ]
     n, d = prepared[0].X.shape
     numbers = len(chosen) * n * (d + 1 + job.method.held_per_row(n))
     size = np.dtype(protocol["precision"]).itemsize
     runtime.require_memory(numbers * size, f"{len(chosen)} x {n} rows and what the method holds for each")
     names = (card["name"], job.cfg["seed"])
-    init_keys = jnp.stack([key_of("init", *names, k) for k in chosen])
-    step_keys = jnp.stack([key_of("step", job.method.name, *names, k) for k in chosen])
+    init_keys = jnp.stack([key_of("init", *names, *member.identity.values()) for member in chosen])
+    step_keys = jnp.stack([key_of("step", job.method.name, *names, *member.identity.values()) for member in chosen])
     rows = {"X": job.devices.padded(n), "y": job.devices.padded(n)}
     arrays = {
         field: np.stack([fill(part := getattr(p, field), rows.get(field, len(part))) for p in prepared])
@@ -185,17 +190,17 @@ def _load(job: Job, chosen: list[int]) -> tuple[Group, list[Prepared]]:
     }
     typed: dict[str, Any] = {field: array.astype(protocol["precision"], copy=False) for field, array in arrays.items()}
     typed |= {"init_keys": init_keys, "step_keys": step_keys}
-    return Group(splits=chosen, rows=n, classes=prepared[0].classes, **typed), prepared
+    return Group(members=chosen, rows=n, classes=prepared[0].classes, **typed), prepared
 
 
 def _train(
-    job: Job, chosen: list[int], checkpoint: Checkpoint, progress: Progress, stop: StopRequest
-) -> dict[int, tuple[dict, dict[str, np.ndarray]]]:
-    """Record and trace of each of these splits, trained together."""
+    job: Job, chosen: list[Member], checkpoint: Checkpoint, progress: Progress, stop: StopRequest
+) -> dict[Member, tuple[dict, dict[str, np.ndarray]]]:
+    """Record and trace of each of these, trained together."""
     cfg, run = job.cfg, job.cfg["run"]
     group, prepared = _load(job, chosen)
     title = f"{cfg['dataset']['name']}  {job.method.name}  {job.setting}  {cfg['protocol']['name']}"
-    progress.begin(title, job.method.steps, chosen)
+    progress.begin(title, job.method.steps, named(chosen))
     try:
         done = fit(
             job.programs,
@@ -218,11 +223,14 @@ def _train(
     if run["keep"]:
         for i, trace in enumerate(traces):
             trace |= keep.arrays(job.method, _state(job, done, i), prepared[i], cfg["protocol"]["precision"])
-    return {k: (_record(job, group, done, i, prepared[i]), trace) for i, (k, trace) in enumerate(zip(chosen, traces))}
+    return {
+        member: (_record(job, group, done, i, prepared[i]), trace)
+        for i, (member, trace) in enumerate(zip(chosen, traces))
+    }
 
 
 def _state(job: Job, done: Fit, i: int) -> State:
-    """The state of the i-th split of a group, on one device."""
+    """The state of the i-th member of a group, on one device."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), job.devices.on_host(done.state))
 
 
@@ -238,33 +246,33 @@ def _score(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, fl
 
 
 def _traced(prepared: list[Prepared], predictions: Predictions) -> dict[str, np.ndarray]:
-    """The metrics of every split, (splits,) each."""
+    """The metrics of every member, (members,) each."""
     rows = [_score(p, predictions, i) for i, p in enumerate(prepared)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared) -> dict:
-    """The record of the i-th split of a group; the group's seconds are shared equally."""
+    """The record of the i-th member of a group; the group's seconds are shared equally."""
     objective = done.trace["objective"][-1][i] if "objective" in done.trace else np.nan
     sound = np.isfinite(done.predictions["log_prob"][i]).all() and (job.method.steps == 0 or np.isfinite(objective))
     message = None
     if not sound:
         why = job.method.diagnose(_state(job, done, i)) or "the objective or the predictions are not finite"
         message = f"{why} at step {done.step} of {job.method.steps}"
-    cfg = job.cfg
+    cfg, member = job.cfg, group.members[i]
     scores = _score(prepared, done.predictions, i)
     return {
-        "id": job.run_id(group.splits[i]),
-        "cell": cell_id(**job.identity),
+        "id": job.run_id(member),
+        "cell": cell_id(**job.identity, **member.cell),
         "status": "done" if sound else "diverged",
         "message": message,
         "dataset": cfg["dataset"]["name"],
         "method": job.method.name,
         "setting": job.setting,
         "protocol": cfg["protocol"]["name"],
-        "split": group.splits[i],
+        "split": member.split,
         "seed": cfg["seed"],
-        "output": None,
+        "output": None if member.output is None else job.dataset.outputs[member.output],
         "metrics": scores if sound else dict.fromkeys(scores),
         "seconds": {name: seconds / group.size for name, seconds in done.seconds.items()},
         "group": group.size,

@@ -1,4 +1,4 @@
-"""The training loop: several splits at once under vmap, steps in compiled chunks, evaluation between chunks.
+"""The training loop: several splits or outputs at once under vmap, steps in compiled chunks, evaluation between chunks.
 
 It knows a method by `init`, `step` and `predict` alone.  Nothing runs on the host within a chunk.  With several
 processes each of them runs this loop, and all take the same turns.
@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench import runtime
+from gpbench.data.members import Member
 from gpbench.errors import Stopped
 from gpbench.methods.base import Method, State
 from gpbench.train import batches
@@ -27,7 +28,7 @@ from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
 Predictions = dict[str, np.ndarray]
-"""Per test row: `log_prob`, and `mean` and `var` (regression) or `log_probs` (classification); splits come first."""
+"""Per test row: `log_prob`, and `mean` and `var` (regression) or `log_probs` (classification); members come first."""
 
 PARTS = ("init", "compile", "train", "evaluate")
 """The seconds that are told apart: the first states (with what they import and compile on the way), compilation,
@@ -36,13 +37,13 @@ the steps, and predictions with their metrics."""
 
 @dataclass
 class Group:
-    """Splits of one shape that train in one program.  Arrays have the splits as first axis, and begin on the host.
+    """Members of one shape that train in one program.  Arrays have these as first axis, and begin on the host.
 
     Of the N training rows the first `rows` count, None being all; those beyond give every device equally many, with
     weight 0.
     """
 
-    splits: list[int]
+    members: list[Member]
     X: Float[Array | np.ndarray, "S N D"]
     y: Float[Array | np.ndarray, "S N"]
     X_test: Float[Array | np.ndarray, "S T D"]
@@ -54,7 +55,7 @@ class Group:
 
     @property
     def size(self) -> int:
-        return len(self.splits)
+        return len(self.members)
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Fit:
     state: State
     step: int = 0
     over: bool = False
-    """All steps are done, or every split has diverged."""
+    """All steps are done, or every member has diverged."""
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     trace: dict[str, np.ndarray] = field(default_factory=dict)
     predictions: Predictions = field(default_factory=dict)
@@ -86,14 +87,14 @@ class Cadence:
 
 
 def initial(method: Method, group: Group) -> State:
-    """The group's first states, stacked: `init` runs split by split, on the host where it likes."""
+    """The group's first states, stacked: `init` runs member by member, on the host where it likes."""
     states = [
         method.init(batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows), key=key)
         for X, y, key in zip(group.X, group.y, group.init_keys, strict=True)
     ]
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
-    # One split's state is not copied, since it may be most of what there is; but two leaves may be one array.
+    # One member's state is not copied, since it may be most of what there is; but two leaves may be one array.
     leaves, structure = jax.tree.flatten(states.pop())
     uses = Counter(map(id, leaves))
     return jax.tree.unflatten(structure, [_led(a) if uses[id(a)] == 1 else a[None] for a in leaves])
@@ -101,7 +102,7 @@ def initial(method: Method, group: Group) -> State:
 
 @partial(jax.jit, donate_argnums=0)
 def _led(leaf: Array) -> Array:
-    """An array with an axis of one split in front, in the same memory."""
+    """An array with an axis of one member in front, in the same memory."""
     return leaf[None]
 
 
@@ -117,7 +118,7 @@ def fit(
 ) -> Fit:
     """Trains the group to its method's last step, from its last checkpoint if there is one.
 
-    `score` turns predictions into test metrics for the trace, each (splits,).  Raises Stopped, after writing a
+    `score` turns predictions into test metrics for the trace, each (members,).  Raises Stopped, after writing a
     checkpoint, when `stop` has a reason; StorageError.
     """
     method, devices = programs.method, programs.devices
@@ -125,7 +126,7 @@ def fit(
     group = placed(devices, group)
 
     def save():
-        facts = {"splits": group.splits, "step": run.step, "over": run.over, "seconds": run.seconds}
+        facts = {"members": group.members, "step": run.step, "over": run.over, "seconds": run.seconds}
         state = devices.on_host(run.state)
         if devices.leads:
             checkpoint.save(state, run.trace, facts)
@@ -180,7 +181,7 @@ def placed(devices: Devices, group: Group) -> Group:
 
 
 def _extend(run: Fit, row: dict[str, Any]) -> None:
-    """Adds one row to the trace: scalars are shared by the group, arrays have a value per split."""
+    """Adds one row to the trace: scalars are shared by the group, arrays have a value per member."""
     for name, value in row.items():
         value = np.asarray(value)[None]
         run.trace[name] = np.concatenate([run.trace[name], value]) if name in run.trace else value
@@ -195,7 +196,7 @@ class Programs:
         self._compiled: dict[Any, Callable] = {}
 
     def advance(self, group: Group, run: Fit, steps: int) -> np.ndarray:
-        """`steps` more; the objective of the last, per split."""
+        """`steps` more; the objective of the last, per member."""
         ends = self.devices.everywhere((np.asarray(run.step), np.asarray(run.step + steps)))
         args = (run.state, group.X, group.y, group.step_keys, *ends)
         program = self._program(_advance, group, args, run)
@@ -234,12 +235,12 @@ class Programs:
 
 
 def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, X, y, keys, start, end):
-    """Steps `start` to `end` - 1 on every split, and the last objective of each.
+    """Steps `start` to `end` - 1 on every member, and the last objective of each.
 
     `start` and `end` are traced, so that chunks of every length are one program.
     """
 
-    def on_split(state, X, y, key):
+    def on_member(state, X, y, key):
         data = batches.whole(X, y, classes, rows=rows)
 
         def one_step(t, carry):
@@ -249,29 +250,29 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
 
         return jax.lax.fori_loop(start, end, one_step, (state, jnp.full((), jnp.nan, X.dtype)))
 
-    return _over_splits(on_split, state, X, y, keys)
+    return _over_members(on_member, state, X, y, keys)
 
 
-def _over_splits(on_split: Callable, *stacked):
-    """`on_split` on every split, in one program: side by side on a GPU, one after another on a CPU.
+def _over_members(on_member: Callable, *stacked):
+    """`on_member` on every member, in one program: side by side on a GPU, one after another on a CPU.
 
-    A CPU's cores are busy with one split's products already, and batched products are slower there (measured: 4.9
-    against 3.4 ms an iteration of `sep` at M=104).  A single split is not sliced, which would copy its data.
+    A CPU's cores are busy with one member's products already, and batched products are slower there (measured: 4.9
+    against 3.4 ms an iteration of `sep` at M=104).  A single member is not sliced, which would copy its data.
     """
     if jax.tree.leaves(stacked)[0].shape[0] == 1:
-        only = on_split(*jax.tree.map(lambda a: a[0], stacked))
+        only = on_member(*jax.tree.map(lambda a: a[0], stacked))
         return jax.tree.map(lambda a: a[None], only)
     if jax.default_backend() == "cpu":
-        return jax.lax.map(lambda one: on_split(*one), stacked)
-    return jax.vmap(on_split)(*stacked)
+        return jax.lax.map(lambda one: on_member(*one), stacked)
+    return jax.vmap(on_member)(*stacked)
 
 
 def _predict(method: Method, state, X, y):
-    """What `Predictions` says, for every split."""
+    """What `Predictions` says, for every member."""
 
-    def on_split(state, X, y):
+    def on_member(state, X, y):
         predictive = method.predict(state, X)
         known = {name: getattr(predictive, name, None) for name in ("mean", "var", "log_probs")}
         return {"log_prob": predictive.log_prob(y)} | {name: v for name, v in known.items() if v is not None}
 
-    return _over_splits(on_split, state, X, y)
+    return _over_members(on_member, state, X, y)

@@ -12,8 +12,8 @@ PLAIN_EVERY_S = 5.0
 class Progress(Protocol):
     """What the training loop tells, and nothing of how it is shown."""
 
-    def begin(self, title: str, total_steps: int, splits: list[int]) -> None:
-        """`total_steps` steps on `splits`, trained together, start now."""
+    def begin(self, title: str, total_steps: int, members: str) -> None:
+        """`total_steps` steps start now, on `members`, a few words for what trains together."""
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
         """`step` steps are done; objective and metrics as last computed."""
@@ -33,13 +33,9 @@ def make(shown: bool = True, stream: Any = None) -> Progress:
     return Plain(stream, every=PLAIN_EVERY_S if shown else float("inf"))
 
 
-def describe(splits: list[int], objective: float | None, metrics: Mapping[str, float]) -> str:
+def describe(members: str, objective: float | None, metrics: Mapping[str, float]) -> str:
     """One phrase: "splits 0-4  objective 123.4  nll 0.47"."""
-    if len(splits) == 1:
-        parts = [f"split {splits[0]}"]
-    else:
-        consecutive = splits == list(range(splits[0], splits[-1] + 1))
-        parts = [f"splits {splits[0]}-{splits[-1]}" if consecutive else f"splits {','.join(map(str, splits))}"]
+    parts = [members]
     if objective is not None:
         parts.append(f"objective {objective:.6g}")
     return "  ".join(parts + [f"{name} {value:.4g}" for name, value in metrics.items()])
@@ -51,9 +47,9 @@ class Plain:
     def __init__(self, stream: Any, every: float = PLAIN_EVERY_S):
         self.stream, self.every = stream, every
 
-    def begin(self, title: str, total_steps: int, splits: list[int]) -> None:
+    def begin(self, title: str, total_steps: int, members: str) -> None:
         """Remember what is under way; the first line waits like all others."""
-        self.title, self.total, self.splits = title, total_steps, splits
+        self.title, self.total, self.members = title, total_steps, members
         self.started = self.last = time.monotonic()
         self.first: int | None = None
 
@@ -68,7 +64,7 @@ class Plain:
         left = ""
         if step > self.first:
             left = f"  {(self.total - step) * (now - self.started) / (step - self.first):.0f} s left"
-        self.note(f"{self.title}  step {step}/{self.total}  {describe(self.splits, objective, metrics)}{left}")
+        self.note(f"{self.title}  step {step}/{self.total}  {describe(self.members, objective, metrics)}{left}")
 
     def note(self, text: str) -> None:
         """Print it at once."""
@@ -90,17 +86,17 @@ class Bar:
         columns += [TimeRemainingColumn(compact=True), TextColumn("{task.fields[phrase]}")]
         self.bar = RichProgress(*columns, console=Console(file=stream), transient=True)
 
-    def begin(self, title: str, total_steps: int, splits: list[int]) -> None:
+    def begin(self, title: str, total_steps: int, members: str) -> None:
         """Show the bar; a second `begin` starts it anew."""
-        self.splits = splits
+        self.members = members
         for task in self.bar.task_ids:
             self.bar.remove_task(task)
-        self.task = self.bar.add_task(title, total=total_steps, phrase=describe(splits, None, {}))
+        self.task = self.bar.add_task(title, total=total_steps, phrase=describe(members, None, {}))
         self.bar.start()
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
         """Move the bar."""
-        self.bar.update(self.task, completed=step, phrase=describe(self.splits, objective, metrics))
+        self.bar.update(self.task, completed=step, phrase=describe(self.members, objective, metrics))
 
     def note(self, text: str) -> None:
         """Print it above the bar."""

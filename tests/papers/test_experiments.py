@@ -44,7 +44,7 @@ def test_every_file_says_what_it_is_and_its_layout_names_keys_of_its_runs(id):
     assert told.title and told.paper and set(told.presets) == set(PRESETS)
     assert not told.figure or told.figure["kind"] in KINDS
     for preset in PRESETS:
-        keys = set.intersection(*(set(job) for job in told.jobs(preset)))
+        keys = set.intersection(*(set(job) for job in told.jobs(preset))) | {"output"}
         for layout in (told.table or {}, told.figure or {}):
             assert {layout[name] for name in ("rows", "columns", "blocks", "colour", "style") if name in layout} <= keys
 

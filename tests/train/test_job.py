@@ -54,7 +54,7 @@ def trained(monkeypatch) -> list[list[int]]:
     real = job_module.fit
 
     def fit(programs, group, **rest):
-        groups.append(group.splits)
+        groups.append([member.split for member in group.members])
         return real(programs, group, **rest)
 
     monkeypatch.setattr(job_module, "fit", fit)
@@ -138,7 +138,7 @@ def test_a_stopped_job_finds_its_group_again(tmp_path, trained):
 
 def test_between_groups_a_stop_is_heeded_before_the_next_is_begun(tmp_path, trained):
     stop = StopRequest()
-    with pytest.raises(Stopped, match="stopped by SIGTERM with splits left"), stop:
+    with pytest.raises(Stopped, match="stopped by SIGTERM with runs left"), stop:
         store = Signalled(tmp_path)
         job(tmp_path, *WALK[:-1], "split=[0,1]", "run.together=1", store=store, stop=stop)
     assert trained == [[0]] and len(store.all()) == 1
@@ -251,7 +251,7 @@ def test_splits_join_on_a_gpu_as_far_as_that_is_worth_it(monkeypatch):
     assert worth(691, 8) == 1
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert worth(691, 8) >= 20  # pima: all splits in one program
-    assert worth(60_000, 784) == 0  # mnist: alone, which is a group of one
+    assert worth(60_000, 784) <= 1  # mnist: alone
     assert worth(5000, 8, batch_size=200) > worth(5000, 8) > 0
 
 

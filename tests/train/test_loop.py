@@ -13,6 +13,7 @@ import pytest
 from toys import Fragile, StopAfter, Walk, group, quiet
 
 from gpbench.core.optimisers import adadelta
+from gpbench.data.members import named
 from gpbench.errors import Stopped
 from gpbench.methods.sep import SEP
 from gpbench.train.checkpoint import Checkpoint
@@ -30,7 +31,7 @@ def checkpoint(tmp_path) -> Checkpoint:
 def train(method, group, checkpoint, *, stop=None, every=10, save_every=None, score=None, stream=None):
     """A fit whose only metric is the mean log probability."""
     shown = quiet(stream)
-    shown.begin("walk", method.steps, group.splits)
+    shown.begin("walk", method.steps, named(group.members))
     return fit(
         Programs(method),
         group,

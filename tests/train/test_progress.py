@@ -35,7 +35,7 @@ def clock(monkeypatch):
 def test_plain_lines_come_every_few_seconds_and_tell_the_seconds_left(clock):
     stream = Log()
     shown = progress.make(stream=stream)
-    shown.begin("pima  sep", 200, [0, 1, 2])
+    shown.begin("pima  sep", 200, "splits 0-2")
     for step in range(10, 201, 10):  # a step takes 0.1 s after a compilation of 4 s
         clock[0] = 104 + step / 10
         shown.update(step, -123.4567, {"nll": 0.47123})
@@ -49,7 +49,7 @@ def test_plain_lines_come_every_few_seconds_and_tell_the_seconds_left(clock):
 def test_a_quick_run_is_silent_in_a_log(clock):
     stream = Log()
     shown = progress.make(stream=stream)
-    shown.begin("wdbc", 10, [0])
+    shown.begin("wdbc", 10, "split 0")
     shown.update(10, None, {})
     shown.end()
     assert stream.getvalue() == ""
@@ -58,7 +58,7 @@ def test_a_quick_run_is_silent_in_a_log(clock):
 def test_without_progress_only_notes_are_shown(clock):
     stream = Screen()
     shown = progress.make(shown=False, stream=stream)
-    shown.begin("wdbc", 10, [0])
+    shown.begin("wdbc", 10, "split 0")
     clock[0] += 1000
     shown.update(5, 1.0, {})
     shown.note("goes on from step 3")
@@ -70,14 +70,9 @@ def test_a_terminal_gets_a_bar_that_goes_away_and_notes_that_stay():
     stream = Screen()
     shown = progress.make(stream=stream)
     assert isinstance(shown, progress.Bar)
-    for splits in ([0], [1]):
-        shown.begin("wdbc", 10, splits)
+    for members in ("split 0", "split 1"):
+        shown.begin("wdbc", 10, members)
         shown.update(5, 1.0, {"nll": 0.5})
         shown.note("[halved] the step")
         shown.end()
     assert stream.getvalue().count("[halved] the step") == 2
-
-
-@pytest.mark.parametrize("splits, text", [([3], "split 3"), ([0, 1, 2], "splits 0-2"), ([0, 4], "splits 0,4")])
-def test_splits_are_told_shortly(splits, text):
-    assert progress.describe(splits, None, {}) == text

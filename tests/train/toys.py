@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from gpbench.cli.compose import compose
 from gpbench.core.predictive import Bernoulli
+from gpbench.data.members import Member
 from gpbench.methods.base import Info, Method
 from gpbench.records.store import Store
 from gpbench.train import progress
@@ -91,7 +92,7 @@ def group(splits=(0, 1, 2), n=40, d=3, seed=0) -> Group:
     y = np.sign(X[..., 0] + 0.1) * np.stack([np.where(r.random(n + 10) < 0.1, -1.0, 1.0) for r in random])
     parts = {"X": X[:, :n], "y": y[:, :n], "X_test": X[:, n:], "y_test": y[:, n:]}
     arrays = {name: jnp.asarray(part) for name, part in parts.items()}
-    return Group(splits=list(splits), rows=n, **arrays, classes=2, init_keys=keys, step_keys=keys)
+    return Group(members=[Member(k) for k in splits], rows=n, **arrays, classes=2, init_keys=keys, step_keys=keys)
 
 
 def quiet(stream=None) -> progress.Progress:
