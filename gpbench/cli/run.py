@@ -100,9 +100,9 @@ def report(records: list[dict], already: int, results: Path) -> None:
     for metric in done[0]["metrics"] if done else ():
         rows.append((metric, _mean([record["metrics"][metric] for record in done])))
     rows += [(f"{part} s", f"{sum(r['seconds'].get(part) or 0 for r in records):.2f}") for part in first["seconds"]]
-    outputs = len({record["output"] for record in records})
-    runs = "splits" if outputs == 1 else f"runs, {outputs} outputs"
-    rows.append((runs, f"{len(done)}" + (f" of {len(records)}" if len(done) < len(records) else "")))
+    outputs = len({record.get("output") for record in records})
+    count = f"{len(done)}" + (f" of {len(records)}" if len(done) < len(records) else "")
+    rows.append(("splits", count) if outputs == 1 else ("runs", f"{count}, of {outputs} outputs"))
     _print(rows)
     print(f"records in {results / 'runs'}" + (f"; {already} of {len(records)} were there already" if already else ""))
 

@@ -33,21 +33,49 @@ def gram(
 ) -> Float[Array, "M P"]:
     """Covariances of features with features: amp Π_d √(2 l_i l_j/(l_i² + l_j²)) exp(-(z_i - y_j)²/(l_i² + l_j²)).
 
-    One input after another, forward and backward: O(M P) memory whatever D.
+    O(M P) memory whatever D, forward and backward.  On a CPU a few rows at a time, which its cache holds: there the
+    gradient takes half the time (measured, 16,384 x 1,024 features of 21 inputs).
     """
     Z, Y = Z / kernel.lengthscales, Y / kernel.lengthscales
 
-    @jax.checkpoint
-    def add(exponent, column):
-        z, s, y, r = column
-        apart = s[:, None] - r[None, :]
-        # √(2 a b/(a² + b²)) = 1/√cosh(log a - log b), and a² + b² = 2 a b cosh(log a - log b)
-        half = jnp.exp(s[:, None] + r[None, :]) * jnp.cosh(apart)
-        return exponent - 0.5 * (z[:, None] - y[None, :]) ** 2 / half - 0.5 * jnp.log(jnp.cosh(apart)), None
+    def rows_of(Z, log_scale):
+        return jnp.exp(_log_correlation(Z, log_scale, Y, log_scale_y) + kernel.log_amplitude)
 
-    first = jnp.full((Z.shape[0], Y.shape[0]), kernel.log_amplitude)
-    exponent, _ = jax.lax.scan(add, first, (Z.T, log_scale.T, Y.T, log_scale_y.T))
-    return jnp.exp(exponent)
+    if jax.default_backend() != "cpu" or len(Z) <= _ROWS:
+        return rows_of(Z, log_scale)
+    one = jax.checkpoint(lambda row: rows_of(row[0][None], row[1][None])[0])
+    return jax.lax.map(one, (Z, log_scale), batch_size=_ROWS)
+
+
+_ROWS = 64
+
+
+def _log_correlation(
+    Z: Float[Array, "M D"], log_scale: Float[Array, "M D"], Y: Float[Array, "P D"], log_scale_y: Float[Array, "P D"]
+) -> Float[Array, "M P"]:
+    """A few inputs after another; of transcendental functions one logarithm for these few."""
+    blocks = [_blocks(a) for a in (Z, jnp.exp(log_scale), Y, jnp.exp(log_scale_y))]
+
+    @jax.checkpoint
+    def add(carry, block):
+        exponent, log_mismatch = carry
+        mismatch = 1.0
+        for z, s, y, r in zip(*block):
+            half = 0.5 * (s[:, None] ** 2 + r[None, :] ** 2)
+            exponent = exponent - 0.5 * (z[:, None] - y[None, :]) ** 2 / half
+            mismatch = mismatch * (half * (1.0 / s)[:, None] * (1.0 / r)[None, :])  # cosh(log s - log r) >= 1
+        return (exponent, log_mismatch + jnp.log(mismatch)), None
+
+    zero = jnp.zeros((Z.shape[0], Y.shape[0]), Z.dtype)
+    (exponent, log_mismatch), _ = jax.lax.scan(add, (zero, zero), tuple(blocks))
+    return exponent - 0.5 * log_mismatch
+
+
+def _blocks(columns: Float[Array, "M D"], size: int = 4) -> Float[Array, "K S M"]:
+    """The columns, `size` at a time; the last block is filled up with ones, which say nothing of any pair."""
+    missing = -columns.shape[1] % size
+    filled = jnp.pad(columns, ((0, 0), (0, missing)), constant_values=1.0)
+    return filled.T.reshape(-1, size, columns.shape[0])
 
 
 def _log_peak(log_scale: Float[Array, "M D"]) -> Float[Array, " M"]:

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from gpbench.errors import ConfigError
+
 
 class AdaptiveRatesState(NamedTuple):
     rates: optax.Updates
@@ -57,3 +59,35 @@ def adadelta(rho: float = 0.9, eps: float = 1e-5) -> optax.GradientTransformatio
 def adam(rate: float = 1e-2) -> optax.GradientTransformation:
     """Adam with the usual momenta."""
     return optax.adam(rate)
+
+
+class DecayingState(NamedTuple):
+    """Adam's state, the first rate, and how many steps are done."""
+
+    adam: optax.OptState
+    rate: jax.Array
+    steps: jax.Array
+
+
+def decaying_adam(rate: float = 1e-2, decay: float = 0.1) -> optax.GradientTransformation:
+    """Adam at the rate γ₀ / (1 + decay √t) (paper `svdgp`, section 4); γ₀ is a number of the state (`with_rate`)."""
+    adam = optax.adam(1.0)
+
+    def init(parameters):
+        return DecayingState(adam.init(parameters), jnp.asarray(rate, float), jnp.zeros((), int))
+
+    def update(gradients, state, parameters=None):
+        updates, inner = adam.update(gradients, state.adam, parameters)
+        now = state.rate / (1.0 + decay * jnp.sqrt(state.steps.astype(float)))
+        updates = jax.tree.map(lambda u: (now * u).astype(u.dtype), updates)
+        return updates, DecayingState(inner, state.rate, state.steps + 1)
+
+    return optax.GradientTransformation(init, update)
+
+
+def with_rate(state: optax.OptState, rate: float) -> DecayingState:
+    """The state of a `decaying_adam` of another first rate.  Raises ConfigError for that of another optimiser."""
+    if not isinstance(state, DecayingState):
+        raise ConfigError("method.rates chooses the first rate of gpbench.core.optimisers.decaying_adam: choose that as"
+                          " method.optimiser, or leave method.rates=[]")  # fmt: skip
+    return state._replace(rate=jnp.full_like(state.rate, rate))

@@ -43,11 +43,20 @@ class Categorical(eqx.Module):
 
 
 class Gaussian(eqx.Module):
-    """A normal predictive density, noise included, in the scaled units of the targets."""
+    """A normal predictive density, noise included, in the scaled units of the targets.
+
+    `noise` is the part of the variance that is y's about f, None where a method does not tell it.
+    """
 
     mean: Float[Array, " N"]
     var: Float[Array, " N"]
+    noise: Float[Array, ""] | None = None
 
     def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """log N(y | mean, var)."""
         return norm.logpdf(y, self.mean, jnp.sqrt(self.var))
+
+    def expected_log(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """E log N(y | f, noise) over what the method believes of f."""
+        assert self.noise is not None
+        return norm.logpdf(y, self.mean, jnp.sqrt(self.noise)) - 0.5 * (self.var - self.noise) / self.noise

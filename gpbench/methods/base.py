@@ -63,6 +63,11 @@ class Method(eqx.Module):
     batch_size: int | None = eqx.field(static=True, kw_only=True, default=None)
     """How many rows a step sees; None is all of them."""
 
+    rates: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(), converter=tuple)
+    """First step sizes to choose among, by the objective after `trial_steps` steps; none leaves the optimiser's own."""
+    trial_steps: int = eqx.field(static=True, kw_only=True, default=100)
+    """How many steps each of `rates` is tried for."""
+
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         """The first state, from all training rows.  Raises ConfigError where configuration and data do not fit."""
         raise NotImplementedError
@@ -75,9 +80,17 @@ class Method(eqx.Module):
         """The predictive distribution at new inputs."""
         raise NotImplementedError
 
+    def tried(self, state: State, rate: float) -> State:
+        """A first state with another first step size.  Optional: for methods that are given `rates`."""
+        raise NotImplementedError
+
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """What training makes larger (log evidence, bound, ...).  Optional."""
         raise NotImplementedError
+
+    def divergence(self, state: State) -> Float[Array, ""] | None:
+        """KL of the posterior from the prior, in nats, for the bound on held-out rows (metric `vlb`).  Optional."""
+        return None
 
     def diagnose(self, state: State) -> str:
         """Why a run with this state may have diverged, for its one-line error.  Optional."""

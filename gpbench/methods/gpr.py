@@ -84,7 +84,16 @@ class GPR(Method):
         A, whitened = state.optimiser.extra
         V = A @ state.hyper.kernel.gram(state.X, X)
         rest = jnp.maximum(state.hyper.kernel.diagonal(X) - jnp.sum(V**2, axis=0), 0.0)
-        return Gaussian(V.T @ whitened, rest + jnp.exp(state.hyper.log_noise))
+        noise = jnp.exp(state.hyper.log_noise)
+        return Gaussian(V.T @ whitened, rest + noise, noise)
+
+    def divergence(self, state: State) -> Float[Array, ""]:
+        """With C = K + σ²I and A C Aᵀ = I: ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), from K = C - σ²I."""
+        A, whitened = state.optimiser.extra
+        noise = jnp.exp(state.hyper.log_noise)
+        fit = jnp.sum(whitened**2) - noise * jnp.sum((A.T @ whitened) ** 2)
+        lost = len(whitened) - noise * jnp.sum(A**2)
+        return 0.5 * (fit - lost + log_determinant(A) - len(whitened) * state.hyper.log_noise)
 
     def diagnose(self, state: State) -> str:
         K = state.hyper.covariance(state.X)

@@ -14,6 +14,7 @@ from gpbench.core import lbfgs
 from gpbench.core.gaussians import Normal, standard
 from gpbench.core.likelihoods import gaussian_expected_log, probit_expected_log
 from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.optimisers import with_rate
 from gpbench.core.predictive import Bernoulli, Gaussian, probit_bernoulli
 from gpbench.core.sites import matched
 from gpbench.errors import ConfigError
@@ -101,6 +102,9 @@ class SVI(SparseMethod):
         parameters = eqx.tree_at(moves, parameters, optax.apply_updates(moves(parameters), updates))
         return State(parameters, natural, optimiser, state.regression), Info(-value)
 
+    def tried(self, state: State, rate: float) -> State:
+        return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
+
     def bound(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
         """The lower bound on the log evidence, or an unbiased estimate of it from a minibatch."""
         mean, variance, _ = self._marginals(parameters, batch.X, batch.classes == 0)
@@ -143,8 +147,12 @@ class SVI(SparseMethod):
     def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Gaussian:
         mean, variance, _ = self._marginals(state.parameters, X, state.regression)
         if state.regression:
-            return Gaussian(mean, variance + jnp.exp(state.hyper.log_noise))
+            noise = jnp.exp(state.hyper.log_noise)
+            return Gaussian(mean, variance + noise, noise)
         return probit_bernoulli(mean, variance)
+
+    def divergence(self, state: State) -> Float[Array, ""] | None:
+        return state.parameters.q.kl_from_standard() if state.regression else None
 
     def diagnose(self, state: State) -> str:
         return self.describe(state.hyper)

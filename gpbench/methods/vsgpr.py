@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core import lbfgs
+from gpbench.core.gaussians import Normal
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.predictive import Gaussian
 from gpbench.core.sites import Sites
@@ -80,8 +81,12 @@ class VSGPR(SparseMethod):
     def predict(self, state: State, X: Float[Array, "N D"]) -> Gaussian:
         q, cov = state.optimiser.extra, noiseless(state.hyper, X)
         V = q.A @ cov.zx
-        variance = residual(cov, V) + jnp.sum((q.R @ V) ** 2, axis=0) + jnp.exp(state.hyper.log_noise)
-        return Gaussian(V.T @ q.mu, variance)
+        noise = jnp.exp(state.hyper.log_noise)
+        return Gaussian(V.T @ q.mu, residual(cov, V) + jnp.sum((q.R @ V) ** 2, axis=0) + noise, noise)
+
+    def divergence(self, state: State) -> Float[Array, ""]:
+        q = state.optimiser.extra
+        return Normal(q.mu, q.R).kl_from_standard()
 
     def diagnose(self, state: State) -> str:
         return self.describe(state.hyper)

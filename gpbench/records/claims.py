@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpbench.errors import ClaimedError
-from gpbench.records.store import alive
+from gpbench.records.store import alive, storage_error
 
 _BEAT_S = 15.0
 _SILENT_S = 120.0
@@ -26,7 +26,7 @@ _SILENT_S = 120.0
 def claimed(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
     """Hold these runs, all of them or none, while they are trained.
 
-    Raises ClaimedError where another process has one of them, OSError where the folder cannot be written.
+    Raises ClaimedError where another process has one of them, StorageError where the folder cannot be written.
     """
     folder, held = Path(results) / "claims", list[Path]()
     over = threading.Event()
@@ -79,6 +79,9 @@ def _take(path: Path) -> None:
             continue
         except FileExistsError:
             _remove_dead(path)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise storage_error(path.parent.parent, error) from error
     raise ClaimedError(f"{holder(path.parent.parent, path.name) or 'another process'} is training run {path.name}"
                        " already; when it has ended, the same command finds the record")  # fmt: skip
 

@@ -129,7 +129,7 @@ class Store:
                     raise
             files.fsync(self.runs)
         except OSError as error:
-            raise _storage_error(self.runs, error) from error
+            raise storage_error(self.runs, error) from error
         finally:
             for name in (beside, beside.with_name(beside.name + "-old")):
                 shutil.rmtree(name, ignore_errors=True)
@@ -146,7 +146,7 @@ class Store:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _storage_error(self.runs, error) from error
+            raise storage_error(self.runs, error) from error
 
     def _clean(self) -> None:
         """Deletes what killed processes left: old and with a dead pid, which on a shared disk may be another host's."""
@@ -170,7 +170,8 @@ def alive(pid: int) -> bool:
     return True
 
 
-def _storage_error(folder: Path, error: OSError) -> StorageError:
+def storage_error(folder: Path, error: OSError) -> StorageError:
+    """The one line for a results folder that cannot be written, with how to mend it."""
     mend = {
         errno.ENOSPC: "free some space, or name another folder with run.results=DIR",
         errno.EDQUOT: "free some of your quota, or name another folder with run.results=DIR",

@@ -235,12 +235,14 @@ def _state(job: Job, done: Fit, i: int) -> State:
 
 
 def _score(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, float]:
+    told: dict[str, Any] = {name: np.asarray(values[i], np.float64) for name, values in predictions.items()}
     scored = metrics.Scored(
         y=prepared.y_test,
         y_mean=prepared.y_mean,
         y_std=prepared.y_std,
         y_train_var=float(np.var(prepared.y)),
-        **{name: np.asarray(values[i], np.float64) for name, values in predictions.items()},
+        train_rows=len(prepared.y),
+        **told,
     )
     return metrics.score(prepared.task, scored)
 

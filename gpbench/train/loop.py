@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench import runtime
+from gpbench.core.predictive import Gaussian
 from gpbench.data.members import Member
 from gpbench.errors import Stopped
 from gpbench.methods.base import Method, State
@@ -26,9 +27,11 @@ from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
+from gpbench.train.trials import best_rate
 
 Predictions = dict[str, np.ndarray]
-"""Per test row: `log_prob`, and `mean` and `var` (regression) or `log_probs` (classification); members come first."""
+"""Per test row: `log_prob`, and `mean` and `var` (regression) or `log_probs` (classification), and for the bound
+`expected_log` and, one for each member, `divergence`; members come first."""
 
 PARTS = ("init", "compile", "train", "evaluate")
 """The seconds that are told apart: the first states (with what they import and compile on the way), compilation,
@@ -88,10 +91,13 @@ class Cadence:
 
 def initial(method: Method, group: Group) -> State:
     """The group's first states, stacked: `init` runs member by member, on the host where it likes."""
-    states = [
-        method.init(batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows), key=key)
-        for X, y, key in zip(group.X, group.y, group.init_keys, strict=True)
-    ]
+    states = []
+    for X, y, key in zip(group.X, group.y, group.init_keys, strict=True):
+        data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows)
+        state = method.init(data, key=key)
+        if method.rates:
+            state = method.tried(state, best_rate(method, state, data, key=key))
+        states.append(state)
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     # One member's state is not copied, since it may be most of what there is; but two leaves may be one array.
@@ -273,6 +279,9 @@ def _predict(method: Method, state, X, y):
     def on_member(state, X, y):
         predictive = method.predict(state, X)
         known = {name: getattr(predictive, name, None) for name in ("mean", "var", "log_probs")}
+        if (divergence := method.divergence(state)) is not None:
+            assert isinstance(predictive, Gaussian), "divergence is for methods that predict a Gaussian"
+            known |= {"expected_log": predictive.expected_log(y), "divergence": divergence}
         return {"log_prob": predictive.log_prob(y)} | {name: v for name, v in known.items() if v is not None}
 
     return _over_members(on_member, state, X, y)

@@ -23,7 +23,8 @@ def blocks(page: Path, language: str = "") -> list[str]:
 
 def commands() -> dict[str, None]:
     """Every line `gpbench ...` and `make ...` of the blocks without a language, comments left out."""
-    lines = (line for page in PAGES for block in blocks(page) for line in block.splitlines())
+    joined = (re.sub(r"\\\n\s*", "", block) for page in PAGES for block in blocks(page))
+    lines = (line.removeprefix("node1$ ").removeprefix("node2$ ") for block in joined for line in block.splitlines())
     return {line.partition(" #")[0].strip(): None for line in lines if line.startswith(("gpbench ", "make "))}
 
 
@@ -39,6 +40,11 @@ def parse(words: list[str]) -> argparse.Namespace:
     return args
 
 
+def first_of(word: str) -> str:
+    """One value of a sweep's word: the first of a list, or of `range(0,20)`."""
+    return re.sub(r"^([\w.]+=)(?:range\((\d+),.*\)|([^\[,]*),.*)$", r"\1\2\3", word)
+
+
 @pytest.mark.parametrize("command", commands())
 def test_every_command_in_the_documentation_is_understood(command, monkeypatch):
     monkeypatch.chdir(ROOT)
@@ -49,7 +55,7 @@ def test_every_command_in_the_documentation_is_understood(command, monkeypatch):
     args = parse(words)
     if words[0] == "run":
         # one job of a sweep stands for all: the first value of every list
-        first = [re.sub(r"^([\w.]+=[^\[,]*),.*", r"\1", word) if args.multirun else word for word in args.overrides]
+        first = [first_of(word) if args.multirun else word for word in args.overrides if "hydra" not in word]
         compose(first, args.config_dir)
 
 

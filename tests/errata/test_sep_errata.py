@@ -125,7 +125,7 @@ def test_equations_6_and_33_are_gradients_of_log_zq():
             at = sep_energy.marginals(sep_energy.posterior(A, sep_energy.site_sums(V, sites)), V, V, sites)
             return sep_energy.refine(y, residual(cov, V), at, sites, 0.5)
 
-        sites = jax.lax.fori_loop(0, 200, sweep, flat_sites(8, X.dtype))
+        sites = jax.lax.fori_loop(0, 200, sweep, flat_sites(ones))
         sums = sep_energy.site_sums(V, sites)
         q = sep_energy.posterior(A, sums)
         at = sep_energy.marginals(q, V, V, sites)

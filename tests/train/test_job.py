@@ -276,7 +276,7 @@ def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_p
         capsys.readouterr()
         assert cli.main([*words, "split=1"]) == StorageError.exit_code
         err = capsys.readouterr().err
-        assert "cannot write the checkpoint" in err and "No space left" in err and err.count("\n") == 1
+        assert "cannot use the results folder" in err and "No space left" in err and err.count("\n") == 1
         assert Store(disk).all() == earlier
         (disk / "filler").unlink()
         assert cli.main([*words, "split=1"]) == 0

@@ -13,7 +13,7 @@ import pytest
 from toys import Fragile, StopAfter, Walk, group, quiet
 
 from gpbench.core.optimisers import adadelta
-from gpbench.data.members import named
+from gpbench.data.members import Member, named
 from gpbench.errors import Stopped
 from gpbench.methods.sep import SEP
 from gpbench.train.checkpoint import Checkpoint
@@ -181,7 +181,7 @@ def test_a_minibatch_step_of_sep_needs_no_memory_beside_the_state_that_grows_wit
     n = 50_000
     X = jax.random.normal(jax.random.key(0), (1, n, 2))
     y, keys = jnp.sign(X[..., 0]), jax.random.key(0)[None]
-    data = Group([0], X, y, X[:, :5], y[:, :5], 2, keys, keys)
+    data = Group([Member(0)], X, y, X[:, :5], y[:, :5], 2, keys, keys)
     run, programs = Fit(initial(method, data)), Programs(method)
     programs.advance(data, run, 1)
     (program,) = programs._compiled.values()

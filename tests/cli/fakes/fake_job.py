@@ -23,7 +23,7 @@ def run_job(cfg, defaults, *, store, progress, stop):
         record = None if cfg["run"]["again"] else store.get(id)
         if record is None or (cfg["run"]["keep"] and not record["kept"]):
             _note("train", id)
-            progress.begin("fake", 10, [split])
+            progress.begin("fake", 10, f"split {split}")
             _train(Path(cfg["run"]["results"]) / "checkpoints" / id, method, stop)
             progress.end()
             if method["fate"] == "error":

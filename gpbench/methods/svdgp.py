@@ -1,0 +1,163 @@
+"""`svdgp` and `odsvgp`: decoupled variational Gaussian processes, whose mean has a basis of its own.
+
+Cheng and Boots, NIPS 2017 (paper `svdgp`); with `parametrisation=orthogonal` Salimbeni, Cheng, Boots and Deisenroth,
+NeurIPS 2018.  A step costs O(M_α (B + C) D + B M_β² + M_β³) with B rows and C columns of K_α.
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from gpbench.core.gaussians import standard
+from gpbench.core.inducing import median_distance
+from gpbench.core.kernels import SquaredExponential
+from gpbench.core.likelihoods import gaussian_expected_log, probit_expected_log
+from gpbench.core.linalg import describe_failure
+from gpbench.core.optimisers import with_rate
+from gpbench.core.predictive import Bernoulli, Gaussian, probit_bernoulli
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.decoupled import (
+    Parameters,
+    Parametrisation,
+    divergence,
+    marginals,
+    parts,
+    sampled_square,
+    square,
+    waiting,
+)
+
+
+class State(eqx.Module):
+    """Parameters, how many features of the mean's basis are in use, and the optimiser."""
+
+    parameters: Parameters
+    count: Int[Array, ""]
+    optimiser: optax.OptState
+    regression: bool = eqx.field(static=True)
+
+
+class SVDGP(Method):
+    """Configuration of `svdgp` and `odsvgp`; see the module's docstring.
+
+    The bases grow with the minibatches (paper, algorithm 1): every step puts the next `growth` rows of its batch into
+    them as features of scale 1, until they are full.  Buffers have their last size from the start, so that nothing is
+    compiled again.
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
+
+    mean_basis: int = eqx.field(static=True, kw_only=True, default=128**2)
+    """M_α, the features of the mean."""
+    covariance_basis: int = eqx.field(static=True, kw_only=True, default=128)
+    """M_β, the features of the covariance."""
+    growth: int = eqx.field(static=True, kw_only=True, default=128)
+    """Features added in each step."""
+    columns: int = eqx.field(static=True, kw_only=True, default=1024)
+    """Columns of K_α that a step sees."""
+    parametrisation: Parametrisation = eqx.field(static=True, kw_only=True, default="direct")
+    """direct: (a, L) themselves; jacobi: divided by the diagonal of K (A.1); hybrid: q(u) on the covariance's basis and
+    a mean beside it (A.3); orthogonal: a mean orthogonal to it."""
+    optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
+    """Minimises minus the bound."""
+    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """First noise variance of the scaled targets."""
+    nodes: int = eqx.field(static=True, kw_only=True, default=20)
+    """Gauss-Hermite nodes for E log Φ."""
+
+    @property
+    def setting(self) -> str:
+        return f"m={self.mean_basis}+{self.covariance_basis}, batch={self.batch_size}"
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        dtype, d = data.X.dtype, data.X.shape[1]
+        rows = self.batch_size or data.total
+        if self.growth > min(rows, data.total):
+            raise ConfigError(f"method.growth={self.growth} features a step, but a step sees"
+                              f" {min(rows, data.total)} rows: choose no more than these")  # fmt: skip
+        if self.covariance_basis > data.total:
+            raise ConfigError(f"method.covariance_basis={self.covariance_basis} is more than the {data.total} training"
+                              " rows: choose no more than these")  # fmt: skip
+        first = jax.random.permutation(key, data.total)[: max(rows, self.covariance_basis)]
+        X = data.X[first]
+        kernel = SquaredExponential(jnp.zeros((), dtype), jnp.full(d, 2.0 * jnp.log(median_distance(X)), dtype))
+        nowhere = jnp.asarray(0)
+        parameters = Parameters(
+            kernel,
+            jnp.asarray(jnp.log(self.target_noise), dtype),
+            waiting(self.mean_basis, d, dtype),
+            jnp.zeros(self.mean_basis, dtype),
+            waiting(self.covariance_basis, d, dtype).added(X[: self.covariance_basis], nowhere),
+            standard(self.covariance_basis, dtype),
+        )
+        return State(parameters, nowhere, self.optimiser.init(parameters), data.classes == 0)
+
+    def tried(self, state: State, rate: float) -> State:
+        return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        grown = eqx.tree_at(
+            lambda p: p.alpha, state.parameters, state.parameters.alpha.added(batch.X[: self.growth], state.count)
+        )
+        count = jnp.minimum(state.count + self.growth, self.mean_basis)
+
+        def minus_bound(parameters):
+            p = self._natural(parameters)
+            return -self._bound(p, sampled_square(p, count, self.columns, key=key), batch)
+
+        value, gradient = jax.value_and_grad(minus_bound)(grown)
+        updates, optimiser = self.optimiser.update(gradient, state.optimiser, grown)
+        return State(optax.apply_updates(grown, updates), count, optimiser, state.regression), Info(-value)
+
+    def _natural(self, parameters: Parameters) -> Parameters:
+        """The parameters in the direct parametrisation, from those that are optimised."""
+        if self.parametrisation != "jacobi":
+            return parameters
+        # In units of f, a = a₀/ρ² and L = L₀/ρ² (A.1); in those of g, which is f/ρ, both are divided by ρ.
+        rho = jnp.exp(0.5 * parameters.kernel.log_amplitude)
+        return eqx.tree_at(lambda p: (p.a, p.q.root), parameters, replace_fn=lambda leaf: leaf / rho)
+
+    def _bound(self, p: Parameters, of_a: Float[Array, ""], batch: Batch) -> Float[Array, ""]:
+        """The bound, with aᵀK_α a or an estimate of it."""
+        shared = parts(p, self.parametrisation)
+        mean, variance = marginals(p, shared, batch.X)
+        if batch.classes == 0:
+            expected = gaussian_expected_log(batch.y, mean, variance, jnp.exp(p.log_noise))
+        else:
+            expected = probit_expected_log(batch.y, mean, variance, self.nodes)
+        return batch.scale * jnp.sum(batch.weight * expected) - divergence(p, shared, of_a)
+
+    def bound(self, parameters: Parameters, data: Batch) -> Float[Array, ""]:
+        """The lower bound on the log evidence, with every column of K_α (paper, equations 5 and 9)."""
+        p = self._natural(parameters)
+        return self._bound(p, square(p), data)
+
+    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+        return self.bound(state.parameters, data)
+
+    def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Gaussian:
+        p = self._natural(state.parameters)
+        mean, variance = marginals(p, parts(p, self.parametrisation), X)
+        if state.regression:
+            noise = jnp.exp(p.log_noise)
+            return Gaussian(mean, variance + noise, noise)
+        return probit_bernoulli(mean, variance)
+
+    def divergence(self, state: State) -> Float[Array, ""] | None:
+        if not state.regression:
+            return None
+        p = self._natural(state.parameters)
+        return divergence(p, parts(p, self.parametrisation), square(p))
+
+    def kept(self, state: State) -> dict[str, Array]:
+        return {"inducing": state.parameters.alpha.Z, "covariance_inducing": state.parameters.beta.Z}
+
+    def diagnose(self, state: State) -> str:
+        K = state.parameters.beta.gram(state.parameters.unit, state.parameters.beta)
+        return describe_failure(f"K of the covariance's basis of the {state.parameters.kernel.describe()}",
+                                K, str(K.dtype)) or ""  # fmt: skip
