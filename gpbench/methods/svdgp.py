@@ -19,6 +19,7 @@ from gpbench.core.likelihoods import gaussian_expected_log, probit_expected_log
 from gpbench.core.linalg import describe_failure
 from gpbench.core.optimisers import with_rate
 from gpbench.core.predictive import Bernoulli, Gaussian, probit_bernoulli
+from gpbench.core.sites import matched
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.decoupled import (
@@ -31,13 +32,19 @@ from gpbench.methods.decoupled import (
     square,
     waiting,
 )
+from gpbench.methods.sep_energy import Sums, site_sums
+from gpbench.methods.svi import normal
 
 
 class State(eqx.Module):
-    """Parameters, how many features of the mean's basis are in use, and the optimiser."""
+    """Parameters, how many features of the mean's basis are in use, and the optimiser.
+
+    With natural-gradient steps also q's natural parameters, less those of the prior.
+    """
 
     parameters: Parameters
     count: Int[Array, ""]
+    natural: Sums | None
     optimiser: optax.OptState
     regression: bool = eqx.field(static=True)
 
@@ -65,6 +72,8 @@ class SVDGP(Method):
     a mean beside it (A.3); orthogonal: a mean orthogonal to it."""
     optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
     """Minimises minus the bound."""
+    natural_step: float | None = eqx.field(static=True, kw_only=True, default=None)
+    """γ of natural-gradient steps of q(w), for the orthogonal parametrisation; None leaves it to the optimiser."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
     """First noise variance of the scaled targets."""
     nodes: int = eqx.field(static=True, kw_only=True, default=20)
@@ -83,6 +92,9 @@ class SVDGP(Method):
         if self.covariance_basis > data.total:
             raise ConfigError(f"method.covariance_basis={self.covariance_basis} is more than the {data.total} training"
                               " rows: choose no more than these")  # fmt: skip
+        if self.natural_step is not None and self.parametrisation != "orthogonal":
+            raise ConfigError("method.natural_step is for method.parametrisation=orthogonal, whose divergence is a sum"
+                              " of q's and the mean's; leave it null")  # fmt: skip
         first = jax.random.permutation(key, data.total)[: max(rows, self.covariance_basis)]
         X = data.X[first]
         kernel = SquaredExponential(jnp.zeros((), dtype), jnp.full(d, 2.0 * jnp.log(median_distance(X)), dtype))
@@ -95,7 +107,11 @@ class SVDGP(Method):
             waiting(self.covariance_basis, d, dtype).added(X[: self.covariance_basis], nowhere),
             standard(self.covariance_basis, dtype),
         )
-        return State(parameters, nowhere, self.optimiser.init(parameters), data.classes == 0)
+        natural = None
+        if self.natural_step is not None:
+            m = self.covariance_basis
+            natural = Sums(jnp.zeros((m, m), dtype), jnp.zeros(m, dtype))
+        return State(parameters, nowhere, natural, self.optimiser.init(parameters), data.classes == 0)
 
     def tried(self, state: State, rate: float) -> State:
         return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
@@ -104,17 +120,34 @@ class SVDGP(Method):
         grown = eqx.tree_at(
             lambda p: p.alpha, state.parameters, state.parameters.alpha.added(batch.X[: self.growth], state.count)
         )
-        count = jnp.minimum(state.count + self.growth, self.mean_basis)
+        count, natural = jnp.minimum(state.count + self.growth, self.mean_basis), state.natural
+        if natural is not None:
+            natural = self._natural_gradient(grown, natural, batch)
+            grown = eqx.tree_at(lambda p: p.q, grown, normal(natural))
 
         def minus_bound(parameters):
-            p = self._natural(parameters)
+            p = self._direct(parameters)
             return -self._bound(p, sampled_square(p, count, self.columns, key=key), batch)
 
         value, gradient = jax.value_and_grad(minus_bound)(grown)
+        if natural is not None:
+            gradient = eqx.tree_at(lambda g: g.q, gradient, jax.tree.map(jnp.zeros_like, gradient.q))
         updates, optimiser = self.optimiser.update(gradient, state.optimiser, grown)
-        return State(optax.apply_updates(grown, updates), count, optimiser, state.regression), Info(-value)
+        moved = optax.apply_updates(grown, updates)
+        return State(moved, count, natural, optimiser, state.regression), Info(-value)
 
-    def _natural(self, parameters: Parameters) -> Parameters:
+    def _natural_gradient(self, p: Parameters, natural: Sums, batch: Batch) -> Sums:
+        """q(w)'s natural parameters after a step of size γ, as svi's; the mean's own basis is an offset to it."""
+        shared = parts(p, self.parametrisation)
+        mean, variance = marginals(p, shared, batch.X)
+        slope, half = jax.grad(lambda m, v: jnp.sum(self._expected_log(p, batch, m, v)), argnums=(0, 1))(mean, variance)
+        V = jnp.sqrt(p.kernel.amplitude) * (shared.A @ p.beta.cross(p.unit, batch.X))
+        sites = matched(V.T @ p.q.mean, jnp.zeros_like(mean), slope, -2.0 * half)
+        new = site_sums(V, sites.times(batch.scale * batch.weight))
+        gamma = self.natural_step or 0.0
+        return jax.tree.map(lambda a, b: gamma * a + (1.0 - gamma) * b, new, natural)
+
+    def _direct(self, parameters: Parameters) -> Parameters:
         """The parameters in the direct parametrisation, from those that are optimised."""
         if self.parametrisation != "jacobi":
             return parameters
@@ -126,22 +159,24 @@ class SVDGP(Method):
         """The bound, with aᵀK_α a or an estimate of it."""
         shared = parts(p, self.parametrisation)
         mean, variance = marginals(p, shared, batch.X)
-        if batch.classes == 0:
-            expected = gaussian_expected_log(batch.y, mean, variance, jnp.exp(p.log_noise))
-        else:
-            expected = probit_expected_log(batch.y, mean, variance, self.nodes)
+        expected = self._expected_log(p, batch, mean, variance)
         return batch.scale * jnp.sum(batch.weight * expected) - divergence(p, shared, of_a)
+
+    def _expected_log(self, p: Parameters, batch: Batch, mean, variance) -> Float[Array, " B"]:
+        if batch.classes == 0:
+            return gaussian_expected_log(batch.y, mean, variance, jnp.exp(p.log_noise))
+        return probit_expected_log(batch.y, mean, variance, self.nodes)
 
     def bound(self, parameters: Parameters, data: Batch) -> Float[Array, ""]:
         """The lower bound on the log evidence, with every column of K_α (paper, equations 5 and 9)."""
-        p = self._natural(parameters)
+        p = self._direct(parameters)
         return self._bound(p, square(p), data)
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
     def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Gaussian:
-        p = self._natural(state.parameters)
+        p = self._direct(state.parameters)
         mean, variance = marginals(p, parts(p, self.parametrisation), X)
         if state.regression:
             noise = jnp.exp(p.log_noise)
@@ -151,7 +186,7 @@ class SVDGP(Method):
     def divergence(self, state: State) -> Float[Array, ""] | None:
         if not state.regression:
             return None
-        p = self._natural(state.parameters)
+        p = self._direct(state.parameters)
         return divergence(p, parts(p, self.parametrisation), square(p))
 
     def kept(self, state: State) -> dict[str, Array]:

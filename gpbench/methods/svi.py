@@ -94,7 +94,7 @@ class SVI(SparseMethod):
             return State(parameters, None, optimiser, state.regression), Info(-optimiser.value)
         if natural is not None:
             natural = self.natural_gradient(parameters, natural, batch)
-            parameters = Parameters(parameters.hyper, _normal(natural))
+            parameters = Parameters(parameters.hyper, normal(natural))
         value, gradient, _ = evaluate(parameters, None)
         # With natural gradients the optimiser sees the hyper-parameters alone.
         moves = (lambda p: p) if natural is None else (lambda p: p.hyper)
@@ -158,7 +158,7 @@ class SVI(SparseMethod):
         return self.describe(state.hyper)
 
 
-def _normal(natural: Sums) -> Normal:
+def normal(natural: Sums) -> Normal:
     """q(w) from its natural parameters: precision I + P and precision-times-mean."""
     q = posterior(jnp.eye(len(natural.shift), dtype=natural.shift.dtype), natural)
     return Normal(q.mu, q.R)

@@ -207,6 +207,18 @@ def test_bases_grow_from_the_batches_until_they_are_full_and_the_bound_rises(kin
     assert np.mean((said.mean - data.y) ** 2) < 0.4 * np.var(data.y)
 
 
+def test_a_natural_step_of_size_1_solves_the_gaussian_case_whatever_the_means_own_basis_says():
+    data, solving = problem(), method("orthogonal", natural_step=1.0, optimiser=decaying_adam(0.0), batch_size=None)
+    p = eqx.tree_at(lambda p: p.q, random_parameters(data.X), Normal(jnp.zeros(5), jnp.eye(5)))
+    state = eqx.tree_at(lambda s: s.parameters, solving.init(data, key=KEY), p)
+    state = eqx.tree_at(lambda s: s.count, state, jnp.asarray(12))  # full: nothing is added
+    solved, _ = solving.step(state, data, key=KEY)
+    slope = jax.grad(solving.bound)(solved.parameters, data).q
+    before = jax.grad(solving.bound)(p, data).q
+    for now, then in ((slope.mean, before.mean), (jnp.tril(slope.root), jnp.tril(before.root))):
+        assert np.abs(now).max() < 1e-7 * np.abs(then).max()
+
+
 def test_the_rate_is_chosen_by_the_objective_and_one_that_diverges_never():
     data = problem(60)
     tried = method(batch_size=20, rates=(1e9, 0.05, 1e-9), trial_steps=40)
