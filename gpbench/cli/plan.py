@@ -46,11 +46,7 @@ def plan(experiment: Experiment, preset: str, config_dirs: Sequence[Path] = ()) 
     told = identified([overrides(job) for job in jobs], config_dirs)
     for fault in (facts for facts in told if isinstance(facts, GpbenchError)):
         raise fault
-    return [
-        Cell(job=job | ({"output": cell["output"]} if cell["output"] else {}), **cell)
-        for job, facts in zip(jobs, told, strict=True)
-        for cell in facts["cells"]
-    ]
+    return [Cell(job=job, **cell) for job, facts in zip(jobs, told, strict=True) for cell in facts["cells"]]
 
 
 def identified(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[Any]:

@@ -55,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
     failure = None
     if lacking := [cell for cell in cells if cell.missing or settings["again"]]:
         words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]
-        failure = _launch([[*overrides(cell.job), *words] for cell in lacking], settings, folders, args.overrides)
+        jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in lacking)  # cells of several outputs are one job
+        failure = _launch([[*job, *words] for job in jobs], settings, folders, args.overrides)
         experiment, cells = plan.found(args.experiment, args.preset, folders, results)
     made = [cell for cell in cells if cell.records]
     if made and experiment.table:

@@ -51,7 +51,8 @@ def names(cell: Cell, cells: Sequence[Cell]) -> str:
     """What sets a cell apart from the other cells, in words of a command line."""
     telling = [key for key in cell.job if not key.startswith("run.") or key == "run.devices"]
     varying = [key for key in telling if len({other.job.get(key) for other in cells}) > 1]
-    return " ".join(f"{key}={cell.job[key]}" for key in varying) or f"dataset={cell.dataset} method={cell.method}"
+    words = [f"{key}={cell.job[key]}" for key in varying] + ([f"output {cell.output}"] if cell.output else [])
+    return " ".join(words) or f"dataset={cell.dataset} method={cell.method}"
 
 
 def absent(cells: Sequence[Cell], limit: int | None = 6) -> str:
