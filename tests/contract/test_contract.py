@@ -10,7 +10,11 @@ from gpbench.cli.compose import compose
 from gpbench.contract.examine import CHECKS, ROWS, examine, startable
 
 ROOT = Path(__file__).resolve().parents[2]
+DECOUPLED = ["method.mean_basis=12", "method.covariance_basis=5", "method.growth=4", "method.columns=6",
+             "method.batch_size=10", "method.steps=30", "method.rates=[]"]  # fmt: skip
 SMALL = {
+    "odsvgp": DECOUPLED,
+    "svdgp": DECOUPLED,
     "gfitc": ["method.inducing=5"],
     "sep": ["method.inducing=5"],
     "svi": ["method.inducing=5"],
@@ -19,12 +23,14 @@ SMALL = {
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
     "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
+    "svdgp": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 
 
-# Those on minibatches have classes of the others, and tests of their own.
-SHIPPED = sorted(path.stem for path in (ROOT / "conf" / "method").glob("*.yaml") if "minibatch" not in path.stem)
+# These have classes of the others, and tests of their own.
+VARIANTS = {"ivsgpr", "sep_minibatch", "svi_minibatch", "svi_natural"}
+SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")} - VARIANTS)
 
 
 @pytest.mark.parametrize("name", SHIPPED)

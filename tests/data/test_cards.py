@@ -6,7 +6,7 @@ import pytest
 from gpbench.data import cards, load, splits
 from gpbench.errors import ConfigError
 
-BUILTIN = ["wdbc", "digits_odd_even", "diabetes", "sinc", "friedman", "moons", "kuka_sim1", "kuka_sim2"]
+BUILTIN = ["wdbc", "digits_odd_even", "diabetes", "sinc", "sinc500", "friedman", "moons", "kuka_sim1", "kuka_sim2"]
 
 
 @pytest.mark.parametrize("name", cards.names())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy import ndarray
 
-KINDS = {"traces": "svg", "boundaries": "webp", "scaling": "svg"}
+KINDS = {"traces": "svg", "boundaries": "webp", "curves": "svg", "scaling": "svg"}
 """The kinds of figures, each with the format that suits a web page: thousands of points are lighter as pixels."""
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
