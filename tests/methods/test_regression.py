@@ -152,3 +152,17 @@ def test_the_gram_matrix_of_features_and_data_is_positive_definite():
     K = np.asarray(features.gram(KERNEL, both, scales, both, scales))
     np.testing.assert_allclose(np.diag(K), np.exp(0.7), rtol=1e-12)
     assert np.linalg.eigvalsh(K).min() > -1e-10
+
+
+@pytest.mark.parametrize(
+    "method",
+    [GPR(name="gpr"), VSGPR(name="vsgpr", inducing=6), SVI(name="svi", inducing=6)],
+    ids=lambda method: method.name,
+)
+def test_expected_log_likelihood_less_divergence_is_the_bound_and_of_gpr_the_evidence(method):
+    """On the training rows, where metric `vlb` would be the objective."""
+    data = problem()
+    state, _ = trained(method, data, 8)
+    said = method.predict(state, data.X)
+    value = said.expected_log(data.y).sum() - method.divergence(state)
+    np.testing.assert_allclose(value, method.objective(state, data), rtol=1e-6)

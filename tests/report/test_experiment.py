@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -141,3 +142,22 @@ def test_where_more_is_better_the_largest_is_best():
 def test_one_split_marks_nothing():
     made = entries(cells([record(method=m) for m in ("a", "b")]), ["nll"])
     assert rank(made) == ["", ""] and math.isfinite(made[0].mean)
+
+
+def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_beside_the_papers():
+    layout = {"rows": "output", "columns": "method", "metrics": ["nmse"]}
+    told = replace(EXPERIMENT, table=layout)
+    values = {"y1": (0.1, 0.2), "y2": (0.3, 0.6)}
+    cells = [
+        Cell(job={"method": "svi"}, id=name, dataset="kuka1", method="svi", seed=0, splits=range(2), output=name)
+        for name in values
+    ]
+    records = [
+        record("kuka1", "svi", k, cell=name, output=name, metrics={"nmse": nmse})
+        for name, of in values.items() for k, nmse in enumerate(of)
+    ]  # fmt: skip
+    sheet = table(told, "quick", find(cells, records), formats.MARKS["csv"])
+    found = {row["output"]: row for row in sheet.rows}
+    assert list(found) == ["y1", "y2", "mean", "std"]
+    assert found["mean"]["mean"] == pytest.approx(0.3) and found["std"]["mean"] == pytest.approx(0.15)
+    assert (found["mean"]["published"], found["std"]["published"]) == (0.169, 0.025)

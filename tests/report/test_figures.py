@@ -157,3 +157,23 @@ def test_png_and_pdf_are_written(tmp_path):
 
 def test_every_method_of_the_paper_has_a_colour_of_its_own():
     assert len({style.COLOURS[m] for m in ("sep", "svi", "gfitc", "logistic")}) == 4
+
+
+def on_a_line(id):
+    x = np.linspace(-1, 1, 50)
+    return {"kept_grid": x[:, None], "kept_mean": x**2, "kept_var": np.full(50, 0.25), "kept_X": x[::5, None],
+            "kept_y": x[::5] ** 2, "kept_inducing": np.array([[0.5], [-0.5]]),
+            "kept_covariance_inducing": np.array([[0.1]])}  # fmt: skip
+
+
+def test_curves_have_a_panel_for_each_run_with_its_mean_two_deviations_and_the_places_of_its_bases():
+    jobs = [{"method": "svi", "size": "4"}, {"method": "svdgp"}, {"method": "gpr", "size": "8"}]
+    found = [cell(job, record(str(job), metrics={"nmse": 0.25})) for job in jobs[:-1]] + [cell(jobs[-1])]
+    first, second, missing = drawn(experiment(kind="curves", label="size"), found, arrays=on_a_line).axes
+    assert [axis.get_title() for axis in (first, second, missing)] == ["m = 4", "svdgp", "8"]
+    mean, places, of_covariance = first.lines
+    np.testing.assert_allclose(mean.get_ydata(), on_a_line("")["kept_mean"])
+    assert list(places.get_xdata()) == [0.5, -0.5] and list(of_covariance.get_xdata()) == [0.1]
+    band = first.collections[-1].get_paths()[0].vertices  # x² ± 2 · 0.5
+    assert band[:, 1].min() == pytest.approx(-1.0, abs=1e-3) and band[:, 1].max() == pytest.approx(2.0)
+    assert first.get_xlabel() == "nMSE 0.250" and missing.texts[0].get_text() == "missing"

@@ -2,14 +2,17 @@
 
 import contextlib
 import io
+import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import jax
 import numpy as np
 import pytest
+import yaml
 from toys import HERE, Greedy, StopAfter, Walk, job, numbers
 
 from gpbench import cli, runtime
@@ -302,3 +305,27 @@ def test_multiclass_data_have_baselines_and_sep_says_it_is_binary(tmp_path, mirr
     assert logistic["metrics"]["nll"] < constant["metrics"]["nll"]
     with pytest.raises(ConfigError, match="method sep is for binary data, and wine is multiclass"):
         job(tmp_path, *words, "method=sep")
+
+
+def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_together(tmp_path):
+    (tmp_path / "dataset").mkdir()
+    card = {"name": "two", "task": "regression", "outputs": 2, "output_names": ["lift", "drag"],
+            "sources": [{"kind": "file", "path": "two.csv", "reader": "table", "header": True, "target": [1, 2]}]}  # fmt: skip
+    (tmp_path / "dataset" / "two.yaml").write_text(yaml.safe_dump(card))
+    x = np.random.default_rng(0).normal(size=50)
+    rows = "\n".join(f"{a},{2 * a + 0.1 * np.sin(9 * a)},{a**2}" for a in x)
+    (tmp_path / "dataset" / "two.csv").write_text(f"x,lift,drag\n{rows}\n")
+    words = [sys.executable, "-m", "gpbench", "run", "--json", "--config-dir", tmp_path, "dataset=two", "method=linear"]
+
+    def run(folder, *more):
+        done = subprocess.run(
+            [*words, f"run.results={tmp_path / folder}", *more], capture_output=True, text=True, check=True
+        )
+        return json.loads(done.stdout)["records"]
+
+    both, alone = run("both", "run.together=true"), run("alone", "output=1")
+    assert [(r["output"], r["group"]) for r in both] == [("lift", 2), ("drag", 2)]
+    assert len({r["id"] for r in both}) == len({r["cell"] for r in both}) == 2
+    assert (alone[0]["id"], alone[0]["output"]) == (both[1]["id"], "drag")
+    assert alone[0]["metrics"] == pytest.approx(both[1]["metrics"], rel=1e-9)
+    assert both[0]["metrics"]["nmse"] < 0.01 < both[1]["metrics"]["nmse"]
