@@ -309,8 +309,9 @@ def test_multiclass_data_have_baselines_and_sep_says_it_is_binary(tmp_path, mirr
 
 def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_together(tmp_path):
     (tmp_path / "dataset").mkdir()
-    card = {"name": "two", "task": "regression", "outputs": 2, "output_names": ["lift", "drag"],
-            "sources": [{"kind": "file", "path": "two.csv", "reader": "table", "header": True, "target": [1, 2]}]}  # fmt: skip
+    source = {"kind": "file", "path": "two.csv", "reader": "table", "header": True, "target": [1, 2]}
+    names = ["lift", "drag"]
+    card = {"name": "two", "task": "regression", "outputs": 2, "output_names": names, "sources": [source]}
     (tmp_path / "dataset" / "two.yaml").write_text(yaml.safe_dump(card))
     x = np.random.default_rng(0).normal(size=50)
     rows = "\n".join(f"{a},{2 * a + 0.1 * np.sin(9 * a)},{a**2}" for a in x)
