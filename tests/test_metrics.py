@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from gpbench.metrics import METRICS, Scored, better, score
+from gpbench.metrics import BOUNDS, METRICS, Scored, better, score
 
 RNG = np.random.default_rng(1)
 
@@ -41,7 +41,7 @@ def good_and_bad(task):
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
 def test_the_better_model_is_better_in_every_metric(task):
     good, bad = (score(task, scored) for scored in good_and_bad(task))
-    assert set(good) == {m.name for m in METRICS.values() if m.compute and task in m.tasks}
+    assert set(good) == {m.name for m in METRICS.values() if m.compute and task in m.tasks and m.name not in BOUNDS}
     for name in good:
         ranked = sorted([bad[name], good[name]], reverse=better(name) == "higher")
         assert ranked[0] == good[name] != bad[name], name
@@ -88,3 +88,14 @@ def test_a_calibrated_model_has_calibration_near_zero():
 @pytest.mark.filterwarnings("error")
 def test_one_test_row_has_no_nmse_and_warns_of_nothing():
     assert not math.isfinite(score("regression", gaussian(np.ones(1), np.zeros(1), np.ones(1)))["nmse"])
+
+
+def test_the_bound_is_in_original_units_with_the_held_out_rows_in_the_place_of_all():
+    """The density of y = mean + std t is that of t divided by std: a bound on N rows falls by N log std."""
+    told = {"y": np.zeros(4), "log_prob": np.zeros(4), "mean": np.zeros(4), "var": np.ones(4), "train_rows": 50}
+    found = score(
+        "regression", Scored(**told, expected_log=np.array([-1.0, -2.0, -3.0, -2.0]), divergence=30.0, y_std=np.e)
+    )
+    assert found["vlb"] == pytest.approx(50 * (-2.0 - 1.0) - 30.0)
+    assert found["vlb_per_row"] == pytest.approx(found["vlb"] / 50)
+    assert not set(BOUNDS) & set(score("regression", Scored(**told)))
