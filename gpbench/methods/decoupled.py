@@ -29,9 +29,11 @@ class Basis(eqx.Module):
     log_scale: Float[Array, "M D"]
 
     def gram(self, kernel: SquaredExponential, other: "Basis") -> Float[Array, "M P"]:
+        """Prior covariances with other features."""
         return features.gram(kernel, self.Z, self.log_scale, other.Z, other.log_scale)
 
     def cross(self, kernel: SquaredExponential, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
+        """Prior covariances with the function at X."""
         return features.cross(kernel, self.Z, self.log_scale, X)
 
     def __getitem__(self, index) -> "Basis":
@@ -95,7 +97,6 @@ def parts(p: Parameters, kind: Parametrisation) -> Parts:
     m, eye = len(K), jnp.eye(len(K), dtype=K.dtype)
     none = jnp.zeros(m, K.dtype)
     if kind in ("direct", "jacobi"):
-        # K has a unit diagonal: what the preconditioner of A.1 divides by is ρ² of the kernel of f
         L = jnp.tril(p.q.root)
         G = inverse_cholesky(eye + L.T @ K @ L)
         terms = 0.5 * (log_determinant(G) - m + jnp.sum(G**2))

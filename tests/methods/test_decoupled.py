@@ -157,6 +157,14 @@ def test_the_bound_lies_below_the_exact_evidence(kind):
         assert method(kind).bound(p, data) < exact
 
 
+def test_jacobi_is_direct_with_weights_in_units_of_rho():
+    data = problem()
+    p = random_parameters(data.X)
+    rho = jnp.exp(0.5 * p.kernel.log_amplitude)
+    scaled = eqx.tree_at(lambda p: (p.a, p.q.root), p, (rho * p.a, rho * p.q.root))
+    np.testing.assert_allclose(method("jacobi").bound(scaled, data), method("direct").bound(p, data), rtol=1e-10)
+
+
 def test_sampled_columns_give_the_square_and_its_gradient_without_bias():
     p = random_parameters(inputs(40), a=32)
     count, draws = jnp.asarray(29), 4000  # three features wait
