@@ -1,11 +1,17 @@
 """Where inducing points and lengthscales start.  Run once per split, on the host."""
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.errors import ConfigError, nearest
+
+LengthscaleStart = Literal["median", "root_median", "median_each"]
+"""Lengthscales start at the median distance between rows; at its square root (hl2016); or each at the median distance
+along its own input (cheng2017)."""
 
 # Above this many rows k-means and pairwise distances are made on a random subset.
 _SUBSET = 20_000
@@ -25,6 +31,15 @@ def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyA
         found = KMeans(m, init=np.asarray(rows), n_init=1, max_iter=50).fit(np.asarray(X[:_SUBSET]))
         return jnp.asarray(found.cluster_centers_, X.dtype)
     raise ConfigError(f"unknown start of inducing points '{start}': {nearest(start, ('rows', 'kmeans'))}")
+
+
+def first_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -> Float[Array, " D"]:
+    """Logarithms of the squared lengthscales to start from, in units of the inputs: see `LengthscaleStart`."""
+    d = X.shape[1]
+    if start == "median_each":
+        return 2.0 * jnp.log(jnp.asarray([median_distance(X[:, [j]]) for j in range(d)], X.dtype))
+    power = 2.0 if start == "median" else 1.0
+    return jnp.full(d, power * jnp.log(median_distance(X)), X.dtype)
 
 
 def median_distance(X: Float[Array, "N D"], limit: int = 2000) -> float:

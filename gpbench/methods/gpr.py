@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core import lbfgs
-from gpbench.core.inducing import median_distance
+from gpbench.core.inducing import LengthscaleStart, first_log_lengthscales2
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determinant
 from gpbench.core.predictive import Gaussian
@@ -43,6 +43,8 @@ class GPR(Method):
 
     rows: int | None = eqx.field(static=True, kw_only=True, default=None)
     """How many training rows it is trained on, in their random order; None is all.  The paper `svdgp` takes 1,024."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    """What lengthscales start at, from the rows it is trained on."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
     """First noise variance of the scaled targets."""
 
@@ -50,8 +52,8 @@ class GPR(Method):
         if self.batch_size is not None and self.batch_size < data.total:
             raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.batch_size=null, or use svi")
         X, dtype = first_rows(data, self.rows).X, data.X.dtype
-        n, d = X.shape
-        kernel = SquaredExponential(jnp.zeros((), dtype), jnp.full(d, 2.0 * jnp.log(median_distance(X)), dtype))
+        n = len(X)
+        kernel = SquaredExponential(jnp.zeros((), dtype), first_log_lengthscales2(X, self.lengthscale_start))
         hyper = Hyper(kernel, jnp.asarray(jnp.log(self.target_noise), dtype))
         return State(hyper, lbfgs.start(hyper, (jnp.zeros((n, n), dtype), jnp.zeros(n, dtype))), X)
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core import features
-from gpbench.core.inducing import inducing_points, median_distance
+from gpbench.core.inducing import LengthscaleStart, first_log_lengthscales2, inducing_points
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.linalg import describe_failure
 from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
@@ -76,8 +76,8 @@ class SparseMethod(Method):
     """Values of f at the inducing points, or features with scales of their own, which are learned too."""
     start: Literal["rows", "kmeans"] = eqx.field(static=True, kw_only=True, default="rows")
     """Where inducing points start."""
-    lengthscale_start: Literal["median", "root_median"] = eqx.field(static=True, kw_only=True, default="median")
-    """Lengthscales start at the median distance between the first inducing points, or at its square root (hl2016)."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    """What lengthscales start at, from the first inducing points."""
     lengthscales: Literal["together", "free"] = eqx.field(static=True, kw_only=True, default="together")
     """Whether all lengthscales take the same step, along their mean gradient, or each its own."""
     noise: float = eqx.field(static=True, kw_only=True, default=1e-3)
@@ -92,11 +92,8 @@ class SparseMethod(Method):
     def first_hyper(self, data: Batch, *, noise: float, key: PRNGKeyArray) -> Hyper:
         """Hyper-parameters and inducing points to start from.  Raises ConfigError for more of these than rows."""
         X, dtype = data.X[: data.total], data.X.dtype
-        n, d = X.shape
-        Z = inducing_points(X, inducing_count(self.inducing, n), self.start, key=key)
-        power = 2.0 if self.lengthscale_start == "median" else 1.0
-        log_lengthscale2 = jnp.full(d, power * jnp.log(median_distance(Z)), dtype)
-        kernel = SquaredExponential(jnp.zeros((), dtype), log_lengthscale2)
+        Z = inducing_points(X, inducing_count(self.inducing, len(X)), self.start, key=key)
+        kernel = SquaredExponential(jnp.zeros((), dtype), first_log_lengthscales2(Z, self.lengthscale_start))
         log_scale = jnp.zeros_like(Z) if self.features == "generalised" else None
         return Hyper(kernel, jnp.asarray(jnp.log(noise), dtype), Z, log_scale)
 

@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.gaussians import standard
-from gpbench.core.inducing import median_distance
+from gpbench.core.inducing import LengthscaleStart, first_log_lengthscales2
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import gaussian_expected_log, probit_expected_log
 from gpbench.core.linalg import describe_failure
@@ -74,6 +74,8 @@ class SVDGP(Method):
     """Minimises minus the bound."""
     natural_step: float | None = eqx.field(static=True, kw_only=True, default=None)
     """γ of natural-gradient steps of q(w), for the orthogonal parametrisation; None leaves it to the optimiser."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    """What lengthscales start at, from the first minibatch."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
     """First noise variance of the scaled targets."""
     nodes: int = eqx.field(static=True, kw_only=True, default=20)
@@ -97,7 +99,7 @@ class SVDGP(Method):
                               " of q's and the mean's; leave it null")  # fmt: skip
         first = jax.random.permutation(key, data.total)[: max(rows, self.covariance_basis)]
         X = data.X[first]
-        kernel = SquaredExponential(jnp.zeros((), dtype), jnp.full(d, 2.0 * jnp.log(median_distance(X)), dtype))
+        kernel = SquaredExponential(jnp.zeros((), dtype), first_log_lengthscales2(X, self.lengthscale_start))
         nowhere = jnp.asarray(0)
         parameters = Parameters(
             kernel,

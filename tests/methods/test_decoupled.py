@@ -175,7 +175,8 @@ def test_sampled_columns_give_the_square_and_its_gradient_without_bias():
         p, keys
     )
     for ours, theirs in ((values[:, None], exact[None]), (slopes.a[:, :29], slope.a[:29]),
-                         (slopes.alpha.Z[:, :29].reshape(draws, -1), slope.alpha.Z[:29].ravel())):  # fmt: skip
+                         (slopes.alpha.Z[:, :29].reshape(draws, -1), slope.alpha.Z[:29].ravel()),
+                         (slopes.kernel.log_lengthscale2, slope.kernel.log_lengthscale2)):  # fmt: skip
         error = ours.std(axis=0) / np.sqrt(draws)
         assert np.abs((ours.mean(axis=0) - theirs) / error).max() < 4.5  # standard errors, of up to 87 numbers
     np.testing.assert_allclose(sampled_square(p, count, 40, key=KEY), exact, rtol=1e-10)  # all columns: no sampling

@@ -1,0 +1,176 @@
+"""Milliseconds per minibatch step of sparse variational regression: our svi, GPyTorch's and GPJax's, on one problem.
+
+Peers that are not installed are left out (`pip install gpytorch gpjax`).  Every step is value and gradient of the bound
+and Adam on kernel, noise, inducing points and q.  `--decoupled` times a step of `svdgp` instead, for growing bases.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from benches._timing import product_rate, seconds_each
+
+from gpbench import runtime
+from gpbench.core.optimisers import decaying_adam
+from gpbench.methods.svdgp import SVDGP
+from gpbench.methods.svi import SVI
+from gpbench.train import batches
+
+STEPS = 10
+N, D = 20_000, 8
+
+
+def problem() -> tuple[np.ndarray, np.ndarray]:
+    """A smooth function of standard normal inputs, with noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, D))
+    return X, np.sin(X[:, 0] + X[:, 1]) + 0.1 * rng.normal(size=N)
+
+
+def ours(X, y, m: int, b: int) -> float:
+    """Seconds per step of `svi`."""
+    method = SVI(name="svi", inducing=m, batch_size=b, optimiser=optax.adam(1e-2), lengthscales="free")
+    return _seconds(method, X, y)
+
+
+def _seconds(method, X, y) -> float:
+    data, key = batches.whole(jnp.asarray(X), jnp.asarray(y)), jax.random.key(0)
+
+    @jax.jit
+    def chunk(state):
+        def one(t, state):
+            batch = batches.at_step(data, method.batch_size, t, key=key)
+            return method.step(state, batch, key=jax.random.fold_in(key, t))[0]
+
+        return jax.lax.fori_loop(0, STEPS, one, state)
+
+    return seconds_each(chunk, method.init(data, key=key), least=4.0) / STEPS
+
+
+def gpytorch(X, y, m: int, b: int) -> float:
+    """Seconds per step of GPyTorch's SVGP with a Cholesky factor for q."""
+    import gpytorch as g
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    X, y = torch.tensor(X), torch.tensor(y)
+
+    class Model(g.models.ApproximateGP):
+        def __init__(self, Z):
+            q = g.variational.CholeskyVariationalDistribution(len(Z))
+            super().__init__(g.variational.VariationalStrategy(self, Z, q, learn_inducing_locations=True))
+            self.mean_module = g.means.ZeroMean()
+            self.covar_module = g.kernels.ScaleKernel(g.kernels.RBFKernel(ard_num_dims=D))
+
+        def forward(self, x):
+            return g.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    model, likelihood = Model(X[:m].clone()), g.likelihoods.GaussianLikelihood()
+    bound = g.mlls.VariationalELBO(likelihood, model, num_data=N)
+    adam = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=1e-2)
+
+    def step():
+        rows = torch.randint(N, (b,))
+        adam.zero_grad()
+        (-bound(model(X[rows]), y[rows])).backward()
+        adam.step()
+
+    return _loop(step)
+
+
+def _loop(step: Callable, rounds: int = 5) -> float:
+    """The best of `rounds` means over steps that are called one by one."""
+    for _ in range(3):
+        step()
+    best = float("inf")
+    for _ in range(rounds):
+        started = time.perf_counter()
+        for _ in range(STEPS):
+            step()
+        best = min(best, (time.perf_counter() - started) / STEPS)
+    return best
+
+
+def gpjax(X, y, m: int, b: int) -> float:
+    """Seconds per step of GPJax's variational GP: its own bound in a compiled loop with optax's Adam."""
+    import equinox as eqx
+    import gpjax as g
+
+    X, y = jnp.asarray(X), jnp.asarray(y)[:, None]
+    prior = g.gps.Prior(mean_function=g.mean_functions.Zero(), kernel=g.kernels.RBF(lengthscale=jnp.ones(D)))
+    q = g.variational_families.VariationalGaussian(prior * g.likelihoods.Gaussian(), inducing_inputs=X[:m])
+    first, rest = eqx.partition(q, eqx.is_inexact_array)
+    adam = optax.adam(1e-2)
+
+    def minus_bound(parameters, rows):
+        batch = g.Dataset(X[rows], y[rows], n_total=N)
+        return -g.objectives.elbo(eqx.combine(parameters, rest), batch)
+
+    @jax.jit
+    def chunk(parameters, moments, key):
+        def one(t, carry):
+            parameters, moments = carry
+            rows = jax.random.randint(jax.random.fold_in(key, t), (b,), 0, N)
+            updates, moments = adam.update(jax.grad(minus_bound)(parameters, rows), moments)
+            return optax.apply_updates(parameters, updates), moments
+
+        return jax.lax.fori_loop(0, STEPS, one, (parameters, moments))
+
+    return seconds_each(chunk, first, adam.init(first), jax.random.key(0), least=4.0) / STEPS
+
+
+def flops(m: int, b: int) -> float:
+    """Of one step: A Kzx and R V forward and twice back, an inverse Cholesky factor forward and its products back."""
+    return 3 * 2 * (2 * m * m * b) + 2 * m**3 / 3 + 3 * 2 * m**3 + 3 * 2 * D * m * (m + b)
+
+
+def compare(sizes: list[tuple[int, int]]) -> None:
+    X, y = problem()
+    print("    m     b       ours   GPyTorch      GPJax   limit  (ms per step; limit: the matrix products alone)")
+    for m, b in sizes:
+        rate = product_rate(m, b)
+        told = [_told(partial(step, X, y, m, b)) for step in (ours, gpytorch, gpjax)]
+        print(f"{m:5d} {b:5d} " + " ".join(f"{text:>10s}" for text in told) + f" {1e3 * flops(m, b) / rate:7.2f}",
+              flush=True)  # fmt: skip
+
+
+def _told(seconds: Callable[[], float]) -> str:
+    try:
+        return f"{1e3 * seconds():.2f}"
+    except ImportError:
+        return "-"
+
+
+def decoupled(sizes: list[int]) -> None:
+    X, y = problem()
+    print("  M_alpha  ms/step  MiB beside the state  (M_beta 128, 1,024 rows and columns)")
+    for size in sizes:
+        method = SVDGP(name="svdgp", mean_basis=size, batch_size=1024, optimiser=decaying_adam())
+        data = batches.whole(jnp.asarray(X), jnp.asarray(y))
+        state = method.init(data, key=jax.random.key(0))
+        batch = batches.at_step(data, 1024, jnp.asarray(0), key=jax.random.key(0))
+        step = (
+            jax.jit(lambda s, b, method=method: method.step(s, b, key=jax.random.key(1))[0])
+            .lower(state, batch)
+            .compile()
+        )
+        memory = step.memory_analysis().temp_size_in_bytes / 2**20
+        print(f"{size:9d} {1e3 * seconds_each(step, state, batch, rounds=3):8.0f} {memory:12.0f}", flush=True)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="scripts/bench svgp", description=__doc__)
+    parser.add_argument("--decoupled", type=int, nargs="*", metavar="M_ALPHA", help="default: 1024 4096 16384 65536")
+    parser.add_argument("--sizes", nargs="+", default=["100,200", "200,200", "512,1024"], metavar="M,B")
+    options = parser.parse_args(arguments)
+    jax.config.update("jax_enable_x64", True)
+    print(f"float64, {D} inputs, on {runtime.device_name()}")
+    if options.decoupled is not None:
+        decoupled(options.decoupled or [1024, 4096, 16384, 65536])
+    else:
+        compare([tuple(map(int, size.split(","))) for size in options.sizes])
