@@ -67,7 +67,9 @@ def _checked(content: bytes, sha256: str | None, where: str) -> bytes:
 
 def _reason(error: Exception) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
-    return f"the server answers {status}" if status else f"no answer ({type(error).__name__})"
+    if status:
+        return f"the server answers {status}"
+    return f"no answer ({type(error).__name__}): check the network and try again"
 
 
 def member(content: bytes, name: str) -> bytes:
