@@ -6,6 +6,8 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
+from gpbench.core.likelihoods import gaussian_expected_log, laplace_expected_log
+
 
 class Bernoulli(eqx.Module):
     """Two classes -1 and +1 by their log probabilities."""
@@ -59,4 +61,27 @@ class Gaussian(eqx.Module):
     def expected_log(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """E log N(y | f, noise) over what the method believes of f."""
         assert self.noise is not None
-        return norm.logpdf(y, self.mean, jnp.sqrt(self.noise)) - 0.5 * (self.var - self.noise) / self.noise
+        return gaussian_expected_log(y, self.mean, self.var - self.noise, self.noise)
+
+
+class Laplace(eqx.Module):
+    """y = f + ε with f ~ N(mean, latent) and ε of a Laplace distribution of variance `noise`, in scaled units."""
+
+    mean: Float[Array, " N"]
+    latent: Float[Array, " N"]
+    noise: Float[Array, ""]
+
+    @property
+    def var(self) -> Float[Array, " N"]:
+        return self.latent + self.noise
+
+    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """log p(y): the convolution of the two, in closed form (Reed 2006, the normal-Laplace distribution)."""
+        b, s = jnp.sqrt(0.5 * self.noise), jnp.sqrt(self.latent)
+        d = y - self.mean
+        sides = (sign * d / b + norm.logcdf(-sign * d / s - s / b) for sign in (1.0, -1.0))
+        return jnp.logaddexp(*sides) + 0.5 * (s / b) ** 2 - jnp.log(2.0 * b)
+
+    def expected_log(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """E log p(y|f) over what the method believes of f."""
+        return laplace_expected_log(y, self.mean, self.latent, self.noise)

@@ -15,10 +15,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gpbench.core.gaussians import standard
 from gpbench.core.inducing import LengthscaleStart, first_log_lengthscales2
 from gpbench.core.kernels import SquaredExponential
-from gpbench.core.likelihoods import gaussian_expected_log, probit_expected_log
 from gpbench.core.linalg import describe_failure
+from gpbench.core.observations import Noise, likelihood
 from gpbench.core.optimisers import with_rate
-from gpbench.core.predictive import Bernoulli, Gaussian, probit_bernoulli
+from gpbench.core.predictive import Bernoulli, Gaussian, Laplace
 from gpbench.core.sites import matched
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, Method
@@ -76,6 +76,8 @@ class SVDGP(Method):
     """γ of natural-gradient steps of q(w), for the orthogonal parametrisation; None leaves it to the optimiser."""
     lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
     """What lengthscales start at, from the first minibatch."""
+    likelihood: Noise = eqx.field(static=True, kw_only=True, default="gaussian")
+    """Of a regression's targets; labels have the probit."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
     """First noise variance of the scaled targets."""
     nodes: int = eqx.field(static=True, kw_only=True, default=20)
@@ -165,9 +167,8 @@ class SVDGP(Method):
         return batch.scale * jnp.sum(batch.weight * expected) - divergence(p, shared, of_a)
 
     def _expected_log(self, p: Parameters, batch: Batch, mean, variance) -> Float[Array, " B"]:
-        if batch.classes == 0:
-            return gaussian_expected_log(batch.y, mean, variance, jnp.exp(p.log_noise))
-        return probit_expected_log(batch.y, mean, variance, self.nodes)
+        of_y = likelihood(batch.classes == 0, self.likelihood, self.nodes)
+        return of_y.expected_log(batch.y, mean, variance, jnp.exp(p.log_noise))
 
     def bound(self, parameters: Parameters, data: Batch) -> Float[Array, ""]:
         """The lower bound on the log evidence, with every column of K_α (paper, equations 5 and 9)."""
@@ -177,13 +178,11 @@ class SVDGP(Method):
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
-    def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Gaussian:
+    def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Gaussian | Laplace:
         p = self._direct(state.parameters)
         mean, variance = marginals(p, parts(p, self.parametrisation), X)
-        if state.regression:
-            noise = jnp.exp(p.log_noise)
-            return Gaussian(mean, variance + noise, noise)
-        return probit_bernoulli(mean, variance)
+        of_y = likelihood(state.regression, self.likelihood, self.nodes)
+        return of_y.predictive(mean, variance, jnp.exp(p.log_noise))
 
     def divergence(self, state: State) -> Float[Array, ""] | None:
         if not state.regression:

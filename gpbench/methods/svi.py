@@ -12,10 +12,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core import lbfgs
 from gpbench.core.gaussians import Normal, standard
-from gpbench.core.likelihoods import gaussian_expected_log, probit_expected_log
 from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.observations import Noise, likelihood
 from gpbench.core.optimisers import with_rate
-from gpbench.core.predictive import Bernoulli, Gaussian, probit_bernoulli
+from gpbench.core.predictive import Bernoulli, Gaussian, Laplace
 from gpbench.core.sites import matched
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
@@ -58,6 +58,8 @@ class SVI(SparseMethod):
     """γ of natural-gradient steps of q; None leaves q to the optimiser."""
     nodes: int = eqx.field(static=True, kw_only=True, default=20)
     """Gauss-Hermite nodes for E log Φ."""
+    likelihood: Noise = eqx.field(static=True, kw_only=True, default="gaussian")
+    """Of a regression's targets; labels have the probit."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
     """First noise variance of the scaled targets, in regression."""
 
@@ -129,9 +131,8 @@ class SVI(SparseMethod):
         return jax.tree.map(lambda a, b: gamma * a + (1.0 - gamma) * b, new, natural)
 
     def _expected_log(self, hyper: Hyper, batch: Batch, mean, variance) -> Float[Array, " B"]:
-        if batch.classes == 0:
-            return gaussian_expected_log(batch.y, mean, variance, jnp.exp(hyper.log_noise))
-        return probit_expected_log(batch.y, mean, variance, self.nodes)
+        of_y = likelihood(batch.classes == 0, self.likelihood, self.nodes)
+        return of_y.expected_log(batch.y, mean, variance, jnp.exp(hyper.log_noise))
 
     def _marginals(self, parameters: Parameters, X: Float[Array, "N D"], regression: bool):
         """q's mean and variance of f at X (paper `sep`, equation 9), and the whitened features V."""
@@ -144,12 +145,10 @@ class SVI(SparseMethod):
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
-    def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Gaussian:
+    def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Gaussian | Laplace:
         mean, variance, _ = self._marginals(state.parameters, X, state.regression)
-        if state.regression:
-            noise = jnp.exp(state.hyper.log_noise)
-            return Gaussian(mean, variance + noise, noise)
-        return probit_bernoulli(mean, variance)
+        of_y = likelihood(state.regression, self.likelihood, self.nodes)
+        return of_y.predictive(mean, variance, jnp.exp(state.hyper.log_noise))
 
     def divergence(self, state: State) -> Float[Array, ""] | None:
         return state.parameters.q.kl_from_standard() if state.regression else None

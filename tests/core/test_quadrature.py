@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import norm
+from scipy.stats import laplace, norm
 
 from gpbench.core.likelihoods import gaussian_expected_log, probit_expected_log
+from gpbench.core.predictive import Laplace
 from gpbench.core.quadrature import gauss_hermite, normal_expectation
 
 
@@ -59,3 +60,22 @@ def test_expected_log_gaussian_is_the_integral():
     by_nodes = normal_expectation(lambda f: jax.scipy.stats.norm.logpdf(y, f, jnp.sqrt(noise)), mean, variance, 5)
     np.testing.assert_allclose(ours, by_nodes, rtol=1e-12)
     np.testing.assert_allclose(ours[0], brute_force(lambda f: norm.logpdf(0.4, f, np.sqrt(0.2)), -0.3, 0.5), rtol=1e-9)
+
+
+@pytest.mark.parametrize("y, mean, latent, noise", [(0.4, -0.3, 0.5, 0.2), (0.4, 0.4, 0.1, 3.0), (-2.0, 1.0, 1.5, 0.1)])
+def test_laplace_noise_has_the_integrals_in_closed_form(y, mean, latent, noise):
+    b = np.sqrt(noise / 2)
+    ours = Laplace(jnp.array([mean]), jnp.array([latent]), jnp.array(noise))
+    expected = brute_force(lambda f: laplace.logpdf(y, f, b), mean, latent)
+    np.testing.assert_allclose(ours.expected_log(jnp.array([y]))[0], expected, rtol=1e-7)
+    density = brute_force(lambda f: laplace.pdf(y, f, b), mean, latent)
+    np.testing.assert_allclose(ours.log_prob(jnp.array([y]))[0], np.log(density), rtol=1e-7)
+
+
+def test_laplace_noise_stays_finite_far_from_its_rows():
+    far = Laplace(jnp.zeros(4), jnp.array([1e-9, 1.0, 1e4, 1.0]), jnp.array(1e-3))
+    log_prob = far.log_prob(jnp.array([50.0, -50.0, 50.0, 0.0]))
+    assert np.isfinite(log_prob).all()
+    np.testing.assert_allclose(log_prob[2], norm.logpdf(50.0, 0.0, 100.0), rtol=1e-6)  # the noise is nothing beside f
+    b = np.sqrt(0.5 * 1e-3)
+    np.testing.assert_allclose(log_prob[0], -50.0 / b - np.log(2 * b), rtol=1e-6)  # and f beside it

@@ -5,9 +5,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from references import inputs
+from references import exact_evidence, inputs
 from scipy.linalg import cho_factor, cho_solve
-from scipy.stats import multivariate_normal
+from scipy.stats import laplace, multivariate_normal
 
 from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential
@@ -155,6 +155,16 @@ def test_the_bound_lies_below_the_exact_evidence(kind):
         K = np.asarray(p.kernel.gram(data.X, data.X)) + np.exp(p.log_noise) * np.eye(data.total)
         exact = multivariate_normal(np.zeros(data.total), K).logpdf(np.asarray(data.y))
         assert method(kind).bound(p, data) < exact
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bound_under_laplace_noise_lies_below_the_exact_evidence(kind):
+    data = problem(3)
+    for _ in range(3):
+        p = random_parameters(data.X, a=3, b=2)
+        K, b = np.asarray(p.kernel.gram(data.X, data.X)), np.sqrt(0.5 * np.exp(p.log_noise))
+        exact = exact_evidence(K, np.asarray(data.y), log_likelihood=lambda y, f, b=b: laplace.logpdf(y, f, b))
+        assert method(kind, likelihood="laplace").bound(p, data) < exact
 
 
 def test_jacobi_is_direct_with_weights_in_units_of_rho():
