@@ -198,9 +198,10 @@ def _beyond(average: Float[ndarray, " k"], critical: float) -> Bool[ndarray, "k 
 
 
 def labels(cells: Sequence[Cell]) -> list[str]:
-    """What each cell's method is called: method and setting, less whichever all cells share."""
-    methods, labels = {cell.method for cell in cells}, {cell.label for cell in cells}
-    if len(labels) == 1:
+    """What each cell's method is called: method and setting, or whichever of the two tells them apart."""
+    called = {(cell.method, cell.label) for cell in cells}
+    methods = {method for method, _ in called}
+    if len(methods) == len(called):
         return [cell.method for cell in cells]
     alone = len(methods) == 1
     return [cell.label if alone and cell.label else f"{cell.method} {cell.label}".rstrip() for cell in cells]

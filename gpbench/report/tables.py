@@ -8,7 +8,7 @@ from gpbench.report.text import number
 
 COLUMNS = (
     "dataset", "output", "method", "setting", "metric", "mean", "stderr", "n_splits", "published", "published_err",
-    "delta_se", "held_out", "preset",
+    "delta_se", "held_out", "protocol", "preset",
 )  # fmt: skip
 LEGEND = (
     "mean ± standard error over splits (number of splits) [value the paper prints, difference in joint standard errors]"
@@ -49,6 +49,7 @@ def row(entry: Entry) -> dict:
         "published_err": theirs.err if theirs else None,
         "delta_se": entry.delta_se,
         "held_out": entry.held_out,
+        "protocol": "+".join(sorted({record["protocol"] for record in cell.records})) or None,
         "preset": cell.preset or None,
     }
 

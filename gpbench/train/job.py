@@ -113,6 +113,10 @@ def run_job(cfg: dict, defaults: dict, *, store: Store, progress: Progress, stop
     return [records[member] for member in wanted]
 
 
+_TOLD = frozenset({"inducing", "mean_basis", "covariance_basis", "batch_size"})
+"""Keys of which a method's own setting tells."""
+
+
 def setting_text(method: Method, cfg: Mapping, defaults: Mapping) -> str:
     """The method's own setting (`m=15%`), then whatever else differs from the defaults: `m=15%, update=outer`."""
     shown = [method.setting] if method.setting else []
@@ -120,7 +124,7 @@ def setting_text(method: Method, cfg: Mapping, defaults: Mapping) -> str:
         old = dict(_leaves(defaults[part]))
         for key, value in _leaves(cfg[part]):
             text = f"{key.removeprefix('splits.')}={value}"
-            silent = key in ("inducing", "batch_size") or key.startswith("splits.sets.")  # how many splits there are
+            silent = key in _TOLD or key.startswith("splits.sets.")  # how many splits there are
             if old.get(key) != value and not silent and text not in shown:
                 shown.append(text)
     shown += [f"{key}={value}" for key, value in identity.timed(cfg).items() if value is not None]

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gpbench.records.identity import cell_id, run_id
+from gpbench.records.identity import cell_id, of, run_id
 
 BASE = {
     "method": {"name": "sep", "m": "15%", "rate": 1.0, "hidden": [3, 2]},
@@ -49,6 +49,17 @@ def test_every_part_of_the_identity_changes_the_id(change):
 def test_cell_is_the_identity_without_split_and_seed():
     assert cell_id(**without("split", "seed")) == cell_id(**without("split", "seed"))
     assert cell_id(**without("split", "seed", "data"), data={"name": "pima"}) != cell_id(**without("split", "seed"))
+
+
+def test_a_key_that_came_later_leaves_the_runs_before_it_as_they_are():
+    card = {"name": "wdbc", "task": "regression", "splits": {"set": "random90", "sets": {"random90": 5}}}
+    told = {"_target_": "gpbench.methods.svi.SVI", "inducing": 20}
+
+    def identity(**more):
+        return of({"method": told | more, "protocol": {}, "dataset": card, "run": {"timing": False}}, "ab12")
+
+    assert identity(likelihood="gaussian") == identity() != identity(likelihood="laplace")
+    assert identity(_target_="mine.Own", likelihood="gaussian") != identity(_target_="mine.Own")
 
 
 def test_nan_in_a_configuration_is_refused():

@@ -31,14 +31,15 @@ def parsed(records, metrics=()):
 def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
     first, *rest = formats.as_csv(sheet([run(), run(1)])).splitlines()
     assert first == (
-        "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,preset"
+        "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,protocol,"
+        "preset"
     )
     assert len(rest) == 1
     (row,) = parsed([run(dataset="mine", preset="quick")])
     assert row == {
         "dataset": "mine", "output": "", "method": "sep", "setting": "m=50%", "metric": "nll", "mean": "0.5",
         "stderr": "", "n_splits": "1", "published": "", "published_err": "", "delta_se": "", "held_out": "true",
-        "preset": "quick",
+        "protocol": "clean", "preset": "quick",
     }  # fmt: skip
 
 

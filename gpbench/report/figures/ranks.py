@@ -1,5 +1,7 @@
 """The critical-difference diagram of Demšar (2006), section 3.2.2: average ranks on a line, methods on both sides."""
 
+from textwrap import shorten
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -9,6 +11,10 @@ from gpbench.report.ranks import Ranking, told
 
 _STEP = 0.26
 """Inches between two names."""
+
+
+_LONGEST = 40
+"""Characters of a name, of which there is one on either side of the line."""
 
 
 def draw(ranking: Ranking) -> Figure:
@@ -56,7 +62,7 @@ def _names(axis: Axes, ranking: Ranking, below: float) -> None:
     k = len(ranking.methods)
     half = (k + 1) // 2
     for place, (name, average) in enumerate(zip(ranking.methods, ranking.average)):
-        left = place < half
+        left, name = place < half, shorten(name, _LONGEST, placeholder=" …")
         y = below - _STEP * (place if left else k - 1 - place) - 0.1
         edge = 0.75 if left else k + 0.25
         axis.plot([average, average, edge], [0, y, y], color="#555555", linewidth=0.8)
