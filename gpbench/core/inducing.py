@@ -10,8 +10,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.errors import ConfigError, nearest
 
 LengthscaleStart = Literal["median", "root_median", "median_each"]
-"""Lengthscales start at the median distance between rows; at its square root (hl2016); or each at the median distance
-along its own input (cheng2017)."""
+"""Lengthscales start at the median distance between rows; at its square root (paper `sep`); or each at the median
+distance along its own input (paper `svdgp`)."""
 
 # Above this many rows k-means and pairwise distances are made on a random subset.
 _SUBSET = 20_000
