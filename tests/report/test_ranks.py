@@ -7,6 +7,7 @@ from scipy import stats
 from gpbench.errors import ConfigError
 from gpbench.report import ranks
 from gpbench.report.cells import cells
+from gpbench.report.figures import write
 from gpbench.report.figures.ranks import draw
 
 # Demšar (2006), Table 6: AUC of four variants of C4.5 on 14 data sets.  The 0.97501 is printed as 0.975, but ranked
@@ -139,3 +140,16 @@ def test_the_diagram_has_every_method_and_every_group():
     texts = " ".join(text.get_text() for text in axis.texts)
     assert all(name in texts for name in names) and "critical difference" in texts
     assert sum(line.get_linewidth() == 3.2 for line in axis.lines) == len(found.groups) > 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_names_of_any_length_leave_the_diagram_its_place(tmp_path):
+    names = [f"{name} m=2048+64, batch=512, growth=64, columns=128, steps=500, trial_steps=50" for name in NAMES]
+    write(draw(of(AUC, names=names)), tmp_path / "ranks.svg", "svg")
+
+
+def test_a_setting_is_named_only_where_it_tells_methods_apart():
+    one = [record("wdbc", "sep", 0, 0.1), record("wdbc", "svi", 0, 0.2, setting="m=25%")]
+    assert ranks.labels(cells(one)) == ["sep", "svi"]
+    two = [*one, record("wdbc", "sep", 0, 0.3, setting="m=50%")]
+    assert sorted(ranks.labels(cells(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]

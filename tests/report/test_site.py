@@ -146,9 +146,10 @@ def test_ranks_are_those_of_the_verb(read, results, capsys):
     capsys.readouterr()
     assert main(["rank", "--results", str(results), "--preset", "full", "--setting", "m=15%", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    shown = [f"{name} m=15% {average:.2f}" for name, average in zip(told["methods"], told["average"])]
+    shown = [f"{name} {average:.2f}" for name, average in zip(told["methods"], told["average"])]
     pictures = [told["alt"] for tag, told in read["ranks.html"].tags if tag == "img"]
     assert f"Average ranks: {', '.join(shown)}" in pictures and told["methods"][-1] == "gfitc"
+    assert "gfitc m=15%; sep m=15%; svi m=15%" in read["ranks.html"].text
 
 
 def test_the_same_inputs_make_the_same_bytes(site, results, tmp_path):

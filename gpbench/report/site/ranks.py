@@ -9,7 +9,7 @@ from typing import Any
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.report import figures
-from gpbench.report.cells import Cell, cells
+from gpbench.report.cells import Cell, by_split, cells
 from gpbench.report.figures.ranks import draw
 from gpbench.report.ranks import Ranking, by_dataset, diverged, labels, quantile, rank_table, told
 
@@ -25,6 +25,8 @@ class Group:
     ranking: Ranking
     picture: bytes
     told: Sequence[str]
+    settings: Sequence[str]
+    """Of methods whose names leave them out."""
 
 
 def groups(records: Sequence[dict]) -> list[Group]:
@@ -42,14 +44,16 @@ def groups(records: Sequence[dict]) -> list[Group]:
 
 
 def _group(made: Sequence[Cell], metric: str, title: str) -> Group | None:
-    everything = by_dataset(made, metric)
-    count = Counter(name for row in everything.values() for name in row)
-    names = [name for name in count if count[name] > 1]  # one data set ranks nothing
-    table = {place: {name: row[name] for name in names if name in row} for place, row in everything.items()}
-    table = {place: row for place, row in table.items() if row}
+    places = Counter((cell.method, cell.label) for cell in made if by_split(cell, metric))
+    made = [cell for cell in made if places[cell.method, cell.label] > 1]  # one data set ranks nothing
+    table = by_dataset(made, metric)
+    count = Counter(name for row in table.values() for name in row)
+    names = list(count)
     widest = {name for name in names if count[name] == max(count.values())}
     chosen = {place: {name: row[name] for name in row if name in widest} for place, row in table.items()}
-    quick = {name for cell, name in zip(made, labels(made)) if "quick" in cell.preset and name in names}
+    named = [(name, cell) for name, cell in zip(labels(made), made) if name in count]
+    quick = {name for name, cell in named if "quick" in cell.preset}
+    settings = sorted({f"{name} {cell.label}" for name, cell in named if name == cell.method and cell.label})
     lost = diverged(made)
     try:
         ranks = rank_table(chosen, metric, lost=lost)
@@ -67,4 +71,4 @@ def _group(made: Sequence[Cell], metric: str, title: str) -> Group | None:
         "diverged": [(*place, n) for place, n in lost.items()],
         "datasets": table,
     }
-    return Group(title, bool(quick), data, ranks, file.getvalue(), told(ranks))
+    return Group(title, bool(quick), data, ranks, file.getvalue(), told(ranks), settings)

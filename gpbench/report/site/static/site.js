@@ -104,9 +104,11 @@ function ranking(data, methods) {
   return made;
 }
 
+const short = (name) => name.length > 40 ? `${name.slice(0, 38).trimEnd()} …` : name;
+
 function draw(made) {
   const k = made.methods.length, half = Math.ceil(k / 2), step = 24;
-  const longest = Math.max(...made.methods.map((name) => name.length));
+  const longest = Math.max(...made.methods.map((name) => short(name).length));
   const side = 75 + 7.6 * longest, span = Math.max(260, 44 * (k - 1)), axis = 58;
   const at = (rank) => side + span * (rank - 1) / (k - 1);
   const below = axis + 12 * made.groups.length + 14;
@@ -144,7 +146,7 @@ function draw(made) {
     add("polyline", { points: `${x},${axis} ${x},${y} ${edge},${y}`, class: "soft" });
     const value = made.average[j].toFixed(2);
     add("text", { x: left ? edge - 6 : edge + 6, y: y + 4, "text-anchor": left ? "end" : "start" },
-        left ? `${name}  ${value}` : `${value}  ${name}`);
+        left ? `${short(name)}  ${value}` : `${value}  ${short(name)}`);
   });
   return svg;
 }
