@@ -93,9 +93,10 @@ class SVDGP(Method):
         if self.growth > min(rows, data.total):
             raise ConfigError(f"method.growth={self.growth} features a step, but a step sees"
                               f" {min(rows, data.total)} rows: choose no more than these")  # fmt: skip
-        if self.covariance_basis > data.total:
-            raise ConfigError(f"method.covariance_basis={self.covariance_basis} is more than the {data.total} training"
-                              " rows: choose no more than these")  # fmt: skip
+        for name, features in (("mean_basis", self.mean_basis), ("covariance_basis", self.covariance_basis)):
+            if features > data.total:
+                raise ConfigError(f"method.{name}={features} is more than the {data.total} training rows: choose no"
+                                  " more than these")  # fmt: skip
         if self.natural_step is not None and self.parametrisation != "orthogonal":
             raise ConfigError("method.natural_step is for method.parametrisation=orthogonal, whose divergence is a sum"
                               " of q's and the mean's; leave it null")  # fmt: skip

@@ -239,7 +239,7 @@ def _state(job: Job, done: Fit, i: int) -> State:
 
 
 def _score(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, float]:
-    told: dict[str, Any] = {name: np.asarray(values[i], np.float64) for name, values in predictions.items()}
+    told: dict[str, Any] = {name: np.asarray(values[i], np.float64)[()] for name, values in predictions.items()}
     scored = metrics.Scored(
         y=prepared.y_test,
         y_mean=prepared.y_mean,

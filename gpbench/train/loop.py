@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench import runtime
-from gpbench.core.predictive import Gaussian
+from gpbench.core.predictive import Gaussian, Laplace
 from gpbench.data.members import Member
 from gpbench.errors import Stopped
 from gpbench.methods.base import Method, State
@@ -280,7 +280,7 @@ def _predict(method: Method, state, X, y):
         predictive = method.predict(state, X)
         known = {name: getattr(predictive, name, None) for name in ("mean", "var", "log_probs")}
         if (divergence := method.divergence(state)) is not None:
-            assert isinstance(predictive, Gaussian), "divergence is for methods that predict a Gaussian"
+            assert isinstance(predictive, Gaussian | Laplace), "divergence is for methods that tell the noise from f"
             known |= {"expected_log": predictive.expected_log(y), "divergence": divergence}
         return {"log_prob": predictive.log_prob(y)} | {name: v for name, v in known.items() if v is not None}
 

@@ -25,11 +25,11 @@ STEPS = 10
 N, D = 20_000, 8
 
 
-def problem(d: int = D) -> tuple[np.ndarray, np.ndarray]:
+def problem(n: int = N, d: int = D) -> tuple[np.ndarray, np.ndarray]:
     """A smooth function of standard normal inputs, with noise."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(N, d))
-    return X, np.sin(X[:, 0] + X[:, 1]) + 0.1 * rng.normal(size=N)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(X[:, 0] + X[:, 1]) + 0.1 * rng.normal(size=n)
 
 
 def ours(X, y, m: int, b: int) -> float:
@@ -148,7 +148,7 @@ def _told(seconds: Callable[[], float]) -> str:
 
 
 def decoupled(sizes: list[int], d: int = 21, rows: int = 1024) -> None:
-    data = batches.whole(*map(jnp.asarray, problem(d)))
+    data = batches.whole(*map(jnp.asarray, problem(max(*sizes, rows), d)))
     batch = batches.at_step(data, rows, jnp.asarray(0), key=jax.random.key(0))
     rate = product_rate(rows, rows)
     print(f"{d} inputs, M_beta 128, {rows} rows and columns; limit: the same operations at the rate of matrix products")

@@ -257,7 +257,12 @@ def test_two_classes_by_quadrature():
 
 
 @pytest.mark.parametrize(
-    "told, line", [({"growth": 11}, "method.growth=11"), ({"covariance_basis": 31}, "method.covariance_basis=31")]
+    "told, line",
+    [
+        ({"growth": 11}, "method.growth=11"),
+        ({"covariance_basis": 31}, "method.covariance_basis=31"),
+        ({"mean_basis": 31}, "method.mean_basis=31"),
+    ],
 )
 def test_sizes_that_do_not_fit_are_one_line(told, line):
     with pytest.raises(ConfigError, match=line):
