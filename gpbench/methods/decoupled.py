@@ -134,8 +134,8 @@ def sampled_square(p: Parameters, count: Int[Array, ""], columns: int, *, key: P
     place = jnp.arange(size)
     index = (jax.random.randint(key, (), 0, n) + place) % n
     weight = jnp.where(place < n, jnp.maximum(n / size, 1.0), 0.0).astype(p.a.dtype)
-    # The form is symmetric: twice the slope in the sampled features alone has the same mean as that in all, and less
-    # noise, for a column times the sampled weights lacks the cancellation of a whole row times all weights.
+    # The form is symmetric: twice the slope in the sampled features alone has the same mean as that in all of them.
+    # docs/methods.md says what it costs against the plain slope.
     doubled = lambda x: 2.0 * x - jax.lax.stop_gradient(x)
     alpha, a = jax.lax.stop_gradient((p.alpha, p.a))
     K = alpha.gram(p.unit, jax.tree.map(doubled, p.alpha[index]))
