@@ -134,12 +134,7 @@ def sampled_square(p: Parameters, count: Int[Array, ""], columns: int, *, key: P
     place = jnp.arange(size)
     index = (jax.random.randint(key, (), 0, n) + place) % n
     weight = jnp.where(place < n, jnp.maximum(n / size, 1.0), 0.0).astype(p.a.dtype)
-    # The form is symmetric: twice the slope in the sampled features alone has the same mean as that in all of them.
-    # docs/methods.md says what it costs against the plain slope.
-    doubled = lambda x: 2.0 * x - jax.lax.stop_gradient(x)
-    alpha, a = jax.lax.stop_gradient((p.alpha, p.a))
-    K = alpha.gram(p.unit, jax.tree.map(doubled, p.alpha[index]))
-    return jnp.sum(weight * doubled(p.a[index]) * (a @ K))
+    return jnp.sum(weight * p.a[index] * (p.a @ p.alpha.gram(p.unit, p.alpha[index])))
 
 
 def square(p: Parameters, block: int = 1024) -> Float[Array, ""]:
