@@ -34,9 +34,9 @@ class Constant(Method):
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """The log likelihood of the training data."""
-        return data.weight @ self.predict(state, data.X).log_prob(data.y)
+        return data.weight @ self.predict(state, data.X, key=jax.random.key(0)).log_prob(data.y)
 
-    def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Categorical | Gaussian:
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Bernoulli | Categorical | Gaussian:
         n = X.shape[0]
         if state.classes == 0:
             mean, variance = state.summary

@@ -1,14 +1,53 @@
 """Generalised squared exponential inducing features (paper `svdgp`, appendix C.1; Walder et al. 2008).
 
-Basis j has a place z_j and for every input a scale of its own c_jd beside the kernel's lengthscale: l_jd = ls_d c_jd.
-With c = 1 it is the value of f at z_j, and a wider one is an average of f around there.
+Feature j has a location z_j and for every input a scale of its own c_jd beside the kernel's lengthscale:
+l_jd = ls_d c_jd.  With c = 1 it is the value of f at z_j, and a wider one is an average of f around there.
 """
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from gpbench.core.features.base import Features
 from gpbench.core.kernels import SquaredExponential
+
+_FAR = 1e6
+"""Where unused features lie, in units of the inputs: uncorrelated with all rows and with each other."""
+
+
+class ScaledFeatures(Features):
+    """Generalised features of a squared exponential kernel: their locations, and the logarithms of their scales c."""
+
+    Z: Float[Array, "M D"]
+    log_scale: Float[Array, "M D"]
+
+    def gram(self, kernel: SquaredExponential, other: "ScaledFeatures | None" = None) -> Float[Array, "M P"]:
+        """Prior covariances of these features with each other, or with the P features of `other`."""
+        other = self if other is None else other
+        return gram(kernel, self.Z, self.log_scale, other.Z, other.log_scale)
+
+    def cross(self, kernel: SquaredExponential, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
+        """Prior covariances with f at X."""
+        return cross(kernel, self.Z, self.log_scale, X)
+
+    def __getitem__(self, index) -> "ScaledFeatures":
+        return ScaledFeatures(self.Z[index], self.log_scale[index])
+
+    def count(self) -> Int[Array, ""]:
+        """How many of the features are in use."""
+        return jnp.sum(jnp.any(jnp.abs(self.Z) < 0.5 * _FAR, axis=1))
+
+    def fill(self, X: Float[Array, "P D"], start: Int[Array, ""]) -> "ScaledFeatures":
+        """With features of scale 1 at the rows of `X` from index `start` on; those beyond the last index are dropped."""
+        index = start + jnp.arange(len(X))
+        put = lambda whole, rows: whole.at[index].set(rows, mode="drop")
+        return ScaledFeatures(put(self.Z, X), put(self.log_scale, jnp.zeros_like(X)))
+
+
+def unused_features(m: int, d: int, dtype) -> ScaledFeatures:
+    """m features of d inputs, none of them in use: a buffer that `ScaledFeatures.fill` fills."""
+    locations = _FAR * (1.0 + jnp.arange(m, dtype=dtype))
+    return ScaledFeatures(jnp.broadcast_to(locations[:, None], (m, d)), jnp.zeros((m, d), dtype))
 
 
 def cross(

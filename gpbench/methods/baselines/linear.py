@@ -40,9 +40,9 @@ class Linear(Method):
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """The log predictive density of the training data."""
-        return data.weight @ self.predict(state, data.X).log_prob(data.y)
+        return data.weight @ self.predict(state, data.X, key=jax.random.key(0)).log_prob(data.y)
 
-    def predict(self, state: State, X: Float[Array, "N D"]) -> Gaussian:
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Gaussian:
         X = with_intercept(X)
         # noise (1 + xᵀ (XᵀX + ridge)⁻¹ x)
         return Gaussian(X @ state.weights, state.noise * (1.0 + jnp.sum((X @ state.A.T) ** 2, axis=1)))

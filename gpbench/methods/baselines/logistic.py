@@ -52,5 +52,5 @@ class Logistic(Method):
         """The log posterior density of the weights, up to a constant."""
         return self._log_posterior(state.weights, data)
 
-    def predict(self, state: State, X: Float[Array, "N D"]) -> Bernoulli | Categorical:
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Bernoulli | Categorical:
         return categorical(with_intercept(X) @ state.weights)
