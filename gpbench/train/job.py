@@ -226,7 +226,8 @@ def _train(
     traces = [{name: v if v.ndim == 1 else v[:, i] for name, v in done.trace.items()} for i in range(group.size)]
     if run["keep"]:
         for i, trace in enumerate(traces):
-            trace |= keep.arrays(job.method, _state(job, done, i), prepared[i], cfg["protocol"]["precision"])
+            state, precision = _state(job, done, i), cfg["protocol"]["precision"]
+            trace |= keep.arrays(job.method, state, prepared[i], precision, key=group.step_keys[i])
     return {
         member: (_record(job, group, done, i, prepared[i]), trace)
         for i, (member, trace) in enumerate(zip(chosen, traces))
