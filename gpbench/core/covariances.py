@@ -14,5 +14,5 @@ class Covariances(eqx.Module):
 
 
 def residual(cov: Covariances, V: Float[Array, "M N"]) -> Float[Array, " N"]:
-    """Variance of f given the inducing outputs: k(x, x) + noise - |Vₙ|² with V = L⁻¹Kzx, at least 0 but for rounding."""
+    """Variance of f given the inducing outputs: k(x, x) + noise - |Vₙ|² with V = L⁻¹Kzx, not below 0."""
     return jnp.maximum(cov.xx - jnp.sum(V**2, axis=0), 0.0)

@@ -1,4 +1,4 @@
-"""The pair of types for Gaussians of whitened inducing outputs w: `Normal`, and `Natural` for factors and their sums."""
+"""The pair of types for Gaussians of whitened inducing outputs w: `Normal`, and `Natural` for factors."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""A sparse GP as a value: kernel, additive noise and inducing features; a model of one layer or of several has these."""
+"""A sparse GP as a value: kernel, additive noise and inducing features; models have one such layer or several."""
 
 from typing import Any, Literal
 

@@ -34,7 +34,7 @@ def arrays(
     axes = np.linspace(low - margin, high + margin, _PER_AXIS[X.shape[1]]).T
     grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes)], axis=1)
     summary = jax.jit(lambda state, X: method.predict(state, X, key=prediction_key(key)).summary())
-    of_method = summary(state, jnp.asarray(grid, precision)) | method.kept(state)
+    of_method = summary(state, jnp.asarray(grid, precision)) | method.arrays(state)
     known = {"X": X, "y": prepared.y, "grid": grid}
     # float32 is finer than any picture
     return {f"kept_{name}": np.asarray(value, np.float32) for name, value in (known | of_method).items()}

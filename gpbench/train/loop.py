@@ -95,7 +95,7 @@ def initial(method: Method, group: Group) -> State:
         data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows)
         state = method.init(data, key=key)
         if method.rates:
-            state = method.tried(state, best_rate(method, state, data, key=key))
+            state = method.with_rate(state, best_rate(method, state, data, key=key))
         states.append(state)
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)

@@ -9,7 +9,9 @@ from gpbench.core.kernels import Kernel
 
 
 class Features(eqx.Module):
-    """M linear functionals of f.  Array leaves are parameters that may be learned."""
+    """M linear functionals of f, each with a location.  Array leaves are parameters that may be learned."""
+
+    Z: eqx.AbstractVar[Float[Array, "M D"]]
 
     @abc.abstractmethod
     def gram(self, kernel: Kernel) -> Float[Array, "M M"]:

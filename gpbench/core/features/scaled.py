@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from gpbench.core.features.base import Features
-from gpbench.core.kernels import SquaredExponential
+from gpbench.core.kernels import Kernel, SquaredExponential
 
 _FAR = 1e6
 """Where unused features lie, in units of the inputs: uncorrelated with all rows and with each other."""
@@ -21,13 +21,15 @@ class ScaledFeatures(Features):
     Z: Float[Array, "M D"]
     log_scale: Float[Array, "M D"]
 
-    def gram(self, kernel: SquaredExponential, other: "ScaledFeatures | None" = None) -> Float[Array, "M P"]:
+    def gram(self, kernel: Kernel, other: "ScaledFeatures | None" = None) -> Float[Array, "M P"]:
         """Prior covariances of these features with each other, or with the P features of `other`."""
+        assert isinstance(kernel, SquaredExponential)  # methods require it of their configuration
         other = self if other is None else other
         return gram(kernel, self.Z, self.log_scale, other.Z, other.log_scale)
 
-    def cross(self, kernel: SquaredExponential, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
+    def cross(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
         """Prior covariances with f at X."""
+        assert isinstance(kernel, SquaredExponential)
         return cross(kernel, self.Z, self.log_scale, X)
 
     def __getitem__(self, index) -> "ScaledFeatures":
@@ -38,7 +40,7 @@ class ScaledFeatures(Features):
         return jnp.sum(jnp.any(jnp.abs(self.Z) < 0.5 * _FAR, axis=1))
 
     def fill(self, X: Float[Array, "P D"], start: Int[Array, ""]) -> "ScaledFeatures":
-        """With features of scale 1 at the rows of `X` from index `start` on; those beyond the last index are dropped."""
+        """With features of scale 1 at the rows of `X` from index `start` on; those beyond the end are dropped."""
         index = start + jnp.arange(len(X))
         put = lambda whole, rows: whole.at[index].set(rows, mode="drop")
         return ScaledFeatures(put(self.Z, X), put(self.log_scale, jnp.zeros_like(X)))

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.predictive import Bernoulli, Categorical, Gaussian
+from gpbench.core.predictive import Categorical, Gaussian, Predictive
 from gpbench.methods.base import Batch, Info, Method
 
 
@@ -27,32 +27,27 @@ class Constant(Method):
             mean = weight @ y / batch.total
             summary = jnp.stack([mean, weight @ (y - mean) ** 2 / batch.total])
         else:
-            codes = class_codes(y, state.classes)
+            codes = _class_codes(y, state.classes)
             summary = 1.0 + weight @ (codes[:, None] == jnp.arange(state.classes)).astype(y.dtype)
         new = State(summary, state.classes)
         return new, Info(self.objective(new, batch))
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """The log likelihood of the training data."""
-        return data.weight @ self.predict(state, data.X, key=jax.random.key(0)).log_prob(data.y)
+        return data.weight @ self._predict(state, data.X).log_prob(data.y)
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Bernoulli | Categorical | Gaussian:
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        return self._predict(state, X)
+
+    def _predict(self, state: State, X: Float[Array, "N D"]) -> Predictive:
         n = X.shape[0]
         if state.classes == 0:
             mean, variance = state.summary
             return Gaussian(jnp.full(n, mean), jnp.full(n, variance))
         log_probs = jnp.log(state.summary / state.summary.sum())
-        return categorical(jnp.broadcast_to(log_probs, (n, state.classes)))
+        return Categorical(jnp.broadcast_to(log_probs, (n, state.classes)))
 
 
-def class_codes(y: Float[Array, " N"], classes: int) -> Float[Array, " N"]:
+def _class_codes(y: Float[Array, " N"], classes: int) -> Float[Array, " N"]:
     """Codes 0 .. C-1; two classes come as -1 and +1."""
     return (y > 0).astype(y.dtype) if classes == 2 else y
-
-
-def categorical(logits: Float[Array, "N C"]) -> Bernoulli | Categorical:
-    """A categorical predictive; with two classes a Bernoulli over -1 and +1, as binary targets are coded."""
-    if logits.shape[1] != 2:
-        return Categorical(logits)
-    log_probs = Categorical(logits).log_probs
-    return Bernoulli(log_probs[:, 0], log_probs[:, 1])

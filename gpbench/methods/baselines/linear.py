@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Gaussian
 from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.baselines.base import with_intercept
 
 
 class State(eqx.Module):
@@ -40,14 +41,12 @@ class Linear(Method):
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """The log predictive density of the training data."""
-        return data.weight @ self.predict(state, data.X, key=jax.random.key(0)).log_prob(data.y)
+        return data.weight @ self._predict(state, data.X).log_prob(data.y)
 
     def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Gaussian:
+        return self._predict(state, X)
+
+    def _predict(self, state: State, X: Float[Array, "N D"]) -> Gaussian:
         X = with_intercept(X)
         # noise (1 + xᵀ (XᵀX + ridge)⁻¹ x)
         return Gaussian(X @ state.weights, state.noise * (1.0 + jnp.sum((X @ state.A.T) ** 2, axis=1)))
-
-
-def with_intercept(X: Float[Array, "N D"]) -> Float[Array, "N E"]:
-    """The inputs and a column of ones."""
-    return jnp.concatenate([X, jnp.ones((X.shape[0], 1), X.dtype)], axis=1)

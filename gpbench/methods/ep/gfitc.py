@@ -72,7 +72,9 @@ class GFITC(SparseMethod, GradientMethod):
         value, gradient, inference = self.evidence(parameters, batch, extra.sites)
         return -value, jax.tree.map(jnp.negative, gradient), inference
 
-    def evidence(self, layer: SparseLayer, data: Batch, sites: Sites) -> tuple[Float[Array, ""], SparseLayer, Inference]:
+    def evidence(
+        self, layer: SparseLayer, data: Batch, sites: Sites
+    ) -> tuple[Float[Array, ""], SparseLayer, Inference]:
         """log Z of EP run to convergence from `sites`, its gradient, and the converged inference."""
         likelihood = self._p_y_given_f(data.X)
         cov, pull_back = jax.vjp(lambda layer: layer.covariances(data.X), layer)
@@ -92,7 +94,7 @@ class GFITC(SparseMethod, GradientMethod):
         """The sites after parallel damped EP updates to convergence, O(N M²) each."""
 
         class Sweep(NamedTuple):
-            count: int
+            number: int
             change: Float[Array, ""]
             rho: Float[Array, ""]
             sites: Sites
@@ -105,10 +107,10 @@ class GFITC(SparseMethod, GradientMethod):
             new = damp(moment_match(mean, variance, slope, curvature), last.sites, data.weight)
             change = jnp.maximum(jnp.max(jnp.abs(new.nu - last.sites.nu)), jnp.max(jnp.abs(new.tau - last.sites.tau)))
             rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
-            return Sweep(last.count + 1, change, rho, damp(new, last.sites, rho))
+            return Sweep(last.number + 1, change, rho, damp(new, last.sites, rho))
 
         def unconverged(last: Sweep):
-            return (last.count < self.sweeps) & (last.change > self.tolerance)
+            return (last.number < self.sweeps) & (last.change > self.tolerance)
 
         start = Sweep(0, jnp.asarray(jnp.inf, V.dtype), jnp.asarray(self.damping, V.dtype), sites)
         return jax.lax.while_loop(unconverged, again, start).sites

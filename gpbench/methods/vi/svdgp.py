@@ -4,7 +4,7 @@ Cheng and Boots, NIPS 2017 (paper `svdgp`); with `parametrisation=orthogonal` Sa
 NeurIPS 2018.  A step costs O(M_α (B + C) D + B M_β² + M_β³) with B rows and C columns of K_α.
 """
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -77,7 +77,7 @@ class SVDGP(GradientMethod):
         index = jax.random.permutation(key, data.total)[: max(self.batch_size or data.total, m)]
         X = data.X[index]
         beta = unused_features(m, d, dtype).fill(X[:m], jnp.asarray(0))
-        shared = (
+        shared: Any = (
             self.kernel.initial(X, start=self.lengthscale_start),
             self.likelihood.initial(data.task, data.classes, noise=self.target_noise, dtype=dtype),
             unused_features(self.mean_basis, d, dtype),
@@ -85,7 +85,7 @@ class SVDGP(GradientMethod):
             beta,
         )
         q = standard_normal(m, dtype)
-        cls = _CLASSES[self.parametrisation]
+        cls: Any = _CLASSES[self.parametrisation]
         return cls(*shared, q.root if issubclass(cls, Direct) else q)
 
     def _check(self, data: Batch) -> None:
@@ -108,7 +108,9 @@ class SVDGP(GradientMethod):
         """With natural gradients, the factor q(w) / N(w | 0, I)."""
         return None if self.natural_step is None else unit_factor(self.covariance_basis, data.X.dtype)
 
-    def update(self, parameters: Decoupled, variables: Natural | None, batch: Batch) -> tuple[Decoupled, Natural | None]:
+    def update(
+        self, parameters: Decoupled, variables: Natural | None, batch: Batch
+    ) -> tuple[Decoupled, Natural | None]:
         """The mean's basis grows; then q takes a natural-gradient step, where the configuration asks for it."""
         p = parameters
         alpha = p.alpha.fill(batch.X[: self.growth], p.alpha.count())

@@ -12,9 +12,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.covariances import residual
 from gpbench.core.gaussians import Natural, Normal, standard_normal, unit_factor
-from gpbench.core.likelihoods import Likelihood
+from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
-from gpbench.core.likelihoods import likelihood_spec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.natural_gradient import natural_gradient_step
 from gpbench.core.predictive import Predictive
@@ -64,7 +63,9 @@ class SVI(SparseMethod, GradientMethod):
         factor = unit_factor(m, data.X.dtype)
         return factor if latents == 1 else _repeat(factor, latents)
 
-    def update(self, parameters: Parameters, variables: Natural | None, batch: Batch) -> tuple[Parameters, Natural | None]:
+    def update(
+        self, parameters: Parameters, variables: Natural | None, batch: Batch
+    ) -> tuple[Parameters, Natural | None]:
         """A natural-gradient step of q, where the configuration asks for it."""
         if variables is None:
             return parameters, None
