@@ -1,5 +1,6 @@
 """Kernels: closed forms, limits, positive definiteness, derivatives, and the configuration's words for them."""
 
+import functools
 import itertools
 
 import equinox as eqx
@@ -20,7 +21,6 @@ from gpbench.core.kernels import (
     Matern32,
     Matern52,
     Periodic,
-    Product,
     RationalQuadratic,
     SquaredExponential,
     Stationary,
@@ -60,7 +60,7 @@ def kernel(request):
     return perturb(kernel_spec(VALUES[request.param]).initial(jnp.asarray(X), start="median_each"))
 
 
-@jax.jit
+@functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 def evaluate(kernel, X, Y):
     """cross(X, Y), diag(X), and a weighted sum of both with its derivatives in the parameters, X and Y."""
 
@@ -114,17 +114,13 @@ def test_float32_stays_float32_and_agrees_with_float64(kernel):
     np.testing.assert_allclose(np.diag(gram), diagonal, atol=2e-6 * scale)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
-def test_the_initial_prior_variance_is_one(value, dtype):
-    rows = jnp.asarray(X, dtype)
+def test_the_initial_prior_variance_is_one_in_the_dtype_of_the_rows(value):
+    rows = jnp.asarray(X, jnp.float32)
     kernel = kernel_spec(value).initial(rows, start="median")
-    assert {leaf.dtype for leaf in jax.tree.leaves(kernel)} == {jnp.dtype(dtype)}
-    mean = kernel.diag(rows).mean()
-    # a product's is exact where its factors have constant variances
-    tolerance = 0.5 if isinstance(kernel, Product) and "linear" in str(kernel_spec(value)) else 1e-5
-    np.testing.assert_allclose(mean, 1.0, rtol=tolerance)
+    assert {leaf.dtype for leaf in jax.tree.leaves(kernel)} == {jnp.dtype("float32")}
     assert kernel.describe()
+    np.testing.assert_allclose(evaluate(kernel, rows, rows)[1].mean(), 1.0, rtol=1e-5)
 
 
 # ---- closed forms
@@ -137,7 +133,8 @@ def stationary(family, *more):
     return family(jnp.log(AMPLITUDE), jnp.log(SQUARED), *more)
 
 
-def cross(kernel):
+@jax.jit
+def cross(kernel, X=X, Y=Y):
     return kernel.cross(jnp.asarray(X), jnp.asarray(Y))
 
 
@@ -173,21 +170,19 @@ def test_matern_kernels_are_the_bessel_form(family, nu):
 @pytest.mark.parametrize(("family", "order"), [(Matern12, 1), (Matern32, 2), (Matern52, 2)])
 def test_matern_kernels_fall_off_from_the_origin_with_the_order_of_their_smoothness(family, order):
     """1 - k(r)/k(0) grows as r^order: halving r divides it by 2^order."""
-    r = jnp.asarray([[1e-3], [5e-4]])
-    drop = 1.0 - family(jnp.zeros(()), jnp.zeros(1)).cross(jnp.zeros((1, 1)), r)[0]
+    drop = 1.0 - np.asarray(cross(family(jnp.zeros(()), jnp.zeros(1)), np.zeros((1, 1)), np.array([[1e-3], [5e-4]])))[0]
     np.testing.assert_allclose(drop[0] / drop[1], 2.0**order, rtol=2e-3)
 
 
 def test_smoother_matern_kernels_are_nearer_to_the_squared_exponential():
-    limit = cross(stationary(SquaredExponential))
-    errors = [np.abs(cross(stationary(family)) - limit).max() for family in (Matern12, Matern32, Matern52)]
+    limit = np.asarray(cross(stationary(SquaredExponential)))
+    errors = [np.abs(np.asarray(cross(stationary(family))) - limit).max() for family in (Matern12, Matern32, Matern52)]
     assert errors[0] > errors[1] > errors[2]
 
 
 def test_matern_gradients_in_an_argument_are_zero_where_rows_coincide():
-    kernel = stationary(Matern12)
-    x = jnp.asarray(X[:1])
-    np.testing.assert_array_equal(jax.grad(lambda x: kernel.cross(x, jnp.asarray(X[:1]))[0, 0])(x), 0.0)
+    kernel, x = stationary(Matern12), jnp.asarray(X[:1])
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda y: kernel.cross(x, y)[0, 0]))(x), 0.0)
 
 
 def test_the_rational_quadratic_is_its_formula_and_the_squared_exponential_for_infinite_alpha():
@@ -203,7 +198,7 @@ def test_the_periodic_kernel_is_its_formula_and_repeats():
     kernel = stationary(Periodic, jnp.log(period))
     sines = np.sin(np.pi * (X[:, None] - Y[None]) / period) ** 2
     np.testing.assert_allclose(cross(kernel), AMPLITUDE * np.exp(-2 * np.sum(sines / SQUARED, axis=-1)), rtol=1e-12)
-    np.testing.assert_allclose(kernel.cross(jnp.asarray(X + 5 * period), jnp.asarray(Y)), cross(kernel), rtol=1e-10)
+    np.testing.assert_allclose(cross(kernel, X + 5 * period), cross(kernel), rtol=1e-10)
 
 
 def test_linear_and_constant_kernels_are_their_formulae():
@@ -242,8 +237,7 @@ def test_sums_products_and_active_inputs_are_made_of_their_parts():
     np.testing.assert_allclose(cross(total), 0.5 * (cross(parts[0]) + cross(parts[1])), rtol=1e-12)
     np.testing.assert_array_equal(cross(type(total)((a, b))), cross(a) + cross(b))
     some = eqx.tree_at(lambda k: k.log_lengthscale2, a, a.log_lengthscale2[jnp.asarray([0, 2])])
-    expected = some.cross(jnp.asarray(X[:, [0, 2]]), jnp.asarray(Y[:, [0, 2]]))
-    np.testing.assert_array_equal(cross(ActiveInputs(some, (0, 2))), expected)
+    np.testing.assert_array_equal(cross(ActiveInputs(some, (0, 2))), cross(some, X[:, [0, 2]], Y[:, [0, 2]]))
 
 
 def test_differences_give_the_squared_distance_without_cancellation_far_from_the_origin():

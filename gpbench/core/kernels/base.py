@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from gpbench.core.inducing import LengthscaleStart
@@ -74,7 +75,8 @@ def words(family: str) -> str:
 
 def span(values: Float[Array, " D"]) -> str:
     """The range of some parameters as text, for `Kernel.describe`."""
-    return f"{values.min():.3g}..{values.max():.3g}"
+    host = np.asarray(values)
+    return f"{host.min():.3g}..{host.max():.3g}"
 
 
 def log_scalar(value: float, like: Float[Array, "..."]) -> Float[Array, ""]:
