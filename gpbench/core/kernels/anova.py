@@ -28,7 +28,7 @@ class ANOVA(Family):
     family: ClassVar[str] = "anova"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows, in O(N P R) memory for each input."""
+        """k(x, y) for all pairs of rows.  Memory: O(N P R) forward, O(D N P R) for its gradient."""
 
         def one(base: Kernel, x, y):
             return base.cross(x[:, None], y[:, None])
