@@ -1,25 +1,33 @@
 # make run    sets up .venv and trains the main job (no download of data); ARGS="..." adds to the command line
 # make test   sets up .venv with the tools of development, then checks style, types and every test
+# make lint   checks style and types alone;   make smoke   runs the tests of SMOKE alone
 # make picture   draws docs/banana.png again;   make clean   removes .venv and caches
 
 VENV ?= .venv
 ARGS ?=
 TESTS ?= -n 2
+# For a second Python or JAX: tests of what depends on their versions.
+SMOKE = XXX
 # The first Python of at least 3.11; PYTHON=... names another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test picture clean
+.PHONY: run test lint smoke picture clean
 
 run: $(VENV)/.installed
 	$(BIN)/gpbench run $(ARGS)
 
-test: $(VENV)/.installed-dev
+test: lint
+	$(BIN)/pytest $(TESTS)
+
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/pytest $(TESTS)
+
+smoke: $(VENV)/.installed-dev
+	$(BIN)/pytest $(TESTS) $(SMOKE)
 
 picture: $(VENV)/.installed
 	$(BIN)/python scripts/picture.py
