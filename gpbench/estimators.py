@@ -49,7 +49,7 @@ class _Estimator(BaseEstimator):
 
     def _composed(self) -> dict:
         """The resolved configuration.  Raises ValueError for an unknown method, protocol or option."""
-        from gpbench.cli.compose import compose
+        from gpbench.config.compose import compose
 
         options = self.options or {}
         if foreign := [key for key in options if not key.startswith(("method.", "protocol."))]:
@@ -201,7 +201,7 @@ def _made(text: str) -> Any:
     _settle()
     from hydra.utils import instantiate
 
-    from gpbench.cli.compose import check_fields
+    from gpbench.config.compose import check_fields
     from gpbench.train.loop import Programs
 
     check_fields(json.loads(text))
@@ -214,7 +214,7 @@ def _tasks(method: str) -> frozenset[str]:
     _settle()
     from hydra.utils import get_class
 
-    from gpbench.cli.compose import compose
+    from gpbench.config.compose import compose
 
     try:
         return get_class(compose([f"method={method}"])[0]["method"]["_target_"]).tasks  # type: ignore[attr-defined]

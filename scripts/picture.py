@@ -18,7 +18,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from PIL import Image
 
 from gpbench import data, metrics
-from gpbench.cli.compose import compose
+from gpbench.config.compose import compose
 from gpbench.data import splits
 from gpbench.train import batches
 

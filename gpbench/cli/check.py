@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     sys.path[:0] = map(str, folders)
 
     from gpbench import runtime
-    from gpbench.cli.compose import check_fields, compose
+    from gpbench.config.compose import check_fields, compose
 
     cfg, _ = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])

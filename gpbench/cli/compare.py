@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpbench.cli import selection
+from gpbench.cli import output, selection
 from gpbench.report.formats import FORMATS
 
 
@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("b", metavar="B", help="the other one, of the same kind")
     parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse where there is none")
     selection.add_filters(parser)
-    selection.add_output(parser, FORMATS)
+    output.add_output(parser, FORMATS)
     parser.set_defaults(func=run)
 
 
@@ -40,4 +40,4 @@ def run(args: argparse.Namespace) -> int:
 
         return draw(a, b, found)
 
-    return selection.output(args, compare.sheet(a, b, found, alone), [compare.row(d) for d in found], picture)
+    return output.output(args, compare.sheet(a, b, found, alone), [compare.row(d) for d in found], picture)

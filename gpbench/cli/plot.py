@@ -7,8 +7,8 @@ from typing import Any
 
 from gpbench import paths
 from gpbench.errors import ConfigError
-from gpbench.papers.experiments import PRESETS
-from gpbench.report.found import Cell, absent
+from gpbench.experiments.definition import PRESETS
+from gpbench.experiments.status import Cell, absent
 
 
 def add_parser(subparsers: Any) -> None:
@@ -31,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the verb; the exit code.  Raises ConfigError where the experiment has no figure, or nothing is recorded."""
-    from gpbench.cli import plan
+    from gpbench.experiments import plan
 
     experiment, found = plan.found(args.experiment, args.preset, args.config_dir, args.results)
     if not experiment.figure:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from gpbench.cli import selection
+from gpbench.cli import output, selection
 from gpbench.report.formats import FORMATS, Grid, Sheet
 from gpbench.report.tables import runs_line
 
@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
     selection.add_filters(parser)
     parser.add_argument("--test", choices=("nemenyi", "wilcoxon"), default="nemenyi",
                         help="nemenyi (default), or wilcoxon with Holm's correction")  # fmt: skip
-    selection.add_output(parser, FORMATS)
+    output.add_output(parser, FORMATS)
     parser.set_defaults(func=run)
 
 
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
         return draw(made)
 
-    return selection.output(args, sheet(made, records), vars(made), picture)
+    return output.output(args, sheet(made, records), vars(made), picture)
 
 
 def sheet(made: "Ranking", records: Iterable[dict]) -> Sheet:

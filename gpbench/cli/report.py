@@ -63,16 +63,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _planned(records: Sequence[dict], config_dirs: Sequence[Path]) -> "Iterator[Planned]":
     """Every experiment in every preset with its records; one that cannot be planned says why."""
-    from gpbench.cli import plan
-    from gpbench.papers import experiments
-    from gpbench.report.found import find
+    from gpbench.experiments import definition, plan
+    from gpbench.experiments.status import find
     from gpbench.report.site import Planned
 
-    ours = experiments.names()
-    for id in experiments.names(config_dirs):
-        experiment = experiments.read(id, config_dirs)
+    ours = definition.names()
+    for id in definition.names(config_dirs):
+        experiment = definition.read(id, config_dirs)
         folders = () if id in ours else config_dirs  # what the jobs of ours come to is kept from call to call
-        for preset in experiments.PRESETS:
+        for preset in definition.PRESETS:
             try:
                 yield Planned(experiment, preset, find(plan.plan(experiment, preset, folders), records))
             except GpbenchError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.errors import ConfigError, GpbenchError
-from gpbench.papers.experiments import PRESETS, overrides
+from gpbench.experiments.definition import PRESETS, overrides
 from gpbench.report.formats import FORMATS, MARKS
 
 _EPILOG = """\
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises ConfigError, and what a sweep raises: Stopped, SweepError, DivergedError.
     """
-    from gpbench.cli import plan
+    from gpbench.experiments import plan
 
     folders = [folder.expanduser().resolve() for folder in args.config_dir]
     settings = _settings(args, folders)
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         experiment, cells = plan.found(args.experiment, args.preset, folders, results)
     made = [cell for cell in cells if cell.records]
     if made and experiment.table:
-        from gpbench.cli.table import show
+        from gpbench.cli.output import show
         from gpbench.report import experiment as reports
 
         out = args.out if not experiment.figure else None
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, Any]:
     """The `run` section of the configuration, with what the command line says."""
-    from gpbench.cli.compose import compose
+    from gpbench.config.compose import compose
 
     for word in args.overrides:
         if not word.startswith(("run.", "data.", "hydra/launcher=", "hydra.launcher.")):
@@ -90,8 +90,8 @@ def _launch(
     jobs: Sequence[Sequence[str]], settings: dict[str, Any], folders: Sequence[Path], words: Sequence[str]
 ) -> GpbenchError | None:
     """Runs the jobs as a sweep does, where these words say; what went wrong, if anything, for later."""
-    from gpbench.cli.jobs import Jobs
-    from gpbench.cli.launcher import place
+    from gpbench.sweep.jobs import Jobs
+    from gpbench.sweep.launcher import place
 
     sweep = Jobs(folders, settings, *place(words, folders))
     sweep.launch(jobs)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpbench.cli.outcome import divergence
 from gpbench.errors import DivergedError, PeerError
 from gpbench.records.store import Store
+from gpbench.sweep.outcome import divergence
 
 _EPILOG = """\
 main keys (gpbench run --cfg shows all, with their values):
@@ -60,12 +60,12 @@ def run(args: argparse.Namespace) -> int:
     folders = [folder.expanduser().resolve() for folder in args.config_dir]
     sys.path[:0] = map(str, folders)
     if args.multirun and not args.cfg:
-        from gpbench.cli.launcher import sweep
+        from gpbench.sweep.launcher import sweep
 
         return sweep(args.overrides, folders)
 
-    from gpbench.cli import workers
-    from gpbench.cli.compose import compose
+    from gpbench.config.compose import compose
+    from gpbench.sweep import processes
 
     cfg, defaults = compose(args.overrides, folders)
     if args.cfg:
@@ -73,9 +73,9 @@ def run(args: argparse.Namespace) -> int:
 
         print(yaml.safe_dump(cfg, sort_keys=False, allow_unicode=True), end="")
         return 0
-    if workers.wanted(cfg["run"]):
+    if processes.wanted(cfg["run"]):
         with _claimed(cfg):
-            return workers.run(args, cfg["run"])
+            return processes.run(args, cfg["run"])
     with StopRequest(cfg["run"]["time_limit"]) as stop:
         store = _Watched(cfg["run"]["results"])
         records = _train(cfg, defaults, store, stop)
@@ -125,7 +125,7 @@ def _train(cfg: dict, defaults: dict, store: Store, stop: Any) -> list[dict]:
     if run["device"] == "gpu":
         runtime.require_gpu()
 
-    from gpbench.cli.compose import check_fields
+    from gpbench.config.compose import check_fields
 
     check_fields(cfg["method"])
 
@@ -153,7 +153,7 @@ def _train(cfg: dict, defaults: dict, store: Store, stop: Any) -> list[dict]:
 @contextlib.contextmanager
 def _claimed(cfg: dict) -> Iterator[None]:
     """Holds the runs that lack a record, so that no other process trains them; ClaimedError where one does."""
-    from gpbench.cli import plan
+    from gpbench.experiments import plan
     from gpbench.records.claims import claimed
 
     facts = plan.facts(cfg)

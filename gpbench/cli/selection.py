@@ -1,23 +1,17 @@
 """Which of the recorded runs a verb is about: the filters that table, rank and compare share."""
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpbench import paths
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import published
 from gpbench.records.collected import open_store
 from gpbench.records.store import Store
-from gpbench.report import text
-from gpbench.report.formats import Sheet
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FIELDS = ("dataset", "method", "protocol", "preset", "precision")
-PICTURES = (".png", ".pdf", ".svg")
 
 
 def add_filters(parser: Any) -> None:
@@ -26,29 +20,6 @@ def add_filters(parser: Any) -> None:
         parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs of these {field} values")
     parser.add_argument("--setting", action="append", default=[], metavar="TEXT",
                         help="only settings that contain these parts, such as m=15%%; may be repeated")  # fmt: skip
-
-
-def add_output(parser: Any, formats: Iterable[str]) -> None:
-    """Add --format, --out, --results and --json of verbs that make a table and a picture."""
-    parser.add_argument("--format", choices=formats, default="terminal", help="of the table; default: terminal")
-    parser.add_argument("--out", type=Path, default=None, metavar="FILE",
-                        help="a picture where FILE ends in .png, .pdf or .svg; else the table")  # fmt: skip
-    parser.add_argument("--results", type=Path, action="append", metavar="DIR",
-                        help="the results folder; may be repeated")  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def output(args: argparse.Namespace, sheet: Sheet, told: Any, picture: Callable[[], "Figure"]) -> int:
-    """Prints or writes the table, and draws the picture if --out asks for one; the exit code."""
-    from gpbench.cli.table import show
-
-    drawn = args.out is not None and args.out.suffix in PICTURES
-    if drawn:
-        from gpbench.report.figures import write
-
-        write(picture(), args.out)
-    text.as_json(told) if args.json else show(sheet, args.format, None if drawn else args.out)
-    return 0
 
 
 def stores(folders: Sequence[Path] | None) -> list[Store]:

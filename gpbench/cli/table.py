@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.cli import selection
+from gpbench.cli.output import show
 from gpbench.errors import ConfigError
 from gpbench.papers import published
 from gpbench.report import tables, text
 from gpbench.report.cells import Entry, cells, entries
-from gpbench.report.formats import FORMATS, MARKS, Sheet, chunks
+from gpbench.report.formats import FORMATS, MARKS
 
 
 def add_parser(subparsers: Any) -> None:
@@ -55,24 +56,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def show(sheet: Sheet, format: str, out: Path | None = None) -> None:
-    """A sheet on the terminal, as wide as that is, or as plain text into a file or pipe."""
-    if out:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
-    elif format == "terminal" and text.width():
-        print("\n".join(sheet.heads))
-        for grid in sheet.grids:
-            for part in chunks(grid, text.width()):
-                text.table(part.header, part.rows, title=part.title)
-        print("\n".join(sheet.feet))
-    else:
-        print(FORMATS[format](sheet))
-
-
 def _of_experiment(args: argparse.Namespace) -> int:
-    from gpbench.cli import plan
-    from gpbench.papers import experiments
+    from gpbench.experiments import definition, plan
     from gpbench.report import experiment as reports
 
     given = [f"--{name}" for name in ("metric", "dataset", "method", "protocol", "precision", "setting", "later")
@@ -82,7 +67,7 @@ def _of_experiment(args: argparse.Namespace) -> int:
     experiment, found = plan.found(args.experiment, args.preset, args.config_dir, args.results)
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
-    made = reports.table(experiment, args.preset or experiments.PRESETS[0], found, MARKS[args.format])
+    made = reports.table(experiment, args.preset or definition.PRESETS[0], found, MARKS[args.format])
     text.as_json(made.rows) if args.json else show(made, args.format, args.out)
     return 0
 

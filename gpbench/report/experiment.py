@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.metrics import better
 from gpbench.papers import published
-from gpbench.papers.experiments import Experiment
 from gpbench.report import cells as statistics
 from gpbench.report.cells import Entry
 from gpbench.report.formats import Grid, Marks, Sheet
-from gpbench.report.found import Cell, absent, preset_line
 from gpbench.report.tables import LEGEND, heads, notes, numbered, row, shown, title
 
 LEVEL = 0.05

@@ -10,7 +10,7 @@ import yaml
 from commands import RUN, gpbench, start
 
 from gpbench import cli
-from gpbench.cli.compose import compose
+from gpbench.config.compose import compose
 from gpbench.records.store import Store
 
 

@@ -6,7 +6,7 @@ import pytest
 from hydra.utils import instantiate
 
 from gpbench.cli import main
-from gpbench.cli.compose import compose
+from gpbench.config.compose import compose
 from gpbench.contract.examine import CHECKS, ROWS, examine, startable
 
 ROOT = Path(__file__).resolve().parents[2]

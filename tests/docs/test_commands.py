@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpbench.cli import VERBS
-from gpbench.cli.compose import compose
+from gpbench.config.compose import compose
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

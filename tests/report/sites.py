@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpbench.cli import main, plan
-from gpbench.papers import experiments
+from gpbench.experiments import definition
 from gpbench.records.store import Store
 
 HOSTILE = '<img src=x onerror="complain()"> & co'
@@ -66,7 +66,7 @@ def make(results: Path, out: Path, *words: str) -> Path:
     (own / "experiment").mkdir(parents=True, exist_ok=True)
     (own / "experiment" / "own.yaml").write_text(EXPERIMENT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiments, "names", lambda folders=(): ["own", "sep/fig1_right"][0 if folders else 1 :])
+        patch.setattr(definition, "names", lambda folders=(): ["own", "sep/fig1_right"][0 if folders else 1 :])
         assert main(["report", "--results", str(results), "--out", str(out), "--config-dir", str(own), *words]) == 0
     return out
 
@@ -75,7 +75,7 @@ def of_experiment(folder: Path) -> list[dict]:
     """Runs of EXPERIMENT's full preset, but for two of the splits of one cell."""
     (folder / "experiment").mkdir(parents=True)
     (folder / "experiment" / "own.yaml").write_text(EXPERIMENT)
-    cells = plan.plan(experiments.read("own", [folder]), "full", [folder])
+    cells = plan.plan(definition.read("own", [folder]), "full", [folder])
     return [
         record(cell.dataset, cell.method, split, cell=cell.id, setting="", protocol="clean")
         for cell in cells

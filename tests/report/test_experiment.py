@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpbench.papers.experiments import Experiment
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell, absent, find, preset_line
 from gpbench.report import formats
 from gpbench.report.cells import cells, entries
 from gpbench.report.experiment import rank, same, table
-from gpbench.report.found import Cell, absent, find, preset_line
 
 EXPERIMENT = Experiment(
     id="sep/test", title="A table", paper="sep", blocks=[], presets={"quick": "4 splits"},

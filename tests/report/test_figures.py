@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from gpbench.errors import ConfigError
-from gpbench.papers.experiments import Experiment
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
 from gpbench.report import figures
 from gpbench.report.figures import style, traces
-from gpbench.report.found import Cell
 
 STEPS = 5
 

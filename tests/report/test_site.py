@@ -211,8 +211,8 @@ def test_no_jax_is_imported(results, tmp_path):
     program = f"""
 import sys
 from gpbench.cli import main
-from gpbench.papers import experiments
-experiments.names = lambda folders=(): ["sep/fig1_left"]  # for speed
+from gpbench.experiments import definition
+definition.names = lambda folders=(): ["sep/fig1_left"]  # for speed
 sys.exit(main({words!r}) or "jax" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpbench.cli.compose import compose
+from gpbench.config.compose import compose
 from gpbench.records.store import Store
 from gpbench.train.job import run_job
 from gpbench.train.progress import make

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpbench.cli.compose import compose
+from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
 from gpbench.records.store import Store
 from gpbench.train.job import run_job

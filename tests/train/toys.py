@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from gpbench.cli.compose import compose
+from gpbench.config.compose import compose
 from gpbench.core.predictive import Bernoulli
 from gpbench.data.members import Member
 from gpbench.methods.base import Info, Method

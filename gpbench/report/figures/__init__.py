@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpbench.errors import ConfigError, nearest
-from gpbench.papers.experiments import Experiment
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.report.cells import provenance
-from gpbench.report.found import Cell, absent, preset_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,9 +8,9 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.papers.experiments import Experiment
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
-from gpbench.report.found import Cell
 
 _MOST_ROWS = 1500
 """Training rows that are shown: more hide the picture."""

@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.papers.experiments import Experiment
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
-from gpbench.report.found import Cell
 
 
 def draw(experiment: Experiment, found: Sequence[Cell], arrays: Callable) -> Figure:

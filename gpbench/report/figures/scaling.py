@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure
 
-from gpbench.papers.experiments import Experiment
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
-from gpbench.report.found import Cell
 
 
 def draw(experiment: Experiment, found: Sequence[Cell], arrays: Callable) -> Figure:

@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy import ndarray
 
-from gpbench.papers.experiments import Experiment
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
-from gpbench.report.found import Cell
 
 LABELS = {
     "nll": "negative test log-likelihood", "error": "test error", "objective": r"$\log\,Z_q$", "rmse": "test RMSE",

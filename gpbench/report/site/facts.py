@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell as FoundCell
 from gpbench.papers import PAPERS, published
-from gpbench.papers.experiments import Experiment
 from gpbench.report import cells as statistics
 from gpbench.report.cells import Cell, Entry, natural
-from gpbench.report.found import Cell as FoundCell
 
 if TYPE_CHECKING:
     import numpy as np

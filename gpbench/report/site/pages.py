@@ -10,9 +10,10 @@ import yaml
 
 import gpbench
 from gpbench.errors import ConfigError
+from gpbench.experiments import status
 from gpbench.papers import published
 from gpbench.report import experiment as reports
-from gpbench.report import figures, formats, found
+from gpbench.report import figures, formats
 from gpbench.report.cells import Cell, Entry, entries, provenance
 from gpbench.report.site import facts, views
 from gpbench.report.site.facts import Facts, Planned
@@ -97,9 +98,9 @@ def _experiment(site: _Site, id: str, experiment: Any, presets: Sequence[Planned
     for planned in presets:
         name = f"{stem}-{planned.preset}"
         told: dict[str, Any] = {"planned": planned, "picture": "", "blocks": ()}
-        told["lacking"] = [(found.names(c, planned.cells), c) for c in planned.cells if c.missing]
+        told["lacking"] = [(status.names(c, planned.cells), c) for c in planned.cells if c.missing]
         words = experiment.presets.get(planned.preset, "")
-        told["preset_line"] = found.preset_line(planned.cells, planned.preset, words)
+        told["preset_line"] = status.preset_line(planned.cells, planned.preset, words)
         if planned.have and experiment.figure and (picture := _picture(site, planned)):
             told["picture"] = f"{name}.{figures.KINDS[experiment.figure['kind']]}"
             yield told["picture"], picture

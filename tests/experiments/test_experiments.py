@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from gpbench.cli.plan import plan
 from gpbench.errors import ConfigError
-from gpbench.papers import experiments
-from gpbench.papers.experiments import PRESETS
+from gpbench.experiments import definition
+from gpbench.experiments.definition import PRESETS
+from gpbench.experiments.plan import plan
 from gpbench.report.figures import KINDS
 
 
@@ -16,9 +16,9 @@ def runs(cells):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("id", experiments.names())
+@pytest.mark.parametrize("id", definition.names())
 def test_every_experiment_is_composed_into_cells_that_all_differ(id, preset):
-    cells = plan(experiments.read(id), preset)
+    cells = plan(definition.read(id), preset)
     assert len({cell.id for cell in cells}) == len(cells) > 0
 
 
@@ -28,19 +28,19 @@ def test_every_experiment_is_composed_into_cells_that_all_differ(id, preset):
      ("sep/fig3_left", 3 * 3, 900), ("sep/fig3_right", 2 * 8, 16), ("sep/fig4_top", 4, 4), ("sep/fig4_bottom", 3, 3)],
 )  # fmt: skip
 def test_the_full_preset_has_the_runs_of_the_paper(id, cells, count):
-    made = plan(experiments.read(id), "full")
+    made = plan(definition.read(id), "full")
     assert (len(made), runs(made)) == (cells, count)
-    assert runs(plan(experiments.read(id), "quick")) <= count
+    assert runs(plan(definition.read(id), "quick")) <= count
 
 
 def test_figure_3_right_measures_two_methods_on_up_to_twelve_devices():
-    jobs = experiments.read("sep/fig3_right").jobs("full")
+    jobs = definition.read("sep/fig3_right").jobs("full")
     assert {job["method"] for job in jobs} == {"sep", "svi"} and {job["run.devices"] for job in jobs} >= {"1", "12"}
 
 
-@pytest.mark.parametrize("id", experiments.names())
+@pytest.mark.parametrize("id", definition.names())
 def test_every_file_says_what_it_is_and_its_layout_names_keys_of_its_runs(id):
-    told = experiments.read(id)
+    told = definition.read(id)
     assert told.title and told.paper and set(told.presets) == set(PRESETS)
     assert not told.figure or told.figure["kind"] in KINDS
     for preset in PRESETS:
@@ -61,9 +61,9 @@ def test_a_job_is_each_combination_of_a_blocks_values(tmp_path):
     table: {rows: dataset, columns: method, metrics: [nll]}
     """
     (folder / "mine.yaml").write_text(text)
-    told = experiments.read("mine", [tmp_path])
+    told = definition.read("mine", [tmp_path])
     first = {"split": "[0,1]", "seed": "3", "method": "a", "method.m": "1", "x": "null"}
-    assert told.jobs("quick")[0] == first and experiments.overrides(first)[-1] == "x=null"
+    assert told.jobs("quick")[0] == first and definition.overrides(first)[-1] == "x=null"
     assert len(told.jobs("quick")) == 3 and len(told.jobs("full")) == 5 and told.jobs("full")[-1]["seed"] == "5"
 
 
@@ -78,16 +78,16 @@ def test_a_file_that_is_no_experiment_is_one_line(tmp_path, text, line):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text(text)
     with pytest.raises(ConfigError) as caught:
-        experiments.read("mine", [tmp_path])
+        definition.read("mine", [tmp_path])
     assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_an_unknown_experiment_names_the_nearest():
     with pytest.raises(ConfigError, match="did you mean sep/table1"):
-        experiments.read("sep/tabel1")
+        definition.read("sep/tabel1")
 
 
 def test_the_paper_counts_what_the_file_counts():
-    table = plan(experiments.read("sep/table1"), "full")
+    table = plan(definition.read("sep/table1"), "full")
     assert {cell.job["method.inducing"] for cell in table} == {"0.15", "0.25", "0.5"}
     assert {len(cell.splits) for cell in table} == {20} and math.prod((7, 3, 3, 20)) == runs(table)

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from gpbench.cli.child import before_start
 from gpbench.errors import ConfigError, PeerError, Stopped
+from gpbench.sweep.child import before_start
 from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
-from gpbench.cli.outcome import Ended, Outcome
+from gpbench.sweep.outcome import Ended, Outcome
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 

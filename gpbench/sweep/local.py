@@ -5,11 +5,11 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gpbench.cli.child import Child
+from gpbench.sweep.child import Child
 from gpbench.train.stop import StopRequest
 
 
-class Here:
+class Local:
     """Starts jobs as children of this process.  `run` is the sweep's section, `flags` come before every job's words."""
 
     parting = ""

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from gpbench.cli.outcome import Outcome
+from gpbench.sweep.outcome import Outcome
 
 
 @runtime_checkable

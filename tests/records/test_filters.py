@@ -3,7 +3,7 @@
 import pytest
 
 from gpbench.errors import ConfigError
-from gpbench.records import where
+from gpbench.records import filters
 
 RECORDS = [
     {"id": "a", "dataset": "pima", "setting": "m=15%, x=1", "split": 0, "metrics": {"nll": 0.4}, "dirty": True},
@@ -28,7 +28,7 @@ RECORDS = [
     ],
 )
 def test_conditions_keep_the_records_that_meet_all_of_them(conditions, ids):
-    assert "".join(record["id"] for record in where.kept(RECORDS, conditions)) == ids
+    assert "".join(record["id"] for record in filters.kept(RECORDS, conditions)) == ids
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_conditions_keep_the_records_that_meet_all_of_them(conditions, ids):
 )
 def test_a_mistake_is_one_line(condition, line):
     with pytest.raises(ConfigError, match=line):
-        where.kept(RECORDS, [condition])
+        filters.kept(RECORDS, [condition])

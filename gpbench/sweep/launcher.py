@@ -17,8 +17,8 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
-from gpbench.cli import compose
-from gpbench.cli.jobs import Jobs
+from gpbench.config import compose
+from gpbench.sweep.jobs import Jobs
 
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path]) -> int:

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from gpbench.cli import display, outcome, plan
-from gpbench.cli.here import Here
-from gpbench.cli.outcome import STATUSES, Outcome
-from gpbench.cli.values import check_values
+from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest
+from gpbench.experiments import plan
 from gpbench.records import claims
+from gpbench.sweep import display, outcome
+from gpbench.sweep.local import Local
+from gpbench.sweep.outcome import STATUSES, Outcome
 from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05
@@ -82,10 +83,10 @@ class _Waiting:
 
 def _place(launcher: str, settings: Any, flags: Sequence[str], run: dict[str, Any], stop: StopRequest) -> Place:
     if launcher == "basic":
-        return Here(flags, run, stop)
+        return Local(flags, run, stop)
     if launcher not in (known := ("slurm", "local")):
         raise ConfigError(f"hydra/launcher={launcher}: {nearest(launcher, known)}, or leave it out")
-    from gpbench.cli.cluster import Cluster
+    from gpbench.sweep.cluster import Cluster
 
     return Cluster(launcher, settings, flags, run)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpbench.cli.here import Here, visible_gpus
+from gpbench.sweep.local import Local, visible_gpus
 from gpbench.train.stop import StopRequest
 
 RUN = {"jobs": 8, "device": None, "memory_fraction": None}
@@ -24,7 +24,7 @@ def gpus(monkeypatch, tmp_path):
 
 
 def environments(overrides=(), **run):
-    here = Here([], {**RUN, **run}, StopRequest())
+    here = Local([], {**RUN, **run}, StopRequest())
     return [here.environment(slot, overrides) for slot in range(here.at_a_time)]
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.cli.child import Child
-from gpbench.cli.outcome import Ended, Outcome
 from gpbench.errors import ConfigError, StorageError
+from gpbench.sweep.child import Child
+from gpbench.sweep.outcome import Ended, Outcome
 
 _ASK_S = 5.0
 """Seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one."""

@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from gpbench import paths, plugins
-from gpbench.cli.values import check_field, check_values
+from gpbench.config.values import check_field, check_values
 from gpbench.errors import ConfigError, nearest
 
 GROUPS = ("dataset", "method", "protocol")
@@ -53,7 +53,7 @@ class Composer:
         self._chosen: dict[tuple[str, ...], DictConfig] = {}
 
     def compose(self, overrides: Sequence[str]) -> dict:
-        """The configuration, as a plain resolved dict.  Raises as `gpbench.cli.compose.compose` does."""
+        """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
         parsed = OverridesParser.create().parse_overrides(list(overrides))
         self._loader.validate_sweep_overrides_legal(parsed, run_mode=RunMode.RUN, from_shell=False)
         choices = tuple(str(override.input_line) for override in parsed if self._is_choice(override))

@@ -16,12 +16,15 @@ from typing import Any
 import gpbench
 from gpbench import paths
 from gpbench.errors import ConfigError, GpbenchError, nearest
-from gpbench.papers import experiments
-from gpbench.papers.experiments import PRESETS, Experiment, overrides
+from gpbench.experiments import definition
+from gpbench.experiments.definition import PRESETS, Experiment, overrides
+from gpbench.experiments.status import Cell, find
 from gpbench.records.collected import open_store
-from gpbench.report.found import Cell, find
 
-_CODE = ("records/identity.py", "data/splits.py", "data/cards.py", "data/members.py", "cli/compose.py", "cli/plan.py")
+_CODE = (
+    "records/identity.py", "data/splits.py", "data/cards.py", "data/members.py", "config/compose.py",
+    "experiments/plan.py",
+)  # fmt: skip
 
 
 def found(
@@ -29,7 +32,7 @@ def found(
 ) -> tuple[Experiment, list[Cell]]:
     """An experiment and its cells with what is recorded of them; without a preset those of the first, "quick"."""
     folders = [folder.expanduser().resolve() for folder in config_dirs]
-    experiment = experiments.read(id, folders)
+    experiment = definition.read(id, folders)
     cells = plan(experiment, preset or PRESETS[0], folders)
     return experiment, find(cells, open_store(results or paths.results_dir()).all())
 
@@ -106,7 +109,7 @@ def _checksum(told: str) -> str:
 
 
 def _identified(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[Any]:
-    from gpbench.cli import compose
+    from gpbench.config import compose
 
     with compose.hydra(config_dirs) as composer:
         configurations = [composer.compose(job) for job in jobs]

@@ -1,0 +1,1 @@
+"""The papers' tables and figures: what each is made of, and what is recorded of it."""

@@ -1,0 +1,1 @@
+"""Many runs: jobs, where they run, and what becomes of them."""
