@@ -1,4 +1,4 @@
-"""A method's file imports from gpbench.core, gpbench.errors and the methods' shared parts, never another method's file."""
+"""A method imports from gpbench.core, gpbench.errors and the methods' shared parts, never another method's file."""
 
 import ast
 from pathlib import Path
