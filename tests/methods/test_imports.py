@@ -48,20 +48,23 @@ def test_a_method_imports_core_and_shared_parts_alone(path):
     assert not others, f"{module} imports {', '.join(sorted(others))}"
 
 
+CONSTANT = {"gpbench.methods.baselines.constant"}
+
+
 @pytest.mark.parametrize(
     ("line", "names"),
     [
-        ("import gpbench.methods.constant", {"gpbench.methods.constant"}),
-        ("from gpbench.methods import constant", {"gpbench.methods.constant"}),
-        ("from gpbench.methods.constant import Constant", {"gpbench.methods.constant"}),
-        ("from . import constant", {"gpbench.methods.constant"}),
-        ("from .constant import Constant", {"gpbench.methods.constant"}),
-        ("def f():\n    from ..methods.constant import Constant", {"gpbench.methods.constant"}),
+        ("import gpbench.methods.baselines.constant", CONSTANT),
+        ("from gpbench.methods.baselines import constant", CONSTANT),
+        ("from gpbench.methods.baselines.constant import Constant", CONSTANT),
+        ("from . import constant", CONSTANT),
+        ("from .constant import Constant", CONSTANT),
+        ("def f():\n    from ..baselines.constant import Constant", CONSTANT),
         ("import jax\nfrom gpbench.core.linalg import inverse_cholesky", {"gpbench.core.linalg"}),
     ],
 )
 def test_every_form_of_import_is_seen(line, names):
-    assert imported_modules(line, "gpbench.methods.example") == names
+    assert imported_modules(line, "gpbench.methods.baselines.example") == names
 
 
 def test_there_are_methods_to_check():
