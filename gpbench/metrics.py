@@ -23,8 +23,8 @@ class Scored:
     """A test set and what a method predicted for it, in the units in which the method was trained.
 
     `y`: the truth (binary -1/+1, multiclass 0..C-1, regression scaled).  `log_prob`: log density or probability of
-    the truth.  `mean`, `var`, `cdf` at the truth (n,): regression, else empty.  `log_probs` (n, C): classification, else
-    empty; one column per class (binary: -1, then +1).
+    the truth.  `mean`, `var`, `cdf` at the truth (n,): regression, else empty.  `log_probs` (n, C): classification,
+    else empty; one column per class (binary: -1, then +1).
     `expected_log_prob` (n,), `kl`: of variational methods E_q log p(y|f), and KL[q || prior]; else empty, NaN.
     `y_mean`, `y_std`: original = y_mean + y_std * scaled.  `y_train_var`: variance of the scaled training targets.
     `train_rows`: how many rows were trained on.

@@ -17,7 +17,7 @@ from gpbench.core.quadrature import log_normal_expectation, require_nodes
 from gpbench.errors import ConfigError
 
 _LEAST_VARIANCE = 1e-10
-"""Of another class's latent value, in P(f_y is the largest), so that its slope stays finite."""
+"""Of a latent value, so that P(f_y is the largest) has a finite slope in it."""
 
 
 class RobustMax(Likelihood):
@@ -84,11 +84,12 @@ class RobustMax(Likelihood):
     def _log_largest(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], codes) -> Float[Array, " N"]:
         """log P(f_y is the largest)."""
         own = codes[:, None] == jnp.arange(self.classes)
-        std = jnp.sqrt(jnp.maximum(variance, _LEAST_VARIANCE))
+        variance = jnp.maximum(variance, _LEAST_VARIANCE)
+        std = jnp.sqrt(variance)
 
         def log_below(f: Float[Array, "N Q"]) -> Float[Array, "N Q"]:
             each = norm.logcdf((f[:, None] - mean[..., None]) / std[..., None])
             return jnp.sum(jnp.where(own[..., None], 0.0, each), axis=1)
 
-        of_y = (jnp.take_along_axis(a, codes[:, None], axis=-1)[:, 0] for a in (mean, std**2))
-        return log_normal_expectation(log_below, *of_y, self.nodes)
+        mean_y, variance_y = (jnp.take_along_axis(a, codes[:, None], axis=-1)[:, 0] for a in (mean, variance))
+        return log_normal_expectation(log_below, mean_y, variance_y, self.nodes)

@@ -48,7 +48,7 @@ class Spec:
         return FAMILIES[name].initial(noise, classes, dtype, **dict(self.options))
 
 
-def likelihood_spec(value: "str | Mapping[str, Mapping[str, Any] | None] | Spec") -> Spec:
+def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
     """The choice that a configuration makes: "auto", a name, or {name: {option: value}}.
 
     Raises ConfigError for an unknown name or option and for a value of the wrong type or out of its range.

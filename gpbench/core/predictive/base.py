@@ -1,6 +1,7 @@
 """The interface of a predictive distribution: what metrics, pictures and estimators need of it."""
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -26,8 +27,13 @@ class Predictive(eqx.Module):
 class Continuous(Predictive):
     """A density on the real line, noise included, in the scaled units of the targets."""
 
-    mean: eqx.AbstractVar[Float[Array, " N"]]
-    var: eqx.AbstractVar[Float[Array, " N"]]
+    if TYPE_CHECKING:
+        # Fields of some families and properties of others; a property here would become the default of such a field.
+        @property
+        def mean(self) -> Float[Array, " N"]: ...
+
+        @property
+        def var(self) -> Float[Array, " N"]: ...
 
     @abstractmethod
     def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
@@ -45,7 +51,10 @@ class Continuous(Predictive):
 class Discrete(Predictive):
     """Probabilities of C classes.  Two classes are coded -1 and +1, more are coded 0 .. C-1, as floats."""
 
-    log_probs: eqx.AbstractVar[Float[Array, "N C"]]
+    @property
+    @abstractmethod
+    def log_probs(self) -> Float[Array, "N C"]:
+        """The log probability of every class."""
 
     def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """log p(y), the column of `log_probs` that is y's."""
