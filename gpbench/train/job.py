@@ -288,7 +288,8 @@ def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared) -> di
         "peak_memory_mb": runtime.jax_memory_peak_mb(),
         "data_checksum": job.dataset.checksum,
         "kept": cfg["run"]["keep"],
-        "held_out": True,
+        "held_out": prepared.held_out,
+        "scaled_by_all_rows": prepared.scaled_by_all_rows,
         "preset": cfg["run"]["preset"],
         **job.facts,
     }
