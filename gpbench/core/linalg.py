@@ -22,7 +22,7 @@ def inverse_cholesky(K: Float[Array, "M M"]) -> Float[Array, "M M"]:
 
     The factorisation is done in float64 whatever the precision of `K`.  A small jitter relative to the mean of the
     diagonal is added; where the factorisation fails the jitter grows tenfold, at most six times.  Beyond that the
-    result is NaN, which the training loop turns into a run recorded as diverged, with the message of `describe_failure`.
+    result is NaN, and the training loop records the run as diverged, with the message of `describe_failure`.
     """
     return _safe_inverse_factor(K)
 
