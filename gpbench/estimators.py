@@ -3,6 +3,7 @@
 The first `fit` imports JAX.  Where JAX is imported earlier, its 64-bit types must be enabled.
 """
 
+import copy
 import json
 import tempfile
 from functools import lru_cache
@@ -54,17 +55,15 @@ class _Estimator(BaseEstimator):
 
     def _composed(self) -> dict:
         """The resolved configuration.  Raises ValueError for an unknown method, protocol or option."""
-        from gpbench.config.compose import compose
-
         options = self.options or {}
         if unknown := [key for key in options if not key.startswith(("method.", "protocol."))]:
             raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
         settings = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in options.items()]
         try:
-            cfg, _ = compose([f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings])
+            cfg = _compose(f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
         except ConfigError as error:
             raise ValueError(str(error)) from error
-        return {key: cfg[key] for key in ("method", "protocol", "seed")}
+        return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
     def _train(self, programs: Any, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"]) -> Any:
         """The state after the last step, on the host.  Raises DivergedError."""
@@ -109,10 +108,12 @@ class _Estimator(BaseEstimator):
         from gpbench.train.loop import Group
 
         precision, seed = self.config_["protocol"]["precision"], self.config_["seed"]
-        arrays = {"X": X, "y": y, "X_test": X_test, "y_test": y_test}
         return Group(
             members=[Member(0)],
-            **{name: jnp.asarray(rows[None], precision) for name, rows in arrays.items()},
+            X=jnp.asarray(X[None], precision),
+            y=jnp.asarray(y[None], precision),
+            X_test=jnp.asarray(X_test[None], precision),
+            y_test=jnp.asarray(y_test[None], precision),
             classes=self._classes,
             init_keys=key_of("init", NAME, seed, 0)[None],
             step_keys=key_of("step", method.name, NAME, seed, 0)[None],
@@ -319,6 +320,14 @@ class Regressor(RegressorMixin, _Estimator):
         return (mean, np.sqrt(predictions["var"]) * self._y_scaler.scale) if return_std else mean
 
 
+@lru_cache(maxsize=64)
+def _compose(*overrides: str) -> dict:
+    """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
+    from gpbench.config.compose import compose
+
+    return compose(overrides)[0]
+
+
 def _programs(config: dict) -> Any:
     """The compiled programs of a method, shared by estimators with the same configuration."""
     return _programs_of(json.dumps(config["method"], sort_keys=True))
@@ -343,10 +352,8 @@ def _tasks(method: str) -> frozenset[str]:
     _configure_jax()
     from hydra.utils import get_class
 
-    from gpbench.config.compose import compose
-
     try:
-        return get_class(compose([f"method={method}"])[0]["method"]["_target_"]).tasks  # type: ignore[attr-defined]
+        return get_class(_compose(f"method={method}")["method"]["_target_"]).tasks  # type: ignore[attr-defined]
     except ConfigError:
         return frozenset()
 

@@ -136,7 +136,7 @@ def test_three_classes_with_a_method_for_two_go_one_against_the_rest():
         (Classifier(method="sepp"), "method=sepp: no such method; did you mean sep"),
         (Classifier(protocol="cleen"), "protocol=cleen: no such protocol; did you mean clean"),
         (Classifier(options={"method.indcing": 3}), "no key 'indcing' in method"),
-        (Classifier(options={"protocol.inputs": "standardize"}), "protocol.inputs=standardize: no such scaler; did you"),
+        (Classifier(options={"protocol.inputs": "standardize"}), "protocol.inputs=standardize: no such scaler"),
         (Classifier(options={"run.jobs": 3}), "'run.jobs' is no setting of the method or the protocol"),
         (Classifier(options={"method.inducing": 3000}), "asks for 3000 inducing points, but there are 60"),
         (Classifier(method="linear"), "method linear is for regression data, and these are binary"),

@@ -20,27 +20,27 @@ class Scaler:
     training rows; they become 0, and their `scale` is 1.  `train_only`: no row but the training rows was used.
     """
 
-    shift: Float[np.ndarray, "*D"]
-    scale: Float[np.ndarray, "*D"]
-    constant: Bool[np.ndarray, "*D"]
+    shift: Float[np.ndarray, " *D"]
+    scale: Float[np.ndarray, " *D"]
+    constant: Bool[np.ndarray, " *D"]
     train_only: bool = True
 
-    def transform(self, rows: Float[np.ndarray, "N *D"]) -> None:
+    def transform(self, rows: Float[np.ndarray, " N *D"]) -> None:
         """Scale rows in place."""
         rows -= self.shift
         rows /= self.scale
         rows[..., self.constant] = 0.0
 
-    def inverse(self, rows: Float[np.ndarray, "N *D"]) -> Float[np.ndarray, "N *D"]:
+    def inverse(self, rows: Float[np.ndarray, " N *D"]) -> Float[np.ndarray, " N *D"]:
         """Scaled rows in original units; constant columns get their value among the training rows."""
         return rows * self.scale + self.shift
 
 
-Fit = Callable[[Float[np.ndarray, "N *D"], Float[np.ndarray, "M *D"]], Scaler]
+Fit = Callable[[Float[np.ndarray, " N *D"], Float[np.ndarray, " M *D"]], Scaler]
 """Fits a scaler to N training rows, out of a population of M rows, and scales the training rows in place."""
 
 
-def _standardise(rows: Float[np.ndarray, "N *D"], population: Float[np.ndarray, "M *D"]) -> Scaler:
+def _standardise(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
     """Mean 0 and variance 1 (ddof 0) over the training rows; without a temporary as large as the inputs, which are
     0.4 GB for mnist in float64."""
     size = _size(rows.min(axis=0), rows.max(axis=0))
@@ -56,7 +56,7 @@ def _standardise(rows: Float[np.ndarray, "N *D"], population: Float[np.ndarray, 
     return Scaler(mean, std, constant)
 
 
-def _unit_interval(rows: Float[np.ndarray, "N *D"], population: Float[np.ndarray, "M *D"]) -> Scaler:
+def _unit_interval(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
     """[0, 1] by the smallest and the largest training row.  Other rows may lie outside: nothing is clipped."""
     low, high = np.asarray(rows.min(axis=0)), np.asarray(rows.max(axis=0))
     constant = np.asarray(high - low <= _CONSTANT * _size(low, high))
@@ -65,7 +65,7 @@ def _unit_interval(rows: Float[np.ndarray, "N *D"], population: Float[np.ndarray
     return scaler
 
 
-def _centre_all(rows: Float[np.ndarray, "N *D"], population: Float[np.ndarray, "M *D"]) -> Scaler:
+def _centre_all(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
     """Mean 0 over the whole population, test rows included, as in Evans and Nair's experiments (2020)."""
     mean = np.asarray(population.mean(axis=0))
     scaler = Scaler(mean, np.ones_like(mean), np.zeros(mean.shape, bool), train_only=False)
@@ -73,13 +73,13 @@ def _centre_all(rows: Float[np.ndarray, "N *D"], population: Float[np.ndarray, "
     return scaler
 
 
-def _none(rows: Float[np.ndarray, "N *D"], population: Float[np.ndarray, "M *D"]) -> Scaler:
+def _none(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
     """Original units."""
     shape = rows.shape[1:]
     return Scaler(np.zeros(shape), np.ones(shape), np.zeros(shape, bool))
 
 
-def _size(low: Float[np.ndarray, "*D"] | np.floating, high: Float[np.ndarray, "*D"] | np.floating) -> np.ndarray:
+def _size(low: Float[np.ndarray, " *D"] | np.floating, high: Float[np.ndarray, " *D"] | np.floating) -> np.ndarray:
     """The largest absolute value of each column."""
     return np.asarray(np.maximum(np.abs(high), np.abs(low)))
 

@@ -150,7 +150,7 @@ def test_bad_rows_give_one_clear_line():
         prepare(make(X, y), train[:0], test)
     with pytest.raises(DataError, match="all equal"):
         prepare(make(X, np.full(30, 0.1)), train, test, targets="unit_interval")
-    with pytest.raises(ConfigError, match="inputs=standard: no such scaler; did you mean standardise?"):
+    with pytest.raises(ConfigError, match="inputs=standard: no such scaler; did you mean standardise"):
         prepare(make(X, y), train, test, inputs="standard")
     with pytest.raises(ConfigError, match="targets=whiten: no such scaler; known are centre_all, none"):
         prepare(make(X, y), train, test, targets="whiten")
