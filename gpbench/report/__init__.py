@@ -1,1 +1,5 @@
-"""Tables and pictures, made from records and published numbers alone."""
+"""Tables, rankings, comparisons and figures of recorded runs, beside the published numbers.  Nothing is trained.
+
+`cells` groups records and averages them; `tables`, `experiment`, `differences` and `ranks` build sheets, which `formats`
+writes as text; `figures` draws with Matplotlib, and `site` makes web pages.
+"""
