@@ -16,7 +16,7 @@ from gpbench.report.tables import title
 AVERAGE = "(average)"
 """The data set of published averages over data sets (papers.csv)."""
 
-_OVER_OUTPUTS = {"mean": fmean, "std": pstdev}
+_OVER_OUTPUTS: dict[str, Callable[..., float]] = {"mean": fmean, "std": pstdev}
 
 _Row = Mapping[str, CellRuns]  # by column
 
@@ -76,7 +76,7 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
 
 
 def _cell_runs(cell: Cell, block: str) -> CellRuns:
-    """The recorded runs of a planned cell.  Without any, its setting is the block's label, the size that papers print."""
+    """The recorded runs of a planned cell.  Without any, its setting is the label of its block."""
     setting = cell.records[0]["setting"] if cell.records else block
     return CellRuns(
         dataset=cell.dataset,
@@ -91,18 +91,19 @@ def _cell_runs(cell: Cell, block: str) -> CellRuns:
 
 
 def _combined(
-    rows: Mapping[str, _Row], metric: str, statistic: Callable[[Sequence[float]], float], **name: str
+    rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], *, dataset: str = "", output: str = ""
 ) -> dict[str, Entry]:
     """For each column a statistic over its rows, split by split, from the splits that all rows have.
 
-    `name` is the data set or output that the combined entries are published under.
+    `dataset` or `output` is the name under which its value is published.
     """
     entries = {}
     for column in dict.fromkeys(column for row in rows.values() for column in row):
         cells = [row[column] for row in rows.values() if column in row]
         by_row = [by_split(cell, metric) for cell in cells]
         values = {split: statistic([of[split] for of in by_row]) for split in common_splits(by_row)}
-        cell = replace(next((cell for cell in cells if cell.records), cells[0]), **name)
+        first = next((cell for cell in cells if cell.records), cells[0])
+        cell = replace(first, dataset=dataset or first.dataset, output=output or first.output)
         published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
         entries[column] = summarise(cell, metric, values, published)
     return entries

@@ -40,9 +40,11 @@ class CellRuns:
 class Entry:
     """One metric of one cell.
 
-    `values` are by split; `mean` is None without any, and `stderr` with fewer than two.  `diverged` counts the runs that
-    diverged or whose metric is not finite; no value includes them.  `delta_se` is (ours - published) in joint standard
-    errors.  `mark` is "best", "tied" (not significantly different from the best) or "".
+    values: by split, averaged over seeds, without diverged runs.
+    mean, stderr: None without values, and for `stderr` with fewer than two.
+    diverged: how many runs diverged or have a metric that is not finite.
+    delta_se: (ours - published) in joint standard errors, or None.
+    mark: "best", "tied" (not significantly different from the best) or "".
     """
 
     cell: CellRuns

@@ -54,7 +54,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: M
 
 
 def verdict(entries: Sequence[Entry]) -> list[str]:
-    """In how many cells with a target we are within two joint standard errors of the paper, or better; a line or none."""
+    """A line on how many cells are within two joint standard errors of the paper, or better; none without targets."""
     compared = [e for e in entries if e.delta_se is not None and e.published and not e.published.note]
     if not compared:
         return []

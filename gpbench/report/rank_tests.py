@@ -29,7 +29,7 @@ def friedman(ranks: Float[ndarray, "N k"]) -> tuple[float, float]:
 
 
 def critical_difference(N: int, k: int) -> float:
-    """Nemenyi's critical difference of the average ranks of k methods on N data sets, at 5 %: q sqrt(k (k + 1) / 6 N)."""
+    """Nemenyi's critical difference at 5 % of average ranks of k methods on N data sets: q sqrt(k (k + 1) / 6 N)."""
     return nemenyi_quantile(k) * math.sqrt(k * (k + 1) / (6 * N))
 
 
@@ -41,7 +41,7 @@ def nemenyi_quantile(k: int) -> float:
 
 
 def wilcoxon_holm(values: Float[ndarray, "N k"]) -> Float[ndarray, "k k"]:
-    """Holm-adjusted p-values of Wilcoxon's signed-rank test of every pair; 1 where two methods tie on every data set."""
+    """Holm-adjusted p-values of Wilcoxon's signed-rank test of all pairs; 1 for pairs that tie on every data set."""
     from scipy.stats import wilcoxon
 
     k = values.shape[1]

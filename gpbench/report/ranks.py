@@ -28,8 +28,9 @@ class Ranking:
     """Methods, best first, by their average rank over data sets.
 
     `statistic` and `p` are Friedman's, corrected for ties.  `critical` is the Nemenyi critical difference at 5 %, None
-    with the Wilcoxon test.  `groups` are the maximal ranges (first, last) of `methods` in which no pair is significantly
-    different.  `left_out` names data sets that do not count, and why; `diverged` where runs are missing from the means.
+    with the Wilcoxon test.  `groups` are the maximal ranges (first, last) of `methods` in which no pair is
+    significantly different.  `left_out` names data sets that do not count, and why; `diverged` names data sets and
+    methods whose means lack diverged runs, with their number.
     """
 
     metric: str

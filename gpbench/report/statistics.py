@@ -13,7 +13,7 @@ LEVEL = 0.05
 class TTest(NamedTuple):
     """Student's t test of the mean of paired differences against 0.
 
-    `low` and `high` are the ends of the 95 % confidence interval, `p` is two-sided; all are None where there is no standard
+    `low` and `high` are the ends of the 95 % confidence interval, `p` is two-sided; all are None without a standard
     error, as for a single difference.
     """
 

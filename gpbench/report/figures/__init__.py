@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
 KINDS = {"traces": "svg", "boundaries": "webp", "curves": "svg", "scaling": "svg"}
-"""The kinds of figures, each with its format on web pages: WebP where a vector image of all points would be too large."""
+"""Kinds of figures and their formats on web pages: WebP where a vector image of all points would be too large."""
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
 """Maps the id of a record to the arrays of its trace.npz."""

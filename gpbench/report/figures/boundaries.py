@@ -44,7 +44,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 
 
 def panel(axis: Axes, run: Mapping[str, ndarray]) -> None:
-    """Draws training rows, class probability, decision boundary and inducing points of one run (arrays of `run.keep`)."""
+    """Draws training rows, class probability, decision boundary and inducing points from the arrays of one run."""
     grid = run["kept_grid"]
     side = round(len(grid) ** 0.5)
     xs, ys = grid[:side, 0], grid[::side, 1]

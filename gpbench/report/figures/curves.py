@@ -13,7 +13,7 @@ from gpbench.report.figures import style
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws a panel for each cell; its title is the value of the key `label`, or the method of a run without that key."""
+    """Draws a panel for each cell, whose title is the value of the key `label`, or the method without that key."""
     key = (experiment.figure or {})["label"]
     figure = style.figure(3.1 * len(planned) + 0.3, 2.9)
     axes = figure.subplots(1, len(planned), sharex=True, sharey=True, squeeze=False)[0]
@@ -29,7 +29,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 
 
 def panel(axis: Axes, run: Mapping[str, ndarray]) -> None:
-    """Draws one run (arrays of `run.keep`), in the scaled units in which it was trained."""
+    """Draws the arrays of one run, in the scaled units in which it was trained."""
     x, mean, spread = run["kept_grid"][:, 0], run["kept_mean"], 2.0 * np.sqrt(run["kept_var"])
     axis.scatter(run["kept_X"][:, 0], run["kept_y"], s=3, color="#888888", linewidths=0, alpha=0.7)
     axis.fill_between(x, mean - spread, mean + spread, color=style.POSITIVE, alpha=0.2, linewidth=0)

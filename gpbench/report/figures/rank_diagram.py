@@ -16,7 +16,7 @@ _MAX_NAME = 40
 
 
 def draw(ranking: Ranking) -> Figure:
-    """Draws a ranking.  Bars join methods that are not significantly different; Nemenyi's critical difference is on top."""
+    """Bars join methods that are not significantly different; Nemenyi's critical difference is at the top."""
     k, groups = len(ranking.methods), len(ranking.groups)
     top = 0.55 if ranking.critical else 0.3
     bars = 0.12 * (groups + 1)

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -16,11 +16,11 @@ PALETTE = {
 }  # fmt: skip
 """The palette of Okabe and Ito (2008) without its yellow, and a grey.  Values get its colours in this order."""
 
-Dash = str | tuple[float, tuple[float, ...]]
+Dash = Literal["solid"] | tuple[float, tuple[float, ...]]
 """A dash pattern as Matplotlib takes it."""
 
 DASHES: dict[str, Dash] = {
-    "solid": "-", "dashed": (0, (5, 1.8)), "dotted": (0, (1.2, 1.4)), "dashdot": (0, (6, 1.5, 1.2, 1.5)),
+    "solid": "solid", "dashed": (0, (5, 1.8)), "dotted": (0, (1.2, 1.4)), "dashdot": (0, (6, 1.5, 1.2, 1.5)),
 }  # fmt: skip
 """Dash patterns by name, in the order in which values get them."""
 

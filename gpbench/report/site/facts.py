@@ -27,14 +27,14 @@ class PlannedExperiment:
     problem: str = ""
 
     @property
-    def total(self) -> int:
+    def n_runs(self) -> int:
         """How many runs the experiment consists of."""
         return sum(len(cell.splits) for cell in self.cells)
 
     @property
-    def recorded(self) -> int:
+    def n_recorded(self) -> int:
         """How many of its runs are recorded."""
-        return self.total - sum(len(cell.missing) for cell in self.cells)
+        return self.n_runs - sum(len(cell.missing) for cell in self.cells)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,9 @@ class Facts:
         """
         by_preset = {planned.preset: planned for planned in self.planned if planned.experiment.id == id}
         full, quick = by_preset["full"], by_preset["quick"]
-        return [full] if _ids(quick) <= _ids(full) else sorted([full, quick], key=lambda planned: not planned.recorded)
+        if _ids(quick) <= _ids(full):
+            return [full]
+        return sorted([full, quick], key=lambda planned: not planned.n_recorded)
 
 
 def cell_page(cell: CellRuns) -> str:

@@ -1,4 +1,4 @@
-"""Groups of methods whose ranks the site shows: drawn for those with the most data sets, and as data for any other."""
+"""Sections of the page of ranks: the diagram of the methods with the most data sets, and the data for any others."""
 
 import io
 from collections import Counter
@@ -9,66 +9,71 @@ from typing import Any
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.report import figures
-from gpbench.report.cells import Cell, by_split, cells
-from gpbench.report.figures.ranks import draw
-from gpbench.report.ranks import Ranking, by_dataset, diverged, labels, quantile, rank_table, told
+from gpbench.report.cells import CellRuns, by_split, group_runs
+from gpbench.report.figures.rank_diagram import draw
+from gpbench.report.rank_tests import nemenyi_quantile
+from gpbench.report.ranks import Ranking, by_dataset, diverged_runs, labels, rank_table, ranking_notes
 
 
 @dataclass(frozen=True)
-class Group:
-    """Methods under one protocol and precision.  `data` are the values by data set, method and split for site.js;
-    `ranking`, `picture` (SVG) and `told` are of the methods with the most data sets."""
+class RankSection:
+    """The methods under one protocol and precision, ranked by one metric.
+
+    quick: whether runs of the quick preset are among these.
+    data: values by data set, method and split, for site.js.
+    ranking, picture, notes: of the methods with the most data sets; the picture is SVG.
+    settings: the settings of methods whose labels omit them.
+    """
 
     title: str
     quick: bool
     data: dict[str, Any]
     ranking: Ranking
     picture: bytes
-    told: Sequence[str]
+    notes: Sequence[str]
     settings: Sequence[str]
-    """Of methods whose names leave them out."""
 
 
-def groups(records: Sequence[dict]) -> list[Group]:
-    """A group for each protocol, precision and metric by which two methods can be ranked on two data sets."""
-    apart: dict[tuple, list[dict]] = {}
+def rank_sections(records: Sequence[dict]) -> list[RankSection]:
+    """A section for each protocol, precision and metric by which two methods can be ranked on two data sets."""
+    groups: dict[tuple, list[dict]] = {}
     for record in records:
-        apart.setdefault((record["protocol"], record.get("precision") or ""), []).append(record)
-    found = []
-    for (protocol, precision), of in apart.items():
-        together = cells(of, presets_apart=False)
-        for metric in (name for name in METRICS if any(name in record["metrics"] for record in of)):
-            if group := _group(together, metric, f"{metric}, protocol {protocol}, {precision}".removesuffix(", ")):
-                found.append(group)
-    return found
+        groups.setdefault((record["protocol"], record.get("precision") or ""), []).append(record)
+    sections = []
+    for (protocol, precision), group in groups.items():
+        cells = group_runs(group, by_preset=False)
+        for metric in (name for name in METRICS if any(name in record["metrics"] for record in group)):
+            title = f"{metric}, protocol {protocol}, {precision}".removesuffix(", ")
+            if section := _section(cells, metric, title):
+                sections.append(section)
+    return sections
 
 
-def _group(made: Sequence[Cell], metric: str, title: str) -> Group | None:
-    places = Counter((cell.method, cell.label) for cell in made if by_split(cell, metric))
-    made = [cell for cell in made if places[cell.method, cell.label] > 1]  # one data set ranks nothing
-    table = by_dataset(made, metric)
+def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection | None:
+    n_datasets = Counter((cell.method, cell.label) for cell in cells if by_split(cell, metric))
+    cells = [cell for cell in cells if n_datasets[cell.method, cell.label] > 1]  # one data set ranks nothing
+    table = by_dataset(cells, metric)
     count = Counter(name for row in table.values() for name in row)
-    names = list(count)
-    widest = {name for name in names if count[name] == max(count.values())}
-    chosen = {place: {name: row[name] for name in row if name in widest} for place, row in table.items()}
-    named = [(name, cell) for name, cell in zip(labels(made), made) if name in count]
-    quick = {name for name, cell in named if "quick" in cell.preset}
-    settings = sorted({f"{name} {cell.label}" for name, cell in named if name == cell.method and cell.label})
-    lost = diverged(made)
+    most = {name for name in count if count[name] == max(count.values())}
+    default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
+    diverged = diverged_runs(cells)
     try:
-        ranks = rank_table(chosen, metric, lost=lost)
+        ranking = rank_table(default, metric, diverged=diverged)
     except ConfigError:
         return None
-    file = io.BytesIO()
-    figures.write(draw(ranks), file, "svg")
+    labelled = [(name, cell) for name, cell in zip(labels(cells), cells) if name in count]
+    quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
+    settings = sorted({f"{name} {cell.label}" for name, cell in labelled if name == cell.method and cell.label})
+    picture = io.BytesIO()
+    figures.write(draw(ranking), picture, "svg")
     data = {
         "metric": metric,
         "higher": better(metric) == "higher",
-        "quantiles": [quantile(k) for k in range(2, len(names) + 1)],
-        "methods": names,
-        "chosen": [name in widest for name in names],
-        "quick": sorted(quick),
-        "diverged": [(*place, n) for place, n in lost.items()],
+        "quantiles": [nemenyi_quantile(k) for k in range(2, len(count) + 1)],
+        "methods": list(count),
+        "default": [name in most for name in count],
+        "quick": quick,
+        "diverged": [(*key, n) for key, n in diverged.items()],
         "datasets": table,
     }
-    return Group(title, bool(quick), data, ranks, file.getvalue(), told(ranks), settings)
+    return RankSection(title, bool(quick), data, ranking, picture.getvalue(), ranking_notes(ranking), settings)
