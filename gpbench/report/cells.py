@@ -184,12 +184,12 @@ def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, dict], fields: 
     }
 
 
-def _metrics(chosen: Sequence[str], recorded: set[str]) -> list[str]:
-    if "all" in chosen:
+def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
+    if "all" in names:
         return [*sorted(recorded), "seconds"]
-    if chosen:
-        return list(chosen)
-    default = next((names for names in _DEFAULT_METRICS if names[0] in recorded), None)
+    if names:
+        return list(names)
+    default = next((metrics for metrics in _DEFAULT_METRICS if metrics[0] in recorded), None)
     return list(default) if default else sorted(recorded) or ["seconds"]
 
 

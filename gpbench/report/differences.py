@@ -92,8 +92,8 @@ def paired_differences(
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequence[CellRuns]) -> Sheet:
     """The table of differences, with how the runs of each side were made above it."""
-    made = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
-    heads = [f"{letter}: {line}" for letter, records in made.items() for line in provenance_lines(records)]
+    sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
+    heads = [f"{letter}: {line}" for letter, records in sides.items() for line in provenance_lines(records)]
     header = ("data set", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
     grid = Grid(title(differences[0].metric), header, tuple(_line(d, a, b) for d in differences))
     count = {side: sum(d.winner == side for d in differences) for side in ("A", "B", "")}

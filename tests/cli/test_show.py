@@ -30,8 +30,8 @@ def test_a_run_is_shown_by_its_first_digits_and_the_last_one_by_last(results, ca
 
 def test_text_has_record_folder_and_configuration(results, capsys):
     assert main(["show", "a0", "--results", str(results)]) == 0
-    shown = capsys.readouterr().out
-    assert "nll 0.5" in shown and str(results / "runs" / "a000000000000000") in shown and "m: 15%" in shown
+    text = capsys.readouterr().out
+    assert "nll 0.5" in text and str(results / "runs" / "a000000000000000") in text and "m: 15%" in text
 
 
 @pytest.mark.parametrize("argv", [["a"], ["zz"], [], ["a0", "--last"]])

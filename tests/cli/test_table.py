@@ -74,6 +74,6 @@ def test_later_papers_are_listed_on_demand(results, capsys):
 def test_a_terminal_gets_tables_that_fit_it(results, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
-    shown = out(capsys, "table", "--results", results)
-    assert "[0.52" in shown  # the printed value, not eaten as markup
-    assert shown.count("nll (nats per row; lower is better)") == 2
+    text = out(capsys, "table", "--results", results)
+    assert "[0.52" in text  # the printed value, not eaten as markup
+    assert text.count("nll (nats per row; lower is better)") == 2

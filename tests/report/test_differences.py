@@ -94,7 +94,8 @@ def test_the_table_has_the_winner_and_the_interval_in_every_format():
 
 def test_the_picture_has_a_line_for_each_data_set():
     a, b = Side("method", "sep"), Side("method", "svi")
-    pairs, _ = paired_differences(a, b, [*both(), *both(a=A[:1], b=B[:1], of_a={"dataset": "heart"}, dataset="heart")], "nll")
+    records = [*both(), *both(a=A[:1], b=B[:1], of_a={"dataset": "heart"}, dataset="heart")]
+    pairs, _ = paired_differences(a, b, records, "nll")
     (axis,) = draw(a, b, pairs).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["heart m=15% (n = 1)", "pima m=15% (n = 5)"]
     assert "← sep better" in axis.get_xlabel()

@@ -53,7 +53,8 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
     assert [a.get_ylabel() for a in figure.axes] == ["test error", "negative test log-likelihood"]
     for axis in figure.axes:
         assert (axis.get_xscale(), axis.get_yscale(), axis.get_xlabel()) == ("log", "log", "seconds of training")
-        assert [line.get_color() for line in axis.lines] == [style.PALETTE[c] for c in ("blue", "blue", "vermillion", "vermillion")]
+        colours = [style.PALETTE[name] for name in ("blue", "blue", "vermillion", "vermillion")]
+        assert [line.get_color() for line in axis.lines] == colours
         assert len({str(line.get_linestyle()) for line in axis.lines}) == 2
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["sep", "svi", "m = 4", "50"] and figure.get_suptitle() == "A figure"
@@ -92,8 +93,9 @@ def test_the_file_may_choose_colours_and_dashes_by_value():
 
 @pytest.mark.parametrize("options", [{"colours": {"sep": "bleu"}}, {"dashes": {"sep": "dased"}}])
 def test_an_unknown_colour_or_dash_pattern_is_one_line(options):
-    with pytest.raises(ConfigError, match="did you mean (blue|dashed)"):
-        drawn(experiment(kind="traces", panels=["nll"], colour="method", **options), [cell({"method": "sep"}, record("a"))])
+    figure = experiment(kind="traces", panels=["nll"], colour="method", **options)
+    with pytest.raises(ConfigError, match=r"did you mean (blue|dashed)"):
+        drawn(figure, [cell({"method": "sep"}, record("a"))])
 
 
 def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():

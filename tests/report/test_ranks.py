@@ -77,10 +77,11 @@ def test_holm_is_the_step_down_of_sorted_p_values():
     values = rng.normal(size=(15, 3)) + np.array([0, 0.5, 2.0])
     pairs = [(0, 1), (0, 2), (1, 2)]
     raw = {pair: stats.wilcoxon(values[:, pair[0]], values[:, pair[1]]).pvalue for pair in pairs}
-    ranking = rank_tests.wilcoxon_holm(values)
+    adjusted = rank_tests.wilcoxon_holm(values)
     ordered = sorted(pairs, key=raw.__getitem__)
     for step, (i, j) in enumerate(ordered):
-        assert ranking[i, j] == ranking[j, i] == max(min(1, (3 - m) * raw[p]) for m, p in enumerate(ordered[: step + 1]))
+        largest = max(min(1, (3 - m) * raw[p]) for m, p in enumerate(ordered[: step + 1]))
+        assert adjusted[i, j] == adjusted[j, i] == largest
     assert rank_tests.wilcoxon_holm(np.ones((5, 2)))[0, 1] == 1
 
 
@@ -102,7 +103,8 @@ def test_cliques_are_maximal_and_have_no_significantly_different_pair():
 
 def test_a_data_set_without_one_of_the_methods_is_left_out_with_the_reason():
     full = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
-    ranking = ranking_of({"pima": full, "heart": full, "crabs": {"a": {0: 1.0}}, "sonar": {"a": {0: 1.0}, "b": {1: 1.0}}})
+    partial = {"crabs": {"a": {0: 1.0}}, "sonar": {"a": {0: 1.0}, "b": {1: 1.0}}}
+    ranking = ranking_of({"pima": full, "heart": full, **partial})
     assert ranking.datasets == ("heart", "pima")
     assert ranking.left_out == ("crabs (without b)", "sonar (no split in common)")
     assert "left out: crabs (without b); sonar (no split in common)" in ranks.ranking_notes(ranking)

@@ -1,4 +1,4 @@
-"""The site in a real Chromium: sorting, filtering, selected ranks, both colour schemes, wide and narrow, no console errors."""
+"""The site in a real Chromium: sorting, filtering, selected ranks, colour schemes, widths, no console errors."""
 
 import json
 
@@ -40,7 +40,7 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def site(results, tmp_path_factory):
-    return sites.make(results, tmp_path_factory.mktemp("made") / "site")
+    return sites.make(results, tmp_path_factory.mktemp("out") / "site")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def browser(running):
 
 
 def column(browser, name):
-    """The texts of a column of the first table, of the rows that are shown."""
+    """The texts of a column of the first table, in its visible rows."""
     return browser.value(f"""(() => {{
       const table = document.querySelector("table");
       const at = [...table.tHead.rows[0].cells].findIndex((head) => head.textContent.trim() === "{name}");

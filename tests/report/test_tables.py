@@ -53,18 +53,18 @@ def test_csv_has_one_row_per_metric_and_marks_what_is_not_held_out():
 
 
 def test_a_cell_has_mean_error_splits_diverged_runs_and_the_published_value():
-    shown = formats.as_text(sheet([run(), run(1), run(2, status="diverged")]))
-    assert "0.5050 ± 0.0050 (2) (1 diverged) [0.5, +0.4 se]" in shown
-    assert tables.LEGEND in shown
+    output = formats.as_text(sheet([run(), run(1), run(2, status="diverged")]))
+    assert "0.5050 ± 0.0050 (2) (1 diverged) [0.5, +0.4 se]" in output
+    assert tables.LEGEND in output
     assert "0 done (1 diverged)" in formats.as_text(sheet([run(status="diverged")]))
 
 
 def test_marks_lead_to_footnotes_in_every_text_format():
     records = [run(dataset="australian"), run(dataset="kin8nm", method="fitc_gp", setting="m=50", held_out=False)]
     for name in ("terminal", "md", "latex"):
-        shown = formats.FORMATS[name](sheet(records))
+        output = formats.FORMATS[name](sheet(records))
         first, second = ("¹", "²") if name != "latex" else ("$^1$", "$^2$")
-        assert f"[0.64]{first}" in shown and f"{first} not a target" in shown and f"{second} not held out" in shown
+        assert f"[0.64]{first}" in output and f"{first} not a target" in output and f"{second} not held out" in output
 
 
 def test_mixed_properties_are_named():

@@ -67,20 +67,20 @@ def context() -> Iterator[None]:
         yield
 
 
-def colours(values: Sequence[str], chosen: Mapping[Any, str] | None = None) -> dict[str, str]:
+def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:
     """A colour for each value: the chosen one of the palette, or the next that no value has chosen.
 
     Raises ConfigError for a colour that the palette lacks.
     """
-    return _assign(PALETTE, "colour", values, chosen)
+    return _assign(PALETTE, "colour", values, choices)
 
 
-def dashes(values: Sequence[str], chosen: Mapping[Any, str] | None = None) -> dict[str, Dash]:
+def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, Dash]:
     """A dash pattern for each value: the chosen one of DASHES, or the next that no value has chosen.
 
     Raises ConfigError for a pattern that is not one of DASHES.
     """
-    return _assign(DASHES, "dash pattern", values, chosen)
+    return _assign(DASHES, "dash pattern", values, choices)
 
 
 def figure(width: float, height: float) -> Figure:
@@ -96,8 +96,8 @@ def caption(figure: Figure, title: str, notes: Sequence[str]) -> None:
         figure.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")
 
 
-def _assign(options: Mapping[str, Any], noun: str, values: Sequence[str], chosen: Mapping[Any, str] | None) -> dict:
-    names = {str(value): name for value, name in (chosen or {}).items()}
+def _assign(options: Mapping[str, Any], noun: str, values: Sequence[str], choices: Mapping[Any, str] | None) -> dict:
+    names = {str(value): name for value, name in (choices or {}).items()}
     for name in names.values():
         if name not in options:
             raise ConfigError(f"no {noun} {name!r}; {nearest(str(name), options)}")
