@@ -26,8 +26,8 @@ def of(cfg: Mapping, data_checksum: str) -> dict[str, Any]:
 
 
 _LATER = {
-    "gpbench.methods.svi.SVI": {"likelihood": "gaussian"},
-    "gpbench.methods.svdgp.SVDGP": {"likelihood": "gaussian"},
+    "gpbench.methods.vi.svi.SVI": {"likelihood": "gaussian"},
+    "gpbench.methods.vi.svdgp.SVDGP": {"likelihood": "gaussian"},
 }
 """Keys that a method got after runs of it were recorded, each with the value that does what was done before.  With it
 they are no part of the identity, so that these records stay what they are."""

@@ -169,7 +169,7 @@ def _worth_joining(method: Method, n: int, d: int) -> int:
     if jax.default_backend() == "cpu":
         return 1
     rows = min(method.batch_size or n, n)
-    return 2**34 // (8 * (n * (d + 1 + method.held_per_row(n)) + 10 * rows * (d + min(n // 4, 2048))))
+    return 2**34 // (8 * (n * (d + 1 + method.row_memory(n)) + 10 * rows * (d + min(n // 4, 2048))))
 
 
 def _load(job: Job, chosen: list[Member]) -> tuple[Group, list[Prepared]]:
@@ -181,7 +181,7 @@ def _load(job: Job, chosen: list[Member]) -> tuple[Group, list[Prepared]]:
         for k, output in chosen
     ]
     n, d = prepared[0].X.shape
-    numbers = len(chosen) * n * (d + 1 + job.method.held_per_row(n))
+    numbers = len(chosen) * n * (d + 1 + job.method.row_memory(n))
     size = np.dtype(protocol["precision"]).itemsize
     runtime.require_memory(numbers * size, f"{len(chosen)} x {n} rows and what the method holds for each")
     names = (card["name"], job.cfg["seed"])
@@ -226,7 +226,8 @@ def _train(
     traces = [{name: v if v.ndim == 1 else v[:, i] for name, v in done.trace.items()} for i in range(group.size)]
     if run["keep"]:
         for i, trace in enumerate(traces):
-            trace |= keep.arrays(job.method, _state(job, done, i), prepared[i], cfg["protocol"]["precision"])
+            state, precision = _state(job, done, i), cfg["protocol"]["precision"]
+            trace |= keep.arrays(job.method, state, prepared[i], precision, key=group.step_keys[i])
     return {
         member: (_record(job, group, done, i, prepared[i]), trace)
         for i, (member, trace) in enumerate(zip(chosen, traces))
@@ -287,7 +288,8 @@ def _record(job: Job, group: Group, done: Fit, i: int, prepared: Prepared) -> di
         "peak_memory_mb": runtime.jax_memory_peak_mb(),
         "data_checksum": job.dataset.checksum,
         "kept": cfg["run"]["keep"],
-        "held_out": True,
+        "held_out": prepared.held_out,
+        "scaled_by_all_rows": prepared.scaled_by_all_rows,
         "preset": cfg["run"]["preset"],
         **job.facts,
     }

@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench import runtime
-from gpbench.core.predictive import Gaussian, Laplace
 from gpbench.data.members import Member
 from gpbench.errors import Stopped
 from gpbench.methods.base import Method, State
@@ -30,8 +29,8 @@ from gpbench.train.stop import StopRequest
 from gpbench.train.trials import best_rate
 
 Predictions = dict[str, np.ndarray]
-"""Per test row: `log_prob`, and `mean` and `var` (regression) or `log_probs` (classification), and for the bound
-`expected_log` and, one for each member, `divergence`; members come first."""
+"""Per test row `log_prob`, with `mean`, `var` and `cdf` (regression) or `log_probs` (classification), and for the bound
+`expected_log_prob` and, one for each member, `kl`; members come first."""
 
 PARTS = ("init", "compile", "train", "evaluate")
 """The seconds that are told apart: the first states (with what they import and compile on the way), compilation,
@@ -96,7 +95,7 @@ def initial(method: Method, group: Group) -> State:
         data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows)
         state = method.init(data, key=key)
         if method.rates:
-            state = method.tried(state, best_rate(method, state, data, key=key))
+            state = method.with_rate(state, best_rate(method, state, data, key=key))
         states.append(state)
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
@@ -213,7 +212,7 @@ class Programs:
 
     def predict(self, group: Group, run: Fit) -> None:
         """Predictions of the test rows, on the host."""
-        args = (run.state, group.X_test, group.y_test)
+        args = (run.state, group.X_test, group.y_test, group.step_keys)
         program = self._program(_predict, group, args, run)
         with run.timed("evaluate"):
             run.predictions = jax.device_get(program(*args))
@@ -273,15 +272,17 @@ def _over_members(on_member: Callable, *stacked):
     return jax.vmap(on_member)(*stacked)
 
 
-def _predict(method: Method, state, X, y):
+def prediction_key(step_key: Key[Array, ""]) -> Key[Array, ""]:
+    """The key that `predict` gets, from that of a member's steps, which use its parts 0 and 1."""
+    return jax.random.fold_in(step_key, 2)
+
+
+def _predict(method: Method, state, X, y, keys):
     """What `Predictions` says, for every member."""
 
-    def on_member(state, X, y):
-        predictive = method.predict(state, X)
-        known = {name: getattr(predictive, name, None) for name in ("mean", "var", "log_probs")}
-        if (divergence := method.divergence(state)) is not None:
-            assert isinstance(predictive, Gaussian | Laplace), "divergence is for methods that tell the noise from f"
-            known |= {"expected_log": predictive.expected_log(y), "divergence": divergence}
-        return {"log_prob": predictive.log_prob(y)} | {name: v for name, v in known.items() if v is not None}
+    def on_member(state, X, y, key):
+        known = method.predict(state, X, key=prediction_key(key)).arrays(y)
+        bound = {"expected_log_prob": method.expected_log_prob(state, X, y), "kl": method.kl(state)}
+        return known if any(part is None for part in bound.values()) else known | bound
 
-    return _over_members(on_member, state, X, y)
+    return _over_members(on_member, state, X, y, keys)

@@ -15,7 +15,7 @@ def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -
     The objective is averaged over the last fifth of them, being a minibatch's.  One that diverges is chosen only where
     all do.
     """
-    reached = [float(_reached(method, method.tried(state, rate), data, key)) for rate in method.rates]
+    reached = [float(_reached(method, method.with_rate(state, rate), data, key)) for rate in method.rates]
     finite = [value if value == value else float("-inf") for value in reached]
     return method.rates[max(range(len(finite)), key=finite.__getitem__)]
 

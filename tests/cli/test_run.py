@@ -151,7 +151,7 @@ def test_a_users_own_method_and_data_are_run_from_a_folder(tmp_path):
     )
     (folder / "method" / "fair.yaml").write_text("{_target_: fair_coin.Fair, name: fair}")
     (folder / "fair_coin.py").write_text(
-        "from gpbench.methods.constant import Constant\n\n\nclass Fair(Constant):\n    pass\n"
+        "from gpbench.methods.baselines.constant import Constant\n\n\nclass Fair(Constant):\n    pass\n"
     )
     words = ["run", "--config-dir", str(folder), "dataset=own", "method=fair"]
     code, out, err = gpbench(tmp_path, *words, fake=False)

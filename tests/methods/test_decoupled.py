@@ -15,9 +15,9 @@ from gpbench.core.optimisers import decaying_adam
 from gpbench.errors import ConfigError
 from gpbench.methods.decoupled import Basis, Parameters, divergence, marginals, parts, sampled_square, square, waiting
 from gpbench.methods.sparse import Hyper
-from gpbench.methods.svdgp import SVDGP
-from gpbench.methods.svi import SVI
-from gpbench.methods.svi import Parameters as Shared
+from gpbench.methods.vi.svdgp import SVDGP
+from gpbench.methods.vi.svi import SVI
+from gpbench.methods.vi.svi import Parameters as Shared
 from gpbench.train.batches import at_step, whole
 from gpbench.train.trials import best_rate
 

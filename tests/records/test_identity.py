@@ -53,7 +53,7 @@ def test_cell_is_the_identity_without_split_and_seed():
 
 def test_a_key_that_came_later_leaves_the_runs_before_it_as_they_are():
     card = {"name": "wdbc", "task": "regression", "splits": {"set": "random90", "sets": {"random90": 5}}}
-    told = {"_target_": "gpbench.methods.svi.SVI", "inducing": 20}
+    told = {"_target_": "gpbench.methods.vi.svi.SVI", "inducing": 20}
 
     def identity(**more):
         return of({"method": told | more, "protocol": {}, "dataset": card, "run": {"timing": False}}, "ab12")

@@ -47,8 +47,8 @@ for count in json.loads(sys.argv[2]):
 
 _ADADELTA = {"_target_": "gpbench.core.optimisers.adadelta"}
 _ADAPTIVE = {"_target_": "gpbench.core.optimisers.adaptive_rates"}
-_SEP = {"_target_": "gpbench.methods.sep.SEP", "inducing": 8, "steps": 8, "optimiser": _ADAPTIVE}
-_SVI = {"_target_": "gpbench.methods.svi.SVI", "inducing": 8, "steps": 8}
+_SEP = {"_target_": "gpbench.methods.ep.sep.SEP", "inducing": 8, "steps": 8, "optimiser": _ADAPTIVE}
+_SVI = {"_target_": "gpbench.methods.vi.svi.SVI", "inducing": 8, "steps": 8}
 METHODS = {
     "sep": _SEP,
     "sep, outer": {**_SEP, "update": "outer", "gradient": "exact"},
@@ -56,9 +56,9 @@ METHODS = {
     "sep, minibatches with scalars": {**_SEP, "batch_size": 15, "memory": "scalars", "optimiser": _ADADELTA},
     "svi": _SVI,
     "svi, minibatches": {**_SVI, "batch_size": 15, "optimiser": _ADADELTA},
-    "gfitc": {"_target_": "gpbench.methods.gfitc.GFITC", "inducing": 8, "steps": 4},
-    "logistic": {"_target_": "gpbench.methods.logistic.Logistic", "steps": 8},
-    "constant": {"_target_": "gpbench.methods.constant.Constant"},
+    "gfitc": {"_target_": "gpbench.methods.ep.gfitc.GFITC", "inducing": 8, "steps": 4},
+    "logistic": {"_target_": "gpbench.methods.baselines.logistic.Logistic", "steps": 8},
+    "constant": {"_target_": "gpbench.methods.baselines.constant.Constant"},
 }
 EVERY = (1, 2, 4, 12)
 
