@@ -9,6 +9,8 @@ from typing import NoReturn
 
 from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, nearest
 
+__all__ = ["VERBS", "Parser", "main"]
+
 VERBS = {
     "run": "train and score methods on data sets; sweeps with -m",
     "reproduce": "run the missing jobs of a paper's table or figure, and make it",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench.cli import output, selection
 from gpbench.report.formats import FORMATS, Grid, Sheet
-from gpbench.report.tables import provenance_lines
+from gpbench.report.provenance import provenance_lines
 
 if TYPE_CHECKING:
     from gpbench.report.ranks import Ranking

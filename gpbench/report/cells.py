@@ -4,7 +4,6 @@ A cell never mixes configurations, and a diverged run is in no mean.
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -16,7 +15,6 @@ from gpbench.report.text import natural
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
-_FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 
 
 @dataclass(frozen=True)
@@ -130,17 +128,6 @@ def summarise(
     """The entry of these values by split, beside the published value."""
     mean, stderr = mean_stderr([*values.values()]) if values else (None, None)
     return Entry(cell, metric, values, mean, stderr, diverged, published, _delta_se(mean, stderr, published))
-
-
-def provenance(records: Iterable[Mapping]) -> dict[str, dict[str, int]]:
-    """How many runs were made with each protocol, preset, precision, device, version of JAX and commit."""
-    counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
-    for record in records:
-        commit = (record.get("commit") or "unknown")[:12] + (" with changes" if record.get("dirty") else "")
-        facts = {**record, "jax": (record.get("versions") or {}).get("jax"), "commit": commit}
-        for name in _FACTS:
-            counts[name][str(facts.get(name) or ("none" if name == "preset" else "unknown"))] += 1
-    return {name: dict(counter.most_common()) for name, counter in counts.items()}
 
 
 def cell_key(record: Mapping) -> tuple:

@@ -8,8 +8,9 @@ from gpbench.errors import ConfigError, nearest
 from gpbench.metrics import better
 from gpbench.report.cells import CellRuns, by_split, group_runs
 from gpbench.report.formats import Grid, Sheet
+from gpbench.report.provenance import provenance_lines
 from gpbench.report.statistics import TTest, common_splits, paired_t_test
-from gpbench.report.tables import provenance_lines, title
+from gpbench.report.tables import title
 from gpbench.report.text import number
 
 KINDS = ("method", "protocol", "preset", "precision", "commit")

@@ -1,7 +1,6 @@
 """The table of an experiment as a sheet: recorded results beside those that the paper prints."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
@@ -10,7 +9,8 @@ from gpbench.report import marks as significance
 from gpbench.report.blocks import column_labels, table_blocks
 from gpbench.report.cells import Entry
 from gpbench.report.formats import Grid, Marks, Sheet
-from gpbench.report.tables import LEGEND, cell_text, notes, numbered, provenance_of, row
+from gpbench.report.provenance import provenance_footer
+from gpbench.report.tables import LEGEND, cell_text, notes, numbered, row
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: Marks) -> Sheet:
@@ -47,7 +47,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: M
             LEGEND,
             *([legend] if any(entry.mark for entry in entries) else []),
             *numbered(footnotes),
-            *provenance_footer(records, entries),
+            *provenance_footer(records),
         ],
         rows=[{**row(entry), "mark": entry.mark or None} for entry in entries],
     )
@@ -62,22 +62,3 @@ def verdict(entries: Sequence[Entry]) -> list[str]:
     names = "; ".join(f"{e.cell.dataset} {e.cell.method} {e.cell.label} {e.delta_se:+.1f}" for e in worse)
     line = f"within 2 standard errors of the paper, or better: {len(compared) - len(worse)} of {len(compared)} cells"
     return [line + (f"; not: {names}" if worse else "")]
-
-
-def provenance_footer(records: Sequence[Mapping], entries: Sequence[Entry]) -> list[str]:
-    """How the runs were made, with versions of packages and seconds of all runs; no lines without records."""
-    if not records:
-        return []
-    seconds: Counter[str] = Counter()
-    versions: dict[str, set[str]] = {}
-    for record in records:
-        seconds.update({part: value for part, value in record["seconds"].items() if value})
-        for package, version in (record.get("versions") or {}).items():
-            versions.setdefault(package, set()).add(str(version))
-    totals = ", ".join(f"{part} {value:,.0f}" for part, value in seconds.items())
-    packages = ", ".join(f"{package} {' and '.join(sorted(of))}" for package, of in versions.items())
-    return [
-        *provenance_of(entries),
-        f"seconds of all runs: {totals}; tables show those of train",
-        f"versions: {packages}",
-    ]

@@ -1,9 +1,10 @@
 """Tables of any recorded runs: a row for each data set, a column for each method and setting."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from gpbench.report.cells import Entry, provenance
+from gpbench.report.cells import Entry
 from gpbench.report.formats import Grid, Sheet
+from gpbench.report.provenance import provenance, provenance_lines
 from gpbench.report.text import natural, number
 
 COLUMNS = (
@@ -18,7 +19,8 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     footnotes = notes(entries)
     metrics = dict.fromkeys(entry.metric for entry in entries)
     grids = [_grid(metric, [e for e in entries if e.metric == metric], footnotes) for metric in metrics]
-    return Sheet(provenance_of(entries), grids, [LEGEND, *numbered(footnotes)], [row(entry) for entry in entries])
+    heads = provenance_lines(record for entry in entries for record in entry.cell.records)
+    return Sheet(heads, grids, [LEGEND, *numbered(footnotes)], [row(entry) for entry in entries])
 
 
 def row(entry: Entry) -> dict:
@@ -54,24 +56,6 @@ def as_dict(entry: Entry) -> dict:
         "made_with": provenance(entry.cell.records),
         "runs": [record["id"] for record in entry.cell.records],
     }
-
-
-def provenance_of(entries: Sequence[Entry]) -> list[str]:
-    """How the runs behind these entries were made, as `provenance_lines`."""
-    return provenance_lines(record for entry in entries for record in entry.cell.records)
-
-
-def provenance_lines(records: Iterable[dict]) -> list[str]:
-    """How these runs were made, each counted once: a line for what they share, and one for each mixed property."""
-    runs = {record["id"]: record for record in records}
-    facts = provenance(runs.values())
-    shared = [f"{name} {next(iter(counts))}" for name, counts in facts.items() if len(counts) == 1]
-    mixed = [
-        f"MIXED {name}: " + ", ".join(f"{value} ({n})" for value, n in counts.items())
-        for name, counts in facts.items()
-        if len(counts) > 1
-    ]
-    return [f"{len(runs)} runs: " + ", ".join(shared), *mixed]
 
 
 def notes(entries: Sequence[Entry]) -> list[str]:

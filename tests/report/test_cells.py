@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from gpbench.report.cells import entries, entry, group_runs, provenance
+from gpbench.report.cells import entries, entry, group_runs
+from gpbench.report.provenance import provenance
 
 
 def run(split=0, nll=0.5, **fields):

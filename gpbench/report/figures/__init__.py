@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
-from gpbench.report.cells import provenance
+from gpbench.report.provenance import provenance
+
+__all__ = ["KINDS", "Arrays", "draw", "save", "write"]
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

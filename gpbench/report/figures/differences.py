@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from gpbench.metrics import better
 from gpbench.report.differences import NOTE, Difference, Side
 from gpbench.report.figures import style
-from gpbench.report.tables import provenance_lines, title
+from gpbench.report.provenance import provenance_lines
+from gpbench.report.tables import title
 
 
 def draw(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:

@@ -14,7 +14,8 @@ from gpbench.experiments import status
 from gpbench.papers import published
 from gpbench.report import blocks, figures, formats, marks
 from gpbench.report import experiment as reports
-from gpbench.report.cells import CellRuns, Entry, entries, provenance
+from gpbench.report.cells import CellRuns, Entry, entries
+from gpbench.report.provenance import provenance, provenance_footer
 from gpbench.report.site import facts, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.rank_sections import rank_sections
@@ -146,7 +147,7 @@ def _table(site: _Site, planned: PlannedExperiment) -> dict[str, Any]:
         "columns": blocks.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
         "verdict": reports.verdict(entries),
-        "provenance": reports.provenance_footer(records, entries),
+        "provenance": provenance_footer(records),
     }
 
 
