@@ -1,4 +1,4 @@
-"""The critical-difference diagram of Demšar (2006), section 3.2.2: average ranks on a line, methods on both sides."""
+"""The critical-difference diagram of Demšar (2006), section 3.2.2: average ranks on an axis, methods on both sides."""
 
 from textwrap import shorten
 
@@ -7,34 +7,32 @@ from matplotlib.figure import Figure
 
 from gpbench.metrics import METRICS
 from gpbench.report.figures import style
-from gpbench.report.ranks import Ranking, told
+from gpbench.report.ranks import Ranking, ranking_notes
 
 _STEP = 0.26
 """Inches between two names."""
-
-
-_LONGEST = 40
-"""Characters of a name, of which there is one on either side of the line."""
+_MAX_NAME = 40
+"""Characters of a name; there is room for one on each side of the axis."""
 
 
 def draw(ranking: Ranking) -> Figure:
-    """Bars join methods that are not told apart; the critical difference of the Nemenyi test stands above the line."""
+    """Bars join methods that are not significantly different; Nemenyi's critical difference is at the top."""
     k, groups = len(ranking.methods), len(ranking.groups)
     top = 0.55 if ranking.critical else 0.3
     bars = 0.12 * (groups + 1)
     height = top + bars + _STEP * ((k + 1) // 2) + 0.15
-    with style.settled():
+    with style.context():
         figure = style.figure(7.2, height + 0.75)
         axis = figure.subplots()
         axis.set(xlim=(0.5 - 0.34 * (k - 1), k + 0.5 + 0.34 * (k - 1)), ylim=(-height + top, top))
         axis.axis("off")
         _scale(axis, ranking)
-        for place, (first, last) in enumerate(ranking.groups):
-            y = -0.12 * (place + 1)
+        for row, (first, last) in enumerate(ranking.groups, 1):
+            y = -0.12 * row
             left, right = ranking.average[first] - 0.012 * k, ranking.average[last] + 0.012 * k
             axis.plot([left, right], [y, y], color="black", linewidth=3.2, solid_capstyle="butt")
         _names(axis, ranking, -bars)
-        style.caption(figure, _title(ranking.metric), told(ranking))
+        style.caption(figure, _title(ranking.metric), ranking_notes(ranking))
     return figure
 
 
@@ -58,12 +56,12 @@ def _scale(axis: Axes, ranking: Ranking) -> None:
 
 
 def _names(axis: Axes, ranking: Ranking, below: float) -> None:
-    """The better half on the left, best at the top; the others on the right, worst at the top."""
+    """Names the better half on the left, best at the top; the others on the right, worst at the top."""
     k = len(ranking.methods)
     half = (k + 1) // 2
-    for place, (name, average) in enumerate(zip(ranking.methods, ranking.average)):
-        left, name = place < half, shorten(name, _LONGEST, placeholder=" …")
-        y = below - _STEP * (place if left else k - 1 - place) - 0.1
+    for position, (name, average) in enumerate(zip(ranking.methods, ranking.average)):
+        left, name = position < half, shorten(name, _MAX_NAME, placeholder=" …")
+        y = below - _STEP * (position if left else k - 1 - position) - 0.1
         edge = 0.75 if left else k + 0.25
         axis.plot([average, average, edge], [0, y, y], color="#555555", linewidth=0.8)
         if left:
