@@ -56,7 +56,7 @@ class _Estimator(BaseEstimator):
             raise ValueError(f"options: {foreign[0]!r} is no setting of the method or the protocol; write method.KEY")
         words = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in options.items()]
         try:
-            cfg, _ = compose([f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *words])
+            cfg = compose([f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *words])
         except ConfigError as error:
             raise ValueError(str(error)) from error
         return {key: cfg[key] for key in ("method", "protocol", "seed")}
@@ -101,8 +101,8 @@ class _Estimator(BaseEstimator):
         """The rows as the loop takes them, with the random keys of split 0."""
         import jax.numpy as jnp
 
+        from gpbench.core.random import run_key
         from gpbench.data.members import Member
-        from gpbench.train.job import key_of
         from gpbench.train.loop import Group
 
         precision, seed = self.config_["protocol"]["precision"], self.config_["seed"]
@@ -116,8 +116,8 @@ class _Estimator(BaseEstimator):
             X_test=X_test,
             y_test=y_test,
             classes=prepared.classes,
-            init_keys=key_of("init", NAME, seed, 0)[None],
-            step_keys=key_of("step", method.name, NAME, seed, 0)[None],
+            init_keys=run_key("init", NAME, seed, 0)[None],
+            step_keys=run_key("step", method.name, NAME, seed, 0)[None],
         )
 
     def _predictions(self, X: Any) -> tuple[dict[str, np.ndarray], Prepared]:
@@ -201,7 +201,7 @@ def _made(text: str) -> Any:
     _settle()
     from hydra.utils import instantiate
 
-    from gpbench.config.compose import check_fields
+    from gpbench.config.fields import check_fields
     from gpbench.train.loop import Programs
 
     check_fields(json.loads(text))
@@ -217,7 +217,7 @@ def _tasks(method: str) -> frozenset[str]:
     from gpbench.config.compose import compose
 
     try:
-        return get_class(compose([f"method={method}"])[0]["method"]["_target_"]).tasks  # type: ignore[attr-defined]
+        return get_class(compose([f"method={method}"])["method"]["_target_"]).tasks  # type: ignore[attr-defined]
     except ConfigError:
         return frozenset()
 

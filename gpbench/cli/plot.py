@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the verb; the exit code.  Raises ConfigError where the experiment has no figure, or nothing is recorded."""
     from gpbench.experiments import plan
 
-    experiment, found = plan.found(args.experiment, args.preset, args.config_dir, args.results)
+    experiment, found = plan.load(args.experiment, args.preset, args.config_dir, args.results)
     if not experiment.figure:
         raise ConfigError(f"{experiment.id} is a table: gpbench table {experiment.id}")
     files = plot(experiment, args.preset, found, args.results or paths.results_dir(), args.out)

@@ -64,15 +64,14 @@ def run(args: argparse.Namespace) -> int:
 def _planned(records: Sequence[dict], config_dirs: Sequence[Path]) -> "Iterator[Planned]":
     """Every experiment in every preset with its records; one that cannot be planned says why."""
     from gpbench.experiments import definition, plan
-    from gpbench.experiments.status import find
     from gpbench.report.site import Planned
 
-    ours = definition.names()
+    ours, by_id = definition.names(), {record["id"]: record for record in records}
     for id in definition.names(config_dirs):
         experiment = definition.read(id, config_dirs)
         folders = () if id in ours else config_dirs  # what the jobs of ours come to is kept from call to call
         for preset in definition.PRESETS:
             try:
-                yield Planned(experiment, preset, find(plan.plan(experiment, preset, folders), records))
+                yield Planned(experiment, preset, plan.plan(experiment, preset, folders, by_id))
             except GpbenchError as error:
                 yield Planned(experiment, preset, problem=str(error))

@@ -56,6 +56,9 @@ class Method(eqx.Module):
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "regression"})
     """The kinds of data the method can be trained on."""
 
+    setting_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size"})
+    """The fields that `setting` shows, which records then do not list once more."""
+
     name: str = eqx.field(static=True, kw_only=True, default="")
     """What records and tables call it."""
     steps: int = eqx.field(static=True, kw_only=True, default=1)
@@ -100,7 +103,7 @@ class Method(eqx.Module):
         """What of a state a picture shows beside the predictions, such as inducing points.  Optional."""
         return {}
 
-    def held_per_row(self, n: int) -> int:
+    def row_memory(self, n: int) -> int:
         """How many numbers the state holds for each of n training rows.  Optional: few need not be counted."""
         return 0
 

@@ -203,7 +203,7 @@ class SEP(SparseMethod):
         variance = residual(cov, V) + jnp.sum((state.q.R @ V) ** 2, axis=0)
         return probit_bernoulli(V.T @ state.q.mu, variance)
 
-    def held_per_row(self, n: int) -> int:
+    def row_memory(self, n: int) -> int:
         minibatches = self.batch_size is not None and self.batch_size < n
         return 2 + (inducing_count(self.inducing, n) if minibatches and self.memory == "factors" else 0)
 

@@ -58,6 +58,7 @@ class SVDGP(Method):
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
+    setting_fields: ClassVar[frozenset[str]] = frozenset({"mean_basis", "covariance_basis", "batch_size"})
 
     mean_basis: int = eqx.field(static=True, kw_only=True, default=128**2)
     """M_α, the features of the mean."""
