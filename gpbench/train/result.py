@@ -56,7 +56,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         "protocol": cfg["protocol"]["name"],
         "split": run.split,
         "seed": cfg["seed"],
-        "output": run.output_name or None,
+        "output": None if run.output is None else context.dataset.outputs[run.output],
         "metrics": values if finite else dict.fromkeys(values),
         "seconds": {name: seconds / size for name, seconds in fit.seconds.items()},
         "group": size,
