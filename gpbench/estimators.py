@@ -103,8 +103,8 @@ class _Estimator(BaseEstimator):
         """Scaled rows in the form that the loop takes, with the random keys of split 0."""
         import jax.numpy as jnp
 
+        from gpbench.core.random import run_key
         from gpbench.data.members import Member
-        from gpbench.train.job import key_of
         from gpbench.train.loop import Group
 
         precision, seed = self.config_["protocol"]["precision"], self.config_["seed"]
@@ -115,8 +115,8 @@ class _Estimator(BaseEstimator):
             X_test=jnp.asarray(X_test[None], precision),
             y_test=jnp.asarray(y_test[None], precision),
             classes=self._classes,
-            init_keys=key_of("init", NAME, seed, 0)[None],
-            step_keys=key_of("step", method.name, NAME, seed, 0)[None],
+            init_keys=run_key("init", NAME, seed, 0)[None],
+            step_keys=run_key("step", method.name, NAME, seed, 0)[None],
         )
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:
@@ -325,7 +325,7 @@ def _compose(*overrides: str) -> dict:
     """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
     from gpbench.config.compose import compose
 
-    return compose(overrides)[0]
+    return compose(overrides)
 
 
 def _programs(config: dict) -> Any:
@@ -339,7 +339,7 @@ def _programs_of(method: str) -> Any:
     _configure_jax()
     from hydra.utils import instantiate
 
-    from gpbench.config.compose import check_fields
+    from gpbench.config.fields import check_fields
     from gpbench.train.loop import Programs
 
     check_fields(json.loads(method))

@@ -43,9 +43,10 @@ def run(args: argparse.Namespace) -> int:
     sys.path[:0] = map(str, folders)
 
     from gpbench import runtime
-    from gpbench.config.compose import check_fields, compose
+    from gpbench.config.compose import compose
+    from gpbench.config.fields import check_fields
 
-    cfg, _ = compose([f"method={args.method}", *args.overrides], folders)
+    cfg = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])
     check_fields(cfg["method"])
 

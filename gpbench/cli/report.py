@@ -64,15 +64,14 @@ def run(args: argparse.Namespace) -> int:
 def _planned(records: Sequence[dict], config_dirs: Sequence[Path]) -> "Iterator[PlannedExperiment]":
     """Every experiment in every preset with its records, or the problem that keeps it from being planned."""
     from gpbench.experiments import definition, plan
-    from gpbench.experiments.status import find
     from gpbench.report.site import PlannedExperiment
 
-    ours = definition.names()
+    ours, by_id = definition.names(), {record["id"]: record for record in records}
     for id in definition.names(config_dirs):
         experiment = definition.read(id, config_dirs)
         folders = () if id in ours else config_dirs  # plans of gpbench's own experiments are cached
         for preset in definition.PRESETS:
             try:
-                yield PlannedExperiment(experiment, preset, find(plan.plan(experiment, preset, folders), records))
+                yield PlannedExperiment(experiment, preset, plan.plan(experiment, preset, folders, by_id))
             except GpbenchError as error:
                 yield PlannedExperiment(experiment, preset, problem=str(error))

@@ -64,7 +64,7 @@ def _of_experiment(args: argparse.Namespace) -> int:
              if getattr(args, name)]  # fmt: skip
     if flags:
         raise ConfigError(f"{', '.join(flags)}: {args.experiment} says itself what is in its table; leave it out")
-    experiment, cells = plan.found(args.experiment, args.preset, args.config_dir, args.results)
+    experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, args.results)
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
     sheet = reports.table(experiment, args.preset or definition.PRESETS[0], cells, MARKS[args.format])

@@ -33,8 +33,8 @@ Predictions = dict[str, np.ndarray]
 `expected_log_prob` and, one for each member, `kl`; members come first."""
 
 PARTS = ("init", "compile", "train", "evaluate")
-"""The seconds that are told apart: the first states (with what they import and compile on the way), compilation,
-the steps, and predictions with their metrics."""
+"""What the seconds of a record are of: initial states (with what they import and compile on the way), compilation, the
+steps, and predictions with their metrics."""
 
 
 @dataclass
@@ -88,25 +88,28 @@ class Cadence:
     checkpoint_every: float | None = 60.0
 
 
-def initial(method: Method, group: Group) -> State:
-    """The group's first states, stacked: `init` runs member by member, on the host where it likes."""
+def initial(method: Method, group: Group, *, trials: bool = True) -> State:
+    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.
+
+    Without `trials` their step size is the first of `method.rates`.
+    """
     states = []
     for X, y, key in zip(group.X, group.y, group.init_keys, strict=True):
         data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows)
         state = method.init(data, key=key)
         if method.rates:
-            state = method.with_rate(state, best_rate(method, state, data, key=key))
+            state = method.with_rate(state, best_rate(method, state, data, key=key) if trials else method.rates[0])
         states.append(state)
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     # One member's state is not copied, since it may be most of what there is; but two leaves may be one array.
     leaves, structure = jax.tree.flatten(states.pop())
     uses = Counter(map(id, leaves))
-    return jax.tree.unflatten(structure, [_led(a) if uses[id(a)] == 1 else a[None] for a in leaves])
+    return jax.tree.unflatten(structure, [_with_member_axis(a) if uses[id(a)] == 1 else a[None] for a in leaves])
 
 
 @partial(jax.jit, donate_argnums=0)
-def _led(leaf: Array) -> Array:
+def _with_member_axis(leaf: Array) -> Array:
     """An array with an axis of one member in front, in the same memory."""
     return leaf[None]
 
@@ -128,7 +131,7 @@ def fit(
     """
     method, devices = programs.method, programs.devices
     run = _begin(programs, group, checkpoint, progress)
-    group = placed(devices, group)
+    group = lay_out(devices, group)
 
     def save():
         facts = {"members": group.members, "step": run.step, "over": run.over, "seconds": run.seconds}
@@ -163,7 +166,7 @@ def fit(
 
 
 def _begin(programs: "Programs", group: Group, checkpoint: Checkpoint, progress: Progress) -> Fit:
-    """The group as its checkpoint has it, or at its first states.  What was done after the checkpoint never counts."""
+    """The group as its checkpoint has it, or at its initial states.  What came after the checkpoint never counts."""
     method, lay = programs.method, partial(programs.devices.by_rows, rows=group.X.shape[1])
     run = Fit(state=None, over=method.steps == 0)
     with run.timed("init"):
@@ -177,7 +180,7 @@ def _begin(programs: "Programs", group: Group, checkpoint: Checkpoint, progress:
     return run
 
 
-def placed(devices: Devices, group: Group) -> Group:
+def lay_out(devices: Devices, group: Group) -> Group:
     """The group with its arrays where the steps need them."""
     trained = devices.by_rows((group.X, group.y), rows=group.X.shape[1])
     others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
@@ -198,13 +201,24 @@ class Programs:
     def __init__(self, method: Method, devices: Devices | None = None):
         self.method = method
         self.devices = devices or Devices()
-        self._compiled: dict[Any, Callable] = {}
+        self._compiled: dict[Any, Any] = {}
+
+    def footprint(self, group: Group) -> int:
+        """The bytes that a step on this group takes on each device: state, data and work, of the compiled program."""
+        state = self.devices.by_rows(initial(self.method, group, trials=False), rows=group.X.shape[1])
+        program, _ = self._advance(lay_out(self.devices, group), Fit(state), 1)
+        memory = program.memory_analysis()
+        return memory.argument_size_in_bytes + memory.temp_size_in_bytes
+
+    def _advance(self, group: Group, run: Fit, steps: int) -> tuple[Any, tuple]:
+        """The compiled program of a chunk, and its arguments."""
+        ends = self.devices.everywhere((np.asarray(run.step), np.asarray(run.step + steps)))
+        args = (run.state, group.X, group.y, group.step_keys, *ends)
+        return self._program(_advance, group, args, run), args
 
     def advance(self, group: Group, run: Fit, steps: int) -> np.ndarray:
         """`steps` more; the objective of the last, per member."""
-        ends = self.devices.everywhere((np.asarray(run.step), np.asarray(run.step + steps)))
-        args = (run.state, group.X, group.y, group.step_keys, *ends)
-        program = self._program(_advance, group, args, run)
+        program, args = self._advance(group, run, steps)
         with run.timed("train"):
             run.state, objective = jax.block_until_ready(program(*args))
         run.step += steps
@@ -217,7 +231,7 @@ class Programs:
         with run.timed("evaluate"):
             run.predictions = jax.device_get(program(*args))
 
-    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Callable:
+    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Any:
         leaves, structure = jax.tree.flatten(args)
         key = (function, group.classes, group.rows, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:

@@ -34,7 +34,7 @@ SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml"
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_our_methods_keep_every_rule(name):
-    cfg, _ = compose([f"method={name}", *SMALL.get(name, [])])
+    cfg = compose([f"method={name}", *SMALL.get(name, [])])
     found = list(examine(cfg["method"], rows=40, tasks=[ONE_OF.get(name, "binary")]))
     assert len(found) == len(CHECKS)
     assert [finding for finding in found if finding.verdict == "broken"] == []
@@ -113,6 +113,6 @@ def test_a_mistake_is_one_line(words, line, capsys):
 
 
 def test_settings_that_want_more_rows_get_them():
-    cfg, _ = compose(["method=svi", "method.inducing=61"])
+    cfg = compose(["method=svi", "method.inducing=61"])
     method = instantiate(cfg["method"])
     assert startable(method, "regression", ROWS).rows == 250 and startable(method, "regression", (60,)).rows == 60

@@ -5,6 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gpbench.methods.decoupled import Basis, Parameters, divergence, marginals, parts, sampled_square, square, waiting
+from gpbench.methods.sparse import Hyper
 from references import exact_evidence, inputs
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import laplace, multivariate_normal
@@ -13,8 +15,6 @@ from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.optimisers import decaying_adam
 from gpbench.errors import ConfigError
-from gpbench.methods.decoupled import Basis, Parameters, divergence, marginals, parts, sampled_square, square, waiting
-from gpbench.methods.sparse import Hyper
 from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.methods.vi.svi import SVI
 from gpbench.methods.vi.svi import Parameters as Shared

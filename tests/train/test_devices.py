@@ -24,7 +24,7 @@ runtime.configure(device="cpu", devices=12)
 import jax, numpy as np
 from hydra.utils import instantiate
 from gpbench.train.devices import Devices, fill
-from gpbench.train.loop import Fit, Programs, initial, placed
+from gpbench.train.loop import Fit, Programs, initial, lay_out
 from toys import group
 
 method = instantiate(json.loads(sys.argv[1]))
@@ -35,7 +35,7 @@ for count in json.loads(sys.argv[2]):
     data = dataclasses.replace(data, X=fill(np.asarray(data.X[0]), n)[None], y=fill(np.asarray(data.y[0]), n)[None])
     programs, run = Programs(method, devices), Fit(None)
     run.state = devices.by_rows(initial(method, data), rows=n)
-    data = placed(devices, data)
+    data = lay_out(devices, data)
     objective = programs.advance(data, run, method.steps)
     programs.predict(data, run)
     assert len(data.X.sharding.device_set) == count
