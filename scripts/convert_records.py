@@ -16,24 +16,31 @@ import yaml
 
 from gpbench.records import collected, folder, identity
 
-MOVES: dict[str, str] = {}
-"""Method targets that moved: {"gpbench.methods.sep.SEP": "gpbench.methods.ep.sep.SEP"}."""
+_OLD, _FAMILIES = "gpbench.methods", {"ep": ("sep.SEP", "gfitc.GFITC"), "vi": ("svi.SVI", "vsgpr.VSGPR", "svdgp.SVDGP"),
+    "exact": ("gpr.GPR",), "baselines": ("constant.Constant", "linear.Linear", "logistic.Logistic")}
+MOVES: dict[str, str] = {f"{_OLD}.{name}": f"{_OLD}.{family}.{name}" for family, of in _FAMILIES.items() for name in of}
+"""Method targets that moved."""
 
+_SE, _AUTO = {"kernel": "squared_exponential"}, {"likelihood": "auto"}
 ADDED: dict[str, dict] = {
-    "gpbench.methods.svi.SVI": {"likelihood": "gaussian"},
-    "gpbench.methods.svdgp.SVDGP": {"likelihood": "gaussian"},
+    f"{_OLD}.sep.SEP": _SE | _AUTO,
+    f"{_OLD}.gfitc.GFITC": _SE | _AUTO,
+    f"{_OLD}.svi.SVI": _SE | _AUTO,
+    f"{_OLD}.svdgp.SVDGP": _SE | _AUTO,
+    f"{_OLD}.vsgpr.VSGPR": _SE,
+    f"{_OLD}.gpr.GPR": _SE,
 }
 """Keys that methods (by old target) got later, each with the value that does what was done before; a key that the
 stored configuration has stays as it is."""
 
-RENAMED: dict[str, dict[tuple[str, object], tuple[str, object] | None]] = {}
-"""Values of keys (by old target) that are now others, or None for a key that is gone:
-{"gpbench.methods.svdgp.SVDGP": {("likelihood", "gaussian"): ("likelihood", "auto"), ("parametrisation", "direct"):
-None}}."""
+_VALUES = {("likelihood", "gaussian"): ("likelihood", "auto"), ("nodes", 20): None}
+RENAMED: dict[str, dict[tuple[str, object], tuple[str, object] | None]] = {
+    f"{_OLD}.svi.SVI": _VALUES,
+    f"{_OLD}.svdgp.SVDGP": _VALUES,
+}
+"""Values of keys (by old target) that are now others, or None for a key that is gone."""
 
 TARGET_BY_VALUE: dict[str, tuple[str, dict[object, str]]] = {}
-"""Targets (old) that are now several by the value of a key: {"gpbench.methods.svdgp.SVDGP": ("parametrisation",
-{"direct": "gpbench.methods.vi.svdgp.Direct", ...})}."""
 
 PROTOCOL_ADDED = {"clean": {"target_noise": 0.1}, "hl2016": {"target_noise": 0.1}}
 

@@ -115,16 +115,6 @@ def test_the_head_names_the_quick_preset_and_mixed_presets():
     assert "MIXED" in preset_line(with_records(CELLS, RECORDS), "full", "")
 
 
-def test_records_of_another_configuration_seed_or_split_are_not_taken():
-    from gpbench.experiments.status import find
-
-    others = [record(cell="other"), record(seed=1), record(split=9)]
-    assert [len(c.missing) for c in find([cell()], others)] == [4]
-    pictured = cell(keep=True)
-    assert len(find([pictured], [record()])[0].records) == 0
-    assert len(find([pictured], [record(kept=True)])[0].records) == 1
-
-
 def test_diverged_runs_are_counted_and_tie_with_nothing():
     diverged = {"status": "diverged", "metrics": {"nll": None}}
     text = render("terminal", [{**r, **diverged} if r["method"] == "gfitc" else r for r in RECORDS])
