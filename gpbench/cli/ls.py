@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if args.kind == "runs":
         flags = [f"{name}={value}" for name in ("dataset", "method", "protocol", "status")
                  if (value := getattr(args, name))]  # fmt: skip
-        records = filters.kept(open_store(args.results or paths.results_dir()).all(), [*flags, *args.where])
+        records = filters.matching(open_store(args.results or paths.results_dir()).all(), [*flags, *args.where])
         text.as_json(records) if args.json else text.table(_RUN_HEADER, [_run_row(record) for record in records])
         return 0
     listed = _datasets(args.config_dir) if args.kind == "datasets" else described(KINDS[args.kind], args.config_dir)
