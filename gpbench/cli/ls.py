@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.kind == "runs":
         flags = [f"{name}={value}" for name in ("dataset", "method", "protocol", "status")
                  if (value := getattr(args, name))]  # fmt: skip
-        records = filters.kept(open_store(args.results or paths.results_dir()).all(), [*flags, *args.where])
+        records = filters.matching(open_store(args.results or paths.results_dir()).all(), [*flags, *args.where])
         text.print_json(records) if args.json else text.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0
     datasets = args.kind == "datasets"

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +79,11 @@ def run(args: argparse.Namespace) -> int:
     with StopRequest(cfg["run"]["time_limit"]) as stop:
         session.configure(cfg["run"])  # before a plan imports NumPy
         plan = plan or RunPlan.of(cfg)
-        store = _Watched(plan.results)
+        store = Store(plan.results)
+        already = len(plan.recorded(store))
         records = session.train(plan, store=store, stop=stop)
     if not records:  # another process of this run speaks for it
         return 0
-    already = sum(record["id"] not in store.written for record in records)
     if args.json:
         print(json.dumps({"records": records, "already": already}))
     else:
@@ -113,18 +113,6 @@ def _composed(overrides: Sequence[str], folders: Sequence[Path]) -> dict[str, An
     from gpbench.config.compose import compose  # here: a planned job needs no Hydra
 
     return compose(overrides, folders)
-
-
-class _Watched(Store):
-    """A store that remembers what this process wrote."""
-
-    def __init__(self, results: Path | str):
-        super().__init__(results)
-        self.written: set[str] = set()
-
-    def write(self, record: Mapping[str, Any], *args: Any, **kwargs: Any) -> Path:
-        self.written.add(record["id"])
-        return super().write(record, *args, **kwargs)
 
 
 def _mean(values: Sequence[float | None]) -> str:

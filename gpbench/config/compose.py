@@ -29,7 +29,7 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
 
     Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
     (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone) and `implied` (the
-    reserved section of a method's file, docs/add_a_method.md).  Raises ConfigError for an unknown choice or key, an
+    reserved section of a method's file, see `_implied`).  Raises ConfigError for an unknown choice or key, an
     override that cannot be read, a missing value, a broken interpolation and a wrong type.
     """
     with hydra(config_dirs) as composer:

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench.config.values import shown
+from gpbench.config.values import as_word
 from gpbench.errors import ConfigError, nearest
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
@@ -47,11 +47,11 @@ def _check_field(key: str, value: Any, annotation: Any) -> None:
     """
     if typing.get_origin(annotation) is typing.Literal:
         if value not in (known := typing.get_args(annotation)):
-            raise ConfigError(f"{key}={shown(value)}: must be {' or '.join(map(shown, known))}")
+            raise ConfigError(f"{key}={as_word(value)}: must be {' or '.join(map(as_word, known))}")
         return
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     kinds = typing.get_args(annotation) if is_union else (types.NoneType if annotation is None else annotation,)
     if not set(kinds) <= _KINDS.keys() or type(value) in kinds or (float in kinds and type(value) is int):
         return
     names = [_KINDS[kind] for kind in kinds if kind is not int or float not in kinds]
-    raise ConfigError(f"{key}={shown(value)}: must be {' or '.join(names)}")
+    raise ConfigError(f"{key}={as_word(value)}: must be {' or '.join(names)}")

@@ -64,7 +64,7 @@ def check_values(cfg: dict[str, Any]) -> None:
     """Raise ConfigError for the first of our own values in `cfg` that is not of its kind, or unknown in its section."""
     for section in ("run", "data"):
         if not isinstance(values := cfg.get(section, {}), dict):
-            raise ConfigError(f"{section}={shown(values)}: is a section; set its keys, as in {section}.KEY=VALUE")
+            raise ConfigError(f"{section}={as_word(values)}: is a section; set its keys, as in {section}.KEY=VALUE")
         for name in values:
             if f"{section}.{name}" not in _CHECKS:
                 raise ConfigError(f"no key {section}.{name}; {nearest(f'{section}.{name}', _CHECKS)}")
@@ -72,9 +72,9 @@ def check_values(cfg: dict[str, Any]) -> None:
         section, _, name = key.rpartition(".")
         values = cfg.get(section, {}) if section else cfg
         if name in values and not fits(values[name]):
-            raise ConfigError(f"{key}={shown(values[name])}: must be {kind}")
+            raise ConfigError(f"{key}={as_word(values[name])}: must be {kind}")
 
 
-def shown(value: Any) -> str:
+def as_word(value: Any) -> str:
     """A value as one writes it on a command line."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -12,7 +12,7 @@ _COMPARE: dict[str, Callable] = {"<": operator.lt, ">": operator.gt, "<=": opera
 _CONDITION = re.compile(r"\s*([\w.\-]+)\s*(<=|>=|=|<|>)(.*)", re.DOTALL)
 
 
-def kept(records: Iterable[dict], conditions: Sequence[str]) -> list[dict]:
+def matching(records: Iterable[dict], conditions: Sequence[str]) -> list[dict]:
     """The records for which all conditions hold.
 
     FIELD=A,B means one of these values, written as in JSON or as a text; FIELD<NUMBER and the like hold for numbers

@@ -95,22 +95,22 @@ class Jobs:
         running: list[tuple[Job, Running]] = []
         reason: str | None = None
         patient = False
-        with self.stop, display.make(jobs) as shown:
+        with self.stop, display.make(jobs) as view:
             try:
                 while waiting or running:
                     children = [child for _, child in running]
                     if reason is None and (reason := self.stop.reason):
-                        self._stop(reason, waiting, children, shown)
-                    if ready := self._ready(waiting, self.executor.room(children), shown):
-                        started = self.executor.start(ready, children)
-                        running += zip(ready, started, strict=True)
+                        self._stop(reason, waiting, children, view)
+                    if ready := self._ready(waiting, self.executor.room(children), view):
+                        new = self.executor.start(ready, children)
+                        running += zip(ready, new, strict=True)
                     for pair in [pair for pair in running if pair[1].ended()]:
                         running.remove(pair)
-                        self._take(*pair, reason is not None, waiting, shown)
+                        self._take(*pair, reason is not None, waiting, view)
                     if waiting and not running and not patient and all(job.not_before for job in waiting):
                         patient = True
-                        shown.print(f"waiting for {len(waiting)} jobs that other processes train")
-                    shown.running([child for _, child in running])
+                        view.print(f"waiting for {len(waiting)} jobs that other processes train")
+                    view.running([child for _, child in running])
                     time.sleep(_POLL_S)
             except GpbenchError:
                 self.executor.cancel([child for _, child in running])
@@ -118,14 +118,14 @@ class Jobs:
             finally:
                 self.executor.close()
 
-    def _stop(self, why: str, waiting: deque[Job], running: Sequence[Running], shown: display.Lines) -> None:
+    def _stop(self, why: str, waiting: deque[Job], running: Sequence[Running], view: display.Lines) -> None:
         self.executor.cancel(running)
         if running and self.executor.parting:
-            shown.print(f"{why}: {self.executor.parting}")
+            view.print(f"{why}: {self.executor.parting}")
         self.outcomes += [Outcome(job.overrides, "stopped", "not started") for job in waiting]
         waiting.clear()
 
-    def _ready(self, waiting: deque[Job], room: int, shown: display.Lines) -> list[Job]:
+    def _ready(self, waiting: deque[Job], room: int, view: display.Lines) -> list[Job]:
         """Take from those waiting at most `room` that may start now; one that needs not run is over."""
         ready: list[Job] = []
         for job in list(waiting) if room > 0 else ():
@@ -135,7 +135,7 @@ class Jobs:
                 continue
             if done := job.finished():
                 waiting.remove(job)
-                self._report(done, shown)
+                self._report(done, view)
             elif job.claimed():
                 job.not_before = time.monotonic() + _CLAIMED_S
             else:
@@ -143,19 +143,19 @@ class Jobs:
                 ready.append(job)
         return ready
 
-    def _take(self, job: Job, child: Running, stopping: bool, waiting: deque[Job], shown: display.Lines) -> None:
+    def _take(self, job: Job, child: Running, stopping: bool, waiting: deque[Job], view: display.Lines) -> None:
         """What became of a job that is over.  Claimed by another process, or stopped by one, it waits again."""
         ended = child.outcome(stopping)
         job.stops += ended.status == "stopped"
         if stopping or ended.status not in ("claimed", "stopped") or job.stops > self.executor.resubmit:
-            self._report(dataclasses.replace(ended, status="stopped") if ended.status == "claimed" else ended, shown)
+            self._report(dataclasses.replace(ended, status="stopped") if ended.status == "claimed" else ended, view)
         else:
             job.not_before = time.monotonic() + _CLAIMED_S if ended.status == "claimed" else 0.0
             waiting.append(job)
 
-    def _report(self, ended: Outcome, shown: display.Lines) -> None:
+    def _report(self, ended: Outcome, view: display.Lines) -> None:
         self.outcomes.append(ended)
-        shown.ended(ended)
+        view.ended(ended)
 
     def conclude(self) -> int:
         """Print how many jobs ended how, and the failed ones; 0 if all are done.

@@ -75,9 +75,9 @@ class Fit:
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
         """Adds what happens inside to the seconds of a part."""
-        started = time.perf_counter()
+        start = time.perf_counter()
         yield
-        self.seconds[part] += time.perf_counter() - started
+        self.seconds[part] += time.perf_counter() - start
 
 
 @dataclass(frozen=True)

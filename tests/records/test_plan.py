@@ -53,6 +53,11 @@ def test_what_is_recorded_is_not_missing():
     assert made.missing(records(made)) == [] and made.missing({}) == list(made.runs)
 
 
+def test_a_record_of_another_configuration_seed_or_split_stands_for_no_run():
+    for other in (plan("method=logistic"), plan("seed=1"), plan("split=1")):
+        assert plan().recorded(records(other)) == {}
+
+
 @pytest.mark.parametrize("schema", [{"schema": None}, {"schema": 1}, {"schema": SCHEMA + 1}])
 def test_a_record_of_another_schema_stands_for_no_run(schema):
     assert plan().recorded(records(plan(), **schema)) == {}

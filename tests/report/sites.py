@@ -9,6 +9,7 @@ import pytest
 
 from gpbench.cli import main
 from gpbench.experiments import definition, plan
+from gpbench.records.identity import SCHEMA
 from gpbench.records.store import Store
 
 HOSTILE = '<img src=x onerror="complain()"> & co'
@@ -48,7 +49,7 @@ def records(folder: Path) -> list[dict]:
     records += [record("pima", "sep", s, preset="quick", setting="m=15%, steps=40", cell="quick") for s in range(2)]
     records += of_experiment(folder)
     for k, one in enumerate(records):
-        one["id"] = f"{k:016x}"
+        one["id"] = one["id"] or f"{k:016x}"
     return records
 
 
@@ -75,10 +76,11 @@ def of_experiment(folder: Path) -> list[dict]:
     """Runs of EXPERIMENT's full preset, without two splits of one cell."""
     (folder / "experiment").mkdir(parents=True)
     (folder / "experiment" / "own.yaml").write_text(EXPERIMENT)
-    cells = plan.plan(definition.read("own", [folder]), "full", [folder])
+    jobs = map(definition.overrides, definition.read("own", [folder]).jobs("full"))
     return [
-        record(cell.dataset, cell.method, split, cell=cell.id, setting="", protocol="clean")
-        for cell in cells
-        for split in cell.splits
-        if (cell.dataset, cell.method) != ("wdbc", "constant") or split == 0
+        record(*names, run.split, id=run.id, schema=SCHEMA, cell=run.cell, setting="", protocol="clean")
+        for of_job in plan.plans(list(jobs), [folder])
+        if (names := (of_job.cfg["dataset"]["name"], of_job.cfg["method"]["name"]))
+        for run in of_job.runs
+        if names != ("wdbc", "constant") or run.split == 0
     ]
