@@ -1,7 +1,7 @@
 """The interface of a likelihood: what variational inference, EP, power EP and prediction need of p(y|f)."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ class Likelihood(eqx.Module):
     """The kinds of data that it is for: regression, binary or multiclass."""
 
     @classmethod
-    def initial(cls, *args: Any, **kwargs: Any) -> Self:
+    def initial(cls, *args: Any, **kwargs: Any) -> "Likelihood":
         """The likelihood to start from, `initial(noise, classes, dtype, **options)`.
 
         `noise` is the variance of y about f (regression), `classes` the number of classes (else), and the options are
