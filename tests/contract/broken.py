@@ -27,7 +27,7 @@ class Good(Method):
         mean = 0.5 * (state.mean + batch.weight @ batch.y / n)
         return State(mean, state.count + 1), Info(-(batch.weight @ (batch.y - state.mean) ** 2) / n)
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         return Gaussian(jnp.full(len(X), state.mean), jnp.ones(len(X), X.dtype))
 
 
@@ -74,7 +74,7 @@ class Mutating(Good):
         state["mean"] = 0.5 * (state["mean"] + batch.y.mean())
         return state, Info(-((batch.y - state["mean"]) ** 2).mean())
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         return Gaussian(jnp.full(len(X), state["mean"]), jnp.ones(len(X), X.dtype))
 
 
@@ -126,19 +126,19 @@ class Worsening(Good):
 class Overconfident(Good):
     """Its density is twice a density."""
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         class Twice(Gaussian):
             def log_prob(self, y):
                 return super().log_prob(y) + jnp.log(2.0)
 
-        good = super().predict(state, X)
+        good = super().predict(state, X, key=key)
         return Twice(good.mean, good.var)
 
 
 class Peeking(Good):
     """Its predictions depend on the other test rows."""
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         return Gaussian(jnp.full(len(X), state.mean) + X[0, 0], jnp.ones(len(X), X.dtype))
 
 
@@ -147,7 +147,7 @@ class Unnormalised(Good):
 
     tasks = frozenset({"binary"})
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         return Bernoulli(jnp.full(len(X), -0.1), jnp.full(len(X), -0.2))
 
 
