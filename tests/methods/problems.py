@@ -16,7 +16,7 @@ from gpbench.train.batches import at_step, whole
 
 KEY = jax.random.key(0)
 
-FROZEN = optax.set_to_zero()
+FROZEN = optax.sgd(0.0)
 """Moves nothing: the hyper-parameters stay where they start."""
 
 KERNEL = SquaredExponential(jnp.array(0.7), jnp.log(jnp.array([0.8, 1.5])))
@@ -30,12 +30,14 @@ def inputs(n, seed=0):
 
 def classes(X, seed=1):
     """Labels that mostly follow the first input."""
-    return jnp.where(X[:, 0] + 0.5 * np.random.default_rng(seed).normal(size=len(X)) > 0, 1.0, -1.0)
+    noise = 0.5 * np.random.default_rng(seed).normal(size=len(X))
+    return jnp.asarray(np.where(np.asarray(X)[:, 0] + noise > 0, 1.0, -1.0))
 
 
 def targets(X, seed=1):
     """A smooth function of two inputs, with noise."""
-    return jnp.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * jnp.asarray(np.random.default_rng(seed).normal(size=len(X)))
+    X, noise = np.asarray(X), np.random.default_rng(seed).normal(size=len(X))
+    return jnp.asarray(np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.3 * noise)
 
 
 def binary(n):
@@ -61,7 +63,7 @@ def curved(n=30, seed=0):
 def layer_at(Z, noise: float | None = 0.05, *, kernel=KERNEL, generalised=False):
     """A sparse layer with inducing features at `Z`, of scale 1 where they are generalised."""
     features = ScaledFeatures(Z, jnp.zeros_like(Z)) if generalised else InducingPoints(Z)
-    return SparseLayer(kernel, None if noise is None else jnp.log(noise), features)
+    return SparseLayer(kernel, None if noise is None else jnp.asarray(np.log(noise)), features)
 
 
 def sep(**fields):
@@ -106,6 +108,27 @@ def train(method, data, steps, state=None, key=KEY):
 
     state, info = run(state)
     return state, info.objective
+
+
+# Methods have no array leaves: they are arguments like any other, by which programs are cached.
+
+
+@jax.jit
+def objective_of(method, state, data):
+    """`method.objective`, compiled."""
+    return method.objective(state, data)
+
+
+@jax.jit
+def predict(method, state, X):
+    """`method.predict`, compiled."""
+    return method.predict(state, X, key=KEY)
+
+
+@jax.jit
+def bound_of(method, parameters, data):
+    """`method.bound`, compiled."""
+    return method.bound(parameters, data)
 
 
 def differences(function, x, step=1e-5):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from problems import KEY, curved, sep, start_layer, train
+from problems import KEY, curved, predict, sep, start_layer, train
 from references import dense_ep
 from scipy.stats import norm
 
@@ -25,7 +25,7 @@ from gpbench.train.batches import whole
 
 def probability(method, state, X):
     """P(y = +1) at the rows of X."""
-    return np.exp(method.predict(state, X, key=KEY).log_positive)
+    return np.exp(predict(method, state, X).log_positive)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_with_every_point_inducing_it_equals_full_ep():
     mean = weights.T @ mu
     variance = 1.0 + 1e-3 - np.sum(k * weights, 0) + np.sum(weights * (Sigma @ weights), 0)
     expected = norm.logcdf(mean / np.sqrt(1 + variance))
-    np.testing.assert_allclose(method.predict(state, X_new, key=KEY).log_positive, expected, atol=1e-6)
+    np.testing.assert_allclose(predict(method, state, X_new).log_positive, expected, atol=1e-6)
 
 
 DIRECTIONS = {
@@ -150,7 +150,7 @@ def test_shuffled_rows_give_the_same_posterior(data):
     start = method.init(data, key=KEY)
     ours, other = (train(method, rows, 30, start)[0] for rows in (data, shuffled))
     X = jnp.asarray(np.random.default_rng(2).normal(size=(5, 2)))
-    log_positive = [method.predict(state, X, key=KEY).log_positive for state in (ours, other)]
+    log_positive = [predict(method, state, X).log_positive for state in (ours, other)]
     np.testing.assert_allclose(*log_positive, atol=1e-7)
     np.testing.assert_allclose(ours.layer.features.Z, other.layer.features.Z, atol=1e-6)
     # lengthscales="together", the default
@@ -208,9 +208,7 @@ def test_with_two_numbers_per_site_the_posterior_stays_positive_definite_however
     method = sep(memory="scalars", batch_size=20, damping=0.99)
     state = epochs(method, data, 2)
     moved = eqx.tree_at(lambda s: s.layer.features.Z, state, 1.5 * state.layer.features.Z[::-1] + 0.3)
-    moved = eqx.tree_at(
-        lambda s: s.layer.kernel.log_lengthscale2, moved, state.layer.kernel.log_lengthscale2 - 2.0
-    )
+    moved = eqx.tree_at(lambda s: s.layer.kernel.log_lengthscale2, moved, state.layer.kernel.log_lengthscale2 - 2.0)
     moved, objective = train(method, data, 10, moved)
     assert np.isfinite(objective).all() and moved.caution == 1.0
 
