@@ -28,7 +28,7 @@ class Median(Method):
     def step(self, state, batch, *, key):
         return jnp.median(batch.y), Info(-jnp.abs(batch.y).mean())
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         return Gaussian(jnp.full(len(X), state), jnp.ones(len(X), X.dtype))
 '''
 YAML = "# The median of the targets\n# cite: Laplace (1774)\n_target_: median_method.Median\nname: median\n"
