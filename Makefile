@@ -4,7 +4,7 @@
 
 VENV ?= .venv
 ARGS ?=
-TESTS ?= -n 2
+TESTS ?= -n 2 --dist worksteal
 # The first Python of at least 3.11; PYTHON=... names another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
