@@ -1,25 +1,49 @@
 # make run    sets up .venv and trains the main job (no download of data); ARGS="..." adds to the command line
 # make test   sets up .venv with the tools of development, then checks style, types and every test
+# make lint   checks style and types alone;   make smoke   runs the tests of SMOKE alone
 # make picture   draws docs/banana.png again;   make clean   removes .venv and caches
 
 VENV ?= .venv
 ARGS ?=
 TESTS ?= -n 2 --dist worksteal
+# For a second version of Python or JAX: a few tests of each part that depends on one of them.
+SMOKE = \
+	tests/test_packaging.py \
+	tests/core \
+	tests/data/test_readers.py \
+	tests/methods/test_decoupled.py::test_one_basis_for_both_has_the_bound_of_svi \
+	tests/methods/test_gfitc.py::test_predictions_are_those_of_full_ep_where_the_inducing_points_are_the_data \
+	tests/methods/test_lbfgs.py \
+	tests/methods/test_regression.py::test_gpr_has_the_exact_evidence_and_the_exact_posterior \
+	tests/methods/test_sep.py::test_with_every_point_inducing_it_equals_full_ep \
+	tests/methods/test_svi.py::test_a_natural_step_of_size_one_solves_the_gaussian_case_at_once \
+	tests/train/test_checkpoint.py \
+	tests/train/test_loop.py::test_splits_together_are_splits_one_by_one_to_rounding \
+	tests/cli/test_run.py::test_help_names_the_main_keys_and_gives_examples \
+	tests/cli/test_run.py::test_the_real_thing_from_data_to_record \
+	tests/cli/test_sweep.py::test_a_sweep_of_the_real_thing \
+	tests/docs/test_examples.py::test_a_users_method_on_a_users_data_beats_the_linear_baseline \
+	tests/docs/test_examples.py::test_the_example_of_the_estimators_runs
 # The first Python of at least 3.11; PYTHON=... names another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test picture clean
+.PHONY: run test lint smoke picture clean
 
 run: $(VENV)/.installed
 	$(BIN)/gpbench run $(ARGS)
 
-test: $(VENV)/.installed-dev
+test: lint
+	$(BIN)/pytest $(TESTS)
+
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/pytest $(TESTS)
+
+smoke: $(VENV)/.installed-dev
+	$(BIN)/pytest $(TESTS) $(SMOKE)
 
 picture: $(VENV)/.installed
 	$(BIN)/python scripts/picture.py

@@ -6,7 +6,6 @@ standard deviation, whatever the protocol did to the targets.  A log-likelihood 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from numpy import ndarray
 CLASSIFICATION = ("binary", "multiclass")
 REGRESSION = ("regression",)
 BOUNDS = ("vlb", "vlb_per_row")
-"""Only of methods that tell the two parts of a variational bound."""
+"""Only for methods with both parts of a variational bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +23,9 @@ class Scored:
     """A test set and what a method predicted for it, in the units in which the method was trained.
 
     `y`: the truth (binary -1/+1, multiclass 0..C-1, regression scaled).  `log_prob`: log density or probability of
-    the truth.  `mean`, `var` (n,): regression, else empty.  `log_probs` (n, C): classification, else empty; one column
-    per class (binary: -1, then +1).
-    `expected_log` (n,), `divergence`: of variational methods E_q log p(y|f), and KL[q || prior]; else empty, NaN.
+    the truth.  `mean`, `var`, `cdf` at the truth (n,): regression, else empty.  `log_probs` (n, C): classification,
+    else empty; one column per class (binary: -1, then +1).
+    `expected_log_prob` (n,), `kl`: of variational methods E_q log p(y|f), and KL[q || prior]; else empty, NaN.
     `y_mean`, `y_std`: original = y_mean + y_std * scaled.  `y_train_var`: variance of the scaled training targets.
     `train_rows`: how many rows were trained on.
     """
@@ -35,9 +34,10 @@ class Scored:
     log_prob: Float[ndarray, " n"]
     mean: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     var: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    cdf: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     log_probs: Float[ndarray, "_ C"] = field(default_factory=lambda: np.empty((0, 0)))
-    expected_log: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    divergence: float = np.nan
+    expected_log_prob: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    kl: float = np.nan
     train_rows: int = 0
     y_mean: float = 0.0
     y_std: float = 1.0
@@ -65,7 +65,7 @@ def score(task: str, scored: Scored) -> dict[str, float]:
         return {
             m.name: np.nan if lost else float(m.compute(scored))
             for m in METRICS.values()
-            if m.compute and task in m.tasks and (m.name not in BOUNDS or scored.expected_log.size)
+            if m.compute and task in m.tasks and (m.name not in BOUNDS or scored.expected_log_prob.size)
         }
 
 
@@ -88,7 +88,7 @@ def _test_ll(s: Scored) -> float:
 
 
 def _bound_per_row(s: Scored) -> float:
-    return float(np.mean(s.expected_log) - np.log(s.y_std) - s.divergence / s.train_rows)
+    return float(np.mean(s.expected_log_prob) - np.log(s.y_std) - s.kl / s.train_rows)
 
 
 def _codes(s: Scored) -> np.ndarray:
@@ -113,11 +113,14 @@ def _expected_calibration_error(s: Scored, bins: int = 15) -> float:
 
 
 def _coverage_error(s: Scored) -> float:
-    """Mean |empirical - nominal| coverage of the central intervals of 5 %, 10 %, ..., 95 % of N(mean, var)."""
+    """Mean |empirical - nominal| coverage of the central intervals of 5 %, 10 %, ..., 95 % of the predictions.
+
+    The central interval of level p reaches from the quantile (1 - p) / 2 to (1 + p) / 2: it covers y where
+    |2 cdf(y) - 1| ≤ p.
+    """
     levels = np.arange(0.05, 0.96, 0.05)
-    half_widths = np.array([NormalDist().inv_cdf((1 + level) / 2) for level in levels])
-    distance = np.abs(s.y - s.mean) / np.sqrt(s.var)
-    return float(np.mean(np.abs(np.mean(distance[:, None] <= half_widths, axis=0) - levels)))
+    covered = np.abs(2 * s.cdf - 1)[:, None] <= levels
+    return float(np.mean(np.abs(np.mean(covered, axis=0) - levels)))
 
 
 METRICS: dict[str, Metric] = {

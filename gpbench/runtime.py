@@ -70,11 +70,11 @@ def peers() -> tuple[str, int, int] | None:
 
     None where it says nothing.  Raises ConfigError where it cannot be read.
     """
-    if not (told := os.environ.get("GPBENCH_PEERS")):
+    if not (setting := os.environ.get("GPBENCH_PEERS")):
         return None
-    address, *numbers = told.split(",")
+    address, *numbers = setting.split(",")
     if len(numbers) != 2 or not all(number.isdigit() for number in numbers) or ":" not in address:
-        raise ConfigError(f"GPBENCH_PEERS={told}: must be HOST:PORT,INDEX,NUMBER, as in node1:7777,0,2")
+        raise ConfigError(f"GPBENCH_PEERS={setting}: must be HOST:PORT,INDEX,NUMBER, as in node1:7777,0,2")
     return address, int(numbers[0]), int(numbers[1])
 
 
@@ -88,8 +88,8 @@ def join() -> None:
 
     jax.config.update("jax_enable_preemption_service", False)  # it would take SIGTERM for itself
     try:
-        if told := peers():
-            address, index, number = told
+        if processes := peers():
+            address, index, number = processes
             jax.distributed.initialize(
                 address, number, index, cluster_detection_method="deactivate", heartbeat_timeout_seconds=30,
                 coordinator_bind_address=address if address.startswith("127.") else None,
@@ -106,7 +106,7 @@ def devices_here(count: int) -> int:
     """How many of a run's `count` devices are on this machine: all, but for processes on several machines."""
     import jax
 
-    alone = jax.process_count() == 1 or ((told := peers()) is not None and told[0].startswith("127."))
+    alone = jax.process_count() == 1 or ((processes := peers()) is not None and processes[0].startswith("127."))
     return count if alone else jax.local_device_count()
 
 
@@ -115,10 +115,10 @@ def require_gpu() -> None:
     import jax
 
     try:
-        found, why = jax.devices()[0].platform != "cpu", "it finds none"
+        has_gpu, why = jax.devices()[0].platform != "cpu", "it finds none"
     except RuntimeError as error:
-        found, why = False, str(error)
-    if not found:
+        has_gpu, why = False, str(error)
+    if not has_gpu:
         raise ConfigError(f"run.device=gpu: JAX cannot use a GPU here ({why}); `gpbench doctor` says what it sees")
 
 
@@ -148,9 +148,9 @@ def require_memory(needed: float, what: str) -> None:
     """Raise ConfigError where `needed` bytes are more than JAX can still take, before it takes them."""
     free = free_memory()
     if free is not None and needed > free:
-        raise ConfigError(f"{what} need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free: try fewer"
-                          " inducing points, a smaller batch, protocol.precision=float32, run.together=1, or for"
-                          " minibatches of sep method.memory=scalars")  # fmt: skip
+        raise ConfigError(f"{what} need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free: try"
+                          " fewer inducing points, a smaller batch, protocol.precision=float32,"
+                          " run.together=1")  # fmt: skip
 
 
 def free_memory() -> int | None:

@@ -39,7 +39,7 @@ def main(out: Path, overrides: Sequence[str]) -> None:
 
 def panel(axis, overrides: Sequence[str]) -> None:
     """One training and its picture."""
-    cfg, _ = compose(overrides)
+    cfg = compose(overrides)
     dataset = data.load(cfg["dataset"])
     rows = data.prepare(dataset, *splits.indices(cfg["dataset"], dataset, 0))
     everything = batches.whole(jnp.asarray(rows.X), jnp.asarray(rows.y), rows.classes)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import laplace, norm
 
 from gpbench.metrics import BOUNDS, METRICS, Scored, better, score
 
@@ -12,7 +13,7 @@ RNG = np.random.default_rng(1)
 
 def gaussian(y, mean, var, **units):
     log_prob = -0.5 * (np.log(2 * np.pi * var) + (y - mean) ** 2 / var)
-    return Scored(y=y, mean=mean, var=var, log_prob=log_prob, **units)
+    return Scored(y=y, mean=mean, var=var, cdf=norm.cdf(y, mean, np.sqrt(var)), log_prob=log_prob, **units)
 
 
 def classes(y, probs):
@@ -85,6 +86,23 @@ def test_a_calibrated_model_has_calibration_near_zero():
         assert good < 0.04 < 0.15 < bad
 
 
+def test_coverage_by_the_cdf_is_that_of_intervals_about_a_gaussian_mean():
+    """Intervals mean ± q std of level p, with q the normal quantile at (1 + p) / 2."""
+    y, mean, var = RNG.normal(size=500), 0.3 * RNG.normal(size=500), RNG.uniform(0.3, 2.0, size=500)
+    levels = np.arange(0.05, 0.96, 0.05)
+    inside = (np.abs(y - mean) / np.sqrt(var))[:, None] <= norm.ppf((1 + levels) / 2)
+    expected = np.mean(np.abs(inside.mean(axis=0) - levels))
+    assert score("regression", gaussian(y, mean, var))["calibration"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_density_that_is_not_gaussian_is_calibrated_by_its_own_cdf():
+    y = RNG.laplace(size=4000)
+    arrays = {"mean": np.zeros(4000), "var": np.full(4000, 2.0), "log_prob": laplace.logpdf(y)}
+    own = score("regression", Scored(y=y, cdf=laplace.cdf(y), **arrays))["calibration"]
+    normal = score("regression", Scored(y=y, cdf=norm.cdf(y, 0.0, np.sqrt(2.0)), **arrays))["calibration"]
+    assert own < 0.015 < 0.04 < normal
+
+
 @pytest.mark.filterwarnings("error")
 def test_one_test_row_has_no_nmse_and_warns_of_nothing():
     assert not math.isfinite(score("regression", gaussian(np.ones(1), np.zeros(1), np.ones(1)))["nmse"])
@@ -92,9 +110,10 @@ def test_one_test_row_has_no_nmse_and_warns_of_nothing():
 
 def test_the_bound_is_in_original_units_with_the_held_out_rows_in_the_place_of_all():
     """The density of y = mean + std t is that of t divided by std: a bound on N rows falls by N log std."""
-    told = {"y": np.zeros(4), "log_prob": np.zeros(4), "mean": np.zeros(4), "var": np.ones(4), "train_rows": 50}
+    told = {"y": np.zeros(4), "log_prob": np.zeros(4), "mean": np.zeros(4), "var": np.ones(4), "cdf": np.full(4, 0.5)}
     found = score(
-        "regression", Scored(**told, expected_log=np.array([-1.0, -2.0, -3.0, -2.0]), divergence=30.0, y_std=np.e)
+        "regression",
+        Scored(**told, train_rows=50, expected_log_prob=np.array([-1.0, -2.0, -3.0, -2.0]), kl=30.0, y_std=np.e),
     )
     assert found["vlb"] == pytest.approx(50 * (-2.0 - 1.0) - 30.0)
     assert found["vlb_per_row"] == pytest.approx(found["vlb"] / 50)

@@ -1,4 +1,4 @@
-"""The command `gpbench`: one module per verb, and only the verb that is asked for is imported."""
+"""The command `gpbench`: one module for each verb, imported only when the verb is used."""
 
 import argparse
 import errno
@@ -9,36 +9,38 @@ from typing import NoReturn
 
 from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, nearest
 
+__all__ = ["VERBS", "Parser", "main"]
+
 VERBS = {
     "run": "train and score methods on data sets; sweeps with -m",
-    "reproduce": "run what is missing of a paper's table or figure, and make it",
-    "table": "tables of recorded results beside the published ones",
-    "plot": "a paper's figure from the recorded runs",
+    "reproduce": "run the missing jobs of a paper's table or figure, and make it",
+    "table": "tables of recorded results beside the published values",
+    "plot": "figures of papers from recorded runs",
     "rank": "average ranks of methods over data sets, as table and diagram",
     "compare": "two methods, protocols, presets or commits, split by split",
-    "report": "a static site of all that is recorded",
-    "collect": "records of several folders in one Parquet file",
+    "report": "a static site of all recorded runs",
+    "collect": "merge the records of several folders into one Parquet file",
     "ls": "methods, data sets, protocols, experiments, runs",
     "show": "one recorded run",
     "data": "fetch and verify data sets",
-    "check": "whether a method keeps what training counts on",
+    "check": "whether a method fulfils the contract of the training loop",
     "cite": "BibTeX of methods, data sets, protocols, runs",
-    "doctor": "devices, versions, folders, and what is missing",
+    "doctor": "devices, versions, folders, and missing data sets",
 }
 
 _STORAGE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line: argparse would print its usage text before them."""
+    """An argument parser whose errors are one line, without argparse's usage text."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise ConfigError with argparse's message and where the help is."""
+        """Raises ConfigError with argparse's message and a reference to --help."""
         raise ConfigError(f"{message}; see {self.prog} --help")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Help with the longest verb on one line: argparse forgets that verbs are indented twice."""
+    """Help with the longest verb on one line: argparse ignores that verbs are indented twice."""
 
     def __init__(self, prog: str):
         super().__init__(prog)
@@ -46,24 +48,24 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command line (`sys.argv` by default) and return its exit code.
+    """Runs one command line (`sys.argv` by default) and returns its exit code.
 
-    A `GpbenchError` and a folder that cannot be written become one line on stderr.  Any other exception is a bug of
-    ours and keeps its traceback.
+    A `GpbenchError` and a folder that is not writable become one line on stderr.  Any other exception is a bug and
+    keeps its traceback.
     """
     try:
         return _dispatch(sys.argv[1:] if argv is None else argv)
-    except BrokenPipeError:  # `gpbench ls | head`: leave quietly, and spare the interpreter its flush at exit
+    except BrokenPipeError:  # `gpbench ls | head`: exit silently, also when the interpreter flushes stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:
-        return _complain(Stopped("stopped"))
+        return _print_error(Stopped("stopped"))
     except GpbenchError as error:
-        return _complain(error)
+        return _print_error(error)
     except OSError as error:
         if error.errno not in _STORAGE:
             raise
-        return _complain(StorageError(f"{error.filename or 'cannot write'}: {error.strerror}"))
+        return _print_error(StorageError(f"{error.filename or 'cannot write'}: {error.strerror}"))
 
 
 def _dispatch(argv: list[str]) -> int:
@@ -76,7 +78,7 @@ def _dispatch(argv: list[str]) -> int:
         prog="gpbench",
         description="Scalable Gaussian-process methods beside the numbers their papers published.",
         formatter_class=_Help,
-        epilog="gpbench VERB --help says more, for example gpbench run --help",
+        epilog="gpbench VERB --help describes a verb, for example gpbench run --help",
     )
     parser.add_argument("--version", action="version", version=f"gpbench {__version__}")
     subparsers = parser.add_subparsers(title="verbs", metavar="VERB")
@@ -86,19 +88,19 @@ def _dispatch(argv: list[str]) -> int:
     else:
         importlib.import_module(f"gpbench.cli.{verb}").add_parser(subparsers)
     args, rest = parser.parse_known_args(argv)
-    if rest:  # argparse takes only the first of several runs of words, as in `run a=1 -m b=2`
-        strange = [word for word in rest if word.startswith("-") or not hasattr(args, "overrides")]
-        if strange:
-            raise ConfigError(f"unrecognized: {' '.join(strange)}; see gpbench {verb + ' ' if verb else ''}--help")
+    if rest:  # argparse parses only the first of several groups of words, as in `run a=1 -m b=2`
+        unknown = [word for word in rest if word.startswith("-") or not hasattr(args, "overrides")]
+        if unknown:
+            raise ConfigError(f"unrecognized: {' '.join(unknown)}; see gpbench {verb + ' ' if verb else ''}--help")
         args.overrides += rest
     if verb is None:
         parser.print_help()
         return 0
     code = args.func(args)
-    sys.stdout.flush()  # a broken pipe shows here, inside the net, and not at exit
+    sys.stdout.flush()  # raises BrokenPipeError here rather than at exit
     return code
 
 
-def _complain(error: GpbenchError) -> int:
+def _print_error(error: GpbenchError) -> int:
     print(f"gpbench: {' '.join(str(error).split())}", file=sys.stderr)
     return error.exit_code

@@ -1,4 +1,4 @@
-"""`gpbench cite`: the BibTeX of what was run."""
+"""`gpbench cite`: the BibTeX entries of methods, data sets, protocols and runs."""
 
 import argparse
 from collections.abc import Collection
@@ -15,15 +15,15 @@ from gpbench.report import text
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
+    """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "cite",
         help="BibTeX of methods, data sets, protocols, runs",
-        description="Print the BibTeX of the works behind methods, data sets, protocols or recorded runs.",
+        description="Print the BibTeX entries that methods, data sets, protocols or recorded runs cite.",
         epilog="example: gpbench cite sep pima hl2016 > paper.bib",
     )
     parser.add_argument("names", nargs="+", metavar="NAME",
-                        help="a method, data set or protocol; or the id of a run, for all three of it")  # fmt: skip
+                        help="a method, data set or protocol, or the id of a run for all three")  # fmt: skip
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="a folder with your own files, and references.bib for what they cite")  # fmt: skip
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
@@ -32,31 +32,31 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb; the exit code.  Raises ConfigError for a name that is none."""
-    store, asked, folders = open_store(args.results or paths.results_dir()), [], list(args.config_dir)
+    """Runs the verb and returns the exit code.  Raises ConfigError for an unknown name."""
+    store, names, folders = open_store(args.results or paths.results_dir()), [], list(args.config_dir)
     known = references.names(folders).keys() | references.entries(folders).keys()
     for name in args.names:
         if name in known:
-            asked.append(name)
+            names.append(name)
         else:
-            parts, its_folders = _parts(name, store, known)
-            asked += parts
-            folders += its_folders
-    found = references.references(asked, folders)
+            parts, run_folders = _parts(name, store, known)
+            names += parts
+            folders += run_folders
+    works = references.references(names, folders)
     if args.json:
-        text.as_json([asdict(reference) for reference in found])
+        text.print_json([asdict(work) for work in works])
     else:
-        print("\n\n".join(r.bibtex or f"% no entry in references.bib for {r.text} ({r.key})" for r in found))
+        print("\n\n".join(r.bibtex or f"% no entry in references.bib for {r.text} ({r.key})" for r in works))
     return 0
 
 
 def _parts(id: str, store: Store, known: Collection[str]) -> tuple[list[str], list[Path]]:
-    """What a run was made of, gpbench included, and the folders that it had its own files from."""
+    """Method, data set and protocol of a run, and gpbench; and the folders of --config-dir that the run used."""
     try:
         record = store.find(id)
     except ConfigError as error:
         if id and all(digit in "0123456789abcdef" for digit in id):
-            raise  # it does look like a run, and the store says best why it is none
+            raise  # it looks like the id of a run, and the message of the store is the better one
         raise ConfigError(f"no method, data set, protocol or run {id!r}; {nearest(id, known)}") from error
     folders = [Path(folder) for folder in store.config(record["id"]).get("config_dirs", [])]
     files = references.names(folders)

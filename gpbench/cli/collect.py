@@ -1,4 +1,4 @@
-"""`gpbench collect`: the records of several results folders, also from several machines, in one Parquet file."""
+"""`gpbench collect`: merges the records of several results folders into one Parquet file."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -9,18 +9,18 @@ from gpbench import paths
 from gpbench.errors import ConfigError
 from gpbench.report import text
 
-_ROUNDING = 1e-6
-"""Relative: by less do the numbers of one run differ from machine to machine."""
+_TOLERANCE = 1e-6
+"""Relative difference of the metrics of one run between machines that counts as rounding."""
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
+    """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "collect",
-        help="records of several folders in one Parquet file",
-        description="Gather the records of results folders, or of Parquet files made before, in one Parquet file: a row"
-        " for each run, a column for each field.  A run that several of them have is taken from the one that made it"
-        " first.  Wherever --results names a folder it may name such a file, but traces are not in it.",
+        help="merge the records of several folders into one Parquet file",
+        description="Merge the records of results folders or Parquet files into one Parquet file, with a row for each"
+        " run and a column for each field.  Of several records of a run the oldest is used.  Every --results also"
+        " takes such a file, which has no traces.",
         epilog="example: gpbench collect results here/results there/results --out all.parquet",
     )
     parser.add_argument("results", nargs="*", type=Path, metavar="DIR", help="default: the results folder")
@@ -31,49 +31,48 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb; the exit code.  Raises ConfigError where there is nothing to collect, and StorageError."""
+    """Runs the verb and returns the exit code.  Raises ConfigError where nothing is recorded, and StorageError."""
     from gpbench.records import collected
 
     if args.out.suffix != collected.SUFFIX:
         raise ConfigError(f"--out {args.out}: the name must end in {collected.SUFFIX}")
-    found, counts = [], []
+    pairs, counts = [], []
     for folder in args.results or [paths.results_dir()]:
         if not folder.exists():
             raise ConfigError(f"{folder}: no such folder")
         store = collected.open_store(folder)
         records = store.all()
         counts.append({"results": str(folder), "records": len(records)})
-        found += [(record, store.config_text(record["id"])) for record in records]
-    if not found:
-        raise ConfigError("no runs there yet; make one with `gpbench run`")
-    chosen, differing = _merged(found)
-    collected.write(args.out, chosen)
+        pairs += [(record, store.config_text(record["id"])) for record in records]
+    if not pairs:
+        raise ConfigError("no runs there yet; train with `gpbench run`")
+    merged, differing = _merge(pairs)
+    collected.write(args.out, merged)
     if args.json:
-        told = {"out": str(args.out), "records": len(chosen), "from": counts, "differing": differing}
-        text.as_json(told)
+        text.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
         return 0
     for count in counts:
         print(f"{count['records']:>8,}  {count['results']}")
-    print(f"{len(chosen):>8,}  different runs in {args.out}")
+    print(f"{len(merged):>8,}  different runs in {args.out}")
     if differing:
         some = ", ".join(differing[:5]) + (", ..." if len(differing) > 5 else "")
-        print(f"{len(differing)} of them were made more than once, with numbers that differ beyond rounding: {some}")
+        print(f"{len(differing)} of these have several records whose metrics differ by more than rounding: {some}")
     return 0
 
 
-def _merged(found: Sequence[tuple[Mapping, str]]) -> tuple[list[tuple[Mapping, str]], list[str]]:
-    """One of each id, the one made first, in order of their making; and the ids whose numbers differ."""
-    chosen: dict[str, tuple[Mapping, str]] = {}
+def _merge(pairs: Sequence[tuple[Mapping, str]]) -> tuple[list[tuple[Mapping, str]], list[str]]:
+    """The oldest record of each id with its configuration, in order of creation; and the ids whose metrics differ."""
+    oldest: dict[str, tuple[Mapping, str]] = {}
     differing: dict[str, None] = {}
-    for record, config in sorted(found, key=lambda pair: (pair[0].get("created") or "", pair[0]["id"])):
-        first, _ = chosen.setdefault(record["id"], (record, config))
+    for record, config in sorted(pairs, key=lambda pair: (pair[0].get("created") or "", pair[0]["id"])):
+        first, _ = oldest.setdefault(record["id"], (record, config))
         if not _same(first, record):
             differing[record["id"]] = None
-    return list(chosen.values()), list(differing)
+    return list(oldest.values()), list(differing)
 
 
 def _same(a: Mapping, b: Mapping) -> bool:
     if (a["status"], a["metrics"].keys()) != (b["status"], b["metrics"].keys()):
         return False
     pairs = [(value, b["metrics"][name]) for name, value in a["metrics"].items()]
-    return all(x == y or (None not in (x, y) and abs(x - y) <= _ROUNDING * max(abs(x), abs(y))) for x, y in pairs)
+    return all(x == y or (None not in (x, y) and abs(x - y) <= _TOLERANCE * max(abs(x), abs(y))) for x, y in pairs)

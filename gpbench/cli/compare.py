@@ -1,4 +1,4 @@
-"""`gpbench compare`: paired differences between two methods, protocols, presets or commits."""
+"""`gpbench compare`: paired differences between two methods, protocols, presets, precisions or commits."""
 
 import argparse
 from typing import Any
@@ -8,7 +8,7 @@ from gpbench.report.formats import FORMATS
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
+    """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "compare",
         help="two methods, protocols, presets or commits, split by split",
@@ -16,28 +16,30 @@ def add_parser(subparsers: Any) -> None:
         epilog="examples: gpbench compare sep svi --setting m=15% --out difference.png;"
         " gpbench compare commit:1a2b commit:3c4d --results before --results after",
     )
-    what = "method:sep, protocol:clean, preset:full, precision:float32, commit:1a2b; the kind may be left out"
-    parser.add_argument("a", metavar="A", help=what)
-    parser.add_argument("b", metavar="B", help="the other one, of the same kind")
-    parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse where there is none")
+    sides = "method:sep, protocol:clean, preset:full, precision:float32 or commit:1a2b; the kind is optional"
+    parser.add_argument("a", metavar="A", help=sides)
+    parser.add_argument("b", metavar="B", help="another one of the same kind")
+    parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse for regression")
     selection.add_filters(parser)
     output.add_output(parser, FORMATS)
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb; the exit code.  Raises ConfigError for sides that are unclear, or have no split in common."""
-    from gpbench.report import compare
+    """Runs the verb and returns the exit code.  Raises ConfigError for ambiguous sides, or without a common split."""
+    from gpbench.report import differences
 
-    records = selection.selected(selection.gathered(selection.stores(args.results)), args)
-    a, b = compare.sides(args.a, args.b, records)
-    # the same run of two commits lies in two folders: of either side the newest counts
-    records = [record for side in (a, b) for record in selection.newest(r for r in records if side.has(r))]
-    found, alone = compare.differences(a, b, records, selection.one_metric(args.metric, records))
+    records = selection.select(selection.all_records(selection.open_stores(args.results)), args)
+    a, b = differences.parse_sides(args.a, args.b, records)
+    # two commits have the same runs in two folders: the latest of each side counts
+    records = [record for side in (a, b) for record in selection.latest(r for r in records if side.has(r))]
+    metric = selection.one_metric(args.metric, records)
+    pairs, unmatched = differences.paired_differences(a, b, records, metric)
 
     def picture() -> Any:
-        from gpbench.report.figures.compare import draw
+        from gpbench.report.figures.differences import draw
 
-        return draw(a, b, found)
+        return draw(a, b, pairs)
 
-    return output.output(args, compare.sheet(a, b, found, alone), [compare.row(d) for d in found], picture)
+    sheet = differences.sheet(a, b, pairs, unmatched)
+    return output.write_output(args, sheet, sheet.rows, picture)

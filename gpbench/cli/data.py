@@ -1,6 +1,6 @@
-"""`gpbench data ls|fetch|verify|info`: what data there are, getting them, checking them.
+"""`gpbench data ls|fetch|verify|info`: lists, fetches, verifies and describes data sets.
 
-`ls` and `info` answer from the cards alone and read no data.
+`ls` and `info` read cards only, not data.
 """
 
 import argparse
@@ -15,35 +15,36 @@ from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError
 
 
 def add_parser(subparsers) -> None:
-    """Adds the verb and its four actions."""
+    """Adds the verb and its four actions to the parser."""
     verb = subparsers.add_parser("data", help="list, fetch, verify and describe data sets", description=__doc__)
     actions = verb.add_subparsers(dest="action", required=True, metavar="ls|fetch|verify|info")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON")
-    common.add_argument("--mirror", type=Path, help="folder of data files (default: GPBENCH_MIRROR)")
-    common.add_argument("--store", type=Path, help="local store (default: GPBENCH_STORE, or datasets/)")
-    common.add_argument("--config-dir", action="append", default=[], help="folder with cards of your own in dataset/")
+    common.add_argument("--mirror", type=Path, help="a folder of data files; default: GPBENCH_MIRROR")
+    common.add_argument("--store", type=Path, help="the local store; default: GPBENCH_STORE, or datasets/")
+    common.add_argument("--config-dir", action="append", default=[], help="a folder with your own dataset/ cards")
     for action, text in {
         "ls": "one line per data set",
-        "fetch": "get data sets into the store",
-        "verify": "check store, mirror and built-in data against the cards' checksums",
-        "info": "all that the card says",
+        "fetch": "download data sets into the store",
+        "verify": "check store, mirror and built-in data against the checksums of the cards",
+        "info": "print all fields of the card",
     }.items():
         parser = actions.add_parser(action, help=text, description=text, parents=[common])
         if action != "ls":
             parser.add_argument("names", nargs="+", metavar="NAME|all")
         if action == "fetch":
-            parser.add_argument("--offline", action="store_true", help="ask no address")
-            parser.add_argument("--again", action="store_true", help="even if the store has it")
+            parser.add_argument("--offline", action="store_true", help="do not download")
+            parser.add_argument("--again", action="store_true", help="replace what the store has")
         parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs one action; the exit code is 0, or that of the first error met."""
+    """Runs one action and returns the exit code: 0, or that of the first error."""
     from gpbench.data import cards
 
-    wanted = getattr(args, "names", ["all"])
-    names = cards.names(args.config_dir) if wanted == ["all"] else wanted
+    names = getattr(args, "names", ["all"])
+    if names == ["all"]:
+        names = cards.names(args.config_dir)
     action = {"ls": _ls, "fetch": _fetch, "verify": _verify, "info": _info}[args.action]
     rows, code = [], 0
     for name in names:
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         except GpbenchError as error:
             if len(names) == 1:
                 raise
-            # one data set that cannot be had must not keep the others from being fetched
+            # an unavailable data set does not stop the others
             row, text, code = {"name": name, "error": str(error)}, "", code or error.exit_code
             print(f"gpbench: {error}", file=sys.stderr)
         code = code or (DataError.exit_code if row.get("bad") else 0)
@@ -115,38 +116,38 @@ def _fetch(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     dataset = load(card, config_dirs=args.config_dir, **options)
     stored = _stored(card, args)
     if stored and not stored.is_file():
-        raise StorageError(f"{card['name']} could not be kept in {stored.parent}")
+        raise StorageError(f"cannot store {card['name']} in {stored.parent}")
     row = {"name": card["name"], "rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
-    return row, f"{card['name']:<16} {stored or 'a file without a checksum in the card, so not stored'}"
+    return row, f"{card['name']:<16} {stored or 'not stored: its card has no checksum'}"
 
 
 def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    """Everything that needs no download.  The checksum found is printed, also for a card that has none yet."""
+    """Verifies all copies that need no download, and prints the checksum, also for a card without one."""
     from gpbench.data import sources, store
     from gpbench.data.dataset import checksum
     from gpbench.data.files import Absent
 
     folder, mirror = args.store or paths.store_dir(), args.mirror or paths.mirror_dir()
     folders = sources.folders(args.config_dir, folder)
-    places: dict = {f"store {folder}": partial(store.get, card, folder)}
+    loaders: dict = {f"store {folder}": partial(store.get, card, folder)}
     for source in card["sources"]:
         if source["kind"] not in ("official", "copy"):
-            places[sources.place(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=folders)
+            loaders[sources.place(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=folders)
     states: dict[str, str] = {}
-    found: dict[str, str] = {}
+    checksums: dict[str, str] = {}
     bad: list[str] = []
-    for place, get in places.items():
+    for name, load in loaders.items():
         try:
-            dataset = get()
+            dataset = load()
             state = "absent" if dataset is None else "right" if card.get("checksum") else "no checksum in the card"
         except Absent:
             dataset, state = None, "absent"
         except (DataError, ConfigError) as error:
             dataset, state = None, str(error)
-            bad.append(place)
+            bad.append(name)
         if dataset:
-            found["checksum"] = dataset.checksum
-            found |= {"folds_checksum": checksum(dataset.folds)} if dataset.folds else {}
-        states[place] = state
-    lines = [f"{card['name']:<16} {key}: {value}" for key, value in {**states, **found}.items()]
-    return {"name": card["name"], "places": states, **found, "bad": bad}, "\n".join(lines)
+            checksums["checksum"] = dataset.checksum
+            checksums |= {"folds_checksum": checksum(dataset.folds)} if dataset.folds else {}
+        states[name] = state
+    lines = [f"{card['name']:<16} {key}: {value}" for key, value in {**states, **checksums}.items()]
+    return {"name": card["name"], "places": states, **checksums, "bad": bad}, "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`gpbench doctor`: devices, versions, folders, and what is missing, each with how to mend it."""
+"""`gpbench doctor`: checks devices, versions, folders and data sets, and says how to repair what is broken."""
 
 import argparse
 import os
@@ -16,7 +16,13 @@ from gpbench.report import text
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report.  `broken` keeps gpbench from working; `note` may surprise; `mend` says what to do."""
+    """The result of one check; the fields are keys of the JSON output.
+
+    what: the subject.
+    state: `broken` keeps gpbench from working, `note` may be unexpected.
+    found: the result.
+    mend: how to repair it, "" where nothing is to be done.
+    """
 
     what: str
     state: Literal["ok", "note", "broken"]
@@ -25,11 +31,11 @@ class Finding:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
+    """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "doctor",
-        help="devices, versions, folders, and what is missing",
-        description="Check devices, versions and folders.  Exit code 1 if something is broken that gpbench needs.",
+        help="devices, versions, folders, and missing data sets",
+        description="Check devices, versions and folders.  Exit code 1 if anything that gpbench needs is broken.",
     )
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="a folder with your own dataset/ cards")  # fmt: skip
@@ -41,7 +47,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb; 0 if gpbench can work here, else 1."""
+    """Runs the verb and returns the exit code: 0 if gpbench can work here, otherwise 1."""
     mirror, store = args.mirror or paths.mirror_dir(), args.store or paths.store_dir()
     checks: list[Callable[[], Iterator[Finding]]] = [
         _versions,
@@ -55,31 +61,31 @@ def run(args: argparse.Namespace) -> int:
     ]
     findings = [finding for check in checks for finding in check()]
     if args.json:
-        text.as_json([asdict(finding) for finding in findings])
+        text.print_json([asdict(finding) for finding in findings])
     else:
-        text.table(("what", "state", "found", "mend"), [tuple(asdict(finding).values()) for finding in findings])
+        text.print_table(("what", "state", "found", "mend"), [tuple(asdict(finding).values()) for finding in findings])
     return int(any(finding.state == "broken" for finding in findings))
 
 
 def _versions() -> Iterator[Finding]:
-    found = environment.versions()
-    yield Finding("versions", "ok", ", ".join(f"{name} {version}" for name, version in found.items() if version))
-    if missing := [name for name, version in found.items() if version is None]:
+    versions = environment.versions()
+    yield Finding("versions", "ok", ", ".join(f"{name} {version}" for name, version in versions.items() if version))
+    if missing := [name for name, version in versions.items() if version is None]:
         yield Finding("packages", "broken", f"{', '.join(missing)} not installed", "install gpbench again")
 
 
 def _commit() -> Iterator[Finding]:
-    found = environment.commit()
-    if found["commit"] is None:
+    facts = environment.commit()
+    if facts["commit"] is None:
         yield Finding("commit", "ok", "none: not a checkout, or one without commits")
-    elif found["dirty"]:
-        yield Finding("commit", "note", f"{found['commit']}, with changes", "commit them: records will say dirty")
+    elif facts["dirty"]:
+        yield Finding("commit", "note", f"{facts['commit']}, with changes", "commit them, or records are marked dirty")
     else:
-        yield Finding("commit", "ok", str(found["commit"]))
+        yield Finding("commit", "ok", str(facts["commit"]))
 
 
 def _devices() -> Iterator[Finding]:
-    """Starts JAX as a run would, and asks it for one float64 Cholesky factor."""
+    """Starts JAX as a run does, and computes a Cholesky factor in float64."""
     try:
         from gpbench import runtime
 
@@ -89,31 +95,31 @@ def _devices() -> Iterator[Finding]:
 
         devices = jax.devices()
         factor = jnp.linalg.cholesky(jnp.eye(2, dtype=jnp.float64) * 4)
-    except Exception as error:  # whatever keeps JAX from starting is the finding
+    except Exception as error:  # any failure to start JAX is a finding
         line = " ".join(str(error).split()) or type(error).__name__
         yield Finding("devices", "broken", line, "install jax for this machine, or hide the device: JAX_PLATFORMS=cpu")
         return
     kinds = ", ".join(f"{d.platform} {d.device_kind}" for d in devices)
     yield Finding("devices", "ok", f"{len(devices)}: {kinds}; default {devices[0].platform}")
     if factor.dtype == jnp.float64 and float(factor[0, 0]) == 2.0:
-        yield Finding("precision", "ok", "float64 by default, float32 where a protocol asks for it")
+        yield Finding("precision", "ok", "float64 by default, float32 where a protocol sets it")
     else:
         yield Finding("precision", "broken", f"float64 arrays become {factor.dtype}", "unset JAX_ENABLE_X64")
     yield Finding("XLA_FLAGS", "ok", os.environ.get("XLA_FLAGS") or "none")
 
 
 def _folder(what: str, folder: Path, name: str, *, needed: bool = True) -> Iterator[Finding]:
-    """Whether files can be made in the folder or, where it is not there yet, in the nearest one above it."""
-    there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    """Whether the folder is writable or, if it does not exist, the nearest one above it."""
+    existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     try:
-        with tempfile.TemporaryFile(dir=there) as probe:
+        with tempfile.TemporaryFile(dir=existing) as probe:
             probe.write(b"0" * 4096)
     except OSError as error:
         mend = f"make it writable, or name another folder with {name}"
         yield Finding(what, "broken" if needed else "note", f"{folder}: {error.strerror}", mend)
         return
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else 0
-    yield Finding(what, "ok", f"{folder}, {size / 1e6:.1f} MB" if folder.is_dir() else f"{folder}, not made yet")
+    yield Finding(what, "ok", f"{folder}, {size / 1e6:.1f} MB" if folder.is_dir() else f"{folder}, does not exist yet")
 
 
 def _compile_cache() -> Path:
@@ -122,36 +128,36 @@ def _compile_cache() -> Path:
 
 def _mirror(mirror: Path | None) -> Iterator[Finding]:
     if mirror is None:
-        yield Finding("mirror", "ok", "none: data come from their official addresses")
+        yield Finding("mirror", "ok", "none: data sets are downloaded from their official addresses")
     elif mirror.is_dir():
         yield Finding("mirror", "ok", str(mirror))
     else:
-        yield Finding("mirror", "broken", f"{mirror} is not a folder", "name one with --mirror or GPBENCH_MIRROR")
+        yield Finding("mirror", "broken", f"{mirror} is not a folder", "name a folder with --mirror or GPBENCH_MIRROR")
 
 
 def _data(config_dirs: list[Path], mirror: Path | None, store: Path) -> Iterator[Finding]:
-    """Which data sets are here: in the store, in the mirror, or made by gpbench itself."""
+    """Which data sets are available offline: in the store, in the mirror, or built in."""
     from gpbench.data import cards, sources
 
     try:
         names = cards.names(config_dirs)
         folders = sources.folders(config_dirs, store)
-        missing = [name for name in names if not _is_here(cards.read(name, config_dirs), mirror, store, folders)]
+        missing = [name for name in names if not _is_available(cards.read(name, config_dirs), mirror, store, folders)]
     except GpbenchError as error:
         yield Finding("data sets", "broken", str(error), "correct the card")
         return
     if missing:
-        found = f"{len(names) - len(missing)} of {len(names)} here; missing {', '.join(missing)}"
-        yield Finding("data sets", "note", found, "gpbench data fetch NAME, or a run fetches what it needs")
+        line = f"{len(names) - len(missing)} of {len(names)} available offline; missing {', '.join(missing)}"
+        yield Finding("data sets", "note", line, "gpbench data fetch NAME; a run downloads what it needs")
     else:
-        yield Finding("data sets", "ok", f"all {len(names)} here")
+        yield Finding("data sets", "ok", f"all {len(names)} available offline")
 
 
-def _is_here(card: dict, mirror: Path | None, store: Path, folders: list[Path]) -> bool:
+def _is_available(card: dict, mirror: Path | None, store: Path, folders: list[Path]) -> bool:
     from gpbench.data import store as local
 
-    kept = local.path(card, store)
-    if kept is not None and kept.is_file():
+    path = local.path(card, store)
+    if path is not None and path.is_file():
         return True
     for source in card["sources"]:
         if source["kind"] in ("sklearn", "generated"):

@@ -1,4 +1,4 @@
-"""Where a verb's table and picture go: the terminal, a file, or JSON."""
+"""Output of a verb's table and picture: to the terminal, to a file, or as JSON."""
 
 import argparse
 from collections.abc import Callable, Iterable
@@ -15,28 +15,28 @@ PICTURES = (".png", ".pdf", ".svg")
 
 
 def add_output(parser: Any, formats: Iterable[str]) -> None:
-    """Add --format, --out, --results and --json of verbs that make a table and a picture."""
-    parser.add_argument("--format", choices=formats, default="terminal", help="of the table; default: terminal")
+    """Adds --format, --out, --results and --json, for verbs that make a table and a picture."""
+    parser.add_argument("--format", choices=formats, default="terminal", help="format of the table; default: terminal")
     parser.add_argument("--out", type=Path, default=None, metavar="FILE",
-                        help="a picture where FILE ends in .png, .pdf or .svg; else the table")  # fmt: skip
+                        help="write a picture if FILE ends in .png, .pdf or .svg, otherwise the table")  # fmt: skip
     parser.add_argument("--results", type=Path, action="append", metavar="DIR",
-                        help="the results folder; may be repeated")  # fmt: skip
+                        help="a results folder; may be repeated")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def output(args: argparse.Namespace, sheet: Sheet, told: Any, picture: Callable[[], "Figure"]) -> int:
-    """Prints or writes the table, and draws the picture if --out asks for one; the exit code."""
-    drawn = args.out is not None and args.out.suffix in PICTURES
-    if drawn:
+def write_output(args: argparse.Namespace, sheet: Sheet, data: Any, picture: Callable[[], "Figure"]) -> int:
+    """Prints or writes the table, or `data` as JSON; draws the picture if --out names one.  Returns the exit code."""
+    is_picture = args.out is not None and args.out.suffix in PICTURES
+    if is_picture:
         from gpbench.report.figures import write
 
         write(picture(), args.out)
-    text.as_json(told) if args.json else show(sheet, args.format, None if drawn else args.out)
+    text.print_json(data) if args.json else show(sheet, args.format, None if is_picture else args.out)
     return 0
 
 
 def show(sheet: Sheet, format: str, out: Path | None = None) -> None:
-    """A sheet on the terminal, as wide as that is, or as plain text into a file or pipe."""
+    """Prints a sheet, on a terminal in tables that fit its width, or writes it to a file."""
     if out:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
@@ -44,7 +44,7 @@ def show(sheet: Sheet, format: str, out: Path | None = None) -> None:
         print("\n".join(sheet.heads))
         for grid in sheet.grids:
             for part in chunks(grid, text.width()):
-                text.table(part.header, part.rows, title=part.title)
+                text.print_table(part.header, part.rows, title=part.title)
         print("\n".join(sheet.feet))
     else:
         print(FORMATS[format](sheet))

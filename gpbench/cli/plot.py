@@ -1,4 +1,4 @@
-"""`gpbench plot`: a paper's figure, from the records that are there."""
+"""`gpbench plot`: figures of papers from recorded runs."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,57 +7,57 @@ from typing import Any
 
 from gpbench import paths
 from gpbench.errors import ConfigError
-from gpbench.experiments.definition import PRESETS
+from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.status import Cell, absent
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
+    """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "plot",
-        help="a paper's figure from the recorded runs",
-        description="Draw a paper's figure as PNG and PDF, from the records that are there.",
+        help="figures of papers from recorded runs",
+        description="Draw a paper's figure from recorded runs, as PNG and PDF.",
         epilog="example: gpbench plot sep/fig2 --out pictures",
     )
-    parser.add_argument("experiment", metavar="ID", help="which figure: `gpbench ls experiments` lists them")
+    parser.add_argument("experiment", metavar="ID", help="id of a figure (`gpbench ls experiments`)")
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
-    parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="where to; default: the results folder")
+    parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: the results folder")
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="a folder with your own experiment/ files")  # fmt: skip
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON: the files, and how many runs are missing")
+    parser.add_argument("--json", action="store_true", help="print JSON: the files and the number of missing runs")
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb; the exit code.  Raises ConfigError where the experiment has no figure, or nothing is recorded."""
+    """Runs the verb and returns the exit code.  Raises ConfigError without a figure or records."""
     from gpbench.experiments import plan
 
-    experiment, found = plan.found(args.experiment, args.preset, args.config_dir, args.results)
+    experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, args.results)
     if not experiment.figure:
         raise ConfigError(f"{experiment.id} is a table: gpbench table {experiment.id}")
-    files = plot(experiment, args.preset, found, args.results or paths.results_dir(), args.out)
+    files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
     if args.json:
         from gpbench.report import text
 
-        missing = sum(len(cell.missing) for cell in found)
-        text.as_json({"files": [str(file) for file in files], "missing": missing})
+        missing = sum(len(cell.missing) for cell in cells)
+        text.print_json({"files": [str(file) for file in files], "missing": missing})
         return 0
-    say(files, found)
+    say(files, cells)
     return 0
 
 
-def plot(experiment: Any, preset: str, found: Sequence[Cell], results: Path, out: Path | None) -> list[Path]:
-    """Draws and saves the figure: `out` (or the results folder)/ID.png and .pdf."""
+def plot(experiment: Experiment, preset: str, cells: Sequence[Cell], results: Path, out: Path | None) -> list[Path]:
+    """Draws a figure and saves it as ID.png and ID.pdf in `out`, by default the results folder; returns the files."""
     from gpbench.records.collected import open_store
     from gpbench.report import figures
 
-    figure = figures.draw(experiment, preset, found, open_store(results).trace)
+    figure = figures.draw(experiment, preset, cells, open_store(results).trace)
     return figures.save(figure, (out or results) / experiment.id)
 
 
-def say(files: Sequence[Path], found: Sequence[Cell]) -> None:
-    """Print the files, and what is missing from them."""
-    if line := absent(found):
+def say(files: Sequence[Path], cells: Sequence[Cell]) -> None:
+    """Prints the files, and which runs of these cells are missing."""
+    if line := absent(cells):
         print(line)
     print(*files, sep="\n")

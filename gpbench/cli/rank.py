@@ -1,4 +1,4 @@
-"""`gpbench rank`: average ranks of methods over data sets, and which of them are not told apart."""
+"""`gpbench rank`: average ranks of methods over data sets, and which methods are significantly different."""
 
 import argparse
 from collections.abc import Iterable
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench.cli import output, selection
 from gpbench.report.formats import FORMATS, Grid, Sheet
-from gpbench.report.tables import runs_line
+from gpbench.report.provenance import provenance_lines
 
 if TYPE_CHECKING:
     from gpbench.report.ranks import Ranking
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
+    """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "rank",
         help="average ranks of methods over data sets, as table and diagram",
@@ -21,7 +21,7 @@ def add_parser(subparsers: Any) -> None:
         " Nemenyi's (Demšar 2006), as a table and as a diagram.",
         epilog="example: gpbench rank --method sep,svi,gfitc --setting m=15% --out ranks.pdf",
     )
-    parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse where there is none")
+    parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse for regression")
     selection.add_filters(parser)
     parser.add_argument("--test", choices=("nemenyi", "wilcoxon"), default="nemenyi",
                         help="nemenyi (default), or wilcoxon with Holm's correction")  # fmt: skip
@@ -30,31 +30,34 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb; the exit code.  Raises ConfigError for fewer than two methods or data sets."""
-    from gpbench.report.cells import cells
+    """Runs the verb and returns the exit code.  Raises ConfigError for fewer than two methods or data sets."""
+    from gpbench.report.cells import group_runs
     from gpbench.report.ranks import ranking
 
-    records = selection.selected(selection.newest(selection.gathered(selection.stores(args.results))), args)
-    made = ranking(cells(records, presets_apart=False), selection.one_metric(args.metric, records), args.test)
+    records = selection.latest(selection.all_records(selection.open_stores(args.results)))
+    records = selection.select(records, args)
+    ranks = ranking(group_runs(records, by_preset=False), selection.one_metric(args.metric, records), args.test)
 
     def picture() -> Any:
-        from gpbench.report.figures.ranks import draw
+        from gpbench.report.figures.rank_diagram import draw
 
-        return draw(made)
+        return draw(ranks)
 
-    return output.output(args, sheet(made, records), vars(made), picture)
+    return output.write_output(args, sheet(ranks, records), vars(ranks), picture)
 
 
-def sheet(made: "Ranking", records: Iterable[dict]) -> Sheet:
-    """The ranking as a table: with each method the last one below it that is not told from it."""
-    from gpbench.report.ranks import told
+def sheet(ranking: "Ranking", records: Iterable[dict]) -> Sheet:
+    """The ranking as a table, with the last method below each that is not significantly different from it."""
+    from gpbench.report.ranks import ranking_notes
 
-    reach = {name: made.methods[max((last for first, last in made.groups if first <= k <= last), default=k)]
-             for k, name in enumerate(made.methods)}  # fmt: skip
-    rows = [{"method": m, "average_rank": a, "not_told_from": reach[m]} for m, a in zip(made.methods, made.average)]
+    methods, groups = ranking.methods, ranking.groups
+    reach = [methods[max((last for first, last in groups if first <= k <= last), default=k)]
+             for k in range(len(methods))]  # fmt: skip
+    lines = list(zip(methods, ranking.average, reach))
     grid = Grid(
-        f"average rank, {made.metric}",
-        ("method", "average rank", "not told apart down to"),
-        tuple((m, f"{a:.3f}", reach[m] if reach[m] != m else "") for m, a in zip(made.methods, made.average)),
+        f"average rank, {ranking.metric}",
+        ("method", "average rank", "no significant difference down to"),
+        tuple((method, f"{average:.3f}", last if last != method else "") for method, average, last in lines),
     )
-    return Sheet(heads=runs_line(records), grids=[grid], feet=told(made), rows=rows)
+    rows = [{"method": method, "average_rank": average, "not_told_from": last} for method, average, last in lines]
+    return Sheet(heads=provenance_lines(records), grids=[grid], feet=ranking_notes(ranking), rows=rows)

@@ -51,21 +51,21 @@ def run(args: argparse.Namespace) -> int:
     folders = [folder.expanduser().resolve() for folder in args.config_dir]
     settings = _settings(args, folders)
     results = Path(settings["results"])
-    experiment, cells = plan.found(args.experiment, args.preset, folders, results)
+    experiment, cells = plan.load(args.experiment, args.preset, folders, results)
     failure = None
-    if lacking := [cell for cell in cells if cell.missing or settings["again"]]:
+    if to_run := [cell for cell in cells if cell.missing or settings["again"]]:
         words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]
-        jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in lacking)  # cells of several outputs are one job
+        jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in to_run)  # cells of several outputs are one job
         failure = _launch([[*job, *words] for job in jobs], settings, folders, args.overrides)
-        experiment, cells = plan.found(args.experiment, args.preset, folders, results)
-    made = [cell for cell in cells if cell.records]
-    if made and experiment.table:
+        experiment, cells = plan.load(args.experiment, args.preset, folders, results)
+    recorded = any(cell.records for cell in cells)
+    if recorded and experiment.table:
         from gpbench.cli.output import show
         from gpbench.report import experiment as reports
 
         out = args.out if not experiment.figure else None
         show(reports.table(experiment, args.preset, cells, MARKS[args.format]), args.format, out)
-    if made and experiment.figure:
+    if recorded and experiment.figure:
         from gpbench.cli.plot import plot, say
 
         say(plot(experiment, args.preset, cells, results, args.out), () if experiment.table else cells)
@@ -83,7 +83,7 @@ def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, An
             raise ConfigError(f"{word}: {args.experiment} says what is run; only keys of run and data may be given")
     words = [*_of_jobs(args.overrides), *([f"run.jobs={args.jobs}"] if args.jobs is not None else [])]
     words += [_results(args.results)] if args.results else []
-    return compose(words, folders)[0]["run"]
+    return compose(words, folders)["run"]
 
 
 def _launch(
@@ -91,9 +91,9 @@ def _launch(
 ) -> GpbenchError | None:
     """Runs the jobs as a sweep does, where these words say; what went wrong, if anything, for later."""
     from gpbench.sweep.jobs import Jobs
-    from gpbench.sweep.launcher import place
+    from gpbench.sweep.launcher import chosen_launcher
 
-    sweep = Jobs(folders, settings, *place(words, folders))
+    sweep = Jobs(folders, settings, *chosen_launcher(words, folders))
     sweep.launch(jobs)
     try:
         sweep.conclude()

@@ -1,18 +1,21 @@
 """`gpbench run`: one job in this process, or with -m one job after another in processes of their own."""
 
 import argparse
-import contextlib
 import json
-import math
-import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench.errors import DivergedError, PeerError
+from gpbench.errors import DivergedError
+from gpbench.records.claims import claim
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
+from gpbench.report.statistics import mean_stderr
+from gpbench.sweep import processes
 from gpbench.sweep.outcome import divergence
+from gpbench.train import session
+from gpbench.train.stop import StopRequest
 
 _EPILOG = """\
 main keys (gpbench run --cfg shows all, with their values):
@@ -24,7 +27,7 @@ main keys (gpbench run --cfg shows all, with their values):
   run.jobs=K                               processes of a sweep at a time
   hydra/launcher=slurm                     jobs of a sweep on a Slurm cluster (docs/sweeps.md)
   run.again=true                           train even what is recorded
-  run.devices=K run.processes=P            deal the rows out over devices, of one process or of several
+  run.devices=K run.processes=P            shard the rows across devices, of one process or of several
   run.results=DIR run.device=cpu|gpu       where records go; where to compute
 
 examples:
@@ -50,44 +53,43 @@ def add_parser(subparsers: Any) -> None:
                         help="your own dataset/, method/ and protocol/ files, and the modules they name")  # fmt: skip
     parser.add_argument("--cfg", action="store_true", help="print the resolved configuration and do nothing")
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)  # of a sweep: its plan is on stdin
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the verb; the exit code.  Raises ConfigError, DivergedError, Stopped, SweepError."""
-    from gpbench.train.stop import StopRequest
-
     folders = [folder.expanduser().resolve() for folder in args.config_dir]
     sys.path[:0] = map(str, folders)
     if args.multirun and not args.cfg:
         from gpbench.sweep.launcher import sweep
 
         return sweep(args.overrides, folders)
-
-    from gpbench.config.compose import compose
-    from gpbench.sweep import processes
-
-    cfg, defaults = compose(args.overrides, folders)
+    plan = RunPlan.from_json(sys.stdin.buffer.read()) if args.plan else None
+    cfg = plan.cfg if plan else _composed(args.overrides, folders)
     if args.cfg:
         import yaml
 
         print(yaml.safe_dump(cfg, sort_keys=False, allow_unicode=True), end="")
         return 0
-    if processes.wanted(cfg["run"]):
-        with _claimed(cfg):
-            return processes.run(args, cfg["run"])
+    if processes.needed(cfg["run"]):
+        plan = RunPlan.of(cfg)
+        with claim(plan, Store(plan.results)):
+            return processes.run(plan, json=args.json)
     with StopRequest(cfg["run"]["time_limit"]) as stop:
-        store = _Watched(cfg["run"]["results"])
-        records = _train(cfg, defaults, store, stop)
+        session.configure(cfg["run"])  # before a plan imports NumPy
+        plan = plan or RunPlan.of(cfg)
+        store = Store(plan.results)
+        already = len(plan.recorded(store))
+        records = session.train(plan, store=store, stop=stop)
     if not records:  # another process of this run speaks for it
         return 0
-    already = sum(record["id"] not in store.written for record in records)
     if args.json:
         print(json.dumps({"records": records, "already": already}))
     else:
-        report(records, already, Path(cfg["run"]["results"]))
-    if told := divergence(records):
-        raise DivergedError(told)
+        report(records, already, Path(plan.results))
+    if message := divergence(records):
+        raise DivergedError(message)
     return 0
 
 
@@ -107,98 +109,19 @@ def report(records: list[dict], already: int, results: Path) -> None:
     print(f"records in {results / 'runs'}" + (f"; {already} of {len(records)} were there already" if already else ""))
 
 
-def _train(cfg: dict, defaults: dict, store: Store, stop: Any) -> list[dict]:
-    """Everything that needs JAX: settled first, imported second."""
-    from gpbench import runtime
+def _composed(overrides: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
+    from gpbench.config.compose import compose  # here: a planned job needs no Hydra
 
-    run = cfg["run"]
-    told = runtime.peers()
-    runtime.configure(
-        device=run["device"],
-        memory_fraction=run["memory_fraction"],
-        devices=(run["devices"] or 1) // (told[2] if told else 1),
-        cores=run["cores"],
-    )
-    joined = told or run["processes"] == "cluster"
-    if joined:
-        runtime.join()
-    if run["device"] == "gpu":
-        runtime.require_gpu()
-
-    from gpbench.config.compose import check_fields
-
-    check_fields(cfg["method"])
-
-    import jax
-
-    from gpbench.train import progress
-    from gpbench.train.job import run_job
-
-    leads = jax.process_index() == 0
-    shown = progress.make(run["progress"] and leads)
-    try:
-        # What joined others is claimed by the process that started them; a cluster's processes start at once.
-        with _quiet(jax.process_count() > 1), contextlib.nullcontext() if joined else _claimed(cfg):
-            records = run_job(cfg, defaults, store=store, progress=shown, stop=stop)
-    except jax.errors.JaxRuntimeError as error:
-        if jax.process_count() == 1:
-            raise
-        # What else fails in a run of several processes fails in each of them, and in some of them first.
-        why = str(error).partition("\n")[0][:200]
-        raise PeerError(f"the processes of this run lost each other ({why}); the same command goes on from the last"
-                        " checkpoint") from error  # fmt: skip
-    return records if leads else []
+    return compose(overrides, folders)
 
 
-@contextlib.contextmanager
-def _claimed(cfg: dict) -> Iterator[None]:
-    """Holds the runs that lack a record, so that no other process trains them; ClaimedError where one does."""
-    from gpbench.experiments import plan
-    from gpbench.records.claims import claimed
-
-    facts = plan.facts(cfg)
-    with claimed(facts["results"], plan.lacking(facts)):
-        yield
-
-
-@contextlib.contextmanager
-def _quiet(wanted: bool) -> Iterator[None]:
-    """Keeps what libraries in C print (Gloo: who it is connected to) out of our output; it goes to stderr."""
-    if not wanted:
-        yield
-        return
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-class _Watched(Store):
-    """A store that remembers what this process wrote."""
-
-    def __init__(self, results: Path | str):
-        super().__init__(results)
-        self.written: set[str] = set()
-
-    def write(self, record: Mapping[str, Any], *args: Any, **kwargs: Any) -> Path:
-        self.written.add(record["id"])
-        return super().write(record, *args, **kwargs)
-
-
-def _mean(values: list[float | None]) -> str:
+def _mean(values: Sequence[float | None]) -> str:
     """Mean ± standard error; what is not finite was recorded as None."""
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values) or not numbers:
         return "not finite"
-    mean = math.fsum(numbers) / len(numbers)
-    if len(numbers) == 1:
-        return f"{mean:.4f}"
-    variance = math.fsum((value - mean) ** 2 for value in numbers) / (len(numbers) - 1)
-    return f"{mean:.4f} ± {math.sqrt(variance / len(numbers)):.4f}"
+    mean, stderr = mean_stderr(numbers)
+    return f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
 
 
 def _print(rows: list[tuple[str, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Which of the recorded runs a verb is about: the filters that table, rank and compare share."""
+"""The records that a verb works on: stores and filters that table, rank, compare and report share."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -15,34 +15,34 @@ FIELDS = ("dataset", "method", "protocol", "preset", "precision")
 
 
 def add_filters(parser: Any) -> None:
-    """Add --dataset, --method, --protocol, --preset, --precision and --setting."""
+    """Adds --dataset, --method, --protocol, --preset, --precision and --setting."""
     for field in FIELDS:
-        parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs of these {field} values")
+        parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
     parser.add_argument("--setting", action="append", default=[], metavar="TEXT",
-                        help="only settings that contain these parts, such as m=15%%; may be repeated")  # fmt: skip
+                        help="only settings with these parts, such as m=15%%; may be repeated")  # fmt: skip
 
 
-def stores(folders: Sequence[Path] | None) -> list[Store]:
-    """These results folders; without any, the one there is."""
+def open_stores(folders: Sequence[Path] | None) -> list[Store]:
+    """The stores of these results folders, or of the default one."""
     return [open_store(folder) for folder in folders or [paths.results_dir()]]
 
 
-def gathered(stores: Sequence[Store]) -> list[dict]:
-    """Every record of these results folders.  Raises ConfigError where there is none."""
+def all_records(stores: Sequence[Store]) -> list[dict]:
+    """Every record of these stores.  Raises ConfigError where there is none."""
     records = [record for store in stores for record in store.all()]
     if not records:
-        named = ", ".join(str(store.runs) for store in stores)
-        raise ConfigError(f"no runs in {named} yet; make one with `gpbench run`")
+        folders = ", ".join(str(store.runs) for store in stores)
+        raise ConfigError(f"no runs in {folders} yet; train with `gpbench run`")
     return records
 
 
-def newest(records: Iterable[dict]) -> list[dict]:
-    """One record of each id, the one made last: several folders may hold the same run."""
+def latest(records: Iterable[dict]) -> list[dict]:
+    """The latest record of each id: several folders may have the same run."""
     return list({r["id"]: r for r in sorted(records, key=lambda r: (r.get("created") or "", r["id"]))}.values())
 
 
-def selected(records: Sequence[dict], args: argparse.Namespace) -> list[dict]:
-    """The records that the filters leave.  Raises ConfigError for an unknown value, and where none is left."""
+def select(records: Sequence[dict], args: argparse.Namespace) -> list[dict]:
+    """The records that match all filters.  Raises ConfigError for an unknown value, and where no record matches."""
     for field in FIELDS:
         if not (value := getattr(args, field)):
             continue
@@ -52,9 +52,9 @@ def selected(records: Sequence[dict], args: argparse.Namespace) -> list[dict]:
                 raise ConfigError(f"no run has {field} {name!r}; {nearest(name, known)}")
         records = [record for record in records if str(record.get(field) or "none") in value.split(",")]
     if args.setting:
-        records = [record for record in records if any(_has(record["setting"], wanted) for wanted in args.setting)]
+        records = [record for record in records if any(_has(record["setting"], parts) for parts in args.setting)]
     if not records:
-        raise ConfigError("no run fits all of these filters; `gpbench ls runs` lists the runs")
+        raise ConfigError("no run matches all of these filters; `gpbench ls runs` lists the runs")
     return list(records)
 
 
@@ -67,12 +67,12 @@ def check_metrics(metrics: Iterable[str], records: Sequence[dict]) -> None:
 
 
 def one_metric(metric: str | None, records: Sequence[dict]) -> str:
-    """The metric named, or that of the task: nll, else rmse.  Raises ConfigError for one that no record has."""
-    found = set().union(*(record["metrics"] for record in records))
-    name = metric or ("nll" if "nll" in found or "rmse" not in found else "rmse")
+    """This metric, or by default nll, or rmse for regression.  Raises ConfigError for one that no record has."""
+    known = set().union(*(record["metrics"] for record in records))
+    name = metric or ("nll" if "nll" in known or "rmse" not in known else "rmse")
     check_metrics([name], records)
     return name
 
 
-def _has(setting: str, wanted: str) -> bool:
-    return published.parts(wanted).items() <= published.parts(setting).items()
+def _has(setting: str, parts: str) -> bool:
+    return published.parts(parts).items() <= published.parts(setting).items()

@@ -1,4 +1,4 @@
-"""`gpbench show`: one recorded run, with its configuration."""
+"""`gpbench show`: one recorded run with its configuration."""
 
 import argparse
 from pathlib import Path
@@ -11,24 +11,24 @@ from gpbench.report import text
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
+    """Adds the verb to the parser."""
     parser = subparsers.add_parser("show", help="one recorded run", description="Show one recorded run.")
-    parser.add_argument("run", nargs="?", metavar="RUN", help="an id or its first digits (`gpbench ls runs`)")
-    parser.add_argument("--last", action="store_true", help="the run made last")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="the id of a run or its first digits (`gpbench ls runs`)")
+    parser.add_argument("--last", action="store_true", help="the latest run")
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON: the record, and its configuration as `config`")
+    parser.add_argument("--json", action="store_true", help="print JSON: the record, its configuration as `config`")
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb; the exit code.  Raises ConfigError for no such run, or several."""
+    """Runs the verb and returns the exit code.  Raises ConfigError where no run matches, or several do."""
     if bool(args.run) == args.last:
-        raise ConfigError("name one run by its id, or say --last; `gpbench ls runs` lists them")
+        raise ConfigError("give the id of one run, or --last; `gpbench ls runs` lists the runs")
     store = open_store(args.results or paths.results_dir())
     record = store.last() if args.last else store.find(args.run)
     config = store.config(record["id"])
     if args.json:
-        text.as_json({**record, "config": config})
+        text.print_json({**record, "config": config})
         return 0
     import yaml
 

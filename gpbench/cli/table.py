@@ -1,4 +1,4 @@
-"""`gpbench table`: recorded results beside the published ones."""
+"""`gpbench table`: tables of recorded results beside the published values."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,49 +10,49 @@ from gpbench.cli.output import show
 from gpbench.errors import ConfigError
 from gpbench.papers import published
 from gpbench.report import tables, text
-from gpbench.report.cells import Entry, cells, entries
+from gpbench.report.cells import Entry, entries, group_runs
 from gpbench.report.formats import FORMATS, MARKS
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
+    """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "table",
-        help="tables of recorded results beside the published ones",
-        description="Mean and standard error over splits, beside the published values: of a paper's table, or of any"
-        " recorded runs.",
+        help="tables of recorded results beside the published values",
+        description="Print means and standard errors over splits beside the published values, for a paper's table or"
+        " for any recorded runs.",
         epilog="examples: gpbench table sep/table1; gpbench table --dataset pima,sonar --metric nll,seconds",
     )
     parser.add_argument("experiment", nargs="?", metavar="ID",
-                        help="a paper's table (`gpbench ls experiments`), from the records that are there")  # fmt: skip
-    parser.add_argument("--metric", metavar="A,B", help="metrics, or all; default nll, or rmse and test_ll")
+                        help="a paper's table (`gpbench ls experiments`); default: all runs")  # fmt: skip
+    parser.add_argument("--metric", metavar="A,B", help="metrics, or all; default: nll, or rmse,test_ll for regression")
     selection.add_filters(parser)
-    parser.add_argument("--later", action="store_true", help="list what later papers print on the same data, too")
+    parser.add_argument("--later", action="store_true", help="also list values of later papers on the same data")
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="a folder with your own experiment/ files")  # fmt: skip
     parser.add_argument("--format", choices=FORMATS, default="terminal", help="default: terminal")
     parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="write to this file")
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON: the rows of csv, and how each was made")
+    parser.add_argument("--json", action="store_true", help="print JSON: the rows of the CSV with provenance")
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb; the exit code.  Raises ConfigError if nothing is recorded that fits."""
+    """Runs the verb and returns the exit code.  Raises ConfigError where no record matches."""
     if args.experiment:
         return _of_experiment(args)
-    records = selection.selected(selection.gathered(selection.stores(args.results and [args.results])), args)
+    records = selection.select(selection.all_records(selection.open_stores(args.results and [args.results])), args)
     metrics = args.metric.split(",") if args.metric else ()
-    made = entries(cells(records), metrics)
+    cells = entries(group_runs(records), metrics)
     selection.check_metrics(metrics, records)
-    if not made:
-        raise ConfigError("the runs that fit have none of these metrics; try --metric all")
+    if not cells:
+        raise ConfigError("the matching runs have none of these metrics; try --metric all")
     if args.json:
-        text.as_json([tables.as_dict(entry) for entry in made])
+        text.print_json([tables.as_dict(entry) for entry in cells])
     else:
-        show(tables.sheet(made), args.format, args.out)
+        show(tables.sheet(cells), args.format, args.out)
     if args.later and not args.json and args.format == "terminal":
-        _print_later(made)
+        _print_later(cells)
     return 0
 
 
@@ -60,24 +60,25 @@ def _of_experiment(args: argparse.Namespace) -> int:
     from gpbench.experiments import definition, plan
     from gpbench.report import experiment as reports
 
-    given = [f"--{name}" for name in ("metric", "dataset", "method", "protocol", "precision", "setting", "later")
+    flags = [f"--{name}" for name in ("metric", "dataset", "method", "protocol", "precision", "setting", "later")
              if getattr(args, name)]  # fmt: skip
-    if given:
-        raise ConfigError(f"{', '.join(given)}: {args.experiment} says itself what is in its table; leave it out")
-    experiment, found = plan.found(args.experiment, args.preset, args.config_dir, args.results)
+    if flags:
+        raise ConfigError(f"{', '.join(flags)}: {args.experiment} says itself what is in its table; leave it out")
+    experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, args.results)
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
-    made = reports.table(experiment, args.preset or definition.PRESETS[0], found, MARKS[args.format])
-    text.as_json(made.rows) if args.json else show(made, args.format, args.out)
+    sheet = reports.table(experiment, args.preset or definition.PRESETS[0], cells, MARKS[args.format])
+    text.print_json(sheet.rows) if args.json else show(sheet, args.format, args.out)
     return 0
 
 
-def _print_later(made: Sequence[Entry]) -> None:
-    """What later papers print on the data sets and metrics of the table."""
+def _print_later(entries: Sequence[Entry]) -> None:
+    """Prints what later papers publish on the data sets and metrics of the table."""
     rows = [
         (dataset, metric, p.method, p.setting, text.number(p.value), text.number(p.err), p.source, p.note)
-        for dataset, metric in dict.fromkeys((e.cell.dataset, e.metric) for e in made)
+        for dataset, metric in dict.fromkeys((e.cell.dataset, e.metric) for e in entries)
         for p in published.later(dataset, metric)
     ]
     print()
-    text.table(("data set", "metric", "method", "setting", "value", "err", "source", "note"), rows, "later papers")
+    header = ("data set", "metric", "method", "setting", "value", "err", "source", "note")
+    text.print_table(header, rows, "later papers")

@@ -1,9 +1,7 @@
 """From the words of a command line to a plain, resolved configuration; every mistake in them is one line."""
 
 import copy
-import importlib
-import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,21 +18,22 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from gpbench import paths, plugins
-from gpbench.config.values import check_field, check_values
+from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, nearest
 
 GROUPS = ("dataset", "method", "protocol")
-_HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
 
 
-def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> tuple[dict, dict]:
-    """The configuration, and the same composed from the group choices alone; both are plain resolved dicts.
+def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
+    """The configuration that the words of a command line stand for, as a plain resolved dict.
 
-    `config_dirs` are further folders with group files, kept as `cfg["config_dirs"]`.  Raises ConfigError for an unknown
-    choice or key, an override that cannot be read, a missing value, a broken interpolation and a wrong type.
+    Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
+    (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone) and `implied` (the
+    reserved section of a method's file, see `_implied`).  Raises ConfigError for an unknown choice or key, an
+    override that cannot be read, a missing value, a broken interpolation and a wrong type.
     """
     with hydra(config_dirs) as composer:
-        return composer.compose(overrides), composer.compose(composer.choices(overrides))
+        return composer.compose(overrides)
 
 
 class Composer:
@@ -51,6 +50,7 @@ class Composer:
         self._loader = loader
         self._groups = set(self._loader.list_groups(""))
         self._chosen: dict[tuple[str, ...], DictConfig] = {}
+        self._defaults: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def compose(self, overrides: Sequence[str]) -> dict:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
@@ -59,6 +59,7 @@ class Composer:
         choices = tuple(str(override.input_line) for override in parsed if self._is_choice(override))
         if choices not in self._chosen:
             self._chosen[choices] = hydra_compose("config", [*self.searchpath, *choices])
+            self._defaults[choices] = dict(_leaves(plain(self._chosen[choices], throw_on_missing=False)))
         chosen = copy.deepcopy(self._chosen[choices])
         ConfigLoaderImpl._apply_overrides_to_config([o for o in parsed if not self._is_choice(o)], chosen)
         cfg = plain(chosen)
@@ -67,14 +68,12 @@ class Composer:
             if not isinstance(cfg.get(group), dict):
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
+        cfg["implied"] = _implied(cfg["method"])
+        defaults = self._defaults[choices]
+        cfg["changes"] = {key: value for key, value in _leaves(cfg) if key not in defaults or defaults[key] != value}
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
         cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
         return cfg
-
-    def choices(self, overrides: Sequence[str]) -> list[str]:
-        """The words that choose a member of a group."""
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
-        return [text for text, override in zip(overrides, parsed) if self._is_choice(override)]
 
     def _is_choice(self, override: Override) -> bool:
         return override.key_or_group.partition("/")[0] in self._groups or override.is_hydra_override()
@@ -103,37 +102,34 @@ def hydra(config_dirs: Sequence[Path]) -> Iterator[Composer]:
         raise ConfigError(f"{error}: dataset, method and protocol each take a name, as in method=sep") from error
 
 
-def plain(cfg: DictConfig) -> dict[str, Any]:
+def plain(cfg: DictConfig, *, throw_on_missing: bool = True) -> dict[str, Any]:
     """A configuration as a dict, with every interpolation resolved.  Raises OmegaConf's errors."""
-    container = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    container = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=throw_on_missing)
     assert isinstance(container, dict)
     return {str(key): value for key, value in container.items()}
 
 
-def check_fields(node: dict, where: str = "method") -> None:
-    """Compare a node, and those below it, with the signature of its `_target_`: unknown, missing and ill-typed fields.
+def _implied(method: dict[str, Any]) -> dict[str, Any]:
+    """Takes the reserved section `implied` out of a method's node.  Raises ConfigError where it is not one.
 
-    Imports the target, and JAX with it.  Raises ConfigError.
+    It has the keys that the method got after runs of it were recorded, each with the value that does what was done
+    before: with that value a key is no part of the identity.
     """
-    target = str(node.get("_target_"))
-    module, _, name = target.rpartition(".")
-    try:
-        constructor = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{where}: cannot import {target!r}: {error}") from error
-    fields = inspect.signature(constructor).parameters
-    named = {key: f for key, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
-    open_ended = any(field.kind is field.VAR_KEYWORD for field in fields.values())
-    given = {key: value for key, value in node.items() if key not in _HYDRA_KEYS}
-    for key, value in given.items():
-        if key in named:
-            check_field(f"{where}.{key}", value, named[key].annotation)
-        elif not open_ended:
-            raise ConfigError(f"{where}.{key}: {name} has no such field; {nearest(key, named)}")
-        if isinstance(value, dict) and "_target_" in value:
-            check_fields(value, f"{where}.{key}")
-    if missing := [key for key, field in named.items() if field.default is field.empty and key not in given]:
-        raise ConfigError(f"{where}.{missing[0]}: {name} needs a value for it")
+    implied = method.pop("implied", None) or {}
+    if not isinstance(implied, dict) or (unknown := sorted(implied.keys() - method.keys())):
+        wrong = f"{unknown[0]!r} is no key of the method" if isinstance(implied, dict) else "it is no section"
+        raise ConfigError(f"method.implied: {wrong}; write KEY: VALUE for keys that the method's file has")
+    return implied
+
+
+def _leaves(node: Mapping, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of the groups' sections, or below a section, with its dotted key."""
+    for key in node if prefix else (group for group in GROUPS if group in node):
+        value = node[key]
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _explain(error: Exception) -> str:

@@ -1,8 +1,6 @@
-"""Which values the keys of `conf/config.yaml` may have, and what a method's annotated fields may."""
+"""Which values the keys of `conf/config.yaml` may have."""
 
 import json
-import types
-import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -61,40 +59,22 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "data.offline": (_flag, "true or false"),
 }
 
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
-
 
 def check_values(cfg: dict[str, Any]) -> None:
     """Raise ConfigError for the first of our own values in `cfg` that is not of its kind, or unknown in its section."""
     for section in ("run", "data"):
         if not isinstance(values := cfg.get(section, {}), dict):
-            raise ConfigError(f"{section}={_shown(values)}: is a section; set its keys, as in {section}.KEY=VALUE")
+            raise ConfigError(f"{section}={as_word(values)}: is a section; set its keys, as in {section}.KEY=VALUE")
         for name in values:
             if f"{section}.{name}" not in _CHECKS:
                 raise ConfigError(f"no key {section}.{name}; {nearest(f'{section}.{name}', _CHECKS)}")
-    for key, (fits, wanted) in _CHECKS.items():
+    for key, (fits, kind) in _CHECKS.items():
         section, _, name = key.rpartition(".")
         values = cfg.get(section, {}) if section else cfg
         if name in values and not fits(values[name]):
-            raise ConfigError(f"{key}={_shown(values[name])}: must be {wanted}")
+            raise ConfigError(f"{key}={as_word(values[name])}: must be {kind}")
 
 
-def check_field(key: str, value: Any, annotation: Any) -> None:
-    """Raise ConfigError where a field annotated as a Literal, int, float, bool, str, None or a union has another value.
-
-    Other annotations say nothing here.  A whole number is a float too.
-    """
-    if typing.get_origin(annotation) is typing.Literal:
-        if value not in (known := typing.get_args(annotation)):
-            raise ConfigError(f"{key}={_shown(value)}: must be {' or '.join(map(_shown, known))}")
-        return
-    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
-    kinds = typing.get_args(annotation) if is_union else (types.NoneType if annotation is None else annotation,)
-    if not set(kinds) <= _KINDS.keys() or type(value) in kinds or (float in kinds and type(value) is int):
-        return
-    wanted = [_KINDS[kind] for kind in kinds if kind is not int or float not in kinds]
-    raise ConfigError(f"{key}={_shown(value)}: must be {' or '.join(wanted)}")
-
-
-def _shown(value: Any) -> str:
+def as_word(value: Any) -> str:
+    """A value as one writes it on a command line."""
     return value if isinstance(value, str) else json.dumps(value)

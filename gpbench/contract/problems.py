@@ -12,11 +12,12 @@ import numpy as np
 from jaxtyping import Array
 
 from gpbench.contract.compare import largest_difference
+from gpbench.core.predictive import Predictive
 from gpbench.data.members import Member, named
 from gpbench.methods.base import Batch, Info, Method, State
 from gpbench.train import batches, progress
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.loop import Cadence, Fit, Group, Programs, fit
+from gpbench.train.loop import Cadence, Fit, Group, Programs, fit, prediction_key
 from gpbench.train.stop import StopRequest
 
 CLASSES = {"binary": 2, "multiclass": 3, "regression": 0}
@@ -84,7 +85,17 @@ class Problem:
     @cached_property
     def log_prob(self) -> Callable[[State, Array, Array], Array]:
         """The log probability of targets at inputs, compiled as the loop would."""
-        return jax.jit(lambda state, X, y: self.method.predict(state, X).log_prob(y))
+        return jax.jit(lambda state, X, y: self.method.predict(state, X, key=self.key).log_prob(y))
+
+    @cached_property
+    def predictive(self) -> Predictive:
+        """What the method, traced once more, predicts for split 0's test rows after training."""
+        return jax.jit(lambda state, X: self.method.predict(state, X, key=self.key))(self.state, self.both.X_test[0])
+
+    @property
+    def key(self) -> Array:
+        """That of split 0's predictions."""
+        return prediction_key(self.both.step_keys[0])
 
     @cached_property
     def tolerance(self) -> float:

@@ -10,13 +10,14 @@ from jaxtyping import Array, Float
 
 from gpbench.contract.compare import Broken, Doubtful, difference, kind
 from gpbench.contract.problems import CLASSES, Problem
+from gpbench.core.predictive import Predictive
 from gpbench.errors import Stopped
 from gpbench.methods.base import Method
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.loop import initial
 
-_TARGETS = np.linspace(-30.0, 30.0, 6001)
-"""Where a regression's density is summed up, in standard deviations from its mean; the targets' own without these."""
+_TARGETS = 5.0 * np.sinh(np.linspace(-8.0, 8.0, 6001)) / np.sinh(1.0)
+"""Where a regression's density is summed up, from its mean in standard deviations: dense there, and far out."""
 
 
 def trains_side_by_side(problem: Problem) -> None:
@@ -73,34 +74,49 @@ def predicts_finitely(problem: Problem) -> None:
 
 
 def predicts_distributions(problem: Problem) -> None:
-    """the probabilities of all targets sum to one"""
-    mass = _mass(problem)
-    worst = float(mass[jnp.argmax(jnp.abs(mass - 1))])
+    """the probabilities of all targets sum to one, and to the cdf up to any target"""
+    if not isinstance(problem.predictive, Predictive):
+        raise Broken(f"predict returns {kind(problem.predictive)}: return a gpbench.core.predictive.Predictive")
+    targets, mass = _mass(problem)
+    worst = float(mass[-1, jnp.argmax(jnp.abs(mass[-1] - 1))])
     if not abs(worst - 1) < 1e-3:
         raise Broken(f"exp(log_prob) sums to {worst:.4g} over all targets of a test row")
+    if problem.task == "regression":
+        cdf = jax.jit(jax.vmap(lambda y: problem.predictive.arrays(y)["cdf"]))(targets)
+        if where := difference(mass, cdf, tolerance=1e-3):
+            raise Broken(f"cdf differs from the integral of exp(log_prob) {where}")
 
 
 def predicts_row_by_row(problem: Problem) -> None:
-    """a row's prediction needs neither the other test rows, in any order, nor a test target"""
+    """a row's prediction depends on that row and the key alone: not on other test rows, their order, or a target"""
     state, X, y = problem.state, problem.both.X_test[0], problem.both.y_test[0]
     log_prob = problem.log_prob(state, X, y)
+    if where := difference(log_prob, problem.predictive.log_prob(y), problem.tolerance):
+        raise Broken(f"traced again, with the same key, the predictions differ {where}: take all randomness from `key`")
     order = np.random.default_rng(2).permutation(len(y))
     if where := difference(log_prob[order], problem.log_prob(state, X[order], y[order]), problem.tolerance):
-        raise Broken(f"with the test rows in another order the predictions differ {where}")
+        raise Broken(f"with the test rows in another order the predictions differ {where}: random numbers must be"
+                     " shared by all rows, or made from each row")  # fmt: skip
+    same = X.at[1:].set(X[0])
+    if where := difference(log_prob[:1], problem.log_prob(state, same, y)[:1], problem.tolerance):
+        raise Broken(f"with other rows beside it a row's log_prob differs {where}")
     others = y.at[1:].set(y[0])
     if where := difference(log_prob[:1], problem.log_prob(state, X, others)[:1], problem.tolerance):
         raise Broken(f"with other targets of the other test rows a row's log_prob differs {where}")
 
 
-def _mass(problem: Problem) -> Float[Array, " T"]:
-    """The sum, or the integral, of every test row's probability over all targets."""
+def _mass(problem: Problem) -> tuple[Float[Array, "Q T"], Float[Array, "Q T"]]:
+    """Targets in rising order, and every test row's probability, or integral, up to each of them."""
     X = problem.both.X_test[0]
-    predictive = jax.jit(problem.method.predict)(problem.state, X)
-    of = jax.jit(jax.vmap(lambda y: jnp.exp(predictive.log_prob(y))))
+    predictive = problem.predictive
+    density = jax.jit(jax.vmap(lambda y: jnp.exp(predictive.log_prob(y))))
     if problem.task != "regression":
         codes = [-1.0, 1.0] if problem.task == "binary" else list(range(CLASSES[problem.task]))
-        return of(jnp.tile(jnp.asarray(codes, X.dtype)[:, None], (1, len(X)))).sum(axis=0)
-    mean = getattr(predictive, "mean", jnp.zeros(len(X)))
-    std = jnp.sqrt(getattr(predictive, "var", jnp.ones(len(X))))
-    targets = mean + std * _TARGETS[:, None]
-    return jnp.trapezoid(of(targets), targets, axis=0)
+        targets = jnp.tile(jnp.asarray(codes, X.dtype)[:, None], (1, len(X)))
+        return targets, jnp.cumsum(density(targets), axis=0)
+    summary = predictive.summary()
+    std = jnp.sqrt(jnp.where(jnp.isfinite(summary["var"]), summary["var"], 1.0))  # some densities have none
+    targets = summary["mean"] + std * _TARGETS[:, None]
+    values = density(targets)
+    parts = 0.5 * (values[1:] + values[:-1]) * jnp.diff(targets, axis=0)
+    return targets, jnp.concatenate([jnp.zeros_like(parts[:1]), jnp.cumsum(parts, axis=0)])

@@ -33,8 +33,8 @@ def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyA
     raise ConfigError(f"unknown start of inducing points '{start}': {nearest(start, ('rows', 'kmeans'))}")
 
 
-def first_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -> Float[Array, " D"]:
-    """Logarithms of the squared lengthscales to start from, in units of the inputs: see `LengthscaleStart`."""
+def initial_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -> Float[Array, " D"]:
+    """Logarithms of the initial squared lengthscales, in units of the inputs: see `LengthscaleStart`."""
     d = X.shape[1]
     if start == "median_each":
         return 2.0 * jnp.log(jnp.asarray([median_distance(X[:, [j]]) for j in range(d)], X.dtype))

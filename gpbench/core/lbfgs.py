@@ -1,8 +1,8 @@
 """L-BFGS as a step, for programs that run many problems at once under `vmap`.
 
-Under vmap a loop goes on until its last problem is content and a conditional takes both branches, so a line search
-has to evaluate the function in one place only (optax's zoom does so in two).  And a function that is itself the end
-of an iteration has a result worth keeping, such as sites to start from next time: `extra`.
+Under vmap a loop runs until its last problem ends and a conditional takes both branches, so a line search should
+evaluate the function in one place only (optax's zoom does so in two).  And a function that is itself the end of an
+iteration has a by-product to start from next time, such as EP sites: `extra`.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ Evaluate = Callable[[Parameters, Any], tuple[Float[Array, ""], Parameters, Any]]
 
 
 class State(eqx.Module):
-    """Value, gradient and `extra` where we are, and the last K steps and changes of gradient, the newest last."""
+    """Value, gradient and `extra` at the parameters, and the last K steps and changes of gradient, the newest last."""
 
     value: Float[Array, ""]
     gradient: Float[Array, " P"]
@@ -43,11 +43,10 @@ class _Point(NamedTuple):
 
 
 def start(parameters: Parameters, extra: Any = None, *, memory: int = 10) -> State:
-    """The state before the first step.  The value is not known yet: the first step only evaluates it."""
+    """The state before the first step, which only evaluates the value."""
     x, _ = ravel_pytree(parameters)
-    nothing = jnp.zeros((memory, x.size), x.dtype)
-    unknown = jnp.asarray(jnp.inf, x.dtype)
-    return State(unknown, jnp.zeros_like(x), extra, nothing, nothing, jnp.zeros((), bool))
+    empty = jnp.zeros((memory, x.size), x.dtype)
+    return State(jnp.asarray(jnp.inf, x.dtype), jnp.zeros_like(x), extra, empty, empty, jnp.zeros((), bool))
 
 
 def step(
@@ -56,54 +55,54 @@ def step(
     """One iteration of minimisation (Nocedal and Wright 2006, algorithm 7.5), with at most `searches` evaluations.
 
     The line search ends at the weak Wolfe conditions; a value of NaN counts as too far.  Where no point along the
-    direction is better the memory is forgotten, and with an empty memory, or once an iteration gains less than
+    direction is better the memory is cleared, and with an empty memory, or once an iteration gains less than
     `tolerance` of the value, the problem has `converged` and later steps leave it as it is.
     """
     x, unravel = ravel_pytree(parameters)
     d = direction(state)
-    here = _Point(jnp.zeros((), x.dtype), state.value, d @ state.gradient)
+    current = _Point(jnp.zeros((), x.dtype), state.value, d @ state.gradient)
 
-    def wanting(carry):
-        tried, content, *_ = carry
-        return (tried < searches) & ~content
+    def searching(carry):
+        evaluations, satisfied, *_ = carry
+        return (evaluations < searches) & ~satisfied
 
-    def again(carry):
-        tried, _, low, high, t, best = carry
+    def search(carry):
+        evaluations, _, low, high, t, best = carry
         value, gradient, extra = evaluate(unravel(x + t * d), state.extra)
         gradient, _ = ravel_pytree(gradient)
         new = _Point(t, value, gradient @ d)
         # NaN compares false: too far
-        lower = (value <= here.value + _DECREASE * t * here.slope) & jnp.all(jnp.isfinite(gradient))
+        lower = (value <= current.value + _DECREASE * t * current.slope) & jnp.all(jnp.isfinite(gradient))
         low, high = _where(lower, new, low), _where(lower, high, new)
         best = _where(lower, (gradient, extra), best)
-        return tried + 1, lower & (new.slope >= _CURVATURE * here.slope), low, high, _between(low, high), best
+        return evaluations + 1, lower & (new.slope >= _CURVATURE * current.slope), low, high, _between(low, high), best
 
     unbounded = _Point(*(jnp.full((), jnp.inf, x.dtype),) * 3)
     one = jnp.ones((), x.dtype)
-    begin = (0, state.converged, here, unbounded, one, (state.gradient, state.extra))
-    *_, low, _, _, (gradient, extra) = jax.lax.while_loop(wanting, again, begin)
+    start = (0, state.converged, current, unbounded, one, (state.gradient, state.extra))
+    *_, low, _, _, (gradient, extra) = jax.lax.while_loop(searching, search, start)
 
     s, y = low.t * d, gradient - state.gradient
-    worth = s @ y > 1e-12 * jnp.linalg.norm(s) * jnp.linalg.norm(y)
+    is_curved = s @ y > 1e-12 * jnp.linalg.norm(s) * jnp.linalg.norm(y)
     old = (state.steps, state.changes)
-    memory = _where(worth, (_push(state.steps, s), _push(state.changes, y)), old)
+    memory = _where(is_curved, (_push(state.steps, s), _push(state.changes, y)), old)
     stuck = low.t == 0
     gain = state.value - low.value
     scale = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(low.value)), 1.0)
-    done = jnp.where(stuck, jnp.all(state.steps == 0), gain / scale <= tolerance)
+    converged = jnp.where(stuck, jnp.all(state.steps == 0), gain / scale <= tolerance)
     steps, changes = _where(stuck, jax.tree.map(jnp.zeros_like, memory), memory)
-    new = State(low.value, gradient, extra, steps, changes, state.converged | done)
+    new = State(low.value, gradient, extra, steps, changes, state.converged | converged)
     return unravel(x + s), _where(state.converged, state, new)
 
 
 def direction(state: State) -> Float[Array, " P"]:
-    """-H g with the inverse Hessian H that the memory speaks of (Nocedal and Wright 2006, algorithm 7.4).
+    """-H g with the memory's inverse Hessian H (Nocedal and Wright 2006, algorithm 7.4).
 
     Without memory it is the steepest descent of length 1 at most, as in L-BFGS-B.
     """
     S, Y, g = state.steps, state.changes, state.gradient
     sy = jnp.sum(S * Y, axis=1)
-    rho = jnp.where(sy > 0, 1.0 / jnp.where(sy > 0, sy, 1.0), 0.0)  # empty places of the memory do nothing
+    rho = jnp.where(sy > 0, 1.0 / jnp.where(sy > 0, sy, 1.0), 0.0)  # empty slots of the memory have no effect
     weights = {}
     q = g
     for i in reversed(range(len(S))):
@@ -117,7 +116,7 @@ def direction(state: State) -> Float[Array, " P"]:
 
 
 def _between(low: _Point, high: _Point) -> Float[Array, ""]:
-    """Where to look next: beyond `low` while nothing is too far, else the minimum of the parabola between the two."""
+    """The next distance: beyond `low` while nothing is too far, else the minimum of the parabola between the two."""
     h = high.t - low.t
     rise = high.value - low.value - low.slope * h  # ≥ 0 where `low` is no maximum
     inside = low.t + jnp.clip(jnp.where(rise > 0, -0.5 * low.slope * h**2 / rise, 0.5 * h), 0.1 * h, 0.9 * h)

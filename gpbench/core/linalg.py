@@ -1,7 +1,7 @@
 """Linear algebra: the one safe Cholesky.  Every factorisation of gpbench goes through `inverse_cholesky`.
 
-It gives the inverse factor A = L⁻¹ rather than L, because then every use of it, forward and backward, is a matrix
-product, which is what CPUs and GPUs are fast at: whitening is A K, K⁻¹ is AᵀA, log|K| is -2 Σ log diag A.
+It returns the inverse factor A = L⁻¹ rather than L, because every use of it, forward and backward, is then a matrix
+product, the fastest operation of CPUs and GPUs: whitening is A K, K⁻¹ is AᵀA, log|K| is -2 Σ log diag A.
 """
 
 import jax
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-# A first jitter that leaves rounding of the Gram matrix alone, relative to the mean of the diagonal.
+# Initial jitter, of the order of rounding in the Gram matrix, relative to the mean of the diagonal.
 JITTER = {"float64": 1e-10, "float32": 1e-6}
 GROWTH, TRIES = 10.0, 6
 # Below this size LAPACK's own factorisation beats the recursion on halves.
@@ -22,7 +22,7 @@ def inverse_cholesky(K: Float[Array, "M M"]) -> Float[Array, "M M"]:
 
     The factorisation is done in float64 whatever the precision of `K`.  A small jitter relative to the mean of the
     diagonal is added; where the factorisation fails the jitter grows tenfold, at most six times.  Beyond that the
-    result is NaN, which the training loop turns into a run recorded as diverged, with `describe_failure`'s account.
+    result is NaN, and the training loop records the run as diverged, with the message of `describe_failure`.
     """
     return _safe_inverse_factor(K)
 
@@ -47,7 +47,7 @@ def log_determinant(A: Float[Array, "M M"]) -> Float[Array, ""]:
     return -2.0 * jnp.sum(jnp.log(jnp.diag(A)))
 
 
-def first_jitter(dtype) -> float:
+def initial_jitter(dtype) -> float:
     """The relative jitter that `inverse_cholesky` starts with for Gram matrices of this precision."""
     return JITTER[jnp.dtype(dtype).name]
 
@@ -69,7 +69,7 @@ def _safe_inverse_factor(K):
         return tries + 1, jitter * GROWTH, attempt(jitter * GROWTH)
 
     # A NaN anywhere in a Cholesky factor reaches the last row, so the last entry speaks for the whole.
-    jitter = jnp.asarray(first_jitter(K.dtype))
+    jitter = jnp.asarray(initial_jitter(K.dtype))
     *_, A = jax.lax.while_loop(failed, retry, (0, jitter, attempt(jitter)))
     return A.astype(K.dtype)
 
@@ -91,5 +91,5 @@ def describe_failure(name: str, K: Float[Array, "M M"], precision: str) -> str |
     """Says why `inverse_cholesky` failed on `K`, or None if it does not: for the one-line error of a diverged run."""
     if bool(jnp.isfinite(_safe_inverse_factor(K)[-1, -1])):
         return None
-    reached = first_jitter(K.dtype) * GROWTH**TRIES
+    reached = initial_jitter(K.dtype) * GROWTH**TRIES
     return f"the Cholesky factorisation of {name} failed in {precision} with relative jitter up to {reached:g}"

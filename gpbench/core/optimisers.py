@@ -21,10 +21,9 @@ def adaptive_rates(
     """Gradient steps with a learning rate per parameter (paper `sep`, appendix A.6).
 
     A rate grows by `up` while its gradient keeps its sign and is multiplied by `down` when the sign flips.  Parameters
-    whose path contains `shared` have one sign together, that of their summed gradient: so did the authors' own program
-    for the lengthscales (hl2016).  An empty `shared` shares nothing.  No step moves a parameter by more than `reach`:
-    gradients are sums over rows, and on many rows a first rate that suits few would throw inducing points out of the
-    data.
+    whose path contains `shared` have one sign together, that of their summed gradient, as the lengthscales have in the
+    authors' own program (hl2016).  An empty `shared` shares nothing.  No step moves a parameter by more than `reach`:
+    gradients are sums over rows, and on many rows an initial rate that suits few moves inducing points out of the data.
     """
 
     def signs_of(gradients):
@@ -56,13 +55,8 @@ def adadelta(rho: float = 0.9, eps: float = 1e-5) -> optax.GradientTransformatio
     return optax.adadelta(1.0, rho=rho, eps=eps)
 
 
-def adam(rate: float = 1e-2) -> optax.GradientTransformation:
-    """Adam with the usual momenta."""
-    return optax.adam(rate)
-
-
 class DecayingState(NamedTuple):
-    """Adam's state, the first rate, and how many steps are done."""
+    """Adam's state, the initial rate γ₀, and the number of steps done."""
 
     adam: optax.OptState
     rate: jax.Array
@@ -70,7 +64,7 @@ class DecayingState(NamedTuple):
 
 
 def decaying_adam(rate: float = 1e-2, decay: float = 0.1) -> optax.GradientTransformation:
-    """Adam at the rate γ₀ / (1 + decay √t) (paper `svdgp`, section 4); γ₀ is a number of the state (`with_rate`)."""
+    """Adam at the rate γ₀ / (1 + decay √t) (paper `svdgp`, section 4); γ₀ is part of the state (`with_rate`)."""
     adam = optax.adam(1.0)
 
     def init(parameters):
@@ -86,8 +80,8 @@ def decaying_adam(rate: float = 1e-2, decay: float = 0.1) -> optax.GradientTrans
 
 
 def with_rate(state: optax.OptState, rate: float) -> DecayingState:
-    """The state of a `decaying_adam` of another first rate.  Raises ConfigError for that of another optimiser."""
+    """The state of a `decaying_adam` with another initial rate.  Raises ConfigError for other optimisers."""
     if not isinstance(state, DecayingState):
-        raise ConfigError("method.rates chooses the first rate of gpbench.core.optimisers.decaying_adam: choose that as"
+        raise ConfigError("method.rates are initial rates of gpbench.core.optimisers.decaying_adam: choose that as"
                           " method.optimiser, or leave method.rates=[]")  # fmt: skip
     return state._replace(rate=jnp.full_like(state.rate, rate))

@@ -1,11 +1,15 @@
-"""Gauss-Hermite quadrature: expectations under a normal distribution that have no closed form."""
+"""Expectations under normal distributions that have no closed form: Gauss-Hermite and quasi-random rules."""
 
 from collections.abc import Callable
 from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
+from scipy.stats import norm, qmc
+
+from gpbench.errors import ConfigError
 
 
 @cache
@@ -24,3 +28,36 @@ def normal_expectation(
     """E g(f) under N(f | mean, variance) for every n.  `g` sees the values f at all nodes, a column for each."""
     x, w = (jnp.asarray(a, mean.dtype) for a in gauss_hermite(nodes))
     return g(mean[:, None] + jnp.sqrt(variance)[:, None] * x) @ w
+
+
+def log_normal_expectation(
+    log_g: Callable[[Float[Array, "N Q"]], Float[Array, "N Q"]],
+    mean: Float[Array, " N"],
+    variance: Float[Array, " N"],
+    nodes: int = 20,
+) -> Float[Array, " N"]:
+    """log E g(f) under N(f | mean, variance) of a positive g by its logarithm, without underflow."""
+    x, w = (jnp.asarray(a, mean.dtype) for a in gauss_hermite(nodes))
+    return logsumexp(log_g(mean[:, None] + jnp.sqrt(variance)[:, None] * x), b=w, axis=-1)
+
+
+@cache
+def gaussian_points(samples: int, dimensions: int) -> np.ndarray:
+    """Points (samples, dimensions) whose average stands for an expectation under N(0, I), the same at each call.
+
+    Sobol points in antithetic pairs, corrected to an identity covariance: exact for polynomials of degree 3.
+    `samples` is a power of two of at least 4 `dimensions`.
+    """
+    half = samples // 2
+    uniform = qmc.Sobol(dimensions, scramble=True, seed=0).random_base2(half.bit_length() - 1)
+    points = norm.ppf(uniform)
+    # L⁻¹ x has an identity covariance, where L Lᵀ is that of the points and their opposites
+    L = np.linalg.cholesky(points.T @ points / half)
+    points = np.linalg.solve(L, points.T).T
+    return np.concatenate([points, -points])
+
+
+def require_nodes(likelihood: str, nodes: int, least: int = 1) -> None:
+    """Raises ConfigError where a likelihood's rule would have fewer nodes than it needs."""
+    if nodes < least:
+        raise ConfigError(f"likelihood {likelihood}: nodes={nodes} must be at least {least}")

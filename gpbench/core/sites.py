@@ -14,31 +14,22 @@ class Sites(eqx.Module):
     def __getitem__(self, index) -> "Sites":
         return Sites(self.nu[index], self.tau[index])
 
-    def times(self, weight: Float[Array, " N"]) -> "Sites":
-        """Each site to the power of its weight: 0 says nothing."""
+    def power(self, weight: Float[Array, " N"]) -> "Sites":
+        """Each site to the power of its weight; 0 gives the constant site."""
         return Sites(self.nu * weight, self.tau * weight)
 
 
-def flat_sites(weight: Float[Array, " N"]) -> Sites:
-    """Sites that say nothing yet; ν is tiny rather than 0 so that ratios stay defined, and 0 for rows of weight 0."""
+def initial_sites(weight: Float[Array, " N"]) -> Sites:
+    """Sites without information; ν is tiny rather than 0 so that ratios stay defined, and 0 for rows of weight 0."""
     return Sites(1e-10 * weight, jnp.zeros_like(weight))
 
 
-def cavity(
-    mean: Float[Array, " N"], variance: Float[Array, " N"], sites: Sites
-) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-    """Mean and variance of each marginal with its own site taken out: N(mean, variance) / site."""
-    # variance of the cavity: 1 / (1/s - ν)
-    s = variance / (1.0 - sites.nu * variance)
-    return s * (mean / variance - sites.tau), s
-
-
-def damped(new: Sites, old: Sites, rho: Float[Array, ""] | Float[Array, " N"] | float) -> Sites:
+def damp(new: Sites, old: Sites, rho: Float[Array, ""] | Float[Array, " N"] | float) -> Sites:
     """ρ new + (1 - ρ) old (paper `sep`, equation 25): ρ = 1 is no damping.  One ρ for all sites, or one for each."""
     return Sites(rho * new.nu + (1.0 - rho) * old.nu, rho * new.tau + (1.0 - rho) * old.tau)
 
 
-def matched(mean: Float[Array, " N"], variance: Float[Array, " N"], slope, curvature) -> Sites:
+def moment_match(mean: Float[Array, " N"], variance: Float[Array, " N"], slope, curvature) -> Sites:
     """The sites that match the tilted moments, from the cavity and the two derivatives of log Z in the cavity's mean.
 
     ν = κ / (1 - κ s), τ = α + (mean + α s) ν with slope α and curvature κ (paper `sep`, equation 23, whose print has

@@ -29,11 +29,11 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster wher
 
 def _files(config_dirs: Sequence[Path | str]) -> dict[str, Path]:
     """Name -> card; where a name occurs twice the first folder wins, the shipped one before all others."""
-    found: dict[str, Path] = {}
+    cards: dict[str, Path] = {}
     for folder in (paths.conf_dir(), *config_dirs):
         for path in sorted((Path(folder) / "dataset").glob("*.yaml")):
-            found.setdefault(path.stem, path)
-    return found
+            cards.setdefault(path.stem, path)
+    return cards
 
 
 def names(config_dirs: Sequence[Path | str] = ()) -> list[str]:

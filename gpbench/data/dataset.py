@@ -54,7 +54,7 @@ class Dataset:
 
 
 def canonical(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
-    """The arrays that make a data set what it is, by name: what its checksum is taken over."""
+    """The arrays that make a data set what it is, by name: the arrays that its checksum covers."""
     return {"X": X, "y": y} | ({} if groups is None else {"groups": groups})
 
 
@@ -99,8 +99,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         if task != "regression":
             raise DataError(f"{name}: {target.shape[1]} outputs, but task {task}; several are for regression only")
         outputs = _names(name, "outputs", target.shape[1], card.get("output_names") or raw.outputs, "y")
-    if (told := card.get("outputs")) and told != max(1, len(outputs)):
-        raise DataError(f"{name}: the table has {max(1, len(outputs))} outputs, but its card says {told}")
+    if (expected := card.get("outputs")) and expected != max(1, len(outputs)):
+        raise DataError(f"{name}: the table has {max(1, len(outputs))} outputs, but its card says {expected}")
     y, classes = _codes(name, task, target, labels or card.get("labels"))
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
         classes = _classes({_label(key): code for key, code in card["labels"].items()})
@@ -112,9 +112,9 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     return Dataset(name, task, X, y, columns, classes, checksum(canonical(X, y, numbers)), folds, outputs, numbers)
 
 
-def _names(name: str, what: str, count: int, told: Sequence, letter: str) -> tuple[str, ...]:
-    """The names told for `count` inputs or outputs, or x1, x2, ... and y1, y2, ..."""
-    names = tuple(map(str, told or (f"{letter}{i + 1}" for i in range(count))))
+def _names(name: str, what: str, count: int, labels: Sequence, letter: str) -> tuple[str, ...]:
+    """The labels of `count` inputs or outputs as text; x1, x2, ... or y1, y2, ... by default."""
+    names = tuple(map(str, labels or (f"{letter}{i + 1}" for i in range(count))))
     if len(names) != count:
         raise DataError(f"{name}: {count} {what}, but its card names {len(names)} {what.replace('inputs', 'columns')}")
     return names
@@ -143,17 +143,17 @@ def _codes(name: str, task: str, target: np.ndarray, labels: Mapping | None) -> 
         except ValueError as error:
             raise DataError(f"{name}: the target is not a number: {error}") from None
     values, index = np.unique(target, return_inverse=True)
-    spelled = [_label(value) for value in values]
-    found = sorted(set(spelled))
-    if len(found) < 2:
-        raise DataError(f"{name}: one class only ({found[0]!r}); classification needs two")
-    codes = {_label(key): int(code) for key, code in labels.items()} if labels else _number(name, task, found)
-    if unknown := [label for label in found if label not in codes]:
+    spellings = [_label(value) for value in values]
+    present = sorted(set(spellings))
+    if len(present) < 2:
+        raise DataError(f"{name}: one class only ({present[0]!r}); classification needs two")
+    codes = {_label(key): int(code) for key, code in labels.items()} if labels else _number(name, task, present)
+    if unknown := [label for label in present if label not in codes]:
         raise DataError(f"{name}: label {unknown[0]!r} is not in the card's labels ({', '.join(codes)})")
     expected = [-1, 1] if task == "binary" else list(range(max(codes.values()) + 1))
     if sorted(set(codes.values())) != expected:
         raise DataError(f"{name}: the card's labels must have the codes {expected} for task {task}")
-    return np.array([codes[label] for label in spelled], dtype="<f8")[index], _classes(codes)
+    return np.array([codes[label] for label in spellings], dtype="<f8")[index], _classes(codes)
 
 
 def _classes(codes: Mapping[str, int]) -> tuple[str, ...]:
@@ -161,12 +161,12 @@ def _classes(codes: Mapping[str, int]) -> tuple[str, ...]:
     return tuple("/".join(key for key in codes if codes[key] == code) for code in sorted(set(codes.values())))
 
 
-def _number(name: str, task: str, found: list[str]) -> dict[str, int]:
+def _number(name: str, task: str, labels: list[str]) -> dict[str, int]:
     """Codes for labels that no card lists: in numerical order where they are numbers, else alphabetical."""
     try:
-        ordered = sorted(found, key=float)
+        ordered = sorted(labels, key=float)
     except ValueError:
-        ordered = sorted(found)
+        ordered = sorted(labels)
     if task == "binary" and len(ordered) != 2:
         raise DataError(f"{name}: {len(ordered)} classes; say `task: multiclass` or give `labels` with codes -1 and 1")
     return {label: 2 * i - 1 if task == "binary" else i for i, label in enumerate(ordered)}

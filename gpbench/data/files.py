@@ -54,14 +54,14 @@ def from_address(address: str, name: str, sha256: str | None) -> bytes:
     except requests.RequestException as error:
         raise Absent(f"{url}: {_reason(error)}") from None
     except OSError as error:
-        raise DataError(f"{url} cannot be kept: {error.strerror or error}") from None
+        raise DataError(f"{url} cannot be stored: {error.strerror or error}") from None
     return _checked(content, sha256, url)
 
 
 def _checked(content: bytes, sha256: str | None, where: str) -> bytes:
-    found = hashlib.sha256(content).hexdigest()
-    if sha256 and found != sha256:
-        raise DataError(f"{where}: sha256 is {found}, not {sha256}: damaged or another version")
+    actual = hashlib.sha256(content).hexdigest()
+    if sha256 and actual != sha256:
+        raise DataError(f"{where}: sha256 is {actual}, not {sha256}: damaged or another version")
     return content
 
 

@@ -41,11 +41,11 @@ def outputs(card: Mapping, output: Choice) -> list[int | None]:
         raise ConfigError(f"output={output}: {card['name']} has one output only; leave `output` out")
     if output == "all":
         return [*range(count)]
-    wanted = [output] if isinstance(output, int | str) else output
-    for o in wanted:
+    numbers = [output] if isinstance(output, int | str) else output
+    for o in numbers:
         if not isinstance(o, int) or not 0 <= o < count:
             raise ConfigError(f"output={o}: {card['name']} has outputs 0 to {count - 1}")
-    return [int(o) for o in wanted]
+    return [int(o) for o in numbers]
 
 
 def called(card: Mapping, output: int | None) -> str:
@@ -59,10 +59,10 @@ def called(card: Mapping, output: int | None) -> str:
 def named(group: Sequence[Member]) -> str:
     """What trains together, in a few words: "splits 0-4", "split 0, outputs 0-8"."""
     among: dict[int | None, None] = dict.fromkeys(member.output for member in group)
-    said = [_numbers("split", sorted({member.split for member in group}))]
+    parts = [_numbers("split", sorted({member.split for member in group}))]
     if None not in among:
-        said.append(_numbers("output", sorted(o for o in among if o is not None)))
-    return ", ".join(said)
+        parts.append(_numbers("output", sorted(o for o in among if o is not None)))
+    return ", ".join(parts)
 
 
 def _numbers(what: str, numbers: Sequence[int]) -> str:

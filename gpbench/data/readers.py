@@ -50,15 +50,15 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; is the delimiter right?")
     at = [_column(names, target) for target in targets]
     group = [_column(names, options["group"])] if options.get("group") is not None else []
-    dropped = {*at, *group, *(_column(names, drop) for drop in options.get("drop", ()))}
-    kept = [i for i in range(width) if i not in dropped]
+    excluded = {*at, *group, *(_column(names, drop) for drop in options.get("drop", ()))}
+    inputs = [i for i in range(width) if i not in excluded]
     cells = list(zip(*rows))
-    X = [_numbers(cells[i], names[i], options.get("missing"), options.get("codes", {}).get(names[i])) for i in kept]
+    X = [_numbers(cells[i], names[i], options.get("missing"), options.get("codes", {}).get(names[i])) for i in inputs]
     labels = [["" if cell.strip() == options.get("missing") else cell.strip() for cell in cells[i]] for i in at]
-    named, outputs = (tuple(names[i] for i in of) if header else () for of in (kept, at))
+    columns, outputs = (tuple(names[i] for i in of) if header else () for of in (inputs, at))
     groups = [cell.strip() for i in group for cell in cells[i]]
     target = np.array(labels if len(at) > 1 else labels[0]).T
-    return Raw(np.array(X).reshape(len(kept), len(rows)).T, target, named, outputs=outputs, groups=groups)
+    return Raw(np.array(X).reshape(len(inputs), len(rows)).T, target, columns, outputs=outputs, groups=groups)
 
 
 def _rows(blob: bytes, options: Mapping) -> list[list[str]]:

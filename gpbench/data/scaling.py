@@ -1,99 +1,131 @@
-"""Scaling by the training rows alone: no test row touches a mean or a standard deviation."""
+"""Scalers of inputs and targets, fitted to the training rows; a protocol names them (`inputs`, `targets`)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float
 
-from gpbench.data.dataset import Dataset, check_finite
-from gpbench.errors import ConfigError, DataError
+from gpbench.errors import ConfigError, DataError, nearest
 
 # A constant column's computed std is rarely 0 (kegg's is 1e-21): compare it with the column's size, never with 0.
 _CONSTANT = 1e-12
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """One split, scaled and ready to train on, all float64.
+class Scaler:
+    """A fitted affine map of each column, x' = (x - shift) / scale.
 
-    `y_mean`, `y_std`: original units = y * y_std + y_mean (0 and 1 for classification).  `classes`: their number, 0 for
-    regression.  Columns constant in the training rows are kept, as zeros in both parts.
+    `shift`, `scale` (D,) for inputs, () for targets, in original units.  `constant`: columns that do not vary among the
+    training rows; they become 0, and their `scale` is 1.  `train_only`: no row but the training rows was used.
     """
 
-    X: Float[np.ndarray, "n D"]
-    y: Float[np.ndarray, " n"]
-    X_test: Float[np.ndarray, "t D"]
-    y_test: Float[np.ndarray, " t"]
-    y_mean: float
-    y_std: float
-    task: str
-    classes: int
+    shift: Float[np.ndarray, " *D"]
+    scale: Float[np.ndarray, " *D"]
+    constant: Bool[np.ndarray, " *D"]
+    train_only: bool = True
+
+    def transform(self, rows: Float[np.ndarray, " N *D"]) -> None:
+        """Scale rows in place."""
+        rows -= self.shift
+        rows /= self.scale
+        rows[..., self.constant] = 0.0
+
+    def inverse(self, rows: Float[np.ndarray, " N *D"]) -> Float[np.ndarray, " N *D"]:
+        """Scaled rows in original units; constant columns get their value among the training rows."""
+        return rows * self.scale + self.shift
 
 
-def prepare(
-    dataset: Dataset,
-    train_idx: Int[np.ndarray, " n"],
-    test_idx: Int[np.ndarray, " t"],
-    *,
-    inputs: str = "standardise",
-    targets: str = "standardise",
-    output: int | None = None,
-) -> Prepared:
-    """The rows of one split, inputs and regression targets standardised (ddof 0) or left ("none").
-
-    `output` is the number, from 0, of the output that is the target, for data sets with several and only for those.
-    Raises DataError: empty split, NaN or infinite cells, one class only among the training rows, constant targets;
-    ConfigError: an unknown scaling, an output that is missing, superfluous or out of range.
-    """
-    for key, value in {"inputs": inputs, "targets": targets}.items():
-        if value not in ("standardise", "none"):
-            raise ConfigError(f"{key}={value!r} is neither 'standardise' nor 'none'")
-    if len(train_idx) == 0 or len(test_idx) == 0:
-        raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
-    y_all, name = _target(dataset, output)
-    X, X_test = dataset.X[train_idx], dataset.X[test_idx]  # fancy indices copy: the data set stays as it is
-    y, y_test = y_all[train_idx], y_all[test_idx]
-    check_finite(dataset.name, X, y, dataset.columns, (name,))
-    check_finite(dataset.name, X_test, y_test, dataset.columns, (name,))
-    if inputs == "standardise":
-        _standardise(X, X_test)
-    y_mean, y_std = 0.0, 1.0
-    if dataset.task != "regression":
-        if len(np.unique(y)) < 2:
-            raise DataError(f"{dataset.name}: one class only among the {len(y)} training rows; take another split")
-    elif targets == "standardise":
-        y_mean, y_std = float(y.mean()), float(y.std())
-        if y_std <= _CONSTANT * np.abs(y).max():
-            raise DataError(f"{dataset.name}: column {name!r}: the targets of the {len(y)} training rows are all equal")
-        y, y_test = (y - y_mean) / y_std, (y_test - y_mean) / y_std
-    return Prepared(X, y, X_test, y_test, y_mean, y_std, dataset.task, len(dataset.classes))
+Fit = Callable[[Float[np.ndarray, " N *D"], Float[np.ndarray, " M *D"]], Scaler]
+"""Fits a scaler to N training rows, out of a population of M rows, and scales the training rows in place."""
 
 
-def _target(dataset: Dataset, output: int | None) -> tuple[Float[np.ndarray, " N"], str]:
-    """The column of the output asked for, and what it is called."""
-    count = len(dataset.outputs)
-    if count == 0 and output is None:
-        return dataset.y, "target"
-    if count == 0:
-        raise ConfigError(f"output={output}: {dataset.name} has one output only; leave `output` out")
-    if output is None or not 0 <= output < count:
-        said = "no output is chosen" if output is None else f"output={output}"
-        hint = f"; its card must say `outputs: {count}`" if output is None else ""
-        names = ", ".join(dataset.outputs)
-        raise ConfigError(f"{said}: {dataset.name} has the outputs 0 to {count - 1} ({names}){hint}")
-    return dataset.y[:, output], dataset.outputs[output]
-
-
-def _standardise(X: Float[np.ndarray, "n D"], X_test: Float[np.ndarray, "t D"]) -> None:
-    """In place, and without a temporary as large as X: mnist in float64 is 0.4 GB."""
-    size = np.maximum(np.abs(X.max(axis=0)), np.abs(X.min(axis=0)))
-    mean = X.mean(axis=0)
-    X -= mean
-    std = np.sqrt(np.einsum("nd,nd->d", X, X) / len(X))
-    constant = std <= _CONSTANT * size
+def _standardise(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
+    """Mean 0 and variance 1 (ddof 0) over the training rows; without a temporary as large as the inputs, which are
+    0.4 GB for mnist in float64."""
+    size = _size(rows.min(axis=0), rows.max(axis=0))
+    mean = np.asarray(rows.mean(axis=0))
+    rows -= mean
+    # The two sums differ in the last bit: targets are summed pairwise, as np.std does, and inputs row by row.
+    squares = np.sum(rows * rows) if rows.ndim == 1 else np.einsum("nd,nd->d", rows, rows)
+    std = np.asarray(np.sqrt(squares / len(rows)))
+    constant = np.asarray(std <= _CONSTANT * size)
     std[constant] = 1.0
-    X /= std
-    X_test -= mean
-    X_test /= std
-    X[:, constant] = 0.0
-    X_test[:, constant] = 0.0
+    rows /= std
+    rows[..., constant] = 0.0
+    return Scaler(mean, std, constant)
+
+
+def _unit_interval(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
+    """[0, 1] by the smallest and the largest training row.  Other rows may lie outside: nothing is clipped."""
+    low, high = np.asarray(rows.min(axis=0)), np.asarray(rows.max(axis=0))
+    constant = np.asarray(high - low <= _CONSTANT * _size(low, high))
+    scaler = Scaler(low, np.where(constant, 1.0, high - low), constant)
+    scaler.transform(rows)
+    return scaler
+
+
+def _centre_all(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
+    """Mean 0 over the whole population, test rows included, as in Evans and Nair's experiments (2020)."""
+    mean = np.asarray(population.mean(axis=0))
+    scaler = Scaler(mean, np.ones_like(mean), np.zeros(mean.shape, bool), train_only=False)
+    scaler.transform(rows)
+    return scaler
+
+
+def _none(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
+    """Original units."""
+    shape = rows.shape[1:]
+    return Scaler(np.zeros(shape), np.ones(shape), np.zeros(shape, bool))
+
+
+def _size(low: Float[np.ndarray, " *D"] | np.floating, high: Float[np.ndarray, " *D"] | np.floating) -> np.ndarray:
+    """The largest absolute value of each column."""
+    return np.asarray(np.maximum(np.abs(high), np.abs(low)))
+
+
+SCALERS: dict[str, Fit] = {
+    "standardise": _standardise,
+    "unit_interval": _unit_interval,
+    "centre_all": _centre_all,
+    "none": _none,
+}
+"""The scalers a protocol may name."""
+
+
+def fit_scalers(
+    X: Float[np.ndarray, "N D"],
+    y: Float[np.ndarray, " N"],
+    *,
+    inputs: str,
+    targets: str,
+    task: str,
+    population: tuple[Float[np.ndarray, "M D"], Float[np.ndarray, " M"]] | None = None,
+    dataset: str = "data",
+    target: str = "target",
+) -> tuple[Scaler, Scaler]:
+    """Fit the scalers of inputs and targets, and scale the training rows X (N, D) and y (N,) in place.
+
+    `inputs` and `targets` name members of `SCALERS`; class labels are never scaled.  `task` is `regression`, `binary`
+    or `multiclass`.  `population`: all rows of the data set, in original units; the training rows by default.
+    `dataset` and `target` name the data set and its target in messages.
+
+    Raises ConfigError for an unknown scaler; DataError for one class only among the training rows, and for constant
+    targets, unless these stay as they are.
+    """
+    fit_inputs, fit_targets = _choose("inputs", inputs), _choose("targets", targets)
+    all_X, all_y = population or (X, y)
+    if task != "regression":
+        if len(np.unique(y)) < 2:
+            raise DataError(f"{dataset}: one class only among the {len(y)} training rows; take another split")
+        fit_targets = _none
+    scalers = fit_inputs(X, all_X), fit_targets(y, all_y)
+    if scalers[1].constant:
+        raise DataError(f"{dataset}: column {target!r}: the targets of the {len(y)} training rows are all equal")
+    return scalers
+
+
+def _choose(key: str, name: str) -> Fit:
+    if name not in SCALERS:
+        raise ConfigError(f"protocol.{key}={name}: no such scaler; {nearest(str(name), SCALERS)}")
+    return SCALERS[name]

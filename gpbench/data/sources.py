@@ -31,28 +31,28 @@ def load(
     card = cards.checked(card)
     store = Path(store) if store else paths.store_dir()
     try:
-        if not again and (kept := local.get(card, store)):
-            return kept
+        if not again and (stored := local.get(card, store)):
+            return stored
     except DataError as error:
         local.warn(f"{error}; fetching it again")
     mirror = Path(mirror) if mirror else paths.mirror_dir()
     places = folders(config_dirs, store)
-    tried: list[DataError] = []
+    failures: list[DataError] = []
     for source in card["sources"]:
         try:
             dataset = obtain(card, source, mirror=mirror, offline=offline, folders=places)
         except DataError as error:
-            tried.append(error)
+            failures.append(error)
             continue
-        for problem in tried:
+        for problem in failures:
             if not isinstance(problem, files.Absent):
                 local.warn(f"{problem}; took the next source")
         local.put(dataset, card, store)
         return dataset
     if len(card["sources"]) == 1:
-        raise tried[0]
-    reasons = "; ".join(str(error).removeprefix(f"{card['name']}: ") for error in tried)
-    raise DataError(f"{card['name']} cannot be had: not in the store {store}; {reasons}")
+        raise failures[0]
+    reasons = "; ".join(str(error).removeprefix(f"{card['name']}: ") for error in failures)
+    raise DataError(f"{card['name']} is unavailable: not in the store {store}; {reasons}")
 
 
 def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
@@ -62,7 +62,7 @@ def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
 
 def configured(cfg: Mapping) -> Dataset:
     """The data set of a resolved configuration, from where its section `data` says.  Raises as `load` does."""
-    mirror, store = (Path(named) if (named := cfg["data"][key]) else None for key in ("mirror", "store"))
+    mirror, store = (Path(folder) if (folder := cfg["data"][key]) else None for key in ("mirror", "store"))
     offline = cfg["data"]["offline"]
     return load(cfg["dataset"], mirror=mirror, store=store, offline=offline, config_dirs=cfg["config_dirs"])
 
@@ -80,17 +80,17 @@ def obtain(
         except DataError as error:
             raise DataError(f"{card['name']}: {place(source)}: {error}") from None
     dataset = from_raw(card, raw, source.get("labels"))
-    expected = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
-    for key, found in expected.items():
-        if card.get(key) and found and found != card[key]:
-            raise DataError(f"{card['name']}: {place(source)} gives arrays with {key} {found}, not {card[key]}")
+    checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
+    for key, actual in checksums.items():
+        if card.get(key) and actual and actual != card[key]:
+            raise DataError(f"{card['name']}: {place(source)} gives arrays with {key} {actual}, not {card[key]}")
     return dataset
 
 
 def place(source: Mapping) -> str:
     """A source in a few words: its kind and its files."""
-    named = source.get("loader") or source.get("generator") or source.get("path") or ", ".join(source["files"])
-    return f"{source['kind']} {source.get('at', '')}{named}"
+    name = source.get("loader") or source.get("generator") or source.get("path") or ", ".join(source["files"])
+    return f"{source['kind']} {source.get('at', '')}{name}"
 
 
 def _reader(card: Mapping, source: Mapping):
@@ -104,18 +104,18 @@ def _reader(card: Mapping, source: Mapping):
 def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Sequence[Path]) -> list[bytes]:
     """The bytes of all files of a source, archive members taken out."""
     if source["kind"] == "file":
-        found = [folder / source["path"] for folder in folders if (folder / source["path"]).is_file()]
-        if not found:
+        candidates = [folder / source["path"] for folder in folders if (folder / source["path"]).is_file()]
+        if not candidates:
             note = f": {source['note']}" if source.get("note") else ""
             raise files.Absent(f"no file {source['path']} in {', '.join(str(f.resolve()) for f in folders)}{note}")
-        blobs = [files.from_folder(found[0].parent, found[0].name, source.get("sha256"))]
+        blobs = [files.from_folder(candidates[0].parent, candidates[0].name, source.get("sha256"))]
     elif source["kind"] == "mirror":
         if mirror is None:
-            wanted = ", ".join(f"{name} (sha256 {sha256})" for name, sha256 in source["files"].items())
-            raise files.Absent(f"no mirror given (set GPBENCH_MIRROR to a folder with {wanted})")
+            needed = ", ".join(f"{name} (sha256 {sha256})" for name, sha256 in source["files"].items())
+            raise files.Absent(f"no mirror (set GPBENCH_MIRROR to a folder with {needed})")
         blobs = [files.from_folder(mirror, name, sha256) for name, sha256 in source["files"].items()]
     elif offline:
-        raise files.Absent(f"offline, so not asked: {place(source)}")
+        raise files.Absent(f"offline, so not downloaded: {place(source)}")
     else:
         blobs = [files.from_address(source["at"], name, sha256) for name, sha256 in source["files"].items()]
     return [files.member(blob, source["member"]) for blob in blobs] if source.get("member") else blobs

@@ -38,11 +38,11 @@ def count(card: Mapping, dataset: Dataset | None = None) -> int:
 def asked(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
     """`all`, one number or a list of them, as a list.  Raises ConfigError beyond the splits there are."""
     last = count(card) - 1
-    wanted = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
-    for k in wanted:
+    numbers = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
+    for k in numbers:
         if not isinstance(k, int) or not 0 <= k <= last:
             raise ConfigError(f"split={k}: {card['name']} has splits 0 to {last}")
-    return wanted  # type: ignore[return-value]
+    return numbers  # type: ignore[return-value]
 
 
 def identity(card: Mapping) -> dict:

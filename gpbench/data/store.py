@@ -50,11 +50,11 @@ def get(card: Mapping, store: Path) -> Dataset | None:
         raise DataError(f"{where} is damaged ({error})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
     groups = arrays.get("groups")
-    found = checksum(canonical(X, y, groups))
+    actual = checksum(canonical(X, y, groups))
     expected, of_folds = card.get("checksum"), card.get("folds_checksum")
-    if expected and (found != expected or (folds and checksum(folds) != of_folds)):
+    if expected and (actual != expected or (folds and checksum(folds) != of_folds)):
         raise DataError(f"{where} is damaged (its arrays have another checksum)")
-    return Dataset(card["name"], card["task"], X, y, columns, classes, found, folds, outputs, groups)
+    return Dataset(card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups)
 
 
 def put(dataset: Dataset, card: Mapping, store: Path) -> None:

@@ -62,45 +62,45 @@ def read(id: str, config_dirs: Sequence[Path] = ()) -> Experiment:
     if id not in files:
         raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
     try:
-        told = yaml.safe_load(files[id].read_bytes())
+        content = yaml.safe_load(files[id].read_bytes())
     except yaml.YAMLError as error:
         raise ConfigError(f"{files[id]}: {' '.join(str(error).split())}") from error
-    if isinstance(told, dict) and "same" in told:
-        return read(told["same"], config_dirs)
-    return _checked(id, told, files[id])
+    if isinstance(content, dict) and "same" in content:
+        return read(content["same"], config_dirs)
+    return _experiment(id, content, files[id])
 
 
 def _files(config_dirs: Sequence[Path]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for folder in (paths.conf_dir() / "experiment", *(Path(d) / "experiment" for d in config_dirs)):
         for path in folder.rglob("*.yaml"):
-            found.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
-    return found
+            files.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
+    return files
 
 
-def _checked(id: str, told: Any, path: Path) -> Experiment:
-    if not isinstance(told, dict) or not told.get("title") or not isinstance(told.get("runs"), list):
+def _experiment(id: str, content: Any, path: Path) -> Experiment:
+    if not isinstance(content, dict) or not content.get("title") or not isinstance(content.get("runs"), list):
         raise ConfigError(f"{path}: an experiment is a mapping with a title and a list of runs")
-    if unknown := sorted(told.keys() - _KEYS):
+    if unknown := sorted(content.keys() - _KEYS):
         raise ConfigError(f"{path}: no key {unknown[0]!r}; {nearest(unknown[0], _KEYS)}")
-    if not (told.get("table") or told.get("figure")):
+    if not (content.get("table") or content.get("figure")):
         raise ConfigError(f"{path}: say what is made of the runs, a table or a figure")
-    blocks = [{**told.get("all", {}), **block} for block in told["runs"]]
+    blocks = [{**content.get("all", {}), **block} for block in content["runs"]]
     for key, value in ((key, value) for block in blocks for key, value in block.items()):
         if isinstance(value, dict) and set(value) != set(PRESETS):
             raise ConfigError(f"{path}: {key} needs a value for each of {' and '.join(PRESETS)}, and no other")
-    labels = {key: {_text(v): str(label) for v, label in of.items()} for key, of in told.get("labels", {}).items()}
+    labels = {key: {_text(v): str(label) for v, label in of.items()} for key, of in content.get("labels", {}).items()}
     return Experiment(
-        id=id, title=told["title"], paper=told.get("paper", ""), blocks=blocks, presets=told.get("presets", {}),
-        labels=labels, table=told.get("table"), figure=told.get("figure"),
+        id=id, title=content["title"], paper=content.get("paper", ""), blocks=blocks,
+        presets=content.get("presets", {}), labels=labels, table=content.get("table"), figure=content.get("figure"),
     )  # fmt: skip
 
 
 def _jobs(block: Mapping[str, Any], preset: str) -> Iterator[dict[str, str]]:
-    chosen = {key: value[preset] if isinstance(value, dict) else value for key, value in block.items()}
-    lists = [value if isinstance(value, list) else [value] for value in chosen.values()]
+    values_of = {key: value[preset] if isinstance(value, dict) else value for key, value in block.items()}
+    lists = [value if isinstance(value, list) else [value] for value in values_of.values()]
     for values in itertools.product(*lists):
-        yield dict(zip(chosen, map(_text, values)))
+        yield dict(zip(values_of, map(_text, values)))
 
 
 def _text(value: Any) -> str:

@@ -1,8 +1,10 @@
 """What is recorded of an experiment: its cells, the records of each, and what is missing."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from gpbench.records.plan import Records, Run, RunPlan
 
 
 @dataclass(frozen=True)
@@ -16,8 +18,7 @@ class Cell:
     seed: int
     splits: Sequence[int]
     output: str = ""
-    keep: bool = False
-    records: Sequence[Mapping[str, Any]] = field(default=())
+    records: Sequence[Mapping[str, Any]] = ()
 
     @property
     def missing(self) -> list[int]:
@@ -31,48 +32,53 @@ class Cell:
         return [record for record in self.records if record["status"] == "done"]
 
 
-def find(cells: Sequence[Cell], records: Iterable[Mapping[str, Any]]) -> list[Cell]:
-    """The cells with their records: of the cell's identity, seed and splits, and with what pictures need if it must."""
-    by_cell: dict[str | None, list[Mapping[str, Any]]] = {}
-    for record in records:
-        by_cell.setdefault(record.get("cell"), []).append(record)
-    found = []
-    for cell in cells:
-        fits = [
-            record
-            for record in by_cell.get(cell.id, ())
-            if record["seed"] == cell.seed and record["split"] in cell.splits and (record.get("kept") or not cell.keep)
-        ]
-        found.append(Cell(**{**vars(cell), "records": tuple(sorted(fits, key=lambda r: r["split"]))}))
-    return found
+def cells_of(job: Mapping[str, str], plan: RunPlan, records: Records) -> list[Cell]:
+    """The cells of a job, one for each output, with those of these records that stand for runs of its plan."""
+    recorded = plan.recorded(records)
+    by_cell: dict[str, list[Run]] = {}
+    for run in plan.runs:
+        by_cell.setdefault(run.cell, []).append(run)
+    return [
+        Cell(
+            job=job,
+            id=id,
+            dataset=plan.cfg["dataset"]["name"],
+            method=plan.cfg["method"].get("name"),
+            seed=plan.cfg["seed"],
+            splits=tuple(run.split for run in runs),
+            output=runs[0].output_name,
+            records=tuple(recorded[run.id] for run in sorted(runs, key=lambda run: run.split) if run.id in recorded),
+        )
+        for id, runs in by_cell.items()
+    ]
 
 
 def names(cell: Cell, cells: Sequence[Cell]) -> str:
     """What sets a cell apart from the other cells, in words of a command line."""
-    telling = [key for key in cell.job if not key.startswith("run.") or key == "run.devices"]
-    varying = [key for key in telling if len({other.job.get(key) for other in cells}) > 1]
+    keys = [key for key in cell.job if not key.startswith("run.") or key == "run.devices"]
+    varying = [key for key in keys if len({other.job.get(key) for other in cells}) > 1]
     words = [f"{key}={cell.job[key]}" for key in varying] + ([f"output {cell.output}"] if cell.output else [])
     return " ".join(words) or f"dataset={cell.dataset} method={cell.method}"
 
 
 def absent(cells: Sequence[Cell], limit: int | None = 6) -> str:
     """One line that says which runs are missing, "" if none is; at most `limit` cells are named."""
-    lacking = [cell for cell in cells if cell.missing]
-    if not lacking:
+    incomplete = [cell for cell in cells if cell.missing]
+    if not incomplete:
         return ""
-    runs, wanted = sum(len(cell.missing) for cell in lacking), sum(len(cell.splits) for cell in cells)
-    named = [f"{names(cell, cells)} ({len(cell.missing)} of {len(cell.splits)})" for cell in lacking[:limit]]
-    more = [] if limit is None or len(lacking) <= limit else [f"and {len(lacking) - limit} more"]
-    return f"MISSING: {runs} of {wanted} runs, in {len(lacking)} of {len(cells)} cells: " + "; ".join([*named, *more])
+    missing, total = sum(len(cell.missing) for cell in incomplete), sum(len(cell.splits) for cell in cells)
+    parts = [f"{names(cell, cells)} ({len(cell.missing)} of {len(cell.splits)})" for cell in incomplete[:limit]]
+    parts += [] if limit is None or len(incomplete) <= limit else [f"and {len(incomplete) - limit} more"]
+    return f"MISSING: {missing} of {total} runs, in {len(incomplete)} of {len(cells)} cells: {'; '.join(parts)}"
 
 
-def preset_line(cells: Sequence[Cell], preset: str, told: str) -> str:
+def preset_line(cells: Sequence[Cell], preset: str, description: str) -> str:
     """The preset asked for, and whether any of the records were made with another one."""
     counts: dict[str, int] = {}
     for record in (record for cell in cells for record in cell.records):
         name = record.get("preset") or "none"
         counts[name] = counts.get(name, 0) + 1
-    line = f"preset {preset}" + (f": {told}" if told else "")
+    line = f"preset {preset}" + (f": {description}" if description else "")
     if set(counts) <= {preset}:
         return line.replace("preset quick", "QUICK PRESET") if preset == "quick" else line
     mixed = ", ".join(f"{name} ({n})" for name, n in sorted(counts.items()))

@@ -1,10 +1,13 @@
 """The interface every method has, and all that the training loop knows of it."""
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+import abc
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 
 State = Any
@@ -31,18 +34,27 @@ class Batch(eqx.Module):
         """N / |B|, which makes a sum over the batch an unbiased estimate of the sum over the data."""
         return self.total / self.weight.sum()
 
+    @property
+    def task(self) -> str:
+        """What kind of targets these are: regression, binary or multiclass."""
+        return {0: "regression", 2: "binary"}.get(self.classes, "multiclass")
+
+    def first(self, rows: int | None) -> "Batch":
+        """The first `rows` of the rows that count, which come in random order; all of them where there are fewer."""
+        n = min(rows or self.total, self.total)
+        if n == len(self.y):
+            return self
+        return Batch(self.X[:n], self.y[:n], self.index[:n], self.weight[:n], n, self.classes)
+
 
 class Info(eqx.Module):
-    """What one step reports: the objective (larger is better) at the parameters the step started from."""
+    """What one step reports.
+
+    objective: larger is better, at the parameters the step started from.  scalars: anything else to follow.
+    """
 
     objective: Float[Array, ""]
-
-
-@runtime_checkable
-class Predictive(Protocol):
-    """What `predict` returns: `Gaussian`, `Bernoulli`, `Categorical`, ... of `gpbench.core.predictive`."""
-
-    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]: ...
+    scalars: Mapping[str, Float[Array, ""]] = eqx.field(default_factory=dict)
 
 
 class Method(eqx.Module):
@@ -55,6 +67,8 @@ class Method(eqx.Module):
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "regression"})
     """The kinds of data the method can be trained on."""
+    setting_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size"})
+    """Fields that `setting` shows, so that tables do not list them again."""
 
     name: str = eqx.field(static=True, kw_only=True, default="")
     """What records and tables call it."""
@@ -62,45 +76,53 @@ class Method(eqx.Module):
     """How many steps the loop takes."""
     batch_size: int | None = eqx.field(static=True, kw_only=True, default=None)
     """How many rows a step sees; None is all of them."""
-
     rates: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(), converter=tuple)
-    """First step sizes to choose among, by the objective after `trial_steps` steps; none leaves the optimiser's own."""
+    """Initial step sizes to choose among, by the objective after `trial_steps` steps; () keeps the optimiser's own."""
     trial_steps: int = eqx.field(static=True, kw_only=True, default=100)
     """How many steps each of `rates` is tried for."""
 
+    @abc.abstractmethod
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
-        """The first state, from all training rows.  Raises ConfigError where configuration and data do not fit."""
-        raise NotImplementedError
+        """The initial state, from all training rows.  Raises ConfigError where configuration and data do not fit."""
 
+    @abc.abstractmethod
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
-        """The next state."""
-        raise NotImplementedError
+        """The next state, and what the step reports."""
 
-    def predict(self, state: State, X: Float[Array, "N D"]) -> Predictive:
-        """The predictive distribution at new inputs."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        """The predictive distribution at new inputs.
 
-    def tried(self, state: State, rate: float) -> State:
-        """A first state with another first step size.  Optional: for methods that are given `rates`."""
-        raise NotImplementedError
+        Deterministic methods ignore the key.  A row's density depends on that row and the key alone.
+        """
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """What training makes larger (log evidence, bound, ...).  Optional."""
         raise NotImplementedError
 
-    def divergence(self, state: State) -> Float[Array, ""] | None:
+    def kl(self, state: State) -> Float[Array, ""] | None:
         """KL of the posterior from the prior, in nats, for the bound on held-out rows (metric `vlb`).  Optional."""
         return None
+
+    def expected_log_prob(
+        self, state: State, X: Float[Array, "N D"], y: Float[Array, " N"]
+    ) -> Float[Array, " N"] | None:
+        """E_q log p(y|f) for every row, in nats of the scaled targets, for the metric `vlb`.  Optional."""
+        return None
+
+    def with_rate(self, state: State, rate: float) -> State:
+        """An initial state with another initial step size.  Optional: for methods that have `rates`."""
+        raise NotImplementedError
+
+    def arrays(self, state: State) -> dict[str, Array]:
+        """What pictures show of a state beside the predictions, such as inducing points.  Optional."""
+        return {}
 
     def diagnose(self, state: State) -> str:
         """Why a run with this state may have diverged, for its one-line error.  Optional."""
         return ""
 
-    def kept(self, state: State) -> dict[str, Array]:
-        """What of a state a picture shows beside the predictions, such as inducing points.  Optional."""
-        return {}
-
-    def held_per_row(self, n: int) -> int:
+    def row_memory(self, n: int) -> int:
         """How many numbers the state holds for each of n training rows.  Optional: few need not be counted."""
         return 0
 

@@ -1,4 +1,6 @@
-"""What the papers printed: their numbers, and which of those are targets."""
+"""The papers: their published numbers (`published`) and what to cite (`references`)."""
+
+__all__ = ["PAPERS"]
 
 PAPERS = {
     "sep": "D. Hernández-Lobato and J. M. Hernández-Lobato, Scalable Gaussian Process Classification via Expectation"
@@ -9,4 +11,4 @@ PAPERS = {
     "gam": "Adam, Durrande and John, Scalable GAM using Sparse Variational Gaussian Processes, AABI 2018",
     "qsgp": "Evans and Nair, Quadruply Stochastic Gaussian Processes, 2020",
 }
-"""The five papers, by the names that experiments and published numbers have for them."""
+"""Citations of the five papers, by their names in experiments and published numbers."""

@@ -1,7 +1,7 @@
-"""The numbers that were printed: by the five papers (papers.csv), and by later papers on the same data (later.csv).
+"""Published numbers of the five papers (papers.csv), and of later papers on the same data sets (later.csv).
 
-The files hold the values as printed, under our names of data sets, methods and settings; here they become our
-metrics in our units.  `note` is a code of NOTES: why a number is not a target, or how it is to be read.
+The files have the values as printed, under our names of data sets, methods and settings; this module converts them to
+our metrics and units.  The column `note` is a key of NOTES: why a value is not a target, or how to read it.
 """
 
 import csv
@@ -14,21 +14,21 @@ from pathlib import Path
 NOTES = {
     "int8": "not held out: the paper's regression runs read row indices as 8-bit integers, so that nearly all test "
     "rows were training rows",
-    "suspect": "printed by the same authors' code in the months of its 8-bit row indices, and better than every other "
-    "source: suspect",
+    "suspect": "suspect: from the same authors' code while it had the 8-bit row indices, and better than every other "
+    "source",
     "swapped": "the paper copied dropout's log-likelihoods of power and protein into each other's row",
     "no_signal": "not a target: the paper's copy of australian carries almost no signal (the Statlog file gives about "
     ".35)",
     "undertrained": "undertrained: the same paper's table 3 has a better SVGP of the same size",
-    "overconfident": "one overconfident fit: a sound noise floor gives a negative value",
-    "naval": "naval depends almost wholly on the noise floor and the optimiser: not for ranking methods",
+    "overconfident": "from one overconfident fit: with a proper lower bound on the noise the value is negative",
+    "naval": "naval depends almost only on the lower bound on the noise and the optimiser: not for ranking methods",
     "r_one_core": "seconds of R on one core of the authors' machine, averaged over the data sets",
     "digitised": "read off the markers of a figure, on random 90/10 splits",
-    "tuned_on_test": "hyper-parameters were chosen across splits, so that test rows took part in the choice",
-    "row_index": "the data file's first column, the row number, was left among the inputs",
+    "tuned_on_test": "hyper-parameters were chosen across splits, so the choice used test rows",
+    "row_index": "the inputs include the first column of the data file, the row number",
 }
 
-# ours: {printed: (scale, offset)}; nats are nats, whichever sign and name they were printed under
+# {our metric: {printed metric: (scale, offset)}}; ours = scale * printed + offset
 _READ_AS: dict[str, dict[str, tuple[float, float]]] = {
     "nll": {"nll": (1, 0), "test_nll": (1, 0), "mnlp": (1, 0), "test_ll": (-1, 0)},
     "error": {"test_error": (1, 0), "test_error_percent": (0.01, 0), "test_accuracy_percent": (-0.01, 1),
@@ -46,10 +46,12 @@ _READ_AS: dict[str, dict[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True)
 class Published:
-    """One printed number in our units.
+    """One published number in our units.
 
-    `err` is what the paper prints after ±, `stderr` the standard error it implies (printed standard deviation over
-    sqrt(n)); None where it says neither.  `n`: splits.  `note`: "" or a line that says why it is no target.
+    err: what the paper prints after ±, or None.
+    stderr: the standard error that this implies (a printed standard deviation is divided by sqrt(n)), or None.
+    n: how many splits it is over, or None.
+    note: why the value is not a target, or "".
     """
 
     source: str
@@ -65,29 +67,29 @@ class Published:
 
 
 def lookup(dataset: str, method: str, setting: str, metric: str, output: str | None = None) -> Published | None:
-    """What the papers print for one of our cells, or None.
+    """The published value of one of our cells, or None.
 
-    A printed setting fits ours if ours has all its parts: "m=15%" fits "m=15%, steps=250".  Of several that fit
-    the most precise one counts, then the first.
+    A published setting matches if ours has all of its parts: "m=15%" matches "m=15%, steps=250".  Of several matches
+    the one with the most parts counts, then the first.
     """
     ours = parts(setting)
-    fits = [
+    matches = [
         row
         for row in _index().get((dataset, str(output or ""), method), ())
         if row["metric"] in _READ_AS.get(metric, ()) and parts(row["setting"]).items() <= ours.items()
     ]
-    best = max(fits, key=lambda row: len(parts(row["setting"])), default=None)
+    best = max(matches, key=lambda row: len(parts(row["setting"])), default=None)
     return _published(best, metric) if best else None
 
 
 def later(dataset: str, metric: str) -> list[Published]:
-    """What later papers print on the same data, in the order of the file."""
+    """Values that later papers publish on a data set, in the order of the file."""
     rows = (row for row in rows_of("later") if row["dataset"] == dataset)
     return [_published(row, metric) for row in rows if row["metric"] in _READ_AS.get(metric, ())]
 
 
 def parts(setting: str) -> dict[str, str | float]:
-    """The parts of a setting: "m=15%, hidden=[2,2]" -> {"m": "15%", "hidden": "[2,2]"}; numbers compare as numbers."""
+    """The parts of a setting: "m=15%, hidden=[2,2]" -> {"m": "15%", "hidden": "[2,2]"}; numbers become floats."""
     pairs = (part.partition("=") for part in re.split(r",\s*(?![^\[]*\])", setting) if part)
     return {key.strip(): _number(value.strip()) for key, _, value in pairs}
 

@@ -1,8 +1,8 @@
 """What to cite for a method, a data set or a protocol: BibTeX entries from references.bib.  No JAX, no NumPy.
 
-A configuration file says what it stands on in a line `cite: Yeh (1998); Hernández-Lobato & Adams (2015) for the
-splits`, a comment in methods and protocols, whose keys are settings.  The first word and the year of each part are the
-key of an entry, `yeh1998`.  `references.bib` in a folder named by `--config-dir` adds entries.
+A configuration file names its references in a line `cite: Yeh (1998); Hernández-Lobato & Adams (2015) for the splits`,
+which is a comment in files of methods and protocols, whose keys are settings.  The first word and the year of each part
+make the key of an entry: `yeh1998`.  A file `references.bib` in a folder of `--config-dir` adds entries.
 """
 
 import re
@@ -19,8 +19,12 @@ GROUPS = ("method", "dataset", "protocol")
 
 @dataclass(frozen=True)
 class Reference:
-    """One work: `text` as the configuration file names it, `bibtex` its entry, "" where there is none.  `cited_by` are
-    the names it was asked for."""
+    """One work.
+
+    text: as the configuration file names it.
+    bibtex: its entry, "" where there is none.
+    cited_by: the requested names that cite it.
+    """
 
     key: str
     text: str
@@ -29,37 +33,41 @@ class Reference:
 
 
 def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
-    """Every method, data set and protocol with its file; ours win over namesakes, and a name in two groups has two."""
-    found: dict[tuple[str, str], Path] = {}
+    """The files of every method, data set and protocol, by name; a name may be in several groups.
+
+    Of files with the same group and name, that of gpbench counts.
+    """
+    first: dict[tuple[str, str], Path] = {}
     for folder in (paths.conf_dir(), *config_dirs, *plugins.folders()):
         for group in GROUPS:
             for path in sorted((Path(folder) / group).glob("*.yaml")):
-                found.setdefault((group, path.stem), path)
+                first.setdefault((group, path.stem), path)
     files: dict[str, list[Path]] = {}
-    for (_, name), path in found.items():
+    for (_, name), path in first.items():
         files.setdefault(name, []).append(path)
     return files
 
 
-def references(asked: Sequence[str], config_dirs: Sequence[Path] = ()) -> list[Reference]:
-    """The works behind these names, each once, in order; the key of a work stands for itself.
+def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> list[Reference]:
+    """The works that these names cite, each once, in order; a name may also be the key of a work.
 
-    Raises ConfigError for a name that is none.
+    Raises ConfigError for an unknown name.
     """
-    files, known = names(config_dirs), entries(config_dirs)
+    files, bibtex = names(config_dirs), entries(config_dirs)
     texts: dict[str, str] = {}
     cited_by: dict[str, list[str]] = {}
-    for name in dict.fromkeys(asked):
-        if name not in files and name not in known:
+    for name in dict.fromkeys(requests):
+        if name not in files and name not in bibtex:
             raise ConfigError(f"no method, data set or protocol {name!r}; {nearest(name, files)}")
-        for text in [text for path in files.get(name, ()) for text in cited(path)] or [name] * (name in known):
+        works = [text for path in files.get(name, ()) for text in citations(path)] or [name] * (name in bibtex)
+        for text in works:
             texts.setdefault(key_of(text), text)
             cited_by.setdefault(key_of(text), []).append(name)
-    return [Reference(key, text, known.get(key, ""), tuple(cited_by[key])) for key, text in texts.items()]
+    return [Reference(key, text, bibtex.get(key, ""), tuple(cited_by[key])) for key, text in texts.items()]
 
 
-def cited(path: Path) -> list[str]:
-    """The works that a configuration file names; none where it names none."""
+def citations(path: Path) -> list[str]:
+    """The works that a configuration file cites."""
     line = re.search(r"^(?:# )?cite: *(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     parts = (part.strip() for part in line[1].split(";")) if line else ()
     return [part for part in parts if part and part != "none"]
@@ -73,13 +81,11 @@ def key_of(text: str) -> str:
 
 
 def entries(config_dirs: Sequence[Path]) -> dict[str, str]:
-    """Key -> BibTeX; each entry ends with a brace at the start of a line."""
-    found: dict[str, str] = {}
-    for file in (
-        Path(__file__).with_suffix(".bib"),
-        *(Path(folder) / "references.bib" for folder in (*config_dirs, *plugins.folders())),
-    ):
+    """BibTeX entries by key; each entry ends with a brace at the start of a line."""
+    bibtex: dict[str, str] = {}
+    folders = (*config_dirs, *plugins.folders())
+    for file in (Path(__file__).with_suffix(".bib"), *(Path(folder) / "references.bib" for folder in folders)):
         text = file.read_text(encoding="utf-8") if file.is_file() else ""
         for entry in re.finditer(r"^@\w+\{([^,\s]+),.*?^\}", text, re.MULTILINE | re.DOTALL):
-            found.setdefault(entry[1], entry[0])
-    return found
+            bibtex.setdefault(entry[1], entry[0])
+    return bibtex

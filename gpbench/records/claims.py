@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpbench.errors import ClaimedError
+from gpbench.records.plan import Records, RunPlan
 from gpbench.records.store import alive, storage_error
 
 _BEAT_S = 15.0
@@ -45,20 +46,25 @@ def claimed(results: Path | str, ids: Iterable[str]) -> Iterator[None]:
             folder.rmdir()
 
 
+def claim(plan: RunPlan, records: Records) -> contextlib.AbstractContextManager[None]:
+    """Hold the runs of a plan that have no record among these.  Raises as `claimed` does."""
+    return claimed(plan.results, [run.id for run in plan.missing(records)])
+
+
 def holder(results: Path | str, id: str) -> str | None:
     """Who holds a run, as in "process 7 on node1"; None where nobody does who is alive."""
     path = Path(results) / "claims" / id
     try:
         silent = time.time() - path.stat().st_mtime
-        told = json.loads(path.read_text() or "{}")
+        claim = json.loads(path.read_text() or "{}")
     except FileNotFoundError:
         return None
     except (OSError, ValueError):  # being written
-        silent, told = 0.0, {}
-    near = _here().items() <= told.items()
-    if silent > _SILENT_S or (near and not alive(told["pid"])):
+        silent, claim = 0.0, {}
+    near = _here().items() <= claim.items()
+    if silent > _SILENT_S or (near and not alive(claim["pid"])):
         return None
-    return f"process {told.get('pid')} on {told.get('host')}"
+    return f"process {claim.get('pid')} on {claim.get('host')}"
 
 
 def _here() -> dict[str, str]:
@@ -89,12 +95,12 @@ def _take(path: Path) -> None:
 def _remove_dead(path: Path) -> None:
     """Removes the claim if it is dead.  Of several processes that find it so, none removes another's new claim."""
     try:
-        seen = path.stat()
+        before = path.stat()
         if holder(path.parent.parent, path.name):
             return
         aside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
         path.rename(aside)
-        if (found := aside.stat()).st_ino == seen.st_ino and found.st_mtime_ns == seen.st_mtime_ns:
+        if (moved := aside.stat()).st_ino == before.st_ino and moved.st_mtime_ns == before.st_mtime_ns:
             aside.unlink()
         else:  # one was quicker, and this is its claim
             aside.rename(path)

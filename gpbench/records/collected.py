@@ -8,12 +8,14 @@ import contextlib
 import gc
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from gpbench.errors import ConfigError, StorageError
+from gpbench.records import folder
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".parquet"
 _FIELDS = "_fields"
-"""The column that tells which fields a record has: null in another column may mean null, or no such field."""
+"""The column that says which fields a record has: null in another column may mean null, or no such field."""
 _CONFIG = "_config"
 """The column with the run's config.yaml."""
 
@@ -56,7 +58,9 @@ class Collected(Store):
     def _loaded(self) -> dict[str, dict]:
         if self._records is None:
             rows = read(self.runs)
-            self._records = {record["id"]: record for record, _ in rows}
+            self._records = {record["id"]: record for record, _ in rows if not folder.newer(record)}
+            if faults := [fault for record, _ in rows if (fault := folder.newer(record))]:
+                print(f"gpbench: skipped {len(faults)} records in {self.runs}: {faults[0]}", file=sys.stderr)
             self._configs = {record["id"]: config for record, config in rows}
         return self._records
 
@@ -105,12 +109,12 @@ def read(path: Path) -> list[tuple[dict, str | None]]:
     rows_of: dict[str, list[int]] = {}
     for row, shape in enumerate(shapes):
         rows_of.setdefault(shape, []).append(row)
-    made: list[dict] = [{}] * len(shapes)
+    records: list[dict] = [{}] * len(shapes)
     with _no_garbage_collection():
         for shape, rows in rows_of.items():
             for row, record in zip(rows, _records(json.loads(shape), values, rows), strict=True):
-                made[row] = record
-    return list(zip(made, configs, strict=True))
+                records[row] = record
+    return list(zip(records, configs, strict=True))
 
 
 @contextlib.contextmanager
@@ -135,9 +139,9 @@ def _records(fields: Sequence[str], values: Mapping[str, list], rows: Sequence[i
         if "." not in fields[0]:
             return [values[fields[0]][row] for row in rows]
         keys = [field.partition(".")[2] for field in fields]
-        return (dict(zip(keys, told)) for told in zip(*([values[field][row] for row in rows] for field in fields)))
+        return (dict(zip(keys, row)) for row in zip(*([values[field][row] for row in rows] for field in fields)))
 
-    yield from (dict(zip(parts, told)) for told in zip(*map(column, parts.values())))
+    yield from (dict(zip(parts, row)) for row in zip(*map(column, parts.values())))
 
 
 def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +165,7 @@ def _column(values: list) -> "pa.Array":
     if kinds in ({bool}, {int}, {float}, {int, float}):
         return pa.array(values, pa.float64() if float in kinds else None)
     texts = pa.array([None if value is None else json.dumps(value).encode() for value in values], pa.binary())
-    return texts.dictionary_encode()  # as bytes, which tells them from texts
+    return texts.dictionary_encode()  # bytes, and so not a text
 
 
 def _texts(values: list) -> "pa.Array":

@@ -66,10 +66,10 @@ def _version(name: str) -> str | None:
 
 def _git(*args: str) -> str | None:
     try:
-        asked = subprocess.run(["git", *args], cwd=_ROOT, capture_output=True, text=True, timeout=10, check=True)
+        process = subprocess.run(["git", *args], cwd=_ROOT, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return asked.stdout.strip()
+    return process.stdout.strip()
 
 
 def _cpu_model() -> str:

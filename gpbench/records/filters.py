@@ -12,7 +12,7 @@ _COMPARE: dict[str, Callable] = {"<": operator.lt, ">": operator.gt, "<=": opera
 _CONDITION = re.compile(r"\s*([\w.\-]+)\s*(<=|>=|=|<|>)(.*)", re.DOTALL)
 
 
-def kept(records: Iterable[dict], conditions: Sequence[str]) -> list[dict]:
+def matching(records: Iterable[dict], conditions: Sequence[str]) -> list[dict]:
     """The records for which all conditions hold.
 
     FIELD=A,B means one of these values, written as in JSON or as a text; FIELD<NUMBER and the like hold for numbers
@@ -22,26 +22,26 @@ def kept(records: Iterable[dict], conditions: Sequence[str]) -> list[dict]:
     left = list(records)
     known = {name for record in left for name in _names(record)}
     for condition in conditions:
-        if not (found := _CONDITION.fullmatch(condition)):
+        if not (match := _CONDITION.fullmatch(condition)):
             raise ConfigError(f"cannot read {condition!r}; write FIELD=VALUE, FIELD<NUMBER or FIELD>NUMBER")
-        field, sign, wanted = found.groups()
+        field, sign, text = match.groups()
         if known and field not in known:
             raise ConfigError(f"no run has a field {field!r}; {nearest(field, known)}")
-        holds = _equals(wanted) if sign == "=" else _compares(_COMPARE[sign], wanted, condition)
+        holds = _equals(text) if sign == "=" else _compares(_COMPARE[sign], text, condition)
         left = [record for record in left if holds(_value(record, field))]
     return left
 
 
-def _equals(wanted: str) -> Callable[[Any], bool]:
-    texts = re.split(r",(?! )", wanted)  # a setting may have commas of its own, and spaces after them
+def _equals(text: str) -> Callable[[Any], bool]:
+    texts = re.split(r",(?! )", text)  # a setting may have commas of its own, and spaces after them
     return lambda value: value in texts if isinstance(value, str) else json.dumps(value) in texts
 
 
-def _compares(compare: Callable, wanted: str, condition: str) -> Callable[[Any], bool]:
+def _compares(compare: Callable, text: str, condition: str) -> Callable[[Any], bool]:
     try:
-        limit = float(wanted)
+        limit = float(text)
     except ValueError:
-        raise ConfigError(f"cannot read {condition!r}: {wanted!r} is no number") from None
+        raise ConfigError(f"cannot read {condition!r}: {text!r} is no number") from None
     return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and compare(value, limit)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench.records.identity import SCHEMA
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -18,6 +20,7 @@ _NEEDED: dict[str, type | tuple[type, ...]] = {
 _OPTIONAL: dict[str, type | tuple[type, ...]] = {
     "output": (str, int), "preset": str, "precision": str, "device": str, "created": str, "commit": str, "cell": str,
     "data_checksum": str, "versions": dict, "objective": _NUMBER, "held_out": bool,
+    "schema": int,
 }  # fmt: skip
 
 
@@ -36,6 +39,12 @@ def read(runs: str, id: str) -> tuple[dict | None, str]:
     return (None, fault) if fault else (record, "")
 
 
+def newer(record: Mapping) -> str:
+    """What is wrong with a record of a newer gpbench, "" for any other."""
+    schema = record.get("schema")
+    return f"it has schema {schema}, and this gpbench reads up to {SCHEMA}: upgrade" if (schema or 1) > SCHEMA else ""
+
+
 def _fault(record: Any, id: str) -> str:
     if not isinstance(record, dict):
         return "its record.json is not a mapping"
@@ -43,6 +52,8 @@ def _fault(record: Any, id: str) -> str:
     wrong += [k for k, kind in _OPTIONAL.items() if record.get(k) is not None and not isinstance(record[k], kind)]
     if wrong:
         return f"{', '.join(wrong)} missing or of the wrong type"
+    if fault := newer(record):
+        return fault
     if record["id"] != id:
         return f"it says that its id is {record['id']}"
     if record["status"] not in ("done", "diverged"):

@@ -1,7 +1,7 @@
 """A run's identity: the hash of what determines its numbers, and of nothing else.
 
-Device, versions, commit and folder are told by the record, but do not make a run another run; a run made for its
-seconds says otherwise.
+Device, versions, commit and folder are in the record and not in the identity; a run made for its seconds is the
+exception.  Records whose hash is made otherwise have another `SCHEMA`.
 """
 
 import hashlib
@@ -9,64 +9,71 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+SCHEMA = 2
+"""The number of this definition of identity and record, stored in every record.  1, in records that have none, hashed
+the whole protocol."""
+
+PROTOCOL: Mapping[str, Any] = {
+    "name": None,  # a record belongs to one protocol, by whose name tables select
+    "inputs": "standardise",
+    "targets": "standardise",
+    "precision": "float64",
+}
+"""The protocol's keys that reach arrays, metrics or the record, each with its neutral value.
+
+A key that is absent or has its neutral value is left out of the identity, so that a key added here with the value that
+does what was done before changes no id.  What methods interpolate is part of the method's own section.
+"""
+
 
 def of(cfg: Mapping, data_checksum: str) -> dict[str, Any]:
-    """What of a resolved configuration decides the numbers, split and seed apart: the arguments of the two ids."""
+    """The identity of a resolved configuration but for split, output and seed: the arguments of `run_id`, `cell_id`.
+
+    Raises ConfigError for a split set that the card does not have.
+    """
     from gpbench.data import splits  # here: ids of known identities need no NumPy
 
-    card = cfg["dataset"]
-    data = {"name": card["name"], "task": card["task"], "splits": splits.identity(card)}
-    of_numbers = {
-        "method": _without_later(cfg["method"]),
-        "protocol": cfg["protocol"],
-        "data": data,
+    card, protocol = cfg["dataset"], cfg["protocol"]
+    identity = {
+        "schema": SCHEMA,
+        "method": _without(cfg["method"], cfg.get("implied") or {}),
+        "protocol": _without({key: protocol[key] for key in PROTOCOL if key in protocol}, PROTOCOL),
+        "data": {"name": card["name"], "task": card["task"], "splits": splits.identity(card)},
         "data_checksum": data_checksum,
     }
-    return of_numbers | ({"timed": told} if (told := timed(cfg)) else {})
+    timing = timing_keys(cfg["run"])
+    return identity | ({"timed": timing} if timing else {})
 
 
-_LATER = {
-    "gpbench.methods.svi.SVI": {"likelihood": "gaussian"},
-    "gpbench.methods.svdgp.SVDGP": {"likelihood": "gaussian"},
-}
-"""Keys that a method got after runs of it were recorded, each with the value that does what was done before.  With it
-they are no part of the identity, so that these records stay what they are."""
+def timing_keys(run: Mapping) -> dict[str, Any]:
+    """The keys of the `run` section on which a run made for its seconds (`run.timing`) depends; {} for any other."""
+    return {key: run[key] for key in ("devices", "processes", "cores")} if run.get("timing") else {}
 
 
-def _without_later(method: Mapping) -> dict[str, Any]:
-    later = _LATER.get(str(method.get("_target_")), {})
-    return {key: value for key, value in method.items() if key not in later or value != later[key]}
+def run_id(*, split: int, seed: int, **identity: Any) -> str:
+    """The id of one run: the first 16 hex digits of the SHA-256 of its identity.
 
-
-def timed(cfg: Mapping) -> dict[str, Any]:
-    """What else is part of a run whose seconds are what it is made for (`run.timing`): on what it computes."""
-    run = cfg["run"]
-    return {key: run[key] for key in ("devices", "processes", "cores")} if run["timing"] else {}
-
-
-def run_id(*, split: int, seed: int, **configuration: Any) -> str:
-    """The id of one run: the first 16 hex digits of the SHA-256 of its identity, which `of` tells but for these two.
-
-    The mappings are resolved configuration: mappings, lists, strings, numbers, booleans and None; the order of
-    keys does not matter and 1 equals 1.0.  Raises TypeError or ValueError for anything else, NaN included.
+    `identity` is what `of` returns, with `output` where the data set has several.  Its values are mappings, lists,
+    strings, numbers, booleans and None.  The order of keys does not matter; 1 and 1.0 differ.  Raises TypeError or
+    ValueError for anything else, NaN and infinities included.
     """
-    return _digest({**configuration, "split": int(split), "seed": int(seed)})
+    return _digest({**identity, "split": int(split), "seed": int(seed)})
 
 
-def cell_id(**configuration: Any) -> str:
+def cell_id(**identity: Any) -> str:
     """The id of a table's cell: the identity without split and seed, over which a cell is averaged."""
-    return _digest(configuration)
+    return _digest(identity)
+
+
+def _without(node: Mapping, neutral: Mapping) -> dict[str, Any]:
+    """A mapping without the keys that have their neutral value."""
+    return {key: v for key, v in node.items() if key not in neutral or _text(v) != _text(neutral[key])}
 
 
 def _digest(identity: Mapping) -> str:
-    text = json.dumps(_canonical(identity), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_text(identity).encode()).hexdigest()[:16]
 
 
-def _canonical(value: Any) -> Any:
-    """Equal values to equal JSON: keys are strings, tuples are lists, 1.0 is 1."""
-    if isinstance(value, Mapping):
-        return {str(key): _canonical(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_canonical(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _text(value: Any) -> str:
+    """Canonical JSON: tuples are lists, keys are sorted strings, a float has a point or an exponent."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -49,21 +49,21 @@ class Store:
 
     def select(self, **fields: Any) -> list[dict]:
         """The records whose fields have these values; a list, tuple or set means any of its members."""
-        wanted = {key: value if isinstance(value, list | tuple | set) else (value,) for key, value in fields.items()}
-        return [r for r in self.all() if all(r.get(key) in values for key, values in wanted.items())]
+        values_of = {key: value if isinstance(value, list | tuple | set) else (value,) for key, value in fields.items()}
+        return [r for r in self.all() if all(r.get(key) in values for key, values in values_of.items())]
 
     def find(self, prefix: str) -> dict:
         """The one record whose id starts with `prefix`.  Raises ConfigError if none or several do."""
         ids = list(self._ids())
-        found = [id for id in ids if id.startswith(prefix)] if prefix else []
-        if len(found) > 1:
-            raise ConfigError(f"{len(found)} runs start with {prefix!r}: {', '.join(found[:5])}; give more digits")
-        if not found:
+        matches = [id for id in ids if id.startswith(prefix)] if prefix else []
+        if len(matches) > 1:
+            raise ConfigError(f"{len(matches)} runs start with {prefix!r}: {', '.join(matches[:5])}; give more digits")
+        if not matches:
             hint = nearest(prefix, ids) if len(ids) in range(1, 10) else "`gpbench ls runs` lists them"
             raise ConfigError(f"no run {prefix!r} in {self.runs}; {hint}")
-        record, fault = self._read(found[0])
+        record, fault = self._read(matches[0])
         if record is None:
-            raise ConfigError(f"the record {self.runs / found[0]} cannot be read: {fault}; delete it and run again")
+            raise ConfigError(f"the record {self.runs / matches[0]} cannot be read: {fault}; delete it and run again")
         return record
 
     def last(self) -> dict:

@@ -1,26 +1,28 @@
-"""Cells of a table: the runs of one configuration on one data set, averaged over splits, beside what was published.
+"""Cells of a table: runs of one configuration on one data set, averaged over splits, beside the published value.
 
-A cell never mixes configurations, and never averages a run that diverged.
+A cell never mixes configurations, and a diverged run is in no mean.
 """
 
 import math
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.papers import published
-from gpbench.papers.published import Published
+from gpbench.papers.published import NOTES, Published, lookup
+from gpbench.report.statistics import mean_stderr
+from gpbench.report.text import natural
 
-LEAKED = "not held out: this run's test rows were among its training rows, as its configuration asks"
-_DEFAULTS = (("nll",), ("rmse", "test_ll"))  # classification, regression
-_SAID_APART = ("protocol", "precision", "preset")
+LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
+_DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
+_LABEL_FIELDS = ("protocol", "precision", "preset")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """The runs that differ in split and seed only.  `label` is the setting with whatever else tells cells apart."""
+class CellRuns:
+    """The recorded runs of a cell, which differ in split and seed only.
+
+    `label` is the setting, followed by whatever else distinguishes this cell from the others of the same selection.
+    """
 
     dataset: str
     output: str
@@ -34,174 +36,162 @@ class Cell:
 
 @dataclass(frozen=True)
 class Entry:
-    """One metric of one cell.  `mean` is None without a finished split, `stderr` with fewer than two; `diverged` counts
-    the runs that diverged or whose metric is not finite, which are in no mean; `delta_se` is (ours - published) over
-    their joint standard error."""
+    """One metric of one cell.
 
-    cell: Cell
+    values: by split, averaged over seeds, without diverged runs.
+    mean, stderr: None without values, and for `stderr` with fewer than two.
+    diverged: how many runs diverged or have a metric that is not finite.
+    delta_se: (ours - published) in joint standard errors, or None.
+    mark: "best", "tied" (not significantly different from the best) or "".
+    """
+
+    cell: CellRuns
     metric: str
+    values: Mapping[int, float]
     mean: float | None
     stderr: float | None
-    n_splits: int
     diverged: int
     published: Published | None
     delta_se: float | None
+    mark: str = ""
+
+    @property
+    def n_splits(self) -> int:
+        """How many splits the mean is over."""
+        return len(self.values)
 
     @property
     def held_out(self) -> bool:
-        """Whether our number, and the published one beside it, are results on held-out rows."""
+        """Whether both our value and the published one are results on held-out rows."""
         return self.cell.held_out and (self.published is None or self.published.held_out)
 
     @property
     def notes(self) -> list[str]:
-        """Lines a reader must know before comparing."""
+        """Caveats for the comparison, as footnotes."""
         lines = [
             "" if self.cell.held_out else LEAKED,
             self.published.note if self.published else "",
-            published.NOTES["naval"] if self.cell.dataset == "naval" else "",
+            NOTES["naval"] if self.cell.dataset == "naval" else "",
         ]
         return [line for line in dict.fromkeys(lines) if line]
 
 
-def cells(records: Iterable[dict], presets_apart: bool = True) -> list[Cell]:
-    """Groups records into cells, in the order of data set, output, method and setting.
+def group_runs(records: Iterable[dict], *, by_preset: bool = True) -> list[CellRuns]:
+    """Groups records into cells, in natural order of data set, output, method and label.
 
-    Without `presets_apart` a cell has the runs of its configuration whichever preset asked for them, and its `preset`
-    names all of these.
+    With `by_preset=False` a cell has the runs of its configuration from all presets, and `preset` names all of these.
     """
     groups: dict[tuple, list[dict]] = {}
     for record in records:
-        groups.setdefault(key(record if presets_apart else {**record, "preset": None}), []).append(record)
-    apart = _SAID_APART if presets_apart else _SAID_APART[:-1]
-    labels = _labels({key: group[0] for key, group in groups.items()}, apart)
-    made = [
-        Cell(
-            dataset=first["dataset"],
-            output="" if first.get("output") is None else str(first["output"]),
-            method=first["method"],
-            setting=first["setting"],
-            label=labels[key],
-            preset="+".join(sorted({record["preset"] for record in group if record.get("preset")})),
-            held_out=first.get("held_out", True) is not False,
-            records=tuple(group),
-        )
-        for key, group in groups.items()
-        for first in group[:1]
-    ]
-    return sorted(made, key=lambda c: [natural(text) for text in (c.dataset, c.output, c.method, c.label)])
+        groups.setdefault(cell_key(record if by_preset else {**record, "preset": None}), []).append(record)
+    label_fields = _LABEL_FIELDS if by_preset else _LABEL_FIELDS[:-1]
+    labels = _labels({key: group[0] for key, group in groups.items()}, label_fields)
+    cells = [_cell_runs(group, labels[key]) for key, group in groups.items()]
+    return sorted(cells, key=lambda c: [natural(text) for text in (c.dataset, c.output, c.method, c.label)])
 
 
-def entries(made: Sequence[Cell], metrics: Sequence[str] = ()) -> list[Entry]:
-    """One entry per cell and metric; without `metrics` those of the task, and with "all" every one recorded."""
-    found: dict[str, set[str]] = {}
-    for cell in made:
+def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entry]:
+    """An entry for each cell and metric: the given metrics, all recorded ones for "all", or by default the task's."""
+    recorded: dict[str, set[str]] = {}
+    for cell in cells:
         for record in cell.records:
-            found.setdefault(cell.dataset, set()).update(record["metrics"])
+            recorded.setdefault(cell.dataset, set()).update(record["metrics"])
     return [
         entry(cell, metric)
-        for cell in made
-        for metric in _wanted(metrics, found[cell.dataset])
-        # where every run diverged nothing was recorded, and the cell still shows
-        if metric in {"seconds", "objective", *found[cell.dataset]} or not found[cell.dataset]
+        for cell in cells
+        for metric in _metrics(metrics, recorded[cell.dataset])
+        # where every run diverged no metric was recorded, and the cell still shows
+        if metric in {"seconds", "objective", *recorded[cell.dataset]} or not recorded[cell.dataset]
     ]
 
 
-def entry(cell: Cell, metric: str) -> Entry:
-    """The statistics of one metric: seeds are averaged within a split, then the mean and standard error over splits."""
-    found = by_split(cell, metric)
-    failed = sum(_failed(record, metric) for record in cell.records)
-    theirs = published.lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
-    return summary(cell, metric, list(found.values()), theirs, failed)
+def entry(cell: CellRuns, metric: str) -> Entry:
+    """The entry of one metric: averaged over the seeds of each split, then mean and standard error over splits."""
+    diverged = sum(_diverged(record, metric) for record in cell.records)
+    published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
+    return summarise(cell, metric, by_split(cell, metric), published, diverged)
 
 
-def by_split(cell: Cell, metric: str) -> dict[int, float]:
-    """The metric on each split, averaged over its seeds; what diverged is left out."""
-    found: dict[int, list[float]] = {}
+def by_split(cell: CellRuns, metric: str) -> dict[int, float]:
+    """The metric on each split, averaged over its seeds, without diverged runs."""
+    values: dict[int, list[float]] = {}
     for record in cell.records:
         value = _value(record, metric)
-        if value is not None and not _failed(record, metric):
-            found.setdefault(record["split"], []).append(value)
-    return {split: fmean(seeds) for split, seeds in found.items()}
+        if value is not None and not _diverged(record, metric):
+            values.setdefault(record["split"], []).append(value)
+    return {split: fmean(seeds) for split, seeds in values.items()}
 
 
-def summary(cell: Cell, metric: str, values: Sequence[float], theirs: Published | None, failed: int = 0) -> Entry:
-    """The entry of these values, one per split, beside what was published."""
-    ours = fmean(values) if values else None
-    stderr = _stderr(values)
-    return Entry(cell, metric, ours, stderr, len(values), failed, theirs, _delta(ours, stderr, theirs))
+def summarise(
+    cell: CellRuns, metric: str, values: Mapping[int, float], published: Published | None, diverged: int = 0
+) -> Entry:
+    """The entry of these values by split, beside the published value."""
+    mean, stderr = mean_stderr([*values.values()]) if values else (None, None)
+    return Entry(cell, metric, values, mean, stderr, diverged, published, _delta_se(mean, stderr, published))
 
 
-def provenance(records: Iterable[dict]) -> dict[str, dict[str, int]]:
-    """How many runs were made with each protocol, preset, precision, device, version of JAX and commit."""
-    told = ("protocol", "preset", "precision", "device", "jax", "commit")
-    counts: dict[str, Counter] = {name: Counter() for name in told}
-    for record in records:
-        commit = (record.get("commit") or "unknown")[:12] + (" with changes" if record.get("dirty") else "")
-        facts = {**record, "jax": (record.get("versions") or {}).get("jax"), "commit": commit}
-        for name in told:
-            counts[name][str(facts.get(name) or ("none" if name == "preset" else "unknown"))] += 1
-    return {name: dict(counter.most_common()) for name, counter in counts.items()}
-
-
-def natural(text: str) -> list[tuple[int, float, str]]:
-    """A sorting key by which m=15% comes before m=100."""
-    return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in re.split(r"(\d+)", text) if part]
-
-
-def key(record: dict) -> tuple:
+def cell_key(record: Mapping) -> tuple:
     """What the records of one cell have in common."""
-    names = ("dataset", "output", "method", "setting", *_SAID_APART, "held_out", "data_checksum", "cell")
+    names = ("dataset", "output", "method", "setting", *_LABEL_FIELDS, "held_out", "data_checksum", "cell")
     return tuple(record.get(name) for name in names)
 
 
-def _labels(firsts: dict[tuple, dict], apart: Sequence[str]) -> dict[tuple, str]:
-    """Setting texts: what differs within the selection is added to all, checksums where names are not enough."""
-    labels = _with_differing({key: record["setting"] for key, record in firsts.items()}, firsts, apart)
-    alike: dict[tuple, dict[tuple, str]] = {}
+def _cell_runs(records: Sequence[dict], label: str) -> CellRuns:
+    first = records[0]
+    return CellRuns(
+        dataset=first["dataset"],
+        output="" if first.get("output") is None else str(first["output"]),
+        method=first["method"],
+        setting=first["setting"],
+        label=label,
+        preset="+".join(sorted({record["preset"] for record in records if record.get("preset")})),
+        held_out=first.get("held_out", True) is not False,
+        records=tuple(records),
+    )
+
+
+def _labels(firsts: dict[tuple, dict], fields: Sequence[str]) -> dict[tuple, str]:
+    """The setting and the fields that differ within the selection; digests where cells still have the same label."""
+    labels = _add_differing({key: record["setting"] for key, record in firsts.items()}, firsts, fields)
+    namesakes: dict[tuple, dict[tuple, str]] = {}
     for key, record in firsts.items():
-        place = (record["dataset"], record.get("output"), record["method"], labels[key])
-        alike.setdefault(place, {})[key] = labels[key]
-    for group in alike.values():
-        labels |= _with_differing(group, firsts, ("data_checksum", "cell", "held_out"))
+        name = (record["dataset"], record.get("output"), record["method"], labels[key])
+        namesakes.setdefault(name, {})[key] = labels[key]
+    for group in namesakes.values():
+        labels |= _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))
     return labels
 
 
-def _with_differing(labels: dict[tuple, str], firsts: dict[tuple, dict], names: Sequence[str]) -> dict[tuple, str]:
-    """The labels, each with its values of those names that are not the same for all."""
-    differ = [name for name in names if len({firsts[key].get(name) for key in labels}) > 1]
+def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, dict], fields: Sequence[str]) -> dict[tuple, str]:
+    """The labels, each followed by its values of the fields that are not the same for all."""
+    differing = [name for name in fields if len({firsts[key].get(name) for key in labels}) > 1]
     return {
-        key: ", ".join(filter(None, [label, *(f"{n}={str(firsts[key].get(n) or 'none')[:12]}" for n in differ)]))
+        key: ", ".join(filter(None, [label, *(f"{n}={str(firsts[key].get(n) or 'none')[:12]}" for n in differing)]))
         for key, label in labels.items()
     }
 
 
-def _wanted(metrics: Sequence[str], found: set[str]) -> list[str]:
-    if "all" in metrics:
-        return [*sorted(found), "seconds"]
-    if metrics:
-        return list(metrics)
-    default = next((names for names in _DEFAULTS if names[0] in found), None)
-    return list(default) if default else sorted(found) or ["seconds"]
+def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
+    if "all" in names:
+        return [*sorted(recorded), "seconds"]
+    if names:
+        return list(names)
+    default = next((metrics for metrics in _DEFAULT_METRICS if metrics[0] in recorded), None)
+    return list(default) if default else sorted(recorded) or ["seconds"]
 
 
-def _value(record: dict, metric: str) -> float | None:
+def _value(record: Mapping, metric: str) -> float | None:
     if metric == "seconds":
         return record["seconds"].get("train")
     return record.get("objective") if metric == "objective" else record["metrics"].get(metric)
 
 
-def _failed(record: dict, metric: str) -> bool:
+def _diverged(record: Mapping, metric: str) -> bool:
     return record["status"] == "diverged" or (metric in record["metrics"] and _value(record, metric) is None)
 
 
-def _stderr(values: Sequence[float]) -> float | None:
-    """Standard deviation (n - 1) over sqrt(n)."""
-    n, centre = len(values), fmean(values or [0.0])
-    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (n - 1) / n) if n > 1 else None
-
-
-def _delta(ours: float | None, stderr: float | None, theirs: Published | None) -> float | None:
-    if ours is None or stderr is None or theirs is None or theirs.stderr is None:
+def _delta_se(mean: float | None, stderr: float | None, published: Published | None) -> float | None:
+    if mean is None or stderr is None or published is None or published.stderr is None:
         return None
-    joint = math.hypot(stderr, theirs.stderr)
-    return (ours - theirs.value) / joint if joint > 0 else None
+    joint = math.hypot(stderr, published.stderr)
+    return (mean - published.value) / joint if joint > 0 else None

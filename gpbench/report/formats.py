@@ -1,4 +1,4 @@
-"""A sheet of tables as text for terminals, spreadsheets, Markdown and LaTeX."""
+"""Sheets of tables, written as plain text, CSV, Markdown or LaTeX."""
 
 import csv
 import io
@@ -10,13 +10,13 @@ from gpbench.report.text import aligned
 
 @dataclass(frozen=True)
 class Marks:
-    """What is put around the best number of a row, and around those that are not different from it."""
+    """What surrounds the best value of a row, and the values that are not significantly different from it."""
 
     best: tuple[str, str]
     tied: tuple[str, str]
 
     def on(self, text: str, mark: str) -> str:
-        """The text with its mark: "best", "tied" or ""."""
+        """The text with its mark, which is "best", "tied" or ""."""
         before, after = {"best": self.best, "tied": self.tied}.get(mark, ("", ""))
         return before + text + after
 
@@ -31,7 +31,7 @@ MARKS = {
 
 @dataclass(frozen=True)
 class Grid:
-    """One metric's table as text: a header, and rows whose first column names them."""
+    """The table of one metric as text; the first column has the names of the rows."""
 
     title: str
     header: tuple[str, ...]
@@ -40,7 +40,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What is shown together: lines above, grids, lines below; `rows` are the same numbers for programs."""
+    """Grids with lines of text above and below them.  `rows` are the same values for CSV and JSON."""
 
     heads: Sequence[str]
     grids: Sequence[Grid]
@@ -49,7 +49,7 @@ class Sheet:
 
 
 def chunks(grid: Grid, width: int | None) -> list[Grid]:
-    """The grid cut into grids of whole columns that fit the width (characters); None fits everything."""
+    """Splits a grid by columns into grids that fit the width in characters; None is unlimited."""
     if width is None:
         return [grid]
     widths = [max(map(len, column)) + 3 for column in zip(grid.header, *grid.rows)]
@@ -59,13 +59,13 @@ def chunks(grid: Grid, width: int | None) -> list[Grid]:
             groups.append([])
         groups[-1].append(column)
     return [
-        Grid(grid.title, tuple(grid.header[c] for c in kept), tuple(tuple(r[c] for c in kept) for r in grid.rows))
-        for kept in ((0, *group) for group in groups)
+        Grid(grid.title, tuple(grid.header[c] for c in columns), tuple(tuple(r[c] for c in columns) for r in grid.rows))
+        for columns in ((0, *group) for group in groups)
     ]
 
 
 def as_csv(sheet: Sheet) -> str:
-    """One line per row; empty where a column does not apply, numbers to 8 digits."""
+    """One line per row, numbers to 8 digits; a value that does not apply is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(sheet.rows[0] if sheet.rows else ())
@@ -74,13 +74,13 @@ def as_csv(sheet: Sheet) -> str:
 
 
 def as_text(sheet: Sheet) -> str:
-    """Aligned plain text, for pipes and files."""
+    """Plain text with aligned columns."""
     tables = [line for grid in sheet.grids for line in (grid.title, *aligned(grid.header, grid.rows), "")]
     return "\n".join([*sheet.heads, "", *tables, *sheet.feet])
 
 
 def as_markdown(sheet: Sheet) -> str:
-    """A Markdown table per grid, with head and feet."""
+    """A Markdown table for each grid, between the lines of text."""
     lines = [*(line + "  " for line in sheet.heads), ""]
     for grid in sheet.grids:
         lines += [f"**{grid.title}**", "", _bars(grid.header), _bars(["---"] * len(grid.header))]
@@ -89,7 +89,7 @@ def as_markdown(sheet: Sheet) -> str:
 
 
 def as_latex(sheet: Sheet) -> str:
-    """A tabular per grid for LaTeX's booktabs package; head and feet as text around them."""
+    """A `tabular` for each grid, between the lines of text; needs the LaTeX package booktabs."""
     lines = [_tex(line) + r"\\" for line in sheet.heads]
     for grid in sheet.grids:
         lines += ["", _tex(grid.title) + r"\\", rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}", r"\toprule"]

@@ -1,41 +1,31 @@
-"""Tables of any recorded runs: rows are data sets, columns methods with their settings."""
+"""Tables of any recorded runs: a row for each data set, a column for each method and setting."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from gpbench.report.cells import Entry, natural, provenance
+from gpbench.report.cells import Entry
 from gpbench.report.formats import Grid, Sheet
-from gpbench.report.text import number
+from gpbench.report.provenance import provenance, provenance_lines
+from gpbench.report.text import natural, number
 
 COLUMNS = (
     "dataset", "output", "method", "setting", "metric", "mean", "stderr", "n_splits", "published", "published_err",
     "delta_se", "held_out", "protocol", "preset",
 )  # fmt: skip
-LEGEND = (
-    "mean ± standard error over splits (number of splits) [value the paper prints, difference in joint standard errors]"
-)
+LEGEND = "mean ± standard error over splits (number of splits) [published value, difference in joint standard errors]"
 
 
 def sheet(entries: Sequence[Entry]) -> Sheet:
-    """One grid per metric, how the runs were made above it, and the footnotes of its marks below."""
+    """A grid for each metric, with how the runs were made above the grids, and legend and footnotes below."""
     footnotes = notes(entries)
-    made = []
-    for metric in dict.fromkeys(entry.metric for entry in entries):
-        found = {(_row_name(e), _column_name(e)): e for e in entries if e.metric == metric}
-        names = list(dict.fromkeys(name for name, _ in found))
-        columns = sorted(dict.fromkeys(column for _, column in found), key=natural)
-        rows = [
-            [shown(found[place], footnotes) if (place := (name, column)) in found else "" for column in columns]
-            for name in names
-        ]
-        made.append(
-            Grid(title(metric), ("data set", *columns), tuple((name, *cells) for name, cells in zip(names, rows)))
-        )
-    return Sheet(heads(entries), made, [LEGEND, *numbered(footnotes)], [row(entry) for entry in entries])
+    metrics = dict.fromkeys(entry.metric for entry in entries)
+    grids = [_grid(metric, [e for e in entries if e.metric == metric], footnotes) for metric in metrics]
+    heads = provenance_lines(record for entry in entries for record in entry.cell.records)
+    return Sheet(heads, grids, [LEGEND, *numbered(footnotes)], [row(entry) for entry in entries])
 
 
 def row(entry: Entry) -> dict:
-    """One entry under COLUMNS; None where a column does not apply."""
-    theirs, cell = entry.published, entry.cell
+    """The values of one entry by name (COLUMNS); None where one does not apply."""
+    published, cell = entry.published, entry.cell
     return {
         "dataset": cell.dataset,
         "output": cell.output or None,
@@ -45,8 +35,8 @@ def row(entry: Entry) -> dict:
         "mean": entry.mean,
         "stderr": entry.stderr,
         "n_splits": entry.n_splits,
-        "published": theirs.value if theirs else None,
-        "published_err": theirs.err if theirs else None,
+        "published": published.value if published else None,
+        "published_err": published.err if published else None,
         "delta_se": entry.delta_se,
         "held_out": entry.held_out,
         "protocol": "+".join(sorted({record["protocol"] for record in cell.records})) or None,
@@ -55,35 +45,17 @@ def row(entry: Entry) -> dict:
 
 
 def as_dict(entry: Entry) -> dict:
-    """One entry for programs: its row, the diverged, where the published value stands, and how the runs were made."""
-    theirs = entry.published
+    """One entry for JSON: its row, diverged runs, source of the published value, provenance, and the runs' ids."""
+    published = entry.published
     return {
         **row(entry),
         "diverged": entry.diverged,
-        "published_in": f"{theirs.source}, {theirs.table}" if theirs else None,
-        "published_stderr": theirs.stderr if theirs else None,
+        "published_in": f"{published.source}, {published.table}" if published else None,
+        "published_stderr": published.stderr if published else None,
         "notes": entry.notes,
         "made_with": provenance(entry.cell.records),
         "runs": [record["id"] for record in entry.cell.records],
     }
-
-
-def heads(entries: Sequence[Entry]) -> list[str]:
-    """How the runs of a table were made: a line for what they share, and one for each thing that is mixed."""
-    return runs_line(record for entry in entries for record in entry.cell.records)
-
-
-def runs_line(made: Iterable[dict]) -> list[str]:
-    """How these runs were made, each counted once."""
-    records = {record["id"]: record for record in made}
-    told = provenance(records.values())
-    same = [f"{name} {next(iter(counts))}" for name, counts in told.items() if len(counts) == 1]
-    mixed = [
-        f"MIXED {name}: " + ", ".join(f"{value} ({n})" for value, n in counts.items())
-        for name, counts in told.items()
-        if len(counts) > 1
-    ]
-    return [f"{len(records)} runs: " + ", ".join(same), *mixed]
 
 
 def notes(entries: Sequence[Entry]) -> list[str]:
@@ -92,13 +64,13 @@ def notes(entries: Sequence[Entry]) -> list[str]:
 
 
 def numbered(footnotes: Sequence[str]) -> list[str]:
-    """Footnotes as lines, each with its mark."""
+    """Footnotes as lines, each after its number."""
     return [f"{_superscript(k)} {note}" for k, note in enumerate(footnotes, 1)]
 
 
-def shown(entry: Entry, footnotes: Sequence[str], marked: Callable[[str], str] = str) -> str:
-    """A cell as LEGEND says, with the marks of its footnotes; `marked` is put on our number."""
-    text = f"{marked(number(entry.mean, entry.stderr))} ({entry.n_splits})" if entry.n_splits else "0 done"
+def cell_text(entry: Entry, footnotes: Sequence[str], highlight: Callable[[str], str] = str) -> str:
+    """An entry as LEGEND describes it, with the numbers of its footnotes; `highlight` applies to our value."""
+    text = f"{highlight(number(entry.mean, entry.stderr))} ({entry.n_splits})" if entry.n_splits else "0 done"
     if entry.diverged:
         text += f" ({entry.diverged} diverged)"
     if entry.published:
@@ -108,11 +80,22 @@ def shown(entry: Entry, footnotes: Sequence[str], marked: Callable[[str], str] =
 
 
 def title(metric: str) -> str:
-    """A metric's name, with its unit and direction."""
-    from gpbench.metrics import METRICS  # here: csv and JSON need no NumPy
+    """The name of a metric, with its unit and direction."""
+    from gpbench.metrics import METRICS  # not at the top: CSV and JSON need no NumPy
 
     known = METRICS.get(metric)
     return f"{metric} ({known.unit}; {known.better} is better)" if known else metric
+
+
+def _grid(metric: str, entries: Sequence[Entry], footnotes: Sequence[str]) -> Grid:
+    by_place = {(_row_name(entry), _column_name(entry)): entry for entry in entries}
+    names = list(dict.fromkeys(name for name, _ in by_place))
+    columns = sorted(dict.fromkeys(column for _, column in by_place), key=natural)
+    rows = tuple(
+        (name, *(cell_text(by_place[name, c], footnotes) if (name, c) in by_place else "" for c in columns))
+        for name in names
+    )
+    return Grid(title(metric), ("data set", *columns), rows)
 
 
 def _row_name(entry: Entry) -> str:

@@ -1,14 +1,15 @@
-"""Printing: aligned text into files and pipes, ruled tables on a terminal, JSON for programs."""
+"""Text output: ruled tables on a terminal, aligned columns in files and pipes, JSON, numbers with their errors."""
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Prints a table: ruled by rich on a terminal, aligned columns elsewhere."""
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Prints a table: with rules on a terminal, as aligned columns elsewhere."""
     if not sys.stdout.isatty():
         print("\n".join([title] * bool(title) + aligned(header, rows)))
         return
@@ -24,23 +25,23 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "")
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with every column as wide as its widest cell, two spaces between."""
+    """The lines of a table whose columns are as wide as their widest cell, with two spaces between them."""
     widths = [max(map(len, column)) for column in zip(header, *rows)]
     return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in (header, *rows)]
 
 
 def width() -> int | None:
-    """The columns of the terminal, None when the output goes elsewhere."""
+    """The width of the terminal in characters; None where the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def as_json(value: Any) -> None:
-    """Prints JSON that any parser reads: two spaces of indent, no NaN."""
+def print_json(value: Any) -> None:
+    """Prints JSON with an indent of two spaces; raises ValueError for NaN, which is not JSON."""
     print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
 
 
 def number(value: float | None, stderr: float | None = None) -> str:
-    """Two digits of the standard error, and the mean as far: "0.112 ± 0.011"; four digits without one."""
+    """A mean to two digits of its standard error, as in "0.112 ± 0.011"; to four digits without one, "-" for None."""
     if value is None:
         return "-"
     if not stderr:
@@ -50,3 +51,8 @@ def number(value: float | None, stderr: float | None = None) -> str:
         return f"{value:.4g} ± {stderr:.2g}"
     decimals = max(0, 1 - exponent)
     return f"{value:.{decimals}f} ± {stderr:.{decimals}f}"
+
+
+def natural(text: str) -> list[tuple[int, float, str]]:
+    """A sort key that orders numbers in texts by size: m=15% before m=100."""
+    return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in re.split(r"(\d+)", text) if part]

@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
 
+from gpbench.records.plan import RunPlan
 from gpbench.sweep.outcome import Ended, Outcome
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -18,24 +20,33 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 class Child:
     """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user.
 
-    `environment` is added to ours; `slot` is its place among the jobs that run at a time.
+    `environment` is added to ours; `slot` is its number among the jobs that run at a time.  With a `plan` the job
+    does not compose its configuration again.
     """
 
-    def __init__(self, overrides: list[str], words: Sequence[str], environment: Mapping[str, str], slot: int = 0):
+    def __init__(
+        self,
+        overrides: list[str],
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        slot: int = 0,
+        plan: RunPlan | None = None,
+    ):
         self.overrides, self.slot = overrides, slot
         self.last_line = ""
         self._started = time.monotonic()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "gpbench", "run", "--json", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env={**os.environ, **environment},
-            start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
-            preexec_fn=before_start(),
-        )
+        with plan_file(plan) as stdin:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "gpbench", "run", "--json", *["--plan"] * bool(plan), *words],
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env={**os.environ, **environment},
+                start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
+                preexec_fn=before_start(),
+            )
         self._output: list[str] = []
         streams = ((self._process.stdout, self._output.append), (self._process.stderr, self._remember))
         self._readers = [threading.Thread(target=_drain, args=pair, daemon=True) for pair in streams]
@@ -64,6 +75,14 @@ class Child:
 
     def _remember(self, line: str) -> None:
         self.last_line = line.strip() or self.last_line
+
+
+def plan_file(plan: RunPlan | None) -> IO[bytes]:
+    """What `gpbench run --plan` reads from stdin; an empty file for None."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115
+    file.write(plan.to_json().encode() if plan else b"")
+    file.seek(0)
+    return file
 
 
 def _drain(stream: IO[str], take: Callable[[str], None]) -> None:

@@ -6,6 +6,7 @@ checkpoint, and it is submitted again.  Slurm is asked by squeue, because sacct 
 
 import contextlib
 import io
+import math
 import os
 import pickle
 import secrets
@@ -20,7 +21,9 @@ from typing import Any
 
 from gpbench import paths
 from gpbench.errors import ConfigError, StorageError
+from gpbench.records.plan import RunPlan
 from gpbench.sweep.child import Child
+from gpbench.sweep.job import Job
 from gpbench.sweep.outcome import Ended, Outcome
 
 _ASK_S = 5.0
@@ -51,14 +54,14 @@ class Cluster:
         results = Path(run["results"] or paths.results_dir())
         sweep = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         self.folder = results.resolve() / "sweeps" / sweep
-        given = {key: settings[key] for key in _SHARED if key in settings}
+        parameters = {key: settings[key] for key in _SHARED if key in settings}
         if kind == "slurm":
             # Not submitit's SIGUSR2: it would kill gpbench, which stops at a SIGTERM.
             more = {**settings["additional"], "signal": f"TERM@{settings['checkpoint_s']}"}
-            given |= {f"slurm_{key}": settings[key] for key in _OF_SLURM} | {"slurm_additional_parameters": more}
+            parameters |= {f"slurm_{key}": settings[key] for key in _OF_SLURM} | {"slurm_additional_parameters": more}
         try:
             self.executor = submitit.AutoExecutor(self.folder, cluster=kind)
-            self.executor.update_parameters(name="gpbench", **given)
+            self.executor.update_parameters(name="gpbench", **parameters)
         except (AssertionError, NameError, TypeError, ValueError) as error:
             raise ConfigError(f"hydra.launcher: {error}") from error
         except OSError as error:
@@ -69,19 +72,19 @@ class Cluster:
         """How many jobs may be submitted beside those that are."""
         return self.at_a_time - len(running)
 
-    def start(self, jobs: Sequence[list[str]], running: Sequence["Submitted"]) -> list["Submitted"]:
-        """Submit these jobs, each a list of overrides, at once.  Raises ConfigError where Slurm refuses them."""
+    def start(self, jobs: Sequence[Job], running: Sequence["Submitted"]) -> list["Submitted"]:
+        """Submit these jobs at once.  Raises ConfigError where Slurm refuses them."""
         from submitit.core.utils import FailedJobError
 
         # The time limit is the sweep's, which cancels the jobs then; nobody knows when Slurm starts them.
-        limited = [[word for word in job if not word.startswith("run.time_limit=")] for job in jobs]
+        unlimited = [job.limited(None) for job in jobs]
         try:
             # submitit prints what it raises, too
             with contextlib.redirect_stderr(io.StringIO()), self.executor.batch():
-                submitted = [self.executor.submit(Task([*self.flags, *words])) for words in limited]
+                submitted = [self.executor.submit(Task([*self.flags, *job.overrides], job.plan)) for job in unlimited]
         except FailedJobError as error:
             raise ConfigError(f"Slurm does not take the jobs: {' '.join(str(error).split())}") from error
-        return [Submitted(overrides, job, self.queue) for overrides, job in zip(jobs, submitted)]
+        return [Submitted(job.overrides, handle, self.queue) for job, handle in zip(jobs, submitted)]
 
     def cancel(self, running: Sequence["Submitted"]) -> None:
         """Take back what waits, and let what runs stop at a checkpoint."""
@@ -98,12 +101,12 @@ class Cluster:
 class Task:
     """What a submitted job does: `gpbench run --json WORDS`, with the signals passed on."""
 
-    def __init__(self, words: list[str]):
-        self.words = words
+    def __init__(self, words: list[str], plan: RunPlan | None):
+        self.words, self.plan = words, plan
 
     def __call__(self) -> Ended:
         """Run it to its end."""
-        child = Child([], self.words, {})
+        child = Child([], self.words, {}, plan=self.plan)
         for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
             signal.signal(number, lambda *_: child.terminate())
         return child.how_it_ended()
@@ -135,8 +138,8 @@ class Submitted:
                 return Outcome(self.overrides, "stopped", "cancelled", seconds)
             why = f"job {self.id} ended without a result (killed, or out of memory or time?); its log is {self.log}"
             return Outcome(self.overrides, "failed", why, seconds)
-        told, result = pickle.loads(self.result.read_bytes())
-        if told == "error":
+        status, result = pickle.loads(self.result.read_bytes())
+        if status == "error":
             last = str(result).strip().rpartition("\n")[2]
             return Outcome(self.overrides, "failed", f"{last}; the log of job {self.id} is {self.log}", seconds)
         judged = result.judged(self.overrides, stopping=True)  # a SIGTERM is always Slurm's
@@ -150,7 +153,7 @@ class _Slurm:
     """Slurm's queue, asked for all jobs of this user at once."""
 
     def __init__(self) -> None:
-        self.asked = -_ASK_S
+        self.last_query = -_ASK_S
         self.states: dict[str, str] = {}
         self.seen: dict[str, tuple[float, str]] = {}
         self.cancelled = False
@@ -161,7 +164,7 @@ class _Slurm:
     def state(self, id: str, since: float) -> str | None:
         """PENDING, RUNNING, ... of a job submitted at `since`; None when it has left the queue, and for a while."""
         now = time.monotonic()
-        if now - self.asked >= _ASK_S:
+        if now - self.last_query >= _ASK_S:
             self._ask(now)
         if id in self.states:
             self.seen[id] = now, self.states[id]
@@ -174,14 +177,14 @@ class _Slurm:
         """Signal the jobs to end, which Slurm does with SIGTERM first."""
         if ids:
             subprocess.run(["scancel", *ids], capture_output=True)
-        self.asked, self.cancelled = -_ASK_S, True
+        self.last_query, self.cancelled = -_ASK_S, True
 
     def _ask(self, now: float) -> None:
-        self.asked = now
+        self.last_query = now
         command = ["squeue", "--me", "--noheader", "--array", "--format=%i %T"]
-        told = subprocess.run(command, capture_output=True, text=True)
-        if told.returncode == 0:
-            self.states = dict(line.split() for line in told.stdout.splitlines())
+        answer = subprocess.run(command, capture_output=True, text=True)
+        if answer.returncode == 0:
+            self.states = dict(line.split() for line in answer.stdout.splitlines())
         else:  # it does not answer just now: all are where they were
             self.seen = {id: (now, last) for id, (_, last) in self.seen.items()}
 
@@ -191,7 +194,7 @@ class _Local:
 
     def __init__(self) -> None:
         self.jobs: dict[str, Any] = {}
-        self.told: dict[str, float] = {}
+        self.signalled_at: dict[str, float] = {}
 
     def watch(self, job: Any) -> None:
         """Keep the job, which knows its process."""
@@ -201,13 +204,13 @@ class _Local:
         """ "RUNNING", or None."""
         if self.jobs[id].done():
             return None
-        if id in self.told and time.monotonic() - self.told[id] > 1:  # the first may have come too early to be heard
+        if time.monotonic() - self.signalled_at.get(id, math.inf) > 1:  # the first may have come too early
             self.cancel([id])
         return "RUNNING"
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Signal the processes to end."""
         for id in ids:
-            self.told[id] = time.monotonic()
+            self.signalled_at[id] = time.monotonic()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(id), signal.SIGTERM)

@@ -43,8 +43,8 @@ class Lines:
         """One line for a job that is over."""
         self.count += 1
         width = len(str(self.total))
-        place = f"[{self.count:>{width}}/{self.total}] {outcome.status:<8}"
-        self.print(f"{place} {self.label(outcome.overrides)}  {outcome.text}  ({outcome.seconds:.1f} s)")
+        prefix = f"[{self.count:>{width}}/{self.total}] {outcome.status:<8}"
+        self.print(f"{prefix} {self.label(outcome.overrides)}  {outcome.text}  ({outcome.seconds:.1f} s)")
 
     def running(self, children: Sequence[Running]) -> None:
         """What is under way; logs need not know."""

@@ -10,9 +10,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest
-from gpbench.experiments import plan
-from gpbench.records import claims
-from gpbench.sweep import display, outcome
+from gpbench.experiments.plan import plans
+from gpbench.records.plan import RunPlan
+from gpbench.sweep import display
+from gpbench.sweep.job import Job
 from gpbench.sweep.local import Local
 from gpbench.sweep.outcome import STATUSES, Outcome
 from gpbench.train.stop import StopRequest
@@ -34,8 +35,8 @@ class Running(display.Running, Protocol):
 
 
 @runtime_checkable
-class Place(Protocol):
-    """Where jobs run.
+class Executor(Protocol):
+    """What runs the jobs.
 
     `parting` is what is said of the running jobs when the sweep stops; `resubmit`, how often a job is started again
     that was stopped, though not by us.
@@ -47,7 +48,7 @@ class Place(Protocol):
     def room(self, running: Sequence[Any]) -> int:
         """How many jobs may be started beside those running."""
 
-    def start(self, jobs: Sequence[list[str]], running: Sequence[Any]) -> Sequence[Running]:
+    def start(self, jobs: Sequence[Job], running: Sequence[Any]) -> Sequence[Running]:
         """Start these jobs."""
 
     def cancel(self, running: Sequence[Any]) -> None:
@@ -57,31 +58,7 @@ class Place(Protocol):
         """Clear away what the sweep needed."""
 
 
-@dataclasses.dataclass
-class _Waiting:
-    """A job that is not done.  `facts` are those of `plan.facts`, or the error of a job that has none."""
-
-    overrides: list[str]
-    facts: Any
-    not_before: float = 0.0
-    stops: int = 0
-
-    def found(self) -> Outcome | None:
-        """Its outcome, if all its records are there."""
-        if isinstance(self.facts, GpbenchError):  # its own process will say so
-            return None
-        there = plan.recorded(self.facts)
-        records = [there[id] for id in self.facts["runs"] if id in there]
-        return outcome.found(self.overrides, records) if len(records) == len(self.facts["runs"]) else None
-
-    def claimed(self) -> bool:
-        """Whether another process trains one of its runs."""
-        if isinstance(self.facts, GpbenchError):
-            return False
-        return any(claims.holder(self.facts["results"], id) for id in plan.lacking(self.facts))
-
-
-def _place(launcher: str, settings: Any, flags: Sequence[str], run: dict[str, Any], stop: StopRequest) -> Place:
+def _executor(launcher: str, settings: Any, flags: Sequence[str], run: dict[str, Any], stop: StopRequest) -> Executor:
     if launcher == "basic":
         return Local(flags, run, stop)
     if launcher not in (known := ("slurm", "local")):
@@ -102,7 +79,7 @@ class Jobs:
         self.config_dirs = config_dirs
         self.flags = [f"--config-dir={folder}" for folder in config_dirs]
         self.stop = StopRequest(run["time_limit"])
-        self.place = _place(launcher, settings, self.flags, run, self.stop)
+        self.executor = _executor(launcher, settings, self.flags, run, self.stop)
         self.outcomes: list[Outcome] = []
 
     def launch(self, jobs: Sequence[Sequence[str]]) -> None:
@@ -110,52 +87,55 @@ class Jobs:
 
         Raises ConfigError before anything starts where any job cannot be composed.
         """
-        facts = plan.identified(jobs, self.config_dirs)
-        waiting = deque(_Waiting(list(job), told) for job, told in zip(jobs, facts, strict=True))
-        running: list[tuple[_Waiting, Running]] = []
-        told: str | None = None
+        planned = plans(jobs, self.config_dirs)
+        waiting = deque(
+            Job(list(words), plan if isinstance(plan, RunPlan) else None)
+            for words, plan in zip(jobs, planned, strict=True)
+        )
+        running: list[tuple[Job, Running]] = []
+        reason: str | None = None
         patient = False
-        with self.stop, display.make(jobs) as shown:
+        with self.stop, display.make(jobs) as view:
             try:
                 while waiting or running:
                     children = [child for _, child in running]
-                    if told is None and (told := self.stop.reason):
-                        self._stop(told, waiting, children, shown)
-                    if ready := self._ready(waiting, self.place.room(children), shown):
-                        started = self.place.start([job.overrides for job in ready], children)
-                        running += zip(ready, started, strict=True)
+                    if reason is None and (reason := self.stop.reason):
+                        self._stop(reason, waiting, children, view)
+                    if ready := self._ready(waiting, self.executor.room(children), view):
+                        new = self.executor.start(ready, children)
+                        running += zip(ready, new, strict=True)
                     for pair in [pair for pair in running if pair[1].ended()]:
                         running.remove(pair)
-                        self._take(*pair, told is not None, waiting, shown)
+                        self._take(*pair, reason is not None, waiting, view)
                     if waiting and not running and not patient and all(job.not_before for job in waiting):
                         patient = True
-                        shown.print(f"waiting for {len(waiting)} jobs that other processes train")
-                    shown.running([child for _, child in running])
+                        view.print(f"waiting for {len(waiting)} jobs that other processes train")
+                    view.running([child for _, child in running])
                     time.sleep(_POLL_S)
             except GpbenchError:
-                self.place.cancel([child for _, child in running])
+                self.executor.cancel([child for _, child in running])
                 raise
             finally:
-                self.place.close()
+                self.executor.close()
 
-    def _stop(self, why: str, waiting: deque[_Waiting], running: Sequence[Running], shown: display.Lines) -> None:
-        self.place.cancel(running)
-        if running and self.place.parting:
-            shown.print(f"{why}: {self.place.parting}")
+    def _stop(self, why: str, waiting: deque[Job], running: Sequence[Running], view: display.Lines) -> None:
+        self.executor.cancel(running)
+        if running and self.executor.parting:
+            view.print(f"{why}: {self.executor.parting}")
         self.outcomes += [Outcome(job.overrides, "stopped", "not started") for job in waiting]
         waiting.clear()
 
-    def _ready(self, waiting: deque[_Waiting], room: int, shown: display.Lines) -> list[_Waiting]:
+    def _ready(self, waiting: deque[Job], room: int, view: display.Lines) -> list[Job]:
         """Take from those waiting at most `room` that may start now; one that needs not run is over."""
-        ready: list[_Waiting] = []
+        ready: list[Job] = []
         for job in list(waiting) if room > 0 else ():
             if len(ready) == room:
                 break
             if time.monotonic() < job.not_before:
                 continue
-            if done := job.found():
+            if done := job.finished():
                 waiting.remove(job)
-                self._tell(done, shown)
+                self._report(done, view)
             elif job.claimed():
                 job.not_before = time.monotonic() + _CLAIMED_S
             else:
@@ -163,21 +143,19 @@ class Jobs:
                 ready.append(job)
         return ready
 
-    def _take(
-        self, job: _Waiting, child: Running, stopping: bool, waiting: deque[_Waiting], shown: display.Lines
-    ) -> None:
+    def _take(self, job: Job, child: Running, stopping: bool, waiting: deque[Job], view: display.Lines) -> None:
         """What became of a job that is over.  Claimed by another process, or stopped by one, it waits again."""
         ended = child.outcome(stopping)
         job.stops += ended.status == "stopped"
-        if stopping or ended.status not in ("claimed", "stopped") or job.stops > self.place.resubmit:
-            self._tell(dataclasses.replace(ended, status="stopped") if ended.status == "claimed" else ended, shown)
+        if stopping or ended.status not in ("claimed", "stopped") or job.stops > self.executor.resubmit:
+            self._report(dataclasses.replace(ended, status="stopped") if ended.status == "claimed" else ended, view)
         else:
             job.not_before = time.monotonic() + _CLAIMED_S if ended.status == "claimed" else 0.0
             waiting.append(job)
 
-    def _tell(self, ended: Outcome, shown: display.Lines) -> None:
+    def _report(self, ended: Outcome, view: display.Lines) -> None:
         self.outcomes.append(ended)
-        shown.ended(ended)
+        view.ended(ended)
 
     def conclude(self) -> int:
         """Print how many jobs ended how, and the failed ones; 0 if all are done.

@@ -26,41 +26,41 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path]) -> int:
 
     Raises ConfigError before anything starts where any job cannot be composed; afterwards what `Jobs.conclude` raises.
     """
-    launcher = Listed()
+    listing = JobList()
     with compose.hydra(config_dirs) as composer, tempfile.TemporaryDirectory() as folder:
         core = GlobalHydra.instance().hydra
         assert core is not None
         # Hydra's sweeper insists on writing a multirun.yaml somewhere
         words = [*composer.searchpath, f"hydra.sweep.dir='{folder}'", *overrides]
         cfg = core.compose_config("config", words, run_mode=RunMode.MULTIRUN)
-        where = _chosen(cfg)
+        launcher = _launcher(cfg)
         cfg.hydra.launcher = {"_target_": "hydra._internal.core_plugins.basic_launcher.BasicLauncher"}
         context = HydraContext(config_loader=core.config_loader, callbacks=Callbacks(cfg))
         sweeper = Plugins.instance().instantiate_sweeper(config=cfg, hydra_context=context, task_function=_no_task)
         # By hand: Hydra instantiates launchers from the package hydra_plugins only, and whatever is in there is
         # imported by every other Hydra program of the same environment.
-        sweeper.launcher = launcher
+        sweeper.launcher = listing
         # It would compose all jobs to see whether they can be; `Jobs` does so too, and ten times faster.
         sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
         sweeper.sweep(list(cfg.hydra.overrides.task))
-    jobs = Jobs(config_dirs, compose.plain(cfg.run), *where)
-    jobs.launch(launcher.jobs)
+    jobs = Jobs(config_dirs, compose.plain(cfg.run), *launcher)
+    jobs.launch(listing.jobs)
     return jobs.conclude()
 
 
-def place(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
-    """Where the jobs of a sweep run: which `hydra/launcher` these words choose, and its settings; for `Jobs`."""
+def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
+    """Which `hydra/launcher` these words choose, and its settings; for `Jobs`."""
     with compose.hydra(config_dirs) as composer:
         core = GlobalHydra.instance().hydra
         assert core is not None
-        return _chosen(core.compose_config("config", [*composer.searchpath, *words], run_mode=RunMode.MULTIRUN))
+        return _launcher(core.compose_config("config", [*composer.searchpath, *words], run_mode=RunMode.MULTIRUN))
 
 
-def _chosen(cfg: DictConfig) -> tuple[str, dict[str, Any]]:
+def _launcher(cfg: DictConfig) -> tuple[str, dict[str, Any]]:
     return cfg.hydra.runtime.choices["hydra/launcher"], compose.plain(cfg.hydra.launcher)
 
 
-class Listed(Launcher):
+class JobList(Launcher):
     """Hydra's launcher interface to a list of jobs, which are launched when Hydra has named them all."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Listed(Launcher):
         """Nothing is needed of Hydra."""
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Keep the jobs.  What becomes of them is told at the end of the sweep, and does not reach Hydra."""
+        """Add to the list.  What becomes of the jobs is reported at the end of the sweep, and does not reach Hydra."""
         self.jobs += map(list, job_overrides)
         return [JobReturn(overrides=job, status=JobStatus.COMPLETED) for job in job_overrides]
 

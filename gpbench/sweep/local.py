@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gpbench.sweep.child import Child
+from gpbench.sweep.job import Job
 from gpbench.train.stop import StopRequest
 
 
@@ -24,32 +25,31 @@ class Local:
         """How many jobs may be started beside those running."""
         return self.at_a_time - len(running)
 
-    def start(self, jobs: Sequence[list[str]], running: Sequence[Child]) -> list[Child]:
-        """Start these jobs, each a list of overrides."""
-        started: list[Child] = []
-        for overrides in jobs:
-            words = list(overrides)
-            if (left := self.stop.seconds_left()) is not None:
-                words = [word for word in words if not word.startswith("run.time_limit=")]
-                words.append(f"run.time_limit={max(left, 0.001):.3f}")
-            slot = min(set(range(self.at_a_time)) - {child.slot for child in (*running, *started)})
-            started.append(Child(overrides, [*self.flags, *words], self.environment(slot, overrides), slot))
-        return started
+    def start(self, jobs: Sequence[Job], running: Sequence[Child]) -> list[Child]:
+        """Start these jobs."""
+        children: list[Child] = []
+        for job in jobs:
+            left = self.stop.seconds_left()
+            limited = job if left is None else job.limited(max(left, 0.001))
+            slot = min(set(range(self.at_a_time)) - {child.slot for child in (*running, *children)})
+            words, environment = [*self.flags, *limited.overrides], self.environment(slot, job.overrides)
+            children.append(Child(job.overrides, words, environment, slot, limited.plan))
+        return children
 
     def environment(self, slot: int, overrides: Iterable[str]) -> dict[str, str]:
-        """What the job of the `slot`-th place is told: its GPU, and its share of it where jobs share one.
+        """The environment of the job in this slot: its GPU, and its share of it where jobs share one.
 
         A job that asks for several devices or processes keeps all GPUs.
         """
-        told, gpus = {}, self.gpus
+        environment, gpus = {}, self.gpus
         if any(word.startswith(("run.devices=", "run.processes=")) for word in overrides):
             gpus = []
         if gpus:
-            told["CUDA_VISIBLE_DEVICES"] = gpus[slot % len(gpus)]
+            environment["CUDA_VISIBLE_DEVICES"] = gpus[slot % len(gpus)]
         sharing = -(-self.at_a_time // max(1, len(gpus)))
         if self.shared and sharing > 1:
-            told["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / sharing:.3f}"
-        return told
+            environment["XLA_PYTHON_CLIENT_MEM_FRACTION"] = f"{0.9 / sharing:.3f}"
+        return environment
 
     def close(self) -> None:
         """Nothing to clear away."""

@@ -1,4 +1,4 @@
-"""What became of a job of a sweep, judged from how its `gpbench run` ended or from the records that it found."""
+"""What became of a job of a sweep, judged from how its `gpbench run` ended or from the records there are."""
 
 import json
 import signal
@@ -53,10 +53,10 @@ class Ended:
         return "already" if result["already"] == len(result["records"]) else "done", _scores(result["records"])
 
 
-def found(overrides: list[str], records: list[dict[str, Any]]) -> Outcome:
-    """The outcome of a job whose records were all there."""
-    if told := divergence(records):
-        return Outcome(overrides, "diverged", told)
+def already(overrides: list[str], records: list[dict[str, Any]]) -> Outcome:
+    """The outcome of a job whose runs are all recorded."""
+    if why := divergence(records):
+        return Outcome(overrides, "diverged", why)
     return Outcome(overrides, "already", _scores(records))
 
 

@@ -1,9 +1,8 @@
 """`run.processes=P`: a run in P processes of this machine, which JAX's distributed runtime joins on loopback.
 
-Each is the same `gpbench run`, told by GPBENCH_PEERS which one it is.  The first speaks for all of them.
+Each is a `gpbench run` of the same plan, and GPBENCH_PEERS says which one it is.  The first speaks for all of them.
 """
 
-import argparse
 import os
 import signal
 import socket
@@ -16,7 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from gpbench.errors import ConfigError, PeerError, Stopped
-from gpbench.sweep.child import before_start
+from gpbench.records.plan import RunPlan
+from gpbench.sweep.child import before_start, plan_file
 from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05
@@ -24,25 +24,25 @@ _GRACE_S = 5.0
 """How long the others may take to end by themselves after one has."""
 
 
-def wanted(run: Mapping[str, Any]) -> bool:
+def needed(run: Mapping[str, Any]) -> bool:
     """Whether a `run` section asks this process to start workers, and it is not one itself."""
     return run["processes"] not in (1, "cluster") and "GPBENCH_PEERS" not in os.environ
 
 
-def run(args: argparse.Namespace, run: Mapping[str, Any]) -> int:
-    """Starts the workers of this command line and waits; the exit code is the first one's.
+def run(plan: RunPlan, *, json: bool) -> int:
+    """Starts the workers of a plan and waits; the exit code is the first one's.
 
     Raises ConfigError, and PeerError where one was killed: then the others are killed too.
     """
-    count = run["processes"]
-    devices = run["devices"] or count
+    count = plan.cfg["run"]["processes"]
+    devices = plan.cfg["run"]["devices"] or count
     if devices % count:
         raise ConfigError(f"run.devices={devices} cannot be shared equally by run.processes={count}")
-    words = [f"--config-dir={folder.resolve()}" for folder in args.config_dir] + ["--json"] * args.json
-    words += [*args.overrides, f"run.devices={devices}"]
+    words = [f"--config-dir={folder}" for folder in plan.cfg["config_dirs"]] + ["--json"] * json
+    plan = plan.with_run(devices=devices)
     address = f"127.0.0.1:{_free_port()}"
     with StopRequest() as stop, tempfile.TemporaryDirectory() as folder:
-        workers = [_Worker(i, count, devices // count, address, words, run["cores"], folder) for i in range(count)]
+        workers = [_Worker(i, count, devices // count, address, words, plan, folder) for i in range(count)]
         try:
             return _watch(workers, stop)
         finally:
@@ -51,24 +51,25 @@ def run(args: argparse.Namespace, run: Mapping[str, Any]) -> int:
 
 
 class _Worker:
-    """One of the processes.  What all but the first print is kept, for the error of one that fails alone."""
+    """One of the processes.  What all but the first print goes to a log, for the error of one that fails alone."""
 
     def __init__(
-        self, index: int, count: int, devices: int, address: str, words: Sequence[str], cores: int | None, folder: str
+        self, index: int, count: int, devices: int, address: str, words: Sequence[str], plan: RunPlan, folder: str
     ):
-        self.index, self.said = index, Path(folder) / str(index)
+        self.index, self.log = index, Path(folder) / str(index)
         here = range(index * devices, (index + 1) * devices)
-        told = {"GPBENCH_PEERS": f"{address},{index},{count}", "JAX_LOCAL_DEVICE_IDS": ",".join(map(str, here))}
-        output: IO[bytes] | None = self.said.open("wb") if index else None
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "gpbench", "run", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=os.environ | told,
-            start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
-            preexec_fn=before_start(_share(index, count, cores)),
-        )
+        environment = {"GPBENCH_PEERS": f"{address},{index},{count}", "JAX_LOCAL_DEVICE_IDS": ",".join(map(str, here))}
+        output: IO[bytes] | None = self.log.open("wb") if index else None
+        with plan_file(plan) as stdin:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "gpbench", "run", "--plan", *words],
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
+                env=os.environ | environment,
+                start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
+                preexec_fn=before_start(_share(index, count, plan.cfg["run"]["cores"])),
+            )
         if output:
             output.close()
 
@@ -79,15 +80,15 @@ class _Worker:
 
     def last_words(self) -> str:
         """The last line that it printed."""
-        lines = self.said.read_text(errors="replace").split("\n") if self.index else []
+        lines = self.log.read_text(errors="replace").split("\n") if self.index else []
         return next((line.removeprefix("gpbench: ") for line in reversed(lines) if line.strip()), "")
 
 
 def _watch(workers: Sequence[_Worker], stop: StopRequest) -> int:
-    told = False
+    signalled = False
     while not (ended := [worker for worker in workers if worker.process.poll() is not None]):
-        if not told and stop.reason:
-            told = True
+        if not signalled and stop.reason:
+            signalled = True
             for worker in workers:
                 worker.process.send_signal(signal.SIGTERM)
         time.sleep(_POLL_S)
@@ -97,7 +98,7 @@ def _watch(workers: Sequence[_Worker], stop: StopRequest) -> int:
         time.sleep(_POLL_S)
     first, *others = workers
     for worker in killed or [worker for worker in others if worker.process.poll()]:
-        if told:  # too early for a checkpoint
+        if signalled:  # too early for a checkpoint
             raise Stopped(f"stopped by {stop.reason}; the same command goes on")
         if first.process.poll() and not killed:  # it has said why
             break

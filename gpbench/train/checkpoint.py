@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from gpbench.errors import StorageError
@@ -25,7 +26,7 @@ class Checkpoint:
 
     def save(self, state: Any, trace: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
         """Writes all three, or leaves the last checkpoint as it is.  Raises StorageError."""
-        arrays = {f"state/{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
+        arrays = {_name(i, leaf): np.asarray(_numbers(leaf)) for i, leaf in enumerate(jax.tree.leaves(state))}
         arrays |= {f"trace/{name}": np.asarray(values) for name, values in trace.items()}
         beside = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
@@ -57,18 +58,40 @@ class Checkpoint:
         leaves, structure = jax.tree.flatten(like)
         try:
             with np.load(self.path, allow_pickle=False) as file:
-                state = [file[f"state/{i}"] for i in range(len(leaves))]
+                state = [file[_name(i, leaf)] for i, leaf in enumerate(leaves)]
                 trace = {name.removeprefix("trace/"): file[name] for name in file if name.startswith("trace/")}
                 facts = json.loads(str(file["facts"]))
-                more = f"state/{len(leaves)}" in file
+                more = sum(name.startswith("state/") for name in file) > len(leaves)
         except _UNREADABLE:
             return None
-        if more or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(state, leaves, strict=True)):
+        shapes = [(leaf.shape, leaf.dtype) for leaf in map(_numbers, leaves)]
+        if more or [(numbers.shape, numbers.dtype) for numbers in state] != shapes:
             return None
-        return jax.tree.unflatten(structure, jax.device_put(state)), trace, facts
+        state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, jax.device_put(state), strict=True)]
+        return jax.tree.unflatten(structure, state), trace, facts
 
     def delete(self) -> None:
         """Forgets it, and what a process killed while it wrote has left beside it."""
         for path in (self.path, *self.path.parent.glob(f"{self.path.stem}.*.tmp")):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
+
+
+def _is_key(leaf: Any) -> bool:
+    """Whether it is an array of typed random keys."""
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _name(i: int, leaf: Any) -> str:
+    """What the i-th leaf is called in the file; random keys by their generator, which must be the same."""
+    return f"state/{i}/{jax.random.key_impl(leaf)}" if _is_key(leaf) else f"state/{i}"
+
+
+def _numbers(leaf: Any) -> Any:
+    """The array itself, or the numbers of random keys."""
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _of_kind(like: Any, numbers: jax.Array) -> jax.Array:
+    """Numbers as an array of the kind of `like`: random keys where that has them."""
+    return jax.random.wrap_key_data(numbers, impl=jax.random.key_impl(like)) if _is_key(like) else numbers

@@ -84,9 +84,11 @@ class Devices:
         return None if self._mesh is None else jax.tree.map(lambda leaf: leaf.sharding, tree)
 
     def on_host(self, tree: Any) -> Any:
-        """The whole of every array as NumPy's, in every process.  All processes must ask."""
+        """The whole of every array as NumPy's, in every process; random keys stay typed.  All processes must ask."""
 
         def whole(leaf):
+            if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+                return jax.random.wrap_key_data(whole(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
             here = leaf.is_fully_addressable or leaf.is_fully_replicated
             return np.asarray(leaf if here else multihost_utils.process_allgather(leaf, tiled=True))
 

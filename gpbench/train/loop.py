@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench import runtime
-from gpbench.core.predictive import Gaussian, Laplace
 from gpbench.data.members import Member
 from gpbench.errors import Stopped
 from gpbench.methods.base import Method, State
@@ -30,12 +29,12 @@ from gpbench.train.stop import StopRequest
 from gpbench.train.trials import best_rate
 
 Predictions = dict[str, np.ndarray]
-"""Per test row: `log_prob`, and `mean` and `var` (regression) or `log_probs` (classification), and for the bound
-`expected_log` and, one for each member, `divergence`; members come first."""
+"""Per test row `log_prob`, with `mean`, `var` and `cdf` (regression) or `log_probs` (classification), and for the bound
+`expected_log_prob` and, one for each member, `kl`; members come first."""
 
 PARTS = ("init", "compile", "train", "evaluate")
-"""The seconds that are told apart: the first states (with what they import and compile on the way), compilation,
-the steps, and predictions with their metrics."""
+"""What the seconds of a record are of: initial states (with what they import and compile on the way), compilation, the
+steps, and predictions with their metrics."""
 
 
 @dataclass
@@ -76,9 +75,9 @@ class Fit:
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
         """Adds what happens inside to the seconds of a part."""
-        started = time.perf_counter()
+        start = time.perf_counter()
         yield
-        self.seconds[part] += time.perf_counter() - started
+        self.seconds[part] += time.perf_counter() - start
 
 
 @dataclass(frozen=True)
@@ -89,25 +88,28 @@ class Cadence:
     checkpoint_every: float | None = 60.0
 
 
-def initial(method: Method, group: Group) -> State:
-    """The group's first states, stacked: `init` runs member by member, on the host where it likes."""
+def initial(method: Method, group: Group, *, trials: bool = True) -> State:
+    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.
+
+    Without `trials` their step size is the first of `method.rates`.
+    """
     states = []
     for X, y, key in zip(group.X, group.y, group.init_keys, strict=True):
         data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows)
         state = method.init(data, key=key)
         if method.rates:
-            state = method.tried(state, best_rate(method, state, data, key=key))
+            state = method.with_rate(state, best_rate(method, state, data, key=key) if trials else method.rates[0])
         states.append(state)
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     # One member's state is not copied, since it may be most of what there is; but two leaves may be one array.
     leaves, structure = jax.tree.flatten(states.pop())
     uses = Counter(map(id, leaves))
-    return jax.tree.unflatten(structure, [_led(a) if uses[id(a)] == 1 else a[None] for a in leaves])
+    return jax.tree.unflatten(structure, [_with_member_axis(a) if uses[id(a)] == 1 else a[None] for a in leaves])
 
 
 @partial(jax.jit, donate_argnums=0)
-def _led(leaf: Array) -> Array:
+def _with_member_axis(leaf: Array) -> Array:
     """An array with an axis of one member in front, in the same memory."""
     return leaf[None]
 
@@ -129,7 +131,7 @@ def fit(
     """
     method, devices = programs.method, programs.devices
     run = _begin(programs, group, checkpoint, progress)
-    group = placed(devices, group)
+    group = lay_out(devices, group)
 
     def save():
         facts = {"members": group.members, "step": run.step, "over": run.over, "seconds": run.seconds}
@@ -164,7 +166,7 @@ def fit(
 
 
 def _begin(programs: "Programs", group: Group, checkpoint: Checkpoint, progress: Progress) -> Fit:
-    """The group as its checkpoint has it, or at its first states.  What was done after the checkpoint never counts."""
+    """The group as its checkpoint has it, or at its initial states.  What came after the checkpoint never counts."""
     method, lay = programs.method, partial(programs.devices.by_rows, rows=group.X.shape[1])
     run = Fit(state=None, over=method.steps == 0)
     with run.timed("init"):
@@ -178,7 +180,7 @@ def _begin(programs: "Programs", group: Group, checkpoint: Checkpoint, progress:
     return run
 
 
-def placed(devices: Devices, group: Group) -> Group:
+def lay_out(devices: Devices, group: Group) -> Group:
     """The group with its arrays where the steps need them."""
     trained = devices.by_rows((group.X, group.y), rows=group.X.shape[1])
     others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
@@ -199,13 +201,24 @@ class Programs:
     def __init__(self, method: Method, devices: Devices | None = None):
         self.method = method
         self.devices = devices or Devices()
-        self._compiled: dict[Any, Callable] = {}
+        self._compiled: dict[Any, Any] = {}
+
+    def footprint(self, group: Group) -> int:
+        """The bytes that a step on this group takes on each device: state, data and work, of the compiled program."""
+        state = self.devices.by_rows(initial(self.method, group, trials=False), rows=group.X.shape[1])
+        program, _ = self._advance(lay_out(self.devices, group), Fit(state), 1)
+        memory = program.memory_analysis()
+        return memory.argument_size_in_bytes + memory.temp_size_in_bytes
+
+    def _advance(self, group: Group, run: Fit, steps: int) -> tuple[Any, tuple]:
+        """The compiled program of a chunk, and its arguments."""
+        ends = self.devices.everywhere((np.asarray(run.step), np.asarray(run.step + steps)))
+        args = (run.state, group.X, group.y, group.step_keys, *ends)
+        return self._program(_advance, group, args, run), args
 
     def advance(self, group: Group, run: Fit, steps: int) -> np.ndarray:
         """`steps` more; the objective of the last, per member."""
-        ends = self.devices.everywhere((np.asarray(run.step), np.asarray(run.step + steps)))
-        args = (run.state, group.X, group.y, group.step_keys, *ends)
-        program = self._program(_advance, group, args, run)
+        program, args = self._advance(group, run, steps)
         with run.timed("train"):
             run.state, objective = jax.block_until_ready(program(*args))
         run.step += steps
@@ -213,12 +226,12 @@ class Programs:
 
     def predict(self, group: Group, run: Fit) -> None:
         """Predictions of the test rows, on the host."""
-        args = (run.state, group.X_test, group.y_test)
+        args = (run.state, group.X_test, group.y_test, group.step_keys)
         program = self._program(_predict, group, args, run)
         with run.timed("evaluate"):
             run.predictions = jax.device_get(program(*args))
 
-    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Callable:
+    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Any:
         leaves, structure = jax.tree.flatten(args)
         key = (function, group.classes, group.rows, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:
@@ -273,15 +286,17 @@ def _over_members(on_member: Callable, *stacked):
     return jax.vmap(on_member)(*stacked)
 
 
-def _predict(method: Method, state, X, y):
+def prediction_key(step_key: Key[Array, ""]) -> Key[Array, ""]:
+    """The key that `predict` gets, from that of a member's steps, which use its parts 0 and 1."""
+    return jax.random.fold_in(step_key, 2)
+
+
+def _predict(method: Method, state, X, y, keys):
     """What `Predictions` says, for every member."""
 
-    def on_member(state, X, y):
-        predictive = method.predict(state, X)
-        known = {name: getattr(predictive, name, None) for name in ("mean", "var", "log_probs")}
-        if (divergence := method.divergence(state)) is not None:
-            assert isinstance(predictive, Gaussian | Laplace), "divergence is for methods that tell the noise from f"
-            known |= {"expected_log": predictive.expected_log(y), "divergence": divergence}
-        return {"log_prob": predictive.log_prob(y)} | {name: v for name, v in known.items() if v is not None}
+    def on_member(state, X, y, key):
+        known = method.predict(state, X, key=prediction_key(key)).arrays(y)
+        bound = {"expected_log_prob": method.expected_log_prob(state, X, y), "kl": method.kl(state)}
+        return known if any(part is None for part in bound.values()) else known | bound
 
-    return _over_members(on_member, state, X, y)
+    return _over_members(on_member, state, X, y, keys)

@@ -1,4 +1,4 @@
-"""Choosing the first step size: a few steps with each from the same start, and that of the largest objective."""
+"""Choosing the initial step size: a few steps with each from the same start, and that of the largest objective."""
 
 import equinox as eqx
 import jax
@@ -10,18 +10,18 @@ from gpbench.train import batches
 
 
 def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -> float:
-    """Of `method.rates` that with the largest objective at the end of `trial_steps` steps (paper `svdgp`, section 4).
+    """The one of `method.rates` with the largest objective after `trial_steps` steps (paper `svdgp`, section 4).
 
-    The objective is averaged over the last fifth of them, being a minibatch's.  One that diverges is chosen only where
-    all do.
+    The objective, a minibatch's, is averaged over the last fifth of the steps.  A rate that diverges is chosen only
+    where all do.
     """
-    reached = [float(_reached(method, method.tried(state, rate), data, key)) for rate in method.rates]
-    finite = [value if value == value else float("-inf") for value in reached]
+    objectives = [float(_trial(method, method.with_rate(state, rate), data, key)) for rate in method.rates]
+    finite = [value if value == value else float("-inf") for value in objectives]
     return method.rates[max(range(len(finite)), key=finite.__getitem__)]
 
 
 @eqx.filter_jit
-def _reached(method: Method, state: State, data: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
+def _trial(method: Method, state: State, data: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
     def one_step(state, t):
         batch = batches.at_step(data, method.batch_size, t, key=jax.random.fold_in(key, 0))
         state, info = method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))

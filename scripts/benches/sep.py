@@ -9,7 +9,7 @@ from benches._timing import product_rate, seconds_each
 
 from gpbench import runtime
 from gpbench.core.optimisers import adaptive_rates
-from gpbench.methods.sep import SEP
+from gpbench.methods.ep.sep import SEP
 from gpbench.train import batches
 
 STEPS = 10

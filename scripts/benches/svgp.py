@@ -17,8 +17,8 @@ from benches._timing import product_rate, seconds_each
 
 from gpbench import runtime
 from gpbench.core.optimisers import decaying_adam
-from gpbench.methods.svdgp import SVDGP
-from gpbench.methods.svi import SVI
+from gpbench.methods.vi.svdgp import SVDGP
+from gpbench.methods.vi.svi import SVI
 from gpbench.train import batches
 
 STEPS = 10

@@ -37,7 +37,7 @@ def parsed(text):
             assert name, rest[:60]
             rest = rest[name.end() :]
             depths = itertools.accumulate({"{": 1, "}": -1}.get(character, 0) for character in rest)
-            end = next(place for place, depth in enumerate(depths) if depth == 0)
+            end = next(position for position, depth in enumerate(depths) if depth == 0)
             fields[name[1]], rest = rest[1:end], rest[end + 1 :].lstrip(",").lstrip()
         assert head[2] not in entries, f"{head[2]} is there twice"
         entries[head[2]], rest = (head[1], fields), rest[1:].strip()
@@ -59,8 +59,8 @@ def test_every_entry_is_bibtex_with_the_fields_of_its_kind():
 
 @pytest.mark.parametrize("name", references.names())
 def test_everything_that_ships_can_be_cited(name):
-    found = references.references([name])
-    assert found and all(reference.bibtex for reference in found), name
+    works = references.references([name])
+    assert works and all(work.bibtex for work in works), name
 
 
 def test_several_names_cite_each_work_once(capsys):
@@ -68,9 +68,9 @@ def test_several_names_cite_each_work_once(capsys):
     assert list(entries) == ["hernandez-lobato2016", "hernandez-lobato2015", "harrison1978", "yeh1998"]
 
 
-def test_json_says_what_each_work_was_cited_by(capsys):
-    found = json.loads(cite(capsys, "--json", "boston", "concrete"))
-    assert {r["key"]: r["cited_by"] for r in found}["hernandez-lobato2015"] == ["boston", "concrete"]
+def test_json_names_what_cites_each_work(capsys):
+    works = json.loads(cite(capsys, "--json", "boston", "concrete"))
+    assert {r["key"]: r["cited_by"] for r in works}["hernandez-lobato2015"] == ["boston", "concrete"]
 
 
 def test_a_run_cites_its_method_data_protocol_and_gpbench(tmp_path, capsys):

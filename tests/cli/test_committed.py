@@ -1,19 +1,47 @@
-"""The records that are committed under results/ are those that the experiments of today ask for."""
+"""The records committed under results/ are those of the experiments, and make the committed tables."""
 
 from pathlib import Path
 
 import pytest
 
 from gpbench.cli import main
+from gpbench.experiments import definition
+from gpbench.experiments.plan import plan
+from gpbench.records.collected import open_store
+from gpbench.records.identity import SCHEMA
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
+TABLES = [("sep/table1", "full"), ("sep/fig4_top", "full"), ("sep/fig4_bottom", "full"),
+          ("svdgp/table3", "quick"), ("svdgp/table5", "quick")]  # fmt: skip
+
+
+def records(experiment: str) -> Path:
+    return RESULTS / experiment.split("/")[0] / "records.parquet"
+
+
+@pytest.mark.parametrize(("paper", "count"), [("sep", 1488), ("svdgp", 198)])
+def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, count):
+    committed = open_store(RESULTS / paper / "records.parquet").all()
+    assert len(committed) == len({record["id"] for record in committed}) == count
+    assert {record["schema"] for record in committed} == {SCHEMA}
 
 
 @pytest.mark.parametrize(
-    ("experiment", "preset"), [("sep/table1", "full"), ("svdgp/table3", "quick"), ("svdgp/table5", "quick")]
-)
-def test_a_committed_table_misses_no_run(experiment, preset, capsys):
-    """A key that a method gets later must not make its old runs other runs (`gpbench.records.identity`)."""
-    records = RESULTS / experiment.split("/")[0] / "records.parquet"
-    assert main(["table", experiment, "--preset", preset, "--results", str(records)]) == 0
-    assert "MISSING" not in capsys.readouterr().out
+    ("experiment", "preset", "runs"),
+    [("sep/table1", "full", 1260), ("sep/table1", "quick", 210), ("sep/fig1_left", "full", 4),
+     ("sep/fig1_right", "quick", 6), ("sep/fig2", "quick", 12), ("sep/fig3_left", "quick", 18),
+     ("sep/fig3_right", "quick", 6), ("sep/fig4_top", "full", 4), ("sep/fig4_bottom", "full", 3),
+     ("svdgp/fig1", "full", 3), ("svdgp/fig2", "quick", 4), ("svdgp/table3", "quick", 84),
+     ("svdgp/table5", "quick", 108)],
+)  # fmt: skip
+def test_a_committed_table_or_figure_misses_no_run(experiment, preset, runs):
+    cells = plan(definition.read(experiment), preset, records=open_store(records(experiment)))
+    assert (sum(len(cell.splits) for cell in cells), sum(len(cell.missing) for cell in cells)) == (runs, 0)
+
+
+@pytest.mark.parametrize("format", ["md", "csv"])
+@pytest.mark.parametrize(("experiment", "preset"), TABLES)
+def test_a_committed_table_is_made_again_byte_for_byte(experiment, preset, format, tmp_path):
+    where = ["--preset", preset, "--results", str(records(experiment)), "--format", format]
+    assert main(["table", experiment, *where, "--out", str(tmp_path / "table")]) == 0
+    assert (tmp_path / "table").read_bytes() == (RESULTS / f"{experiment}.{format}").read_bytes()

@@ -1,4 +1,4 @@
-"""`gpbench doctor` says what is broken, and how to mend it."""
+"""`gpbench doctor` names what is broken and how to repair it."""
 
 import json
 
@@ -14,7 +14,7 @@ def folders(tmp_path, monkeypatch):
     monkeypatch.delenv("GPBENCH_MIRROR", raising=False)
 
 
-def told(capsys, *argv):
+def diagnosis(capsys, *argv):
     code = main(["doctor", *map(str, argv), "--json"])
     return code, {finding["what"]: finding for finding in json.loads(capsys.readouterr().out)}
 
@@ -24,42 +24,42 @@ def without_jax(monkeypatch):
     monkeypatch.setattr(doctor, "_devices", lambda: iter([doctor.Finding("devices", "ok", "none asked")]))
 
 
-def test_a_usable_machine_has_exit_code_0_and_tells_all(capsys):
-    code, found = told(capsys)
+def test_a_usable_machine_has_exit_code_0_and_all_findings(capsys):
+    code, findings = diagnosis(capsys)
     assert code == 0
-    assert set(found) == {
+    assert set(findings) == {
         "versions", "commit", "devices", "precision", "XLA_FLAGS", "results", "data store", "compile cache", "mirror",
         "data sets",
     }  # fmt: skip
-    assert "cpu" in found["devices"]["found"] or "gpu" in found["devices"]["found"]
+    assert "cpu" in findings["devices"]["found"] or "gpu" in findings["devices"]["found"]
 
 
 def test_it_makes_no_folders(capsys, tmp_path, without_jax):
-    told(capsys)
+    diagnosis(capsys)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_data_sets_that_are_not_here_are_named_and_are_no_fault(capsys, without_jax):
-    code, found = told(capsys)
-    assert code == 0 and found["data sets"]["state"] == "note"
-    assert "pima" in found["data sets"]["found"] and "wdbc" not in found["data sets"]["found"]
+def test_missing_data_sets_are_named_and_are_no_fault(capsys, without_jax):
+    code, findings = diagnosis(capsys)
+    assert code == 0 and findings["data sets"]["state"] == "note"
+    assert "pima" in findings["data sets"]["found"] and "wdbc" not in findings["data sets"]["found"]
 
 
-def test_a_file_in_the_mirror_is_here(capsys, tmp_path, without_jax):
+def test_a_file_in_the_mirror_is_available(capsys, tmp_path, without_jax):
     (tmp_path / "mirror").mkdir()
     (tmp_path / "mirror" / "pima.npz").write_bytes(b"")
-    assert "pima" not in told(capsys, "--mirror", tmp_path / "mirror")[1]["data sets"]["found"]
+    assert "pima" not in diagnosis(capsys, "--mirror", tmp_path / "mirror")[1]["data sets"]["found"]
 
 
-def test_what_is_broken_gives_exit_code_1_and_how_to_mend_it(capsys, tmp_path, without_jax, monkeypatch):
-    code, found = told(capsys, "--mirror", tmp_path / "none")
-    assert code == 1 and found["mirror"]["state"] == "broken" and "--mirror" in found["mirror"]["mend"]
+def test_broken_folders_give_exit_code_1_and_a_remedy(capsys, tmp_path, without_jax, monkeypatch):
+    code, findings = diagnosis(capsys, "--mirror", tmp_path / "none")
+    assert code == 1 and findings["mirror"]["state"] == "broken" and "--mirror" in findings["mirror"]["mend"]
     (tmp_path / "file").write_text("")
-    code, found = told(capsys, "--results", tmp_path / "file")
-    assert code == 1 and found["results"]["state"] == "broken" and "GPBENCH_RESULTS" in found["results"]["mend"]
+    code, findings = diagnosis(capsys, "--results", tmp_path / "file")
+    assert code == 1 and findings["results"]["state"] == "broken" and "GPBENCH_RESULTS" in findings["results"]["mend"]
 
 
 def test_a_jax_that_does_not_start_is_one_finding(capsys, monkeypatch):
     monkeypatch.setattr("gpbench.runtime.configure", lambda: (_ for _ in ()).throw(RuntimeError("no\nbackend")))
-    code, found = told(capsys)
-    assert code == 1 and found["devices"]["found"] == "no backend" and "JAX_PLATFORMS" in found["devices"]["mend"]
+    code, findings = diagnosis(capsys)
+    assert code == 1 and findings["devices"]["found"] == "no backend" and "JAX_PLATFORMS" in findings["devices"]["mend"]

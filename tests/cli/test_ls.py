@@ -12,7 +12,7 @@ from gpbench.cli import main
 from gpbench.records.store import Store
 
 
-def told(capsys, *argv):
+def listing(capsys, *argv):
     assert main(["ls", *map(str, argv), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -35,7 +35,7 @@ def results(tmp_path):
      (["--dataset", "crabs"], []), (["--protocol", "clean", "--method", "sep"], [1, 2])],
 )  # fmt: skip
 def test_runs_are_filtered(results, capsys, filters, splits):
-    assert [r["split"] for r in told(capsys, "runs", "--results", results, *filters)] == splits
+    assert [r["split"] for r in listing(capsys, "runs", "--results", results, *filters)] == splits
 
 
 def test_runs_are_aligned_text_without_a_terminal(results, capsys):
@@ -45,11 +45,11 @@ def test_runs_are_aligned_text_without_a_terminal(results, capsys):
 
 
 def test_a_missing_results_folder_has_no_runs(tmp_path, capsys):
-    assert told(capsys, "runs", "--results", tmp_path / "none") == []
+    assert listing(capsys, "runs", "--results", tmp_path / "none") == []
 
 
 def test_data_sets_have_task_size_and_title(capsys):
-    wdbc = next(item for item in told(capsys, "datasets") if item["name"] == "wdbc")
+    wdbc = next(item for item in listing(capsys, "datasets") if item["name"] == "wdbc")
     assert (wdbc["task"], wdbc["rows"], wdbc["inputs"]) == ("binary", 569, 30) and wdbc["title"]
 
 
@@ -57,8 +57,8 @@ def test_data_sets_have_task_size_and_title(capsys):
 def test_a_users_own_files_are_listed_with_their_first_comment(tmp_path, capsys, group):
     (tmp_path / group / "mine").mkdir(parents=True)
     (tmp_path / group / "mine" / "table1.yaml").write_text("# @package _global_\n# My own.\nkey: 1\n")
-    found = told(capsys, f"{group}s", "--config-dir", tmp_path)
-    assert {"name": "mine/table1", "description": "My own."} in found
+    items = listing(capsys, f"{group}s", "--config-dir", tmp_path)
+    assert {"name": "mine/table1", "description": "My own."} in items
 
 
 @pytest.mark.parametrize("argv", [["ls", "datasets"], ["ls", "runs"], ["show", "--last"], ["table"]])

@@ -1,4 +1,4 @@
-"""The command itself: what it says without a verb, and that every mistake is one line."""
+"""The command itself: help, version, and one line for every user error."""
 
 import errno
 import sys
@@ -13,7 +13,7 @@ from gpbench.errors import DataError
 
 @pytest.fixture
 def verb(monkeypatch):
-    """Makes `gpbench doctor` call a function of the test's."""
+    """Replaces the function of `gpbench doctor`."""
 
     def install(func):
         def add_parser(subparsers):
@@ -45,7 +45,7 @@ def test_without_a_verb_the_help_is_shown(capsys):
     assert "usage: gpbench" in capsys.readouterr().out
 
 
-def test_verbs_are_imported_only_when_asked_for(tmp_path):
+def test_verbs_are_imported_only_when_used(tmp_path):
     code, out, _ = gpbench(tmp_path, "--help", PYTHONPROFILEIMPORTTIME="1")
     assert code == 0 and "gpbench.cli.run" not in out
 

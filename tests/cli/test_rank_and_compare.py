@@ -38,8 +38,8 @@ def test_ranks_are_a_table_json_and_a_picture(results, capsys, tmp_path):
     picture = tmp_path / "new" / "ranks.png"
     assert "average rank over 3 data sets" in out(capsys, "rank", "--results", results, "--out", picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
-    told = json.loads(out(capsys, "rank", "--results", results, "--json", "--method", "sep,svi"))
-    assert told["methods"] == ["sep", "svi"] and told["average"] == [1.0, 2.0]
+    answer = json.loads(out(capsys, "rank", "--results", results, "--json", "--method", "sep,svi"))
+    assert answer["methods"] == ["sep", "svi"] and answer["average"] == [1.0, 2.0]
     assert out(capsys, "rank", "--results", results, "--format", "csv").startswith("method,average_rank")
 
 
@@ -48,9 +48,9 @@ def test_a_comparison_is_a_table_json_and_a_picture(results, capsys, tmp_path):
         picture = tmp_path / f"difference.{ending}"
         assert "svi in 0" in out(capsys, "compare", "sep", "svi", "--results", results, "--out", picture)
         assert picture.read_bytes().startswith(magic)
-    told = json.loads(out(capsys, "compare", "sep", "svi", "--results", results, "--json"))
-    assert [d["dataset"] for d in told] == ["crabs", "heart", "pima"]
-    assert all((d["better"], d["n_splits"]) == ("A", 3) for d in told)
+    answer = json.loads(out(capsys, "compare", "sep", "svi", "--results", results, "--json"))
+    assert [d["dataset"] for d in answer] == ["crabs", "heart", "pima"]
+    assert all((d["better"], d["n_splits"]) == ("A", 3) for d in answer)
 
 
 def test_a_table_goes_into_a_file_of_any_other_ending(results, capsys, tmp_path):
@@ -61,8 +61,8 @@ def test_a_table_goes_into_a_file_of_any_other_ending(results, capsys, tmp_path)
 
 def test_the_same_runs_of_two_commits_lie_in_two_folders(results, capsys, tmp_path):
     after = write(tmp_path, "b" * 40, shift=0.25)
-    told = json.loads(out(capsys, "compare", "aaa", "bbb", "--results", results, "--results", after, "--json"))
-    assert len(told) == 9 and all(d["difference"] == pytest.approx(-0.25) for d in told)
+    answer = json.loads(out(capsys, "compare", "aaa", "bbb", "--results", results, "--results", after, "--json"))
+    assert len(answer) == 9 and all(d["difference"] == pytest.approx(-0.25) for d in answer)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_the_same_runs_of_two_commits_lie_in_two_folders(results, capsys, tmp_pa
     [(["rank", "--method", "sep"], "two methods"), (["rank", "--dataset", "pima"], "two data sets"),
      (["rank", "--metric", "nil"], "did you mean nll"), (["compare", "sep", "svii"], "did you mean svi")],
 )  # fmt: skip
-def test_what_cannot_be_ranked_or_compared_is_one_line(results, capsys, words, line):
+def test_an_invalid_ranking_or_comparison_is_one_line(results, capsys, words, line):
     assert main([*words, "--results", str(results)]) == 2
-    said = capsys.readouterr()
-    assert line in said.err and said.err.count("\n") == 1 and said.out == ""
+    captured = capsys.readouterr()
+    assert line in captured.err and captured.err.count("\n") == 1 and captured.out == ""
 
 
 def test_neither_verb_imports_jax(results):

@@ -68,14 +68,13 @@ def test_cfg_prints_the_resolved_configuration_and_runs_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_defaults_are_the_group_choices_without_the_values():
+def test_changes_are_what_differs_from_the_group_choices():
     from commands import FAKES
 
     words = ["dataset=toy", "method=fake", "protocol=plain", "method.points=5", "seed=3", "split=[0,1]"]
-    cfg, defaults = compose(words, [FAKES / "conf"])
+    cfg = compose(words, [FAKES / "conf"])
     assert (cfg["method"]["points"], cfg["seed"], cfg["split"]) == (5, 3, [0, 1])
-    assert (defaults["method"]["points"], defaults["seed"], defaults["split"]) == (None, 0, 0)
-    assert defaults["dataset"] == cfg["dataset"] and type(cfg["method"]) is dict
+    assert cfg["changes"] == {"method.points": 5} and type(cfg["method"]) is dict
     assert cfg["config_dirs"] == [str(FAKES / "conf")]
 
 
@@ -151,7 +150,7 @@ def test_a_users_own_method_and_data_are_run_from_a_folder(tmp_path):
     )
     (folder / "method" / "fair.yaml").write_text("{_target_: fair_coin.Fair, name: fair}")
     (folder / "fair_coin.py").write_text(
-        "from gpbench.methods.constant import Constant\n\n\nclass Fair(Constant):\n    pass\n"
+        "from gpbench.methods.baselines.constant import Constant\n\n\nclass Fair(Constant):\n    pass\n"
     )
     words = ["run", "--config-dir", str(folder), "dataset=own", "method=fair"]
     code, out, err = gpbench(tmp_path, *words, fake=False)

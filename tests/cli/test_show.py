@@ -24,14 +24,14 @@ def results(tmp_path):
 def test_a_run_is_shown_by_its_first_digits_and_the_last_one_by_last(results, capsys):
     for argv, split in ((["a0"], 0), (["--last"], 1)):
         assert main(["show", *argv, "--results", str(results), "--json"]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert told["split"] == split and told["config"] == {"method": {"m": "15%"}}
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["split"] == split and answer["config"] == {"method": {"m": "15%"}}
 
 
-def test_text_tells_record_folder_and_configuration(results, capsys):
+def test_text_has_record_folder_and_configuration(results, capsys):
     assert main(["show", "a0", "--results", str(results)]) == 0
-    shown = capsys.readouterr().out
-    assert "nll 0.5" in shown and str(results / "runs" / "a000000000000000") in shown and "m: 15%" in shown
+    text = capsys.readouterr().out
+    assert "nll 0.5" in text and str(results / "runs" / "a000000000000000") in text and "m: 15%" in text
 
 
 @pytest.mark.parametrize("argv", [["a"], ["zz"], [], ["a0", "--last"]])

@@ -32,12 +32,12 @@ def out(capsys, *argv):
 
 def test_csv_and_json_agree(results, capsys):
     rows = list(csv.DictReader(io.StringIO(out(capsys, "table", "--results", results, "--format", "csv"))))
-    told = json.loads(out(capsys, "table", "--results", results, "--json"))
-    assert len(rows) == len(told) == 4
+    answer = json.loads(out(capsys, "table", "--results", results, "--json"))
+    assert len(rows) == len(answer) == 4
     assert [(r["dataset"], r["method"], float(r["mean"])) for r in rows] == [
-        (t["dataset"], t["method"], pytest.approx(t["mean"])) for t in told
+        (t["dataset"], t["method"], pytest.approx(t["mean"])) for t in answer
     ]
-    assert told[0]["made_with"]["device"] == {"cpu": 3} and len(told[0]["runs"]) == 3
+    assert answer[0]["made_with"]["device"] == {"cpu": 3} and len(answer[0]["runs"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_csv_and_json_agree(results, capsys):
     [(["--dataset", "pima"], 2), (["--dataset", "pima,crabs", "--method", "svi"], 2), (["--setting", "m=15%"], 4),
      (["--metric", "nll,seconds"], 8), (["--metric", "all", "--dataset", "pima"], 6), (["--preset", "none"], 4)],
 )  # fmt: skip
-def test_filters_choose(results, capsys, filters, n):
+def test_filters_select_records(results, capsys, filters, n):
     assert len(json.loads(out(capsys, "table", "--results", results, "--json", *filters))) == n
 
 
@@ -53,17 +53,17 @@ def test_filters_choose(results, capsys, filters, n):
     "filters, line",
     [(["--dataset", "pimaa"], "no run has dataset 'pimaa'; did you mean pima?"),
      (["--metric", "nlll"], "no run has the metric 'nlll'; did you mean nll"),
-     (["--setting", "m=99"], "no run fits")],
+     (["--setting", "m=99"], "no run matches")],
 )  # fmt: skip
-def test_what_is_not_recorded_is_one_line(results, capsys, filters, line):
+def test_unrecorded_values_are_one_line(results, capsys, filters, line):
     assert main(["table", "--results", str(results), *filters]) == 2
-    said = capsys.readouterr()
-    assert line in said.err and said.err.count("\n") == 1 and said.out == ""
+    captured = capsys.readouterr()
+    assert line in captured.err and captured.err.count("\n") == 1 and captured.out == ""
 
 
 def test_an_empty_results_folder_is_one_line(tmp_path, capsys):
     assert main(["table", "--results", str(tmp_path)]) == 2
-    assert "make one with `gpbench run`" in capsys.readouterr().err
+    assert "train with `gpbench run`" in capsys.readouterr().err
 
 
 def test_later_papers_are_listed_on_demand(results, capsys):
@@ -74,6 +74,6 @@ def test_later_papers_are_listed_on_demand(results, capsys):
 def test_a_terminal_gets_tables_that_fit_it(results, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
-    shown = out(capsys, "table", "--results", results)
-    assert "[0.52" in shown  # the printed value, not eaten as markup
-    assert shown.count("nll (nats per row; lower is better)") == 2
+    text = out(capsys, "table", "--results", results)
+    assert "[0.52" in text  # the printed value, not eaten as markup
+    assert text.count("nll (nats per row; lower is better)") == 2

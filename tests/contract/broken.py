@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.core.predictive import Bernoulli, Gaussian
+from gpbench.core.predictive import Bernoulli, Gaussian, Mixture
 from gpbench.methods.base import Info, Method
 
 
@@ -27,7 +27,7 @@ class Good(Method):
         mean = 0.5 * (state.mean + batch.weight @ batch.y / n)
         return State(mean, state.count + 1), Info(-(batch.weight @ (batch.y - state.mean) ** 2) / n)
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         return Gaussian(jnp.full(len(X), state.mean), jnp.ones(len(X), X.dtype))
 
 
@@ -74,7 +74,7 @@ class Mutating(Good):
         state["mean"] = 0.5 * (state["mean"] + batch.y.mean())
         return state, Info(-((batch.y - state["mean"]) ** 2).mean())
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         return Gaussian(jnp.full(len(X), state["mean"]), jnp.ones(len(X), X.dtype))
 
 
@@ -126,19 +126,19 @@ class Worsening(Good):
 class Overconfident(Good):
     """Its density is twice a density."""
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         class Twice(Gaussian):
             def log_prob(self, y):
                 return super().log_prob(y) + jnp.log(2.0)
 
-        good = super().predict(state, X)
+        good = super().predict(state, X, key=key)
         return Twice(good.mean, good.var)
 
 
 class Peeking(Good):
     """Its predictions depend on the other test rows."""
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         return Gaussian(jnp.full(len(X), state.mean) + X[0, 0], jnp.ones(len(X), X.dtype))
 
 
@@ -147,7 +147,7 @@ class Unnormalised(Good):
 
     tasks = frozenset({"binary"})
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         return Bernoulli(jnp.full(len(X), -0.1), jnp.full(len(X), -0.2))
 
 
@@ -156,3 +156,52 @@ class CountsWhatFillsUp(Good):
 
     def step(self, state, batch, *, key):
         return State(batch.y.mean(), state.count + 1), Info(-((batch.y - state.mean) ** 2).mean())
+
+
+class Sampled(Good):
+    """Its state has a random key; its predictions are a mixture over weights drawn from the key, for all rows alike."""
+
+    def init(self, data, *, key):
+        return State(jnp.zeros((), data.X.dtype), key)
+
+    def step(self, state, batch, *, key):
+        good, info = super().step(State(state.mean, 0), batch, key=key)
+        return State(good.mean, jax.random.fold_in(state.count, 1)), info
+
+    def predict(self, state, X, *, key):
+        weights = jax.random.normal(key, (8, X.shape[1]), X.dtype)
+        parts = jax.vmap(lambda w: Gaussian(state.mean + X @ w, jnp.ones(len(X), X.dtype)))(weights)
+        return Mixture(parts, jnp.zeros(8, X.dtype))
+
+
+class Positional(Good):
+    """Its noise belongs to a row's position."""
+
+    def predict(self, state, X, *, key):
+        return Gaussian(state.mean + jax.random.normal(key, (len(X),), X.dtype), jnp.ones(len(X), X.dtype))
+
+
+class Unkeyed(Good):
+    """It draws from NumPy's global stream in predict."""
+
+    def predict(self, state, X, *, key):
+        return Gaussian(jnp.full(len(X), state.mean + np.random.normal()), jnp.ones(len(X), X.dtype))
+
+
+class Averaging(Good):
+    """Its predictions depend on the average of the test rows."""
+
+    def predict(self, state, X, *, key):
+        return Gaussian(jnp.full(len(X), state.mean + X.mean()), jnp.ones(len(X), X.dtype))
+
+
+class Miscounted(Good):
+    """Its cdf is that of another density."""
+
+    def predict(self, state, X, *, key):
+        class Shifted(Gaussian):
+            def cdf(self, y):
+                return super().cdf(y + 0.1)
+
+        good = super().predict(state, X, key=key)
+        return Shifted(good.mean, good.var)

@@ -1,44 +1,380 @@
-"""The squared exponential kernel, and the optimiser that optax does not have."""
+"""Kernels: closed forms, limits, positive definiteness, derivatives, and the configuration's words for them."""
 
+import functools
+import itertools
+
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+from scipy import special
 
-from gpbench.core.kernels import SquaredExponential
-from gpbench.core.optimisers import adaptive_rates
+from gpbench.core.kernels import (
+    ANOVA,
+    FAMILIES,
+    ActiveInputs,
+    Constant,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    SquaredExponential,
+    Stationary,
+    kernel_spec,
+    require,
+)
+from gpbench.core.kernels.stationary import square_distance
+from gpbench.errors import ConfigError
+
+VALUES = {
+    str(kernel_spec(value)): value
+    for value in [
+        *(name for name in FAMILIES if name not in ("sum", "product")),
+        {"matern12": {"inputs": [2, 0]}},
+        {"matern52": {"isotropic": True}},
+        {"periodic": {"isotropic": True, "period": 2.5}},
+        {"sum": ["linear", "constant", {"squared_exponential": {"inputs": [1]}}]},
+        {"product": ["periodic", "squared_exponential"]},
+        {"product": [{"matern32": {"inputs": [0]}}, {"sum": ["linear", "constant"]}]},
+        {"anova": {"order": 3, "base": "matern12"}},
+        {"anova": {"order": 1, "base": {"sum": ["linear", "constant"]}, "inputs": [0, 2]}},
+    ]
+}
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(6, 3)), RNG.normal(size=(4, 3))
+WEIGHTS = RNG.normal(size=(6, 6))
 
 
-def test_gram_matrix_is_the_formula_entry_by_entry():
-    X, Y = np.random.default_rng(0).normal(size=(2, 4, 3))
-    amplitude, l2 = 2.0, np.array([0.5, 1.0, 4.0])
-    kernel = SquaredExponential(jnp.log(amplitude), jnp.log(l2))
-    expected = [[amplitude * np.exp(-0.5 * np.sum((x - y) ** 2 / l2)) for y in Y] for x in X]
-    np.testing.assert_allclose(kernel.gram(jnp.asarray(X), jnp.asarray(Y)), expected, rtol=1e-12)
-    np.testing.assert_allclose(kernel.diagonal(jnp.asarray(X)), np.diag(kernel.gram(jnp.asarray(X), jnp.asarray(X))))
+def perturb(kernel):
+    """The kernel with all of its parameters different."""
+    rng = np.random.default_rng(1)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf + rng.normal(0.0, 0.3, leaf.shape)), as_numpy(kernel))
 
 
-def test_rates_grow_by_two_percent_on_a_kept_sign_and_halve_on_a_flip():
-    optimiser = adaptive_rates(start=0.01)
-    p = {"a": jnp.array([1.0, 1.0])}
-    state = optimiser.init(p)
-    for gradient in ([1.0, 1.0], [1.0, 1.0], [1.0, -1.0]):
-        updates, state = optimiser.update({"a": jnp.array(gradient)}, state, p)
-    np.testing.assert_allclose(state.rates["a"], [0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
-    np.testing.assert_allclose(updates["a"], [-0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
+def as_numpy(tree):
+    """The tree with leaves of NumPy, whose arithmetic compiles nothing."""
+    return jax.tree.map(np.asarray, tree)
 
 
-def test_shared_parameters_have_the_sign_of_their_summed_gradient():
-    optimiser = adaptive_rates(start=0.01, shared="lengthscale")
-    p = {"lengthscale": jnp.zeros(2), "other": jnp.zeros(2)}
-    state = optimiser.init(p)
-    for _ in range(2):
-        _, state = optimiser.update({"lengthscale": jnp.array([3.0, -1.0]), "other": jnp.array([3.0, -1.0])}, state, p)
-    _, state = optimiser.update({"lengthscale": jnp.array([3.0, 1.0]), "other": jnp.array([3.0, 1.0])}, state, p)
-    np.testing.assert_allclose(state.rates["lengthscale"], [0.01 * 1.02**2] * 2)
-    np.testing.assert_allclose(state.rates["other"], [0.01 * 1.02**2, 0.01 * 1.02 * 0.5])
+@pytest.fixture(scope="module", params=VALUES)
+def kernel(request):
+    return perturb(kernel_spec(VALUES[request.param]).initial(jnp.asarray(X), start="median_each"))
 
 
-def test_no_step_reaches_further_than_it_may():
-    optimiser = adaptive_rates(start=0.01, reach=0.3)
-    p = {"a": jnp.zeros(3)}
-    updates, _ = optimiser.update({"a": jnp.array([1e4, -1e4, 1.0])}, optimiser.init(p), p)
-    np.testing.assert_allclose(updates["a"], [-0.3, 0.3, -0.01])
+@functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+def evaluate(kernel, X, Y):
+    """cross(X, Y), diag(X), and a weighted sum of both with its derivatives in the parameters, X and Y."""
+
+    def total(kernel, X, Y):
+        gram, diagonal = kernel.cross(X, Y), kernel.diag(X)
+        return jnp.sum(WEIGHTS.astype(X.dtype) * gram) + jnp.sum(diagonal), (gram, diagonal)
+
+    (value, (gram, diagonal)), gradients = jax.value_and_grad(total, argnums=(0, 1, 2), has_aux=True)(kernel, X, Y)
+    return gram, diagonal, value, gradients
+
+
+def repeated_rows(dtype):
+    """Three rows, twice."""
+    rows = np.concatenate([X[:3], X[:3]]).astype(dtype)
+    return rows, rows
+
+
+def test_gram_matrices_are_positive_definite_with_the_stated_diagonal_and_finite_gradients_on_repeated_rows(kernel):
+    gram, diagonal, _, gradients = evaluate(kernel, *repeated_rows("float64"))
+    np.testing.assert_allclose(np.diag(gram), diagonal, rtol=1e-13)
+    np.testing.assert_allclose(gram, gram.T, rtol=1e-12, atol=1e-15)
+    assert np.linalg.eigvalsh(gram).min() > -1e-13 * np.trace(gram)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(as_numpy(gradients)))
+
+
+def test_gram_matrices_are_positive_definite_on_distinct_rows(kernel):
+    gram, diagonal, *_ = evaluate(kernel, X, X)
+    np.testing.assert_allclose(np.diag(gram), diagonal, rtol=1e-13)
+    assert np.linalg.eigvalsh(gram).min() > -1e-13 * np.trace(gram)
+
+
+def test_gradients_equal_finite_differences(kernel):
+    """Central differences along random directions, h = 1e-5: their error is below 1e-8 for values of order 1."""
+    rng = np.random.default_rng(2)
+    point = as_numpy((kernel, X, rng.normal(size=(6, 3))))
+    gradient = as_numpy(evaluate(*point)[3])
+    for _ in range(3):
+        direction = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape), point)
+        above = evaluate(*jax.tree.map(lambda leaf, step: leaf + 1e-5 * step, point, direction))[2]
+        below = evaluate(*jax.tree.map(lambda leaf, step: leaf - 1e-5 * step, point, direction))[2]
+        slope = sum(jax.tree.leaves(jax.tree.map(np.vdot, gradient, direction)))
+        np.testing.assert_allclose(slope, (above - below) / 2e-5, rtol=1e-6, atol=1e-6)
+    assert all(np.all(leaf != 0.0) for leaf in jax.tree.leaves(gradient[0])), "every parameter matters"
+
+
+def test_float32_stays_float32_and_agrees_with_float64(kernel):
+    low = jax.tree.map(lambda leaf: leaf.astype(np.float32), as_numpy(kernel))
+    gram, diagonal, _, gradients = results = evaluate(low, *repeated_rows("float32"))
+    assert {leaf.dtype for leaf in jax.tree.leaves(results)} == {jnp.dtype("float32")}
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(as_numpy(gradients)))
+    scale = np.max(diagonal)
+    np.testing.assert_allclose(gram, evaluate(kernel, *repeated_rows("float64"))[0], atol=1e-5 * scale)
+    np.testing.assert_allclose(np.diag(gram), diagonal, atol=2e-6 * scale)
+
+
+@pytest.mark.parametrize("value", VALUES.values(), ids=VALUES)
+def test_the_initial_prior_variance_is_one_in_the_dtype_of_the_rows(value):
+    rows = jnp.asarray(X, jnp.float32)
+    kernel = kernel_spec(value).initial(rows, start="median")
+    assert {leaf.dtype for leaf in jax.tree.leaves(kernel)} == {jnp.dtype("float32")}
+    assert kernel.describe()
+    np.testing.assert_allclose(np.mean(evaluate(kernel, rows, rows)[1]), 1.0, rtol=1e-5)
+
+
+# ---- closed forms
+
+AMPLITUDE, SQUARED = 2.0, np.array([0.5, 1.0, 4.0])
+R = np.sqrt(np.sum((X[:, None] - Y[None]) ** 2 / SQUARED, axis=-1))
+
+
+def stationary(family, *more):
+    return family(jnp.log(AMPLITUDE), jnp.log(SQUARED), *more)
+
+
+@jax.jit
+def cross(kernel, X=X, Y=Y):
+    return kernel.cross(jnp.asarray(X), jnp.asarray(Y))
+
+
+def test_the_squared_exponential_is_bit_for_bit_the_formula_that_committed_results_were_made_with():
+    def formula(log_amplitude, log_lengthscale2, X, Y):
+        scale = jnp.exp(-0.5 * log_lengthscale2)
+        X, Y = X * scale, Y * scale
+        exponent = X @ Y.T - 0.5 * jnp.sum(X**2, 1)[:, None] - 0.5 * jnp.sum(Y**2, 1)[None, :]
+        return jnp.exp(jnp.minimum(exponent, 0.0) + log_amplitude)
+
+    kernel = stationary(SquaredExponential)
+    for transform in (lambda f: f, jax.jit):
+        for rows in (X, Y):
+            now = transform(lambda k, X, Y: k.cross(X, Y))(kernel, jnp.asarray(X), jnp.asarray(rows))
+            before = transform(formula)(
+                kernel.log_amplitude, kernel.log_lengthscale2, jnp.asarray(X), jnp.asarray(rows)
+            )
+            np.testing.assert_array_equal(now, before)
+    assert jax.tree.leaves(kernel)[0] is kernel.log_amplitude
+
+
+def test_the_squared_exponential_is_its_formula():
+    np.testing.assert_allclose(cross(stationary(SquaredExponential)), AMPLITUDE * np.exp(-0.5 * R**2), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("family", "nu"), [(Matern12, 0.5), (Matern32, 1.5), (Matern52, 2.5)])
+def test_matern_kernels_are_the_bessel_form(family, nu):
+    s = np.sqrt(2 * nu) * R
+    bessel = AMPLITUDE * 2 ** (1 - nu) / special.gamma(nu) * s**nu * special.kv(nu, s)
+    np.testing.assert_allclose(cross(stationary(family)), bessel, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("family", "order"), [(Matern12, 1), (Matern32, 2), (Matern52, 2)])
+def test_matern_kernels_fall_off_from_the_origin_with_the_order_of_their_smoothness(family, order):
+    """1 - k(r)/k(0) grows as r^order: halving r divides it by 2^order."""
+    drop = 1.0 - np.asarray(cross(family(jnp.zeros(()), jnp.zeros(1)), np.zeros((1, 1)), np.array([[1e-3], [5e-4]])))[0]
+    np.testing.assert_allclose(drop[0] / drop[1], 2.0**order, rtol=2e-3)
+
+
+def test_smoother_matern_kernels_are_nearer_to_the_squared_exponential():
+    limit = np.asarray(cross(stationary(SquaredExponential)))
+    errors = [np.abs(np.asarray(cross(stationary(family))) - limit).max() for family in (Matern12, Matern32, Matern52)]
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_matern_gradients_in_an_argument_are_zero_where_rows_coincide():
+    kernel, x = stationary(Matern12), jnp.asarray(X[:1])
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda y: kernel.cross(x, y)[0, 0]))(x), 0.0)
+
+
+def test_the_rational_quadratic_is_its_formula_and_the_squared_exponential_for_infinite_alpha():
+    formula = AMPLITUDE * (1 + R**2 / (2 * 0.7)) ** -0.7
+    np.testing.assert_allclose(cross(stationary(RationalQuadratic, jnp.log(0.7))), formula, rtol=1e-12)
+    # the leading error is r⁴/(8 α) relative
+    limit = cross(stationary(RationalQuadratic, jnp.log(1e9)))
+    np.testing.assert_allclose(limit, cross(stationary(SquaredExponential)), rtol=1e-9 * R.max() ** 4)
+
+
+def test_the_periodic_kernel_is_its_formula_and_repeats():
+    period = np.array([1.0, 2.0, 3.0])
+    kernel = stationary(Periodic, jnp.log(period))
+    sines = np.sin(np.pi * (X[:, None] - Y[None]) / period) ** 2
+    np.testing.assert_allclose(cross(kernel), AMPLITUDE * np.exp(-2 * np.sum(sines / SQUARED, axis=-1)), rtol=1e-12)
+    np.testing.assert_allclose(cross(kernel, X + 5 * period), cross(kernel), rtol=1e-10)
+
+
+def test_linear_and_constant_kernels_are_their_formulae():
+    np.testing.assert_allclose(cross(Linear(jnp.log(SQUARED))), (X * SQUARED) @ Y.T, rtol=1e-12)
+    np.testing.assert_allclose(cross(Constant(jnp.log(AMPLITUDE))), np.full((6, 4), AMPLITUDE), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_anova_is_the_sum_over_all_subsets_of_inputs(order):
+    spec = kernel_spec({"anova": {"order": order, "base": "matern32"}})
+    kernel = perturb(spec.initial(jnp.asarray(X), start="median_each"))
+    scaled = np.abs(X[:, None] - Y[None]) * np.exp(-0.5 * kernel.bases.kernel.log_lengthscale2[:, 0])
+    z = (1 + np.sqrt(3) * scaled) * np.exp(-np.sqrt(3) * scaled)
+    explicit = sum(
+        np.exp(kernel.log_variance[r - 1]) * sum(z[..., list(s)].prod(-1) for s in itertools.combinations(range(3), r))
+        for r in range(1, order + 1)
+    )
+    np.testing.assert_allclose(cross(kernel), explicit, rtol=1e-12)
+
+
+def test_anova_of_full_order_with_equal_variances_is_a_product_less_one():
+    """Π_d (1 + z_d) = Σ_r e_r, the empty set included."""
+    spec = kernel_spec({"anova": {"order": 3}})
+    kernel = eqx.tree_at(lambda k: k.log_variance, spec.initial(jnp.asarray(X), start="median_each"), jnp.zeros(3))
+    l2 = np.exp(kernel.bases.kernel.log_lengthscale2[:, 0])
+    z = np.exp(-0.5 * (X[:, None] - Y[None]) ** 2 / l2)
+    np.testing.assert_allclose(cross(kernel), np.prod(1 + z, axis=-1) - 1, rtol=1e-12)
+
+
+def test_sums_products_and_active_inputs_are_made_of_their_parts():
+    a, b = stationary(Matern12), stationary(SquaredExponential)
+    product = kernel_spec({"product": ["matern12", "squared_exponential"]}).initial(jnp.asarray(X), start="median")
+    parts = [kernel_spec(name).initial(jnp.asarray(X), start="median") for name in ("matern12", "squared_exponential")]
+    np.testing.assert_allclose(cross(product), cross(parts[0]) * cross(parts[1]), rtol=1e-12)
+    total = kernel_spec({"sum": ["matern12", "squared_exponential"]}).initial(jnp.asarray(X), start="median")
+    np.testing.assert_allclose(cross(total), 0.5 * (cross(parts[0]) + cross(parts[1])), rtol=1e-12)
+    np.testing.assert_array_equal(cross(type(total)((a, b))), cross(a) + cross(b))
+    some = eqx.tree_at(lambda k: k.log_lengthscale2, a, a.log_lengthscale2[jnp.asarray([0, 2])])
+    np.testing.assert_array_equal(cross(ActiveInputs(some, (0, 2))), cross(some, X[:, [0, 2]], Y[:, [0, 2]]))
+
+
+def test_differences_give_the_squared_distance_without_cancellation_far_from_the_origin():
+    far = jnp.asarray(X) + 1e6
+    np.testing.assert_allclose(
+        square_distance(far, far[:3]), np.sum((far[:, None] - far[None, :3]) ** 2, -1), rtol=1e-15
+    )
+
+
+# ---- what is a parameter
+
+
+@pytest.mark.parametrize(
+    ("value", "sizes"),
+    [
+        ("matern52", [1, 3]),
+        ({"matern52": {"isotropic": True}}, [1, 1]),
+        ({"matern52": {"inputs": [0, 2]}}, [1, 2]),
+        ({"product": ["matern12", "squared_exponential"]}, [1, 3, 3]),
+        ({"product": ["matern12", "linear"]}, [3, 3]),
+        ({"product": [{"matern12": {"inputs": [1]}}, {"product": ["constant", "linear"]}]}, [1, 3]),
+        ({"sum": ["matern12", {"product": ["matern12", "constant"]}]}, [1, 3, 1, 3]),
+        ("anova", [2, 3]),
+    ],
+)
+def test_a_product_has_one_scale_and_a_base_of_anova_none(value, sizes):
+    kernel = kernel_spec(value).initial(jnp.asarray(X), start="median")
+    assert [leaf.size for leaf in jax.tree.leaves(kernel)] == sizes
+
+
+@pytest.mark.parametrize("start", ["median", "root_median", "median_each"])
+def test_an_isotropic_kernel_is_the_one_with_equal_lengthscales(start):
+    spec = kernel_spec({"matern52": {"isotropic": True}})
+    one = spec.initial(jnp.asarray(X), start=start)
+    each = eqx.tree_at(lambda k: k.log_lengthscale2, one, jnp.full(3, one.log_lengthscale2[0]))
+    np.testing.assert_allclose(cross(one), cross(each), rtol=1e-14)
+    if start != "median_each":
+        ard = kernel_spec("matern52").initial(jnp.asarray(X), start=start)
+        np.testing.assert_allclose(each.lengthscales, ard.lengthscales)
+
+
+# ---- the configuration's words
+
+
+def test_equal_kernels_have_equal_specifications_however_they_are_spelled():
+    spellings = [
+        "matern52",
+        {"matern52": None},
+        {"matern52": {}},
+        {"matern52": {"isotropic": False, "inputs": None}},
+        kernel_spec("matern52"),
+    ]
+    assert len({kernel_spec(value) for value in spellings}) == 1
+    assert kernel_spec({"linear": {"inputs": [2, 0]}}) == kernel_spec({"linear": {"inputs": [0, 2]}})
+    assert kernel_spec("anova") == kernel_spec({"anova": {"base": "squared_exponential", "order": 2}})
+    assert kernel_spec({"rational_quadratic": {"alpha": 1}}) == kernel_spec("rational_quadratic")
+    assert len({kernel_spec(value) for value in VALUES.values()}) == len(VALUES)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("matern52", "matern52"),
+        ({"matern52": {"isotropic": True, "inputs": [0, 2]}}, "matern52(isotropic, inputs=[0, 2])"),
+        ({"sum": ["squared_exponential", "linear"]}, "squared_exponential + linear"),
+        ({"product": [{"sum": ["linear", "constant"]}, "periodic"]}, "(linear + constant) * periodic"),
+        ({"anova": {"order": 3, "base": "matern12"}}, "anova(order=3, base=matern12)"),
+    ],
+)
+def test_a_specification_prints_as_short_text(value, text):
+    assert str(kernel_spec(value)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("matern53", "unknown kernel 'matern53': did you mean matern52"),
+        ("isotropic", "unknown kernel 'isotropic'"),
+        (None, "a kernel is a name or a name with its options, not None"),
+        ({"linear": {}, "constant": {}}, "a kernel is a name or a name with its options"),
+        ({"matern52": [1]}, "the options of kernel matern52 must be a mapping"),
+        ({"matern52": {"isotropc": True}}, "kernel matern52 has no option 'isotropc': did you mean isotropic?"),
+        ({"matern52": {"isotropic": 1}}, "isotropic of kernel matern52 must be true or false, not 1"),
+        ({"matern52": {"inputs": 0}}, "inputs of kernel matern52 must be a list of column numbers from 0"),
+        ({"matern52": {"inputs": []}}, "inputs of kernel matern52 must be a list of column numbers from 0"),
+        ({"matern52": {"inputs": [-1]}}, "inputs of kernel matern52 must be a list of column numbers from 0"),
+        ({"matern52": {"inputs": [1, 1]}}, "inputs of kernel matern52 must be a list of different column numbers"),
+        ({"periodic": {"period": 0}}, "period of kernel periodic must be a positive number, not 0"),
+        ({"rational_quadratic": {"alpha": "x"}}, "alpha of kernel rational_quadratic must be a positive number"),
+        ("sum", "kernel sum must be a list of two or more kernels"),
+        ({"product": ["linear"]}, "kernel product must be a list of two or more kernels"),
+        ({"sum": ["linear", "matern"]}, "unknown kernel 'matern'"),
+        ({"anova": {"order": 0}}, "order of kernel anova must be a whole number from 1, not 0"),
+        ({"anova": {"base": {"linear": {"inputs": [0]}}}}, "base of kernel anova must be a kernel without inputs"),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_says_how_to_mend_it(value, message):
+    with pytest.raises(ConfigError) as caught:
+        kernel_spec(value)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"linear": {"inputs": [0, 3]}}, r"kernel linear\(inputs=\[0, 3\]\): the data have only the inputs 0 to 2"),
+        ({"anova": {"order": 4}}, "kernel anova has order 4, but only 3 inputs: choose an order up to 3"),
+    ],
+)
+def test_inputs_that_the_data_do_not_have_are_an_error(value, message):
+    with pytest.raises(ConfigError, match=message):
+        kernel_spec(value).initial(jnp.asarray(X), start="median")
+
+
+def test_a_method_that_needs_a_family_says_which_kernels_it_accepts():
+    require(kernel_spec({"squared_exponential": {"isotropic": True}}), SquaredExponential, "svdgp")
+    require(stationary(Matern52), (Matern52, Linear), "svdgp")
+    with pytest.raises(
+        ConfigError,
+        match=r"^svdgp needs a squared exponential kernel, not matern52: choose method\.kernel=squared_exponential$",
+    ):
+        require(kernel_spec("matern52"), SquaredExponential, "svdgp")
+    with pytest.raises(ConfigError, match=r"not squared_exponential\(inputs=\[0\]\)"):
+        require(kernel_spec({"squared_exponential": {"inputs": [0]}}), SquaredExponential, "svdgp")
+    with pytest.raises(ConfigError, match=r"needs a squared exponential or matern12 or .* kernel, not linear"):
+        require(Linear(jnp.zeros(2)), Stationary, "this method")
+
+
+def test_every_anova_base_may_be_any_family_without_inputs():
+    for name in ("linear", "periodic", "rational_quadratic"):
+        kernel = kernel_spec({"anova": {"base": name}}).initial(jnp.asarray(X), start="median")
+        assert isinstance(kernel, ANOVA)
+        assert np.isfinite(cross(kernel)).all()

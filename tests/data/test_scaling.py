@@ -1,9 +1,9 @@
-"""Scaling: training rows only, and columns that only look as if they varied."""
+"""Scalers: which rows they see, their inverse, and columns that vary by rounding error only."""
 
 import numpy as np
 import pytest
 
-from gpbench.data import Dataset, prepare
+from gpbench.data import SCALERS, Dataset, fit_scalers, prepare
 from gpbench.errors import ConfigError, DataError
 
 RNG = np.random.default_rng(0)
@@ -16,12 +16,17 @@ def make(X, y, task="regression") -> Dataset:
     return Dataset("toy", task, X, np.asarray(y, dtype=float), columns, classes, "0" * 64)
 
 
-def test_test_rows_do_not_touch_the_scaling():
+TRAIN, TEST = np.arange(20), np.arange(20, 30)
+TRAIN_ONLY = sorted(set(SCALERS) - {"centre_all"})
+
+
+@pytest.mark.parametrize("scaler", TRAIN_ONLY)
+def test_test_rows_do_not_affect_the_training_rows(scaler):
     X, y = RNG.normal(3, 2, (30, 4)), RNG.normal(5, 3, 30)
-    train, test = np.arange(20), np.arange(20, 30)
-    before = prepare(make(X, y), train, test)
-    X[test], y[test] = 1e6, -1e6
-    after = prepare(make(X, y), train, test)
+    before = prepare(make(X, y), TRAIN, TEST, inputs=scaler, targets=scaler)
+    X[TEST], y[TEST] = 1e6, -1e6
+    after = prepare(make(X, y), TRAIN, TEST, inputs=scaler, targets=scaler)
+    assert not before.scaled_by_all_rows
     np.testing.assert_array_equal(before.X, after.X)
     np.testing.assert_array_equal(before.y, after.y)
     assert (before.y_mean, before.y_std) == (after.y_mean, after.y_std)
@@ -45,17 +50,69 @@ def test_none_leaves_inputs_and_targets_as_they_are():
     assert (p.y_mean, p.y_std) == (0.0, 1.0)
 
 
-def test_a_column_whose_training_std_is_only_rounding_error_becomes_zero_in_both_parts():
+def test_standardise_has_the_bits_of_the_recorded_runs():
+    """Inputs by einsum in place, targets by `np.std`: records made with these sums must stay reproducible."""
+    for n in (20, 128, 1001):
+        X, y = RNG.normal(3, 2, (n + 10, 3)), RNG.normal(5, 3, n + 10)
+        p = prepare(make(X, y), np.arange(n), np.arange(n, n + 10))
+        centred = X[:n] - X[:n].mean(axis=0)
+        std = np.sqrt(np.einsum("nd,nd->d", centred, centred) / n)
+        np.testing.assert_array_equal(p.X, centred / std)
+        np.testing.assert_array_equal(p.X_test, (X[n:] - X[:n].mean(axis=0)) / std)
+        assert (p.y_mean, p.y_std) == (float(y[:n].mean()), float(y[:n].std()))
+        np.testing.assert_array_equal(p.y, (y[:n] - y[:n].mean()) / y[:n].std())
+        np.testing.assert_array_equal(p.y_test, (y[n:] - y[:n].mean()) / y[:n].std())
+
+
+def test_unit_interval_spans_the_training_rows_and_does_not_clip_test_rows():
+    X, y = RNG.normal(3, 2, (30, 2)), RNG.normal(5, 3, 30)
+    X[25], y[25] = [100, -100], 100
+    p = prepare(make(X, y), TRAIN, TEST, inputs="unit_interval", targets="unit_interval")
+    np.testing.assert_array_equal([p.X.min(0), p.X.max(0)], [[0, 0], [1, 1]])
+    assert (p.y.min(), p.y.max()) == (0, 1)
+    assert p.X_test[5, 0] > 10 and p.X_test[5, 1] < -10 and p.y_test[5] > 5
+    np.testing.assert_allclose(p.y_test * p.y_std + p.y_mean, y[TEST], rtol=1e-12)
+
+
+def test_centre_all_centres_by_all_rows_and_is_marked():
+    X, y = RNG.normal(3, 2, (40, 2)), RNG.normal(5, 3, 40)  # ten rows are in neither part
+    p = prepare(make(X, y), TRAIN, TEST, inputs="centre_all", targets="centre_all")
+    np.testing.assert_allclose(p.X, X[TRAIN] - X.mean(0), atol=1e-12)
+    np.testing.assert_allclose(p.X_test, X[TEST] - X.mean(0), atol=1e-12)
+    assert (p.y_mean, p.y_std) == (pytest.approx(y.mean()), 1.0)
+    assert p.scaled_by_all_rows and p.held_out
+    assert prepare(make(X, y), TRAIN, TEST, inputs="centre_all").scaled_by_all_rows
+    assert prepare(make(X, y), TRAIN, TEST, targets="centre_all").scaled_by_all_rows
+
+
+@pytest.mark.parametrize("name", SCALERS)
+def test_inverse_undoes_transform_for_other_rows(name):
+    X, y, new = RNG.normal(3, 2, (20, 2)), RNG.normal(5, 3, 20), RNG.normal(5, 3, 7)
+    _, scaler = fit_scalers(X, y, inputs=name, targets=name, task="regression")
+    rows = new.copy()
+    scaler.transform(rows)
+    np.testing.assert_allclose(scaler.inverse(rows), new, rtol=1e-12)
+    assert scaler.train_only == (name != "centre_all")
+
+
+def test_a_split_that_tests_training_rows_is_not_held_out():
+    dataset = make(RNG.normal(size=(30, 2)), RNG.normal(size=30))
+    assert prepare(dataset, TRAIN, TEST).held_out
+    assert not prepare(dataset, TRAIN, np.array([25, 19])).held_out
+
+
+@pytest.mark.parametrize("scaler", ["standardise", "unit_interval"])
+def test_a_column_whose_training_std_is_only_rounding_error_becomes_zero_in_both_parts(scaler):
     # kegg's input 7 in split 2: a constant whose mean rounds, and one held-out row that differs
     constant = -2.048e-05
     X = np.full((44001, 2), constant)
     X[:, 1] = RNG.normal(size=44001)
     X[-1, 0] = 1.0
     assert 0 < X[:-1, 0].std() < 1e-18  # the trap: not 0
-    p = prepare(make(X, RNG.normal(size=44001)), np.arange(44000), np.array([44000]))
+    p = prepare(make(X, RNG.normal(size=44001)), np.arange(44000), np.array([44000]), inputs=scaler)
     np.testing.assert_array_equal(p.X[:, 0], 0)
     np.testing.assert_array_equal(p.X_test[:, 0], 0)
-    assert np.abs(p.X[:, 1]).max() > 1
+    assert np.ptp(p.X[:, 1]) >= 1
 
 
 def test_a_small_unit_is_not_mistaken_for_a_constant():
@@ -66,8 +123,10 @@ def test_a_small_unit_is_not_mistaken_for_a_constant():
 
 def test_class_labels_are_never_scaled():
     y = np.where(np.arange(30) % 3, 1.0, -1.0)
-    p = prepare(make(RNG.normal(size=(30, 2)), y, "binary"), np.arange(20), np.arange(20, 30))
-    assert set(p.y) == {-1.0, 1.0} and (p.y_mean, p.y_std, p.classes) == (0.0, 1.0, 2)
+    for scaler in SCALERS:
+        p = prepare(make(RNG.normal(size=(30, 2)), y, "binary"), TRAIN, TEST, targets=scaler)
+        assert set(p.y) == set(p.y_test) == {-1.0, 1.0} and (p.y_mean, p.y_std, p.classes) == (0.0, 1.0, 2)
+        assert not p.scaled_by_all_rows
 
 
 def test_bad_rows_give_one_clear_line():
@@ -89,5 +148,9 @@ def test_bad_rows_give_one_clear_line():
         prepare(make(X, np.full(30, 0.1)), train, test)
     with pytest.raises(DataError, match=r"empty split \(0 training"):
         prepare(make(X, y), train[:0], test)
-    with pytest.raises(ConfigError, match="inputs='whiten'"):
-        prepare(make(X, y), train, test, inputs="whiten")
+    with pytest.raises(DataError, match="all equal"):
+        prepare(make(X, np.full(30, 0.1)), train, test, targets="unit_interval")
+    with pytest.raises(ConfigError, match="inputs=standard: no such scaler; did you mean standardise"):
+        prepare(make(X, y), train, test, inputs="standard")
+    with pytest.raises(ConfigError, match="targets=whiten: no such scaler; known are centre_all, none"):
+        prepare(make(X, y), train, test, targets="whiten")

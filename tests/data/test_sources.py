@@ -172,7 +172,7 @@ def test_without_network_and_mirror_the_error_names_file_checksum_and_places(sto
 
 
 def test_offline_asks_no_address(server):
-    with pytest.raises(DataError, match="offline, so not asked"):
+    with pytest.raises(DataError, match="offline, so not downloaded"):
         load(make(MIRROR, address(server.at)), offline=True)
     assert server.hits == []
 

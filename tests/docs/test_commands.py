@@ -12,7 +12,7 @@ from gpbench.cli import VERBS
 from gpbench.config.compose import compose
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 

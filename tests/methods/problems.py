@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from gpbench.methods.sep import SEP
+from gpbench.methods.ep.sep import SEP
 from gpbench.train import batches
 
 FROZEN = optax.sgd(0.0)

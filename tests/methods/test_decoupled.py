@@ -5,6 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gpbench.methods.decoupled import Basis, Parameters, divergence, marginals, parts, sampled_square, square, waiting
+from gpbench.methods.sparse import Hyper
 from references import exact_evidence, inputs
 from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import laplace, multivariate_normal
@@ -13,11 +15,9 @@ from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.optimisers import decaying_adam
 from gpbench.errors import ConfigError
-from gpbench.methods.decoupled import Basis, Parameters, divergence, marginals, parts, sampled_square, square, waiting
-from gpbench.methods.sparse import Hyper
-from gpbench.methods.svdgp import SVDGP
-from gpbench.methods.svi import SVI
-from gpbench.methods.svi import Parameters as Shared
+from gpbench.methods.vi.svdgp import SVDGP
+from gpbench.methods.vi.svi import SVI
+from gpbench.methods.vi.svi import Parameters as Shared
 from gpbench.train.batches import at_step, whole
 from gpbench.train.trials import best_rate
 

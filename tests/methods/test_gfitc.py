@@ -12,9 +12,9 @@ from scipy.stats import norm
 
 from gpbench.core.sites import flat_sites
 from gpbench.errors import ConfigError
-from gpbench.methods.gfitc import GFITC
-from gpbench.methods.sep import SEP
-from gpbench.methods.svi import SVI
+from gpbench.methods.ep.gfitc import GFITC
+from gpbench.methods.ep.sep import SEP
+from gpbench.methods.vi.svi import SVI
 from gpbench.train.batches import whole
 
 KEY = jax.random.key(0)

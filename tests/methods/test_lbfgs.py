@@ -7,7 +7,7 @@ from jax.flatten_util import ravel_pytree
 from scipy.optimize import minimize
 
 from gpbench.core import lbfgs
-from gpbench.methods.svi import SVI
+from gpbench.methods.vi.svi import SVI
 from gpbench.train.batches import whole
 
 

@@ -13,10 +13,10 @@ from scipy.stats import multivariate_normal, norm
 from gpbench.core import features
 from gpbench.core.kernels import SquaredExponential
 from gpbench.errors import ConfigError
-from gpbench.methods.gpr import GPR
-from gpbench.methods.gpr import Hyper as ExactHyper
-from gpbench.methods.svi import SVI, Parameters
-from gpbench.methods.vsgpr import VSGPR
+from gpbench.methods.exact.gpr import GPR
+from gpbench.methods.exact.gpr import Hyper as ExactHyper
+from gpbench.methods.vi.svi import SVI, Parameters
+from gpbench.methods.vi.vsgpr import VSGPR
 from gpbench.train.batches import whole
 
 KEY = jax.random.key(0)

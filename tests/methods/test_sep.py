@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from gpbench.methods.sep_energy import Sums, approximate_gradient, marginals, posterior, site_sums
+from gpbench.methods.sparse import covariances, residual
 from problems import classification, sep, trained
 from scipy.stats import norm
 
@@ -14,9 +16,7 @@ from gpbench.core.optimisers import adaptive_rates
 from gpbench.core.sites import Sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import inducing_count
-from gpbench.methods.sep import Running
-from gpbench.methods.sep_energy import Sums, approximate_gradient, marginals, posterior, site_sums
-from gpbench.methods.sparse import covariances, residual
+from gpbench.methods.ep.sep import Running
 from gpbench.train import batches
 
 

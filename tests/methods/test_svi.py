@@ -15,7 +15,7 @@ from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.optimisers import adadelta, adam
 from gpbench.errors import ConfigError
-from gpbench.methods.svi import SVI, Parameters
+from gpbench.methods.vi.svi import SVI, Parameters
 from gpbench.train.batches import at_step, whole
 
 KEY = jax.random.key(0)

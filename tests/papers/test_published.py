@@ -1,4 +1,4 @@
-"""The printed numbers are the papers', in our units, and those that are no targets say so."""
+"""Published values are the papers', in our units, with notes where they are not targets."""
 
 import math
 
@@ -23,9 +23,9 @@ def test_every_row_is_a_number_with_a_known_note(name):
 
 
 def test_the_standard_error_of_sep_table_1_is_its_printed_deviation_over_root_20():
-    found = lookup("pima", "sep", "m=50%", "nll")
-    assert (found.value, found.err, found.n, found.table) == (0.5, 0.05, 20, "1")
-    assert found.stderr == pytest.approx(0.05 / math.sqrt(20))
+    values = lookup("pima", "sep", "m=50%", "nll")
+    assert (values.value, values.err, values.n, values.table) == (0.5, 0.05, 20, "1")
+    assert values.stderr == pytest.approx(0.05 / math.sqrt(20))
 
 
 def test_a_printed_standard_error_is_taken_as_it_is_and_dropouts_is_a_deviation():
@@ -64,13 +64,13 @@ def test_tables_3_and_4_of_aep_dgp_are_not_held_out_except_the_copied_columns():
     leaked = {"fitc_gp": "m=50", "dgp": "hidden=[2], m=100", "sgld": "layers=1", "vi_kw": "layers=2"}
     for method, setting in leaked.items():
         for metric in ("rmse", "test_ll"):
-            found = lookup("kin8nm", method, setting, metric)
-            assert not found.held_out and "8-bit" in found.note
+            values = lookup("kin8nm", method, setting, metric)
+            assert not values.held_out and "8-bit" in values.note
     for method in ("vi_g", "pbp", "dropout", "hmc"):
         assert lookup("kin8nm", method, "", "rmse").held_out
 
 
-def test_numbers_that_are_no_targets_say_why():
+def test_values_that_are_not_targets_have_a_reason():
     assert "no signal" in lookup("australian", "sep", "m=15%", "nll").note
     assert "copied" in lookup("power", "dropout", "", "test_ll").note
     assert "undertrained" in lookup("kin40k", "svgp", "m=512", "rmse").note
@@ -79,9 +79,9 @@ def test_numbers_that_are_no_targets_say_why():
 
 
 def test_later_papers_are_found_by_data_set_and_metric():
-    found = later("boston", "test_ll")
-    assert any(p.method == "PBP" and p.value == -2.574 and p.stderr == 0.089 for p in found)
-    assert all(p.source for p in found) and later("pima", "nll") and later("boston", "nmse") == []
+    values = later("boston", "test_ll")
+    assert any(p.method == "PBP" and p.value == -2.574 and p.stderr == 0.089 for p in values)
+    assert all(p.source for p in values) and later("pima", "nll") and later("boston", "nmse") == []
 
 
 def test_every_metric_a_lookup_knows_is_one_of_ours():

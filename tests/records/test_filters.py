@@ -28,7 +28,7 @@ RECORDS = [
     ],
 )
 def test_conditions_keep_the_records_that_meet_all_of_them(conditions, ids):
-    assert "".join(record["id"] for record in filters.kept(RECORDS, conditions)) == ids
+    assert "".join(record["id"] for record in filters.matching(RECORDS, conditions)) == ids
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_conditions_keep_the_records_that_meet_all_of_them(conditions, ids):
 )
 def test_a_mistake_is_one_line(condition, line):
     with pytest.raises(ConfigError, match=line):
-        filters.kept(RECORDS, [condition])
+        filters.matching(RECORDS, [condition])

@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-from gpbench.records.identity import cell_id, of, run_id
+from gpbench.config.compose import compose
+from gpbench.errors import ConfigError
+from gpbench.records.identity import SCHEMA, cell_id, of, run_id
 
 BASE = {
     "method": {"name": "sep", "m": "15%", "rate": 1.0, "hidden": [3, 2]},
@@ -30,8 +32,9 @@ def test_order_of_keys_does_not_matter():
     assert run_id(**{**BASE, "method": dict(reversed(BASE["method"].items()))}) == run_id(**BASE)
 
 
-def test_equal_numbers_and_sequences_have_equal_ids():
-    assert run_id(**{**BASE, "method": {**BASE["method"], "rate": 1, "hidden": (3, 2)}}) == run_id(**BASE)
+def test_equal_sequences_have_equal_ids_and_a_whole_number_is_no_float():
+    assert run_id(**{**BASE, "method": {**BASE["method"], "hidden": (3, 2)}}) == run_id(**BASE)
+    assert run_id(**{**BASE, "method": {**BASE["method"], "rate": 1}}) != run_id(**BASE)
 
 
 @pytest.mark.parametrize(
@@ -51,15 +54,62 @@ def test_cell_is_the_identity_without_split_and_seed():
     assert cell_id(**without("split", "seed", "data"), data={"name": "pima"}) != cell_id(**without("split", "seed"))
 
 
-def test_a_key_that_came_later_leaves_the_runs_before_it_as_they_are():
-    card = {"name": "wdbc", "task": "regression", "splits": {"set": "random90", "sets": {"random90": 5}}}
-    told = {"_target_": "gpbench.methods.svi.SVI", "inducing": 20}
+CARD = {"name": "wdbc", "task": "binary", "splits": {"set": "random90", "sets": {"random90": 5}}}
+PROTOCOL = {"name": "clean", "inputs": "standardise", "targets": "standardise", "precision": "float64", "steps": 250}
+CONFIG = {"method": {"name": "svi", "inducing": 20}, "protocol": PROTOCOL, "dataset": CARD, "run": {"timing": False}}
 
-    def identity(**more):
-        return of({"method": told | more, "protocol": {}, "dataset": card, "run": {"timing": False}}, "ab12")
 
-    assert identity(likelihood="gaussian") == identity() != identity(likelihood="laplace")
-    assert identity(_target_="mine.Own", likelihood="gaussian") != identity(_target_="mine.Own")
+def identity(**sections):
+    return of({**CONFIG, **sections}, "ab12")
+
+
+def test_the_identity_has_a_schema_number():
+    assert identity()["schema"] == SCHEMA
+
+
+@pytest.mark.parametrize("change", [{"steps": 300}, {"brand_new": [1, 2]}, {"start": "rows"}])
+def test_a_protocol_key_that_reaches_no_array_changes_no_id(change):
+    assert identity(protocol=PROTOCOL | change) == identity()
+
+
+@pytest.mark.parametrize("change", [{"inputs": "unit"}, {"targets": "none"}, {"precision": "float32"}, {"name": "my"}])
+def test_a_protocol_key_that_reaches_arrays_metrics_or_the_record_changes_the_id(change):
+    assert identity(protocol=PROTOCOL | change) != identity()
+
+
+def test_a_protocol_key_with_its_neutral_value_is_as_one_that_is_absent():
+    assert identity(protocol={"name": "clean"}) == identity()
+
+
+@pytest.mark.parametrize("change", [{"title": "Breasts"}, {"oddities": ["none"]}, {"sources": []}, {"cite": "them"}])
+def test_a_card_key_that_reaches_no_array_changes_no_id(change):
+    assert identity(dataset=CARD | change) == identity()
+
+
+@pytest.mark.parametrize("change", [{"task": "regression"}, {"splits": {"set": "official", "sets": {"official": 1}}}])
+def test_a_card_key_that_reaches_arrays_or_metrics_changes_the_id(change):
+    assert identity(dataset=CARD | change) != identity()
+
+
+def test_a_key_added_later_with_its_implied_value_leaves_the_runs_before_it_as_they_are():
+    def later(value, implied="gaussian"):
+        return identity(method=CONFIG["method"] | {"likelihood": value}, implied={"likelihood": implied})
+
+    assert later("gaussian") == identity() != later("laplace")
+    assert later(1.0, implied=1.0) == identity() != later(1, implied=1.0)
+
+
+def test_the_section_implied_is_not_part_of_the_method(tmp_path):
+    (tmp_path / "method").mkdir()
+    file = tmp_path / "method" / "own.yaml"
+    words = ["dataset=moons", "method=own", "method.depth=2"]
+    file.write_text("{_target_: own.Own, depth: 1, width: 3, implied: {width: '${protocol.steps}'}}")
+    cfg = compose(words, [tmp_path])
+    assert cfg["method"] == {"_target_": "own.Own", "depth": 2, "width": 3} and cfg["implied"] == {"width": 250}
+    assert cfg["changes"] == {"method.depth": 2}
+    file.write_text("{_target_: own.Own, depth: 1, implied: {widht: 3}}")
+    with pytest.raises(ConfigError, match=r"method\.implied: 'widht' is no key of the method"):
+        compose(words, [tmp_path])
 
 
 def test_nan_in_a_configuration_is_refused():
@@ -75,7 +125,7 @@ def test_id_is_the_same_in_another_process():
 
 def test_records_import_neither_jax_nor_numpy():
     code = (
-        "import sys, gpbench.records.identity, gpbench.records.store, gpbench.records.environment as e; "
+        "import sys; from gpbench.records import collected, environment as e, identity, plan, store; "
         "e.facts(); assert not {'jax', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

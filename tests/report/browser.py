@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to in its DevTools protocol over a pipe: no driver, no network."""
+"""A headless Chromium, controlled with its DevTools protocol over a pipe: no driver, no network."""
 
 import fcntl
 import json
@@ -18,7 +18,7 @@ _FLAGS = (
 
 
 class Browser:
-    """One page.  `complaints` are the errors and warnings of its console, and exceptions that nobody caught."""
+    """One page.  `complaints` are errors and warnings of its console, and uncaught exceptions."""
 
     def __init__(self) -> None:
         assert CHROMIUM
@@ -49,26 +49,26 @@ class Browser:
         os.write(self._write, json.dumps(message).encode() + b"\0")
         answer, waits = None, bool(until)
         while answer is None or waits:
-            told = self._next()
-            self._listen(told)
-            waits = waits and told.get("method") != until
-            if told.get("id") == self._count:
-                assert "error" not in told, told
-                answer = told["result"]
+            message = self._next()
+            self._listen(message)
+            waits = waits and message.get("method") != until
+            if message.get("id") == self._count:
+                assert "error" not in message, message
+                answer = message["result"]
         return answer
 
     def open(self, page: Path) -> None:
-        """Load a page from disk, and wait until it is there."""
+        """Loads a page from disk, and waits until it is loaded."""
         self("Page.navigate", until="Page.loadEventFired", url=page.resolve().as_uri())
 
     def value(self, expression: str) -> Any:
-        """What a JavaScript expression comes to."""
-        told = self("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in told, told["exceptionDetails"]
-        return told["result"].get("value")
+        """The value of a JavaScript expression."""
+        answer = self("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
     def close(self) -> None:
-        """End it, and delete its folder."""
+        """Ends the process, and deletes its folder."""
         self._process.terminate()
         self._process.wait(20)
         os.close(self._write)
@@ -77,11 +77,11 @@ class Browser:
 
     @staticmethod
     def _pipe() -> list[int]:
-        made = []
+        ends = []
         for end in os.pipe():
-            made.append(fcntl.fcntl(end, fcntl.F_DUPFD, 10))  # clear of 3 and 4
+            ends.append(fcntl.fcntl(end, fcntl.F_DUPFD, 10))  # not 3 or 4
             os.close(end)
-        return made
+        return ends
 
     def _next(self) -> dict:
         while b"\0" not in self._rest:
@@ -91,8 +91,8 @@ class Browser:
         line, _, self._rest = self._rest.partition(b"\0")
         return json.loads(line)
 
-    def _listen(self, told: dict) -> None:
-        match told.get("method"), told.get("params", {}):
+    def _listen(self, message: dict) -> None:
+        match message.get("method"), message.get("params", {}):
             case "Runtime.exceptionThrown", {"exceptionDetails": details}:
                 self.complaints.append(str(details))
             case "Runtime.consoleAPICalled", {"type": "error" | "warning" as kind, "args": args}:

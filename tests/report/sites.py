@@ -7,8 +7,9 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from gpbench.cli import main, plan
-from gpbench.experiments import definition
+from gpbench.cli import main
+from gpbench.experiments import definition, plan
+from gpbench.records.identity import SCHEMA
 from gpbench.records.store import Store
 
 HOSTILE = '<img src=x onerror="complain()"> & co'
@@ -26,7 +27,7 @@ table: {rows: dataset, columns: method, metrics: [nll]}
 
 
 def record(dataset: str, method: str, split: int, **fields) -> dict:
-    """A finished run; nll rises with the split, and differs from method to method by more than by chance."""
+    """A finished run; its nll increases with the split, and differs significantly between methods."""
     nll = NLL.get(method, 0.5) + 0.01 * split + 0.002 * (crc32(f"{dataset}{method}{split}".encode()) % 5)
     return {
         "id": "", "cell": f"{dataset}{method}",
@@ -39,29 +40,29 @@ def record(dataset: str, method: str, split: int, **fields) -> dict:
 
 
 def records(folder: Path) -> list[dict]:
-    """Three methods on three data sets and one with HTML in its name: one run diverged, one is dirty; two of the quick
-    preset; and runs of EXPERIMENT."""
-    places = product(("pima", "crabs", "heart", HOSTILE), ("sep", "svi", "gfitc"), range(4))
-    made = [record(*place) for place in places]
-    made[0] |= {"status": "diverged", "message": "<b>objective</b> is NaN", "metrics": {}}
-    made[1] |= {"dirty": True}
-    made += [record("pima", "sep", s, preset="quick", setting="m=15%, steps=40", cell="quick") for s in range(2)]
-    made += of_experiment(folder)
-    for place, one in enumerate(made):
-        one["id"] = f"{place:016x}"
-    return made
+    """Three methods on three data sets and one with HTML in its name; one run diverged, one is dirty, two are of the
+    quick preset; and runs of EXPERIMENT."""
+    axes = product(("pima", "crabs", "heart", HOSTILE), ("sep", "svi", "gfitc"), range(4))
+    records = [record(*axis) for axis in axes]
+    records[0] |= {"status": "diverged", "message": "<b>objective</b> is NaN", "metrics": {}}
+    records[1] |= {"dirty": True}
+    records += [record("pima", "sep", s, preset="quick", setting="m=15%, steps=40", cell="quick") for s in range(2)]
+    records += of_experiment(folder)
+    for k, one in enumerate(records):
+        one["id"] = one["id"] or f"{k:016x}"
+    return records
 
 
-def write(folder: Path, made: list[dict]) -> Path:
+def write(folder: Path, records: list[dict]) -> Path:
     """A results folder of these records."""
-    for one in made:
+    for one in records:
         config = {"method": {"name": one["method"]}, "protocol": {"name": "hl2016"}}
         Store(folder).write(one, config, {"step": np.arange(2)})
     return folder
 
 
 def make(results: Path, out: Path, *words: str) -> Path:
-    """`gpbench report` with only these experiments, for speed, and where it wrote."""
+    """The site of `gpbench report` with two experiments only, for speed."""
     own = out.parent / "conf"
     (own / "experiment").mkdir(parents=True, exist_ok=True)
     (own / "experiment" / "own.yaml").write_text(EXPERIMENT)
@@ -72,13 +73,14 @@ def make(results: Path, out: Path, *words: str) -> Path:
 
 
 def of_experiment(folder: Path) -> list[dict]:
-    """Runs of EXPERIMENT's full preset, but for two of the splits of one cell."""
+    """Runs of EXPERIMENT's full preset, without two splits of one cell."""
     (folder / "experiment").mkdir(parents=True)
     (folder / "experiment" / "own.yaml").write_text(EXPERIMENT)
-    cells = plan.plan(definition.read("own", [folder]), "full", [folder])
+    jobs = map(definition.overrides, definition.read("own", [folder]).jobs("full"))
     return [
-        record(cell.dataset, cell.method, split, cell=cell.id, setting="", protocol="clean")
-        for cell in cells
-        for split in cell.splits
-        if (cell.dataset, cell.method) != ("wdbc", "constant") or split == 0
+        record(*names, run.split, id=run.id, schema=SCHEMA, cell=run.cell, setting="", protocol="clean")
+        for of_job in plan.plans(list(jobs), [folder])
+        if (names := (of_job.cfg["dataset"]["name"], of_job.cfg["method"]["name"]))
+        for run in of_job.runs
+        if names != ("wdbc", "constant") or run.split == 0
     ]

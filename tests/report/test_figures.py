@@ -1,9 +1,12 @@
-"""Figures from records alone: the right panels, curves, labels and notes, and files that exist."""
+"""Figures from records alone: panels, curves, labels, notes and files."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gpbench.errors import ConfigError
+from gpbench.experiments import definition
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.report import figures
@@ -34,8 +37,8 @@ def experiment(**figure):
     return Experiment("sep/test", "A figure", "sep", blocks=[], presets=presets, labels=labels, figure=figure)
 
 
-def drawn(told, found, preset="full", arrays=trace):
-    return figures.draw(told, preset, found, arrays)
+def drawn(experiment, cells, preset="full", arrays=trace):
+    return figures.draw(experiment, preset, cells, arrays)
 
 
 def small_print(figure):
@@ -44,13 +47,14 @@ def small_print(figure):
 
 def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size():
     jobs = [{"method": m, "size": s} for m in ("sep", "svi") for s in ("4", "50")]
-    found = [cell(job, record(f"{job['method']}{job['size']}")) for job in jobs]
-    told = experiment(kind="traces", panels=["error", "nll"], colour="method", style="size", vertical="log")
-    figure = drawn(told, found)
+    cells = [cell(job, record(f"{job['method']}{job['size']}")) for job in jobs]
+    traces_of = experiment(kind="traces", panels=["error", "nll"], colour="method", style="size", vertical="log")
+    figure = drawn(traces_of, cells)
     assert [a.get_ylabel() for a in figure.axes] == ["test error", "negative test log-likelihood"]
     for axis in figure.axes:
         assert (axis.get_xscale(), axis.get_yscale(), axis.get_xlabel()) == ("log", "log", "seconds of training")
-        assert [line.get_color() for line in axis.lines] == [style.COLOURS[m] for m in ("sep", "sep", "svi", "svi")]
+        colours = [style.PALETTE[name] for name in ("blue", "blue", "vermillion", "vermillion")]
+        assert [line.get_color() for line in axis.lines] == colours
         assert len({str(line.get_linestyle()) for line in axis.lines}) == 2
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["sep", "svi", "m = 4", "50"] and figure.get_suptitle() == "A figure"
@@ -58,43 +62,66 @@ def test_traces_have_a_panel_per_metric_a_colour_per_method_and_a_dash_per_size(
 
 
 def test_a_curve_is_the_mean_over_splits_that_did_not_diverge_in_seconds_of_one_split():
-    made = traces.curve(
+    curve = traces.curve(
         cell({"method": "sep"}, record("a", 0, group=2), record("bbbb", 1, group=2), record("c", 2, status="diverged")),
         "nll",
         trace,
     )
-    np.testing.assert_allclose(made.seconds, np.arange(1, STEPS + 1) / 2)
-    np.testing.assert_allclose(made.mean, (trace("a")["nll"] + trace("bbbb")["nll"]) / 2)
-    np.testing.assert_allclose(made.stderr, abs(trace("a")["nll"] - trace("bbbb")["nll"]) / 2)
+    np.testing.assert_allclose(curve.seconds, np.arange(1, STEPS + 1) / 2)
+    np.testing.assert_allclose(curve.mean, (trace("a")["nll"] + trace("bbbb")["nll"]) / 2)
+    np.testing.assert_allclose(curve.stderr, abs(trace("a")["nll"] - trace("bbbb")["nll"]) / 2)
     assert traces.curve(cell({"method": "sep"}), "nll", trace) is None
 
 
-def test_one_wild_first_value_does_not_flatten_a_panel():
-    def wild(id):
+def test_one_extreme_initial_value_does_not_set_the_vertical_range():
+    def extreme(id):
         return {"seconds": np.arange(1.0, 202), "nll": np.array([1e9, *np.linspace(1, 0.5, 200)])}
 
-    told = experiment(kind="traces", panels=["nll"], colour="method")
-    (axis,) = drawn(told, [cell({"method": "sep"}, record("a"))], arrays=wild).axes
+    traces_of = experiment(kind="traces", panels=["nll"], colour="method")
+    (axis,) = drawn(traces_of, [cell({"method": "sep"}, record("a"))], arrays=extreme).axes
     assert axis.get_ylim()[1] < 2
 
 
-def test_minibatches_are_dashed_where_there_are_runs_on_all_rows_too():
-    jobs = [{"method": m} for m in ("sep_minibatch", "sep")]
-    told = experiment(kind="traces", panels=["nll"], colour="method")
-    both = drawn(told, [cell(job, record("a")) for job in jobs]).axes[0].lines
-    (alone,) = drawn(told, [cell(jobs[0], record("a"))]).axes[0].lines
-    assert [line.get_linestyle() for line in both] == ["--", "-"] and alone.get_linestyle() == "-"
+def test_the_file_may_choose_colours_and_dashes_by_value():
+    jobs = [{"method": m} for m in ("sep", "svi", "gfitc")]
+    options = {"colours": {"sep": "vermillion"}, "dashes": {"svi": "dashed"}}
+    lines = drawn(experiment(kind="traces", panels=["nll"], colour="method", **options),
+                  [cell(job, record("a")) for job in jobs]).axes[0].lines  # fmt: skip
+    assert [line.get_color() for line in lines] == [style.PALETTE[c] for c in ("vermillion", "blue", "green")]
+    assert [line.get_linestyle() for line in lines] == ["-", "--", "-"]
+
+
+@pytest.mark.parametrize("options", [{"colours": {"sep": "bleu"}}, {"dashes": {"sep": "dased"}}])
+def test_an_unknown_colour_or_dash_pattern_is_one_line(options):
+    figure = experiment(kind="traces", panels=["nll"], colour="method", **options)
+    with pytest.raises(ConfigError, match=r"did you mean (blue|dashed)"):
+        drawn(figure, [cell({"method": "sep"}, record("a"))])
+
+
+def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():
+    chosen = {}
+    for name in definition.names():
+        options = definition.read(name).figure or {}
+        for value, colour in options.get("colours", {}).items():
+            key = (name.split("/")[0], options["colour"], value.removesuffix("_minibatch"))
+            assert chosen.setdefault(key, colour) == colour, name
+    assert len({colour for (paper, *_), colour in chosen.items() if paper == "sep"}) == 4
+
+
+def test_the_file_may_label_the_axis_of_a_metric():
+    options = replace(experiment(kind="traces", panels=["nll"], colour="method"), labels={"axes": {"nll": "loss"}})
+    assert drawn(options, [cell({"method": "sep"}, record("a"))]).axes[0].get_ylabel() == "loss"
 
 
 def test_a_level_is_a_line_right_across():
-    found = [cell({"method": m}, record(m)) for m in ("sep_minibatch", "logistic")]
-    figure = drawn(experiment(kind="traces", panels=["nll"], colour="method", level="logistic"), found)
+    cells = [cell({"method": m}, record(m)) for m in ("sep_minibatch", "logistic")]
+    figure = drawn(experiment(kind="traces", panels=["nll"], colour="method", level="logistic"), cells)
     level = figure.axes[0].lines[1]
     assert set(level.get_ydata()) == {trace("logistic")["nll"][-1]}
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["stochastic", "logistic"]
 
 
-def kept(id):
+def in_the_plane(id):
     axis = np.linspace(-1, 1, 20)
     grid = np.stack([g.ravel() for g in np.meshgrid(axis, 2 * axis)], axis=1)
     p = 1 / (1 + np.exp(-4 * grid[:, 0]))
@@ -102,25 +129,25 @@ def kept(id):
             "kept_y": np.sign(grid[:50, 0]), "kept_inducing": np.array([[0.5, 1.0], [-0.5, -1.0]])}  # fmt: skip
 
 
-def test_boundaries_have_a_panel_for_each_method_and_size_and_say_what_is_missing():
+def test_boundaries_have_a_panel_for_each_method_and_size_and_name_missing_runs():
     jobs = [{"method": m, "size": s} for m in ("gfitc", "sep", "svi") for s in ("4", "8")]
-    found = [cell(job, record(str(job))) for job in jobs[:-1]] + [cell(jobs[-1])]
-    figure = drawn(experiment(kind="boundaries", rows="method", columns="size"), found, arrays=kept)
+    cells = [cell(job, record(str(job))) for job in jobs[:-1]] + [cell(jobs[-1])]
+    figure = drawn(experiment(kind="boundaries", rows="method", columns="size"), cells, arrays=in_the_plane)
     axes = np.array(figure.axes).reshape(3, 2)
     assert [a.get_ylabel() for a in axes[:, 0]] == ["gfitc", "sep", "svi"]
     assert [a.get_xlabel() for a in axes[-1]] == ["m = 4", "8"]
     assert axes[0, 0].get_title() == "error 10.0 %" and axes[-1, -1].texts[0].get_text() == "missing"
     assert small_print(figure)[1].startswith("MISSING: 1 of 6 runs")
-    # the boundary of this p is the line x = 0, and the inducing points lie where they were put
+    # the boundary of this p is the line x = 0, and the inducing points lie of the run
     (boundary,) = [c for c in axes[0, 0].collections if hasattr(c, "levels")]
     assert abs(boundary.get_paths()[0].vertices[:, 0]).max() < 1e-6
-    np.testing.assert_allclose(axes[0, 0].collections[-1].get_offsets(), kept("")["kept_inducing"])
+    np.testing.assert_allclose(axes[0, 0].collections[-1].get_offsets(), in_the_plane("")["kept_inducing"])
 
 
 def test_scaling_has_seconds_against_devices():
     jobs = [{"method": m, "run.devices": k} for m in ("sep", "svi") for k in ("1", "2")]
-    found = [cell(job, record("a", seconds={"train": 9.0 / int(job["run.devices"])})) for job in jobs]
-    (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), found).axes
+    cells = [cell(job, record("a", seconds={"train": 9.0 / int(job["run.devices"])})) for job in jobs]
+    (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), cells).axes
     assert [list(line.get_ydata()) for line in axis.lines] == [[9.0, 4.5]] * 2
     assert [list(line.get_xdata()) for line in axis.lines] == [[1, 2]] * 2
 
@@ -128,17 +155,17 @@ def test_scaling_has_seconds_against_devices():
 def test_simulated_devices_are_hollow_points_that_the_legend_explains():
     jobs = [{"method": "sep", "run.devices": k} for k in ("1", "2")]
     seconds, simulated = {"train": 3.0}, {"1": False, "2": True}
-    found = [cell(job, record("a", seconds=seconds, simulated=simulated[job["run.devices"]])) for job in jobs]
-    (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), found).axes
+    cells = [cell(job, record("a", seconds=seconds, simulated=simulated[job["run.devices"]])) for job in jobs]
+    (axis,) = drawn(experiment(kind="scaling", along="run.devices", colour="method"), cells).axes
     assert axis.collections[0].get_offsets().tolist() == [[2, 3.0]]
     assert "devices that share cores" in [text.get_text() for text in axis.get_legend().get_texts()]
 
 
-def test_the_quick_preset_and_mixed_ones_are_said_below_the_figure():
-    told = experiment(kind="traces", panels=["nll"], colour="method")
+def test_the_caption_names_the_quick_preset_and_mixed_presets():
+    traces_of = experiment(kind="traces", panels=["nll"], colour="method")
     quick = [cell({"method": "sep"}, record("a", preset="quick"))]
-    assert small_print(drawn(told, quick, "quick"))[0] == "QUICK PRESET: few"
-    assert "MIXED presets" in small_print(drawn(told, quick, "full"))[0]
+    assert small_print(drawn(traces_of, quick, "quick"))[0] == "QUICK PRESET: few"
+    assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
 
 
 def test_a_figure_of_nothing_and_an_unknown_kind_are_one_line():
@@ -155,10 +182,6 @@ def test_png_and_pdf_are_written(tmp_path):
     assert png.read_bytes()[:4] == b"\x89PNG" and pdf.read_bytes()[:4] == b"%PDF"
 
 
-def test_every_method_of_the_paper_has_a_colour_of_its_own():
-    assert len({style.COLOURS[m] for m in ("sep", "svi", "gfitc", "logistic")}) == 4
-
-
 def on_a_line(id):
     x = np.linspace(-1, 1, 50)
     return {"kept_grid": x[:, None], "kept_mean": x**2, "kept_var": np.full(50, 0.25), "kept_X": x[::5, None],
@@ -168,8 +191,8 @@ def on_a_line(id):
 
 def test_curves_have_a_panel_for_each_run_with_its_mean_two_deviations_and_the_places_of_its_bases():
     jobs = [{"method": "svi", "size": "4"}, {"method": "svdgp"}, {"method": "gpr", "size": "8"}]
-    found = [cell(job, record(str(job), metrics={"nmse": 0.25})) for job in jobs[:-1]] + [cell(jobs[-1])]
-    first, second, missing = drawn(experiment(kind="curves", label="size"), found, arrays=on_a_line).axes
+    cells = [cell(job, record(str(job), metrics={"nmse": 0.25})) for job in jobs[:-1]] + [cell(jobs[-1])]
+    first, second, missing = drawn(experiment(kind="curves", label="size"), cells, arrays=on_a_line).axes
     assert [axis.get_title() for axis in (first, second, missing)] == ["m = 4", "svdgp", "8"]
     mean, places, of_covariance = first.lines
     np.testing.assert_allclose(mean.get_ydata(), on_a_line("")["kept_mean"])

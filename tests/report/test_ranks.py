@@ -1,14 +1,14 @@
-"""Ranks against Demšar's own worked example and SciPy; ties, directions, and what is left out."""
+"""Ranks against Demšar's worked example and SciPy; ties, directions, and what is left out."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from gpbench.errors import ConfigError
-from gpbench.report import ranks
-from gpbench.report.cells import cells
+from gpbench.report import rank_tests, ranks
+from gpbench.report.cells import group_runs
 from gpbench.report.figures import write
-from gpbench.report.figures.ranks import draw
+from gpbench.report.figures.rank_diagram import draw
 
 # Demšar (2006), Table 6: AUC of four variants of C4.5 on 14 data sets.  The 0.97501 is printed as 0.975, but ranked
 # above the other one.
@@ -23,7 +23,7 @@ NAMES = ("C4.5", "m", "cf", "m+cf")
 
 
 def of(values, names=NAMES, metric="nll", **more):
-    return ranks.ranked(np.asarray(values, float), names, metric, **more)
+    return ranks.rank_values(np.asarray(values, float), names, metric, **more)
 
 
 def record(dataset, method, split, nll, **fields):
@@ -32,44 +32,44 @@ def record(dataset, method, split, nll, **fields):
             **fields}  # fmt: skip
 
 
-def made(table, **more):
+def ranking_of(table, **more):
     records = [record(d, m, k, v) for d, row in table.items() for m, of in row.items() for k, v in of.items()]
-    return ranks.ranking(cells([*records, *more.pop("also", [])]), "nll", **more)
+    return ranks.ranking(group_runs([*records, *more.pop("also", [])]), "nll", **more)
 
 
 def test_demsars_worked_example_is_reproduced():
-    found = of(AUC, metric="test_ll")  # as AUC, higher is better
+    ranking = of(AUC, metric="test_ll")  # as AUC, higher is better
     printed = dict(zip(NAMES, (3.143, 2.000, 2.893, 1.964)))
-    assert dict(zip(found.methods, found.average)) == {m: pytest.approx(r, abs=5e-4) for m, r in printed.items()}
-    assert found.critical == pytest.approx(1.25, abs=0.005)
-    assert found.methods == ("m+cf", "m", "cf", "C4.5") and found.groups == ((0, 3),)  # 3.143 - 1.964 < 1.25
+    assert dict(zip(ranking.methods, ranking.average)) == {m: pytest.approx(r, abs=5e-4) for m, r in printed.items()}
+    assert ranking.critical == pytest.approx(1.25, abs=0.005)
+    assert ranking.methods == ("m+cf", "m", "cf", "C4.5") and ranking.groups == ((0, 3),)  # 3.143 - 1.964 < 1.25
 
 
 @pytest.mark.parametrize("k, q", [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (10, 3.164)])
 def test_critical_values_are_those_of_demsars_table_5(k, q):
-    assert ranks.quantile(k) == pytest.approx(q, abs=1.1e-3)  # the table truncates some
+    assert rank_tests.nemenyi_quantile(k) == pytest.approx(q, abs=1.1e-3)  # the table truncates some
 
 
 def test_friedman_is_scipys_with_ties_and_without():
     rng = np.random.default_rng(0)
     for values in (AUC, rng.normal(size=(9, 5)), rng.integers(0, 3, size=(12, 4)).astype(float)):
-        statistic, p = ranks.friedman(stats.rankdata(values, axis=1))
-        wanted = stats.friedmanchisquare(*values.T)
-        assert (statistic, p) == (pytest.approx(wanted.statistic), pytest.approx(wanted.pvalue))
-    assert ranks.friedman(np.full((4, 3), 2.0)) == (0.0, 1.0)
+        statistic, p = rank_tests.friedman(stats.rankdata(values, axis=1))
+        expected = stats.friedmanchisquare(*values.T)
+        assert (statistic, p) == (pytest.approx(expected.statistic), pytest.approx(expected.pvalue))
+    assert rank_tests.friedman(np.full((4, 3), 2.0)) == (0.0, 1.0)
 
 
-def test_nemenyi_tells_apart_what_its_p_values_do():
+def test_nemenyis_groups_are_those_of_its_p_values():
     rng = np.random.default_rng(1)
     values = rng.normal(size=(20, 6)) + np.linspace(0, 3, 6)
-    found = of(values, "abcdef")
+    ranking = of(values, "abcdef")
     N, k = values.shape
     for i in range(k):
         for j in range(i + 1, k):
-            z = (found.average[j] - found.average[i]) / np.sqrt(k * (k + 1) / (6 * N))
-            alike = stats.studentized_range.sf(z * np.sqrt(2), k, np.inf) > 0.05
-            assert alike == any(first <= i and j <= last for first, last in found.groups)
-    assert len(found.groups) > 1
+            z = (ranking.average[j] - ranking.average[i]) / np.sqrt(k * (k + 1) / (6 * N))
+            tied = stats.studentized_range.sf(z * np.sqrt(2), k, np.inf) > 0.05
+            assert tied == any(first <= i and j <= last for first, last in ranking.groups)
+    assert len(ranking.groups) > 1
 
 
 def test_holm_is_the_step_down_of_sorted_p_values():
@@ -77,16 +77,17 @@ def test_holm_is_the_step_down_of_sorted_p_values():
     values = rng.normal(size=(15, 3)) + np.array([0, 0.5, 2.0])
     pairs = [(0, 1), (0, 2), (1, 2)]
     raw = {pair: stats.wilcoxon(values[:, pair[0]], values[:, pair[1]]).pvalue for pair in pairs}
-    found = ranks.wilcoxon_holm(values)
+    adjusted = rank_tests.wilcoxon_holm(values)
     ordered = sorted(pairs, key=raw.__getitem__)
-    for place, (i, j) in enumerate(ordered):
-        assert found[i, j] == found[j, i] == max(min(1, (3 - m) * raw[p]) for m, p in enumerate(ordered[: place + 1]))
-    assert ranks.wilcoxon_holm(np.ones((5, 2)))[0, 1] == 1
+    for step, (i, j) in enumerate(ordered):
+        largest = max(min(1, (3 - m) * raw[p]) for m, p in enumerate(ordered[: step + 1]))
+        assert adjusted[i, j] == adjusted[j, i] == largest
+    assert rank_tests.wilcoxon_holm(np.ones((5, 2)))[0, 1] == 1
 
 
 def test_ties_share_ranks_and_rounding_breaks_none():
-    found = of([[0.1, 0.3, 0.1 + 1e-16], [0.2, 0.5, 0.2]], "abc")
-    assert dict(zip(found.methods, found.average)) == {"a": 1.5, "c": 1.5, "b": 3.0}
+    ranking = of([[0.1, 0.3, 0.1 + 1e-16], [0.2, 0.5, 0.2]], "abc")
+    assert dict(zip(ranking.methods, ranking.average)) == {"a": 1.5, "c": 1.5, "b": 3.0}
 
 
 def test_the_metrics_direction_decides_who_is_first():
@@ -94,29 +95,30 @@ def test_the_metrics_direction_decides_who_is_first():
     assert of(values, "ab", "nll").methods == ("a", "b") and of(values, "ab", "test_ll").methods == ("b", "a")
 
 
-def test_stretches_are_maximal_and_hold_no_pair_told_apart():
-    apart = np.zeros((4, 4), bool)
-    apart[0, 2] = apart[2, 0] = apart[0, 3] = apart[3, 0] = True
-    assert ranks.stretches(apart) == ((0, 1), (1, 3)) and ranks.stretches(~np.eye(3, dtype=bool)) == ()
+def test_cliques_are_maximal_and_have_no_significantly_different_pair():
+    different = np.zeros((4, 4), bool)
+    different[0, 2] = different[2, 0] = different[0, 3] = different[3, 0] = True
+    assert rank_tests.cliques(different) == ((0, 1), (1, 3)) and rank_tests.cliques(~np.eye(3, dtype=bool)) == ()
 
 
-def test_a_data_set_without_one_of_the_methods_is_left_out_and_said():
+def test_a_data_set_without_one_of_the_methods_is_left_out_with_the_reason():
     full = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
-    found = made({"pima": full, "heart": full, "crabs": {"a": {0: 1.0}}, "sonar": {"a": {0: 1.0}, "b": {1: 1.0}}})
-    assert found.datasets == ("heart", "pima")
-    assert found.left_out == ("crabs (without b)", "sonar (no split in common)")
-    assert "left out: crabs (without b); sonar (no split in common)" in ranks.told(found)
+    partial = {"crabs": {"a": {0: 1.0}}, "sonar": {"a": {0: 1.0}, "b": {1: 1.0}}}
+    ranking = ranking_of({"pima": full, "heart": full, **partial})
+    assert ranking.datasets == ("heart", "pima")
+    assert ranking.left_out == ("crabs (without b)", "sonar (no split in common)")
+    assert "left out: crabs (without b); sonar (no split in common)" in ranks.ranking_notes(ranking)
 
 
 def test_means_are_over_the_splits_that_all_have():
-    found = made({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
-    assert found.methods == ("a", "b")
+    ranking = ranking_of({d: {"a": {0: 0.1, 1: 9.0}, "b": {0: 0.2}} for d in ("heart", "pima")})
+    assert ranking.methods == ("a", "b")
 
 
-def test_diverged_runs_are_said():
-    lost = record("pima", "a", 1, None, status="diverged")
-    found = made({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[lost])
-    assert found.diverged == ("a on pima (1)",)
+def test_diverged_runs_are_named():
+    diverged = record("pima", "a", 1, None, status="diverged")
+    ranking = ranking_of({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[diverged])
+    assert ranking.diverged == ("a on pima (1)",)
 
 
 @pytest.mark.parametrize(
@@ -129,27 +131,27 @@ def test_diverged_runs_are_said():
 )
 def test_fewer_than_two_methods_or_data_sets_is_one_line(table, line):
     with pytest.raises(ConfigError, match=line):
-        made(table)
+        ranking_of(table)
 
 
 def test_the_diagram_has_every_method_and_every_group():
     rng = np.random.default_rng(3)
     names = [f"method {letter}" for letter in "abcdefghijklmno"]
-    found = of(rng.normal(size=(25, 15)) + np.linspace(0, 3, 15), names, datasets=[f"set {k}" for k in range(25)])
-    (axis,) = draw(found).axes
+    ranking = of(rng.normal(size=(25, 15)) + np.linspace(0, 3, 15), names, datasets=[f"set {k}" for k in range(25)])
+    (axis,) = draw(ranking).axes
     texts = " ".join(text.get_text() for text in axis.texts)
     assert all(name in texts for name in names) and "critical difference" in texts
-    assert sum(line.get_linewidth() == 3.2 for line in axis.lines) == len(found.groups) > 1
+    assert sum(line.get_linewidth() == 3.2 for line in axis.lines) == len(ranking.groups) > 1
 
 
 @pytest.mark.filterwarnings("error")
-def test_names_of_any_length_leave_the_diagram_its_place(tmp_path):
+def test_long_names_leave_room_for_the_diagram(tmp_path):
     names = [f"{name} m=2048+64, batch=512, growth=64, columns=128, steps=500, trial_steps=50" for name in NAMES]
     write(draw(of(AUC, names=names)), tmp_path / "ranks.svg", "svg")
 
 
-def test_a_setting_is_named_only_where_it_tells_methods_apart():
+def test_a_setting_is_named_only_where_methods_need_it():
     one = [record("wdbc", "sep", 0, 0.1), record("wdbc", "svi", 0, 0.2, setting="m=25%")]
-    assert ranks.labels(cells(one)) == ["sep", "svi"]
+    assert ranks.labels(group_runs(one)) == ["sep", "svi"]
     two = [*one, record("wdbc", "sep", 0, 0.3, setting="m=50%")]
-    assert sorted(ranks.labels(cells(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]
+    assert sorted(ranks.labels(group_runs(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]

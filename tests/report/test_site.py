@@ -1,4 +1,4 @@
-"""The static site: everything recorded is on it, escaped, the same bytes each time, and nobody's files are touched."""
+"""The static site: every record is on it, escaped and reproducible, and other files are left alone."""
 
 import json
 import re
@@ -13,14 +13,14 @@ import sites
 from gpbench.cli import main
 from gpbench.errors import StorageError
 from gpbench.records.store import Store
-from gpbench.report.site import put
+from gpbench.report.site import write_site
 from gpbench.report.site.facts import page
 
 VOID = {"img", "input", "link", "meta", "br"}
 
 
 class Reader(HTMLParser):
-    """A page's links, ids, tags and text; complains of a tag that is not closed where it should be."""
+    """A page's links, ids, tags and text; raises AssertionError for a tag that is not closed."""
 
     def __init__(self, path: Path):
         super().__init__()
@@ -29,10 +29,10 @@ class Reader(HTMLParser):
         assert not self.open, (path, self.open)
 
     def handle_starttag(self, tag, attributes):
-        told = dict(attributes)
-        self.tags.append((tag, told))
-        self.links += [told[name] for name in ("href", "src") if name in told]
-        self.ids.add(told.get("id"))
+        values = dict(attributes)
+        self.tags.append((tag, values))
+        self.links += [values[name] for name in ("href", "src") if name in values]
+        self.ids.add(values.get("id"))
         if tag not in VOID:
             self.open.append(tag)
 
@@ -59,7 +59,7 @@ def results(records, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def site(results, tmp_path_factory):
-    return sites.make(results, tmp_path_factory.mktemp("made") / "site")
+    return sites.make(results, tmp_path_factory.mktemp("out") / "site")
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +68,8 @@ def read(site):
 
 
 def test_every_link_leads_to_a_file_of_the_site_and_none_to_the_network(site, read):
-    for name, made in read.items():
-        for link in made.links:
+    for name, reader in read.items():
+        for link in reader.links:
             if link == "data:,":
                 continue
             assert "://" not in link, (name, link)
@@ -81,63 +81,63 @@ def test_every_link_leads_to_a_file_of_the_site_and_none_to_the_network(site, re
 
 
 def test_every_page_has_one_heading_and_every_table_a_caption_and_scopes(read):
-    for name, made in read.items():
-        tags = [tag for tag, _ in made.tags]
+    for name, reader in read.items():
+        tags = [tag for tag, _ in reader.tags]
         assert tags.count("h1") == 1 and tags.count("table") == tags.count("caption"), name
-        assert all(told.get("scope") in ("col", "row") for tag, told in made.tags if tag == "th"), name
-        assert all(told.get("alt") for tag, told in made.tags if tag == "img"), name
+        assert all(values.get("scope") in ("col", "row") for tag, values in reader.tags if tag == "th"), name
+        assert all(values.get("alt") for tag, values in reader.tags if tag == "img"), name
 
 
 def test_every_record_stands_whole_on_the_page_of_its_cell(site, results):
-    found = {}
+    records = {}
     for path in (site / "cell").glob("*.html"):
         for text in re.findall(r"<pre>(\{.*?\})</pre>", path.read_text(encoding="utf-8"), re.DOTALL):
             one = json.loads(text)
-            found[one["id"]] = one
-    assert found == {one["id"]: one for one in Store(results).all()}
+            records[one["id"]] = one
+    assert records == {one["id"]: one for one in Store(results).all()}
 
 
 def test_names_are_escaped_wherever_they_stand(site, read):
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert "<img src=x" not in text and "<b>objective" not in text, path
-    assert any(sites.HOSTILE in made.text for made in read.values())
+    assert any(sites.HOSTILE in reader.text for reader in read.values())
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc", "a/b", "..", ".hidden", sites.HOSTILE, "a\\b", "ü?"])
 @pytest.mark.parametrize("kind", ["dataset", "experiment"])
 def test_no_name_leads_out_of_the_site(name, kind, tmp_path):
-    made = page(kind, name)
-    assert (tmp_path / made).resolve().is_relative_to(tmp_path / kind) and "?" not in made and "\\" not in made
-    assert made != page(kind, name + "-") and not Path(made).name.startswith(".")
+    path = page(kind, name)
+    assert (tmp_path / path).resolve().is_relative_to(tmp_path / kind) and "?" not in path and "\\" not in path
+    assert path != page(kind, name + "-") and not Path(path).name.startswith(".")
 
 
 def test_diverged_dirty_and_quick_runs_are_seen_wherever_they_show(read):
     for name in ("results.html", page("dataset", "pima"), page("method", "sep")):
         assert all(f" {word} " in f" {read[name].text} " for word in ("1 diverged", "quick")), name
-    cells = [made for name, made in read.items() if name.startswith("cell/") and "on pima" in made.text]
-    assert any("uncommitted changes" in made.text and "is NaN" in made.text for made in cells)
+    cells = [reader for name, reader in read.items() if name.startswith("cell/") and "on pima" in reader.text]
+    assert any("uncommitted changes" in reader.text and "is NaN" in reader.text for reader in cells)
     assert "Quick preset: 2 of these runs" in read["index.html"].text
 
 
-def test_ours_the_papers_and_the_difference_stand_in_one_row(read):
+def test_our_value_the_published_one_and_the_difference_are_in_one_row(read):
     text = read[page("dataset", "crabs")].text
     assert re.search(r"sep m=15%, protocol=hl2016 0\.4\d+ ± 0\.00\d+ [*≈] 4 0\.06 \+\d", text)
     assert re.search(r"svi m=15%, protocol=hl2016 0\.4\d+ ± 0\.00\d+ [*≈] 4 0\.07 \+\d", text)
     assert re.search(r"gfitc m=15%, protocol=hl2016 0\.7\d+ ± 0\.00\d+ 4 0\.07 \+\d", text)
 
 
-def test_what_is_missing_is_said(read):
+def test_missing_runs_are_named(read):
     assert "10 of 12 runs" in read["index.html"].text
     text = read[page("experiment", "own")].text
-    assert "1 of 4 cells have fewer splits than asked" in text and "gpbench reproduce own --preset full" in text
+    assert "1 of 4 cells are incomplete" in text and "gpbench reproduce own --preset full" in text
     assert "dataset=wdbc method=constant 1 3" in text
 
 
 def test_an_experiment_has_its_table_with_marks_and_its_numbers_as_csv(site, read):
-    made = read[page("experiment", "own")]
-    assert "<i>Own</i> table" in made.text and "none yet" not in made.text
-    assert sum("best" in told.get("class", "").split() for tag, told in made.tags if tag == "td") == 1
+    reader = read[page("experiment", "own")]
+    assert "<i>Own</i> table" in reader.text and "none yet" not in reader.text
+    assert sum("best" in values.get("class", "").split() for tag, values in reader.tags if tag == "td") == 1
     assert (site / "experiment" / "own-full.csv").read_text().count("\n") == 5
     assert "own" in read["paper/mine.html"].text
 
@@ -145,10 +145,10 @@ def test_an_experiment_has_its_table_with_marks_and_its_numbers_as_csv(site, rea
 def test_ranks_are_those_of_the_verb(read, results, capsys):
     capsys.readouterr()
     assert main(["rank", "--results", str(results), "--preset", "full", "--setting", "m=15%", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    shown = [f"{name} {average:.2f}" for name, average in zip(told["methods"], told["average"])]
-    pictures = [told["alt"] for tag, told in read["ranks.html"].tags if tag == "img"]
-    assert f"Average ranks: {', '.join(shown)}" in pictures and told["methods"][-1] == "gfitc"
+    values = json.loads(capsys.readouterr().out)
+    expected = [f"{name} {average:.2f}" for name, average in zip(values["methods"], values["average"])]
+    pictures = [values["alt"] for tag, values in read["ranks.html"].tags if tag == "img"]
+    assert f"Average ranks: {', '.join(expected)}" in pictures and values["methods"][-1] == "gfitc"
     assert "gfitc m=15%; sep m=15%; svi m=15%" in read["ranks.html"].text
 
 
@@ -159,20 +159,20 @@ def test_the_same_inputs_make_the_same_bytes(site, results, tmp_path):
     assert all((site / name).read_bytes() == (again / name).read_bytes() for name in files)
 
 
-def test_a_folder_of_somebody_else_is_left_alone(results, tmp_path, capsys):
+def test_a_folder_with_other_files_is_left_alone(results, tmp_path, capsys):
     mine = tmp_path / "thesis.tex"
     mine.write_text("years of work")
     for out in (tmp_path, mine):
         assert main(["report", "--results", str(results), "--out", str(out)]) == 2
-        said = capsys.readouterr().err
-        assert "is left as it is" in said and said.count("\n") == 1
+        error = capsys.readouterr().err
+        assert ("not part of a report" in error or "is a file" in error) and error.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="name another folder"):
-        put(tmp_path / "file" / "site", [("index.html", b"")])
+        write_site(tmp_path / "file" / "site", [("index.html", b"")])
 
 
 def test_a_newer_report_takes_the_place_of_an_older_one_and_of_nothing_else(records, results, tmp_path):
@@ -202,8 +202,8 @@ def test_without_records_there_is_one_line_and_no_site(tmp_path, capsys):
 def test_of_a_run_in_two_folders_the_newest_counts(records, results, tmp_path):
     newer = sites.write(tmp_path / "newer", [{**records[2], "created": "2027-01-01", "device": "newest device"}])
     out = sites.make(results, tmp_path / "site", "--results", str(newer))
-    shown = [path for path in (out / "cell").iterdir() if "newest device" in path.read_text()]
-    assert len(shown) == 1
+    pages = [path for path in (out / "cell").iterdir() if "newest device" in path.read_text()]
+    assert len(pages) == 1
 
 
 def test_no_jax_is_imported(results, tmp_path):

@@ -1,4 +1,4 @@
-"""The site in a real Chromium: sorting, filtering, chosen ranks, both colour schemes, wide and narrow, no complaint."""
+"""The site in a real Chromium: sorting, filtering, selected ranks, colour schemes, widths, no console errors."""
 
 import json
 
@@ -34,13 +34,13 @@ CONTRAST = """
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    made = sites.records(tmp_path_factory.mktemp("conf"))
-    return sites.write(tmp_path_factory.mktemp("results"), made)
+    records = sites.records(tmp_path_factory.mktemp("conf"))
+    return sites.write(tmp_path_factory.mktemp("results"), records)
 
 
 @pytest.fixture(scope="module")
 def site(results, tmp_path_factory):
-    return sites.make(results, tmp_path_factory.mktemp("made") / "site")
+    return sites.make(results, tmp_path_factory.mktemp("out") / "site")
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +52,14 @@ def running():
 
 @pytest.fixture
 def browser(running):
-    """The browser, which must have nothing to complain of at the end of a test."""
+    """The browser, which must have no console errors at the end of a test."""
     running.complaints.clear()
     yield running
     assert running.complaints == []
 
 
 def column(browser, name):
-    """The texts of a column of the first table, of the rows that are shown."""
+    """The texts of a column of the first table, in its visible rows."""
     return browser.value(f"""(() => {{
       const table = document.querySelector("table");
       const at = [...table.tHead.rows[0].cells].findIndex((head) => head.textContent.trim() === "{name}");
@@ -102,17 +102,17 @@ def test_chosen_ranks_are_those_of_the_verb(site, results, browser, capsys, meth
     capsys.readouterr()
     words = ["rank", "--results", str(results), "--preset", "full", "--setting", "m=15%", "--method", ",".join(methods)]
     assert main([*words, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    expected = json.loads(capsys.readouterr().out)
     browser.open(site / "ranks.html")
-    made = browser.value(f"""(() => {{
+    ranks = browser.value(f"""(() => {{
       const data = JSON.parse(document.querySelector("section.ranks script").textContent);
       return ranking(data, {json.dumps(methods)});
     }})()""")
-    assert made["methods"] == told["methods"]
+    assert ranks["methods"] == expected["methods"]
     for name in ("average", "critical", "statistic", "p"):
-        assert made[name] == pytest.approx(told[name], rel=1e-9), name
-    assert [tuple(group) for group in made["groups"]] == [tuple(group) for group in told["groups"]]
-    assert len(made["kept"]) == len(told["datasets"]) == 4
+        assert ranks[name] == pytest.approx(expected[name], rel=1e-9), name
+    assert [tuple(group) for group in ranks["groups"]] == [tuple(group) for group in expected["groups"]]
+    assert len(ranks["datasets"]) == len(expected["datasets"]) == 4
 
 
 def test_the_tail_of_chi_square_is_scipys(site, browser):
@@ -132,7 +132,7 @@ def test_unchecking_a_method_redraws_the_diagram(site, browser):
     after = browser.value(label)
     assert before.count(",") == after.count(",") + 1
     browser.value("document.querySelectorAll('.choose')[0].querySelectorAll('input:checked').forEach((b) => b.click())")
-    assert browser.value("document.querySelector('.diagram').textContent").startswith("Ranks need two methods")
+    assert browser.value("document.querySelector('.diagram').textContent").startswith("Ranks need at least two methods")
 
 
 def test_a_link_to_a_record_opens_it(site, browser):

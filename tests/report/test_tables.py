@@ -1,10 +1,11 @@
-"""Tables as text: every format says the same, and nothing is left unsaid."""
+"""Tables as text: the same content in every format."""
 
 import csv
 import io
 
 from gpbench.report import formats, tables, text
-from gpbench.report.cells import cells, entries
+from gpbench.report.cells import entries, group_runs
+from gpbench.report.provenance import provenance_lines
 
 
 def run(split=0, **fields):
@@ -16,12 +17,12 @@ def run(split=0, **fields):
     }  # fmt: skip
 
 
-def made(records, metrics=()):
-    return entries(cells(records), metrics)
+def entries_of(records, metrics=()):
+    return entries(group_runs(records), metrics)
 
 
 def sheet(records, metrics=()):
-    return tables.sheet(made(records, metrics))
+    return tables.sheet(entries_of(records, metrics))
 
 
 def parsed(records, metrics=()):
@@ -52,24 +53,24 @@ def test_csv_has_one_row_per_metric_and_marks_what_is_not_held_out():
     assert [row["metric"] for row in parsed([run()], ["nll", "seconds"])] == ["nll", "seconds"]
 
 
-def test_a_cell_says_mean_error_splits_diverged_and_what_was_printed():
-    shown = formats.as_text(sheet([run(), run(1), run(2, status="diverged")]))
-    assert "0.5050 ± 0.0050 (2) (1 diverged) [0.5, +0.4 se]" in shown
-    assert tables.LEGEND in shown
+def test_a_cell_has_mean_error_splits_diverged_runs_and_the_published_value():
+    output = formats.as_text(sheet([run(), run(1), run(2, status="diverged")]))
+    assert "0.5050 ± 0.0050 (2) (1 diverged) [0.5, +0.4 se]" in output
+    assert tables.LEGEND in output
     assert "0 done (1 diverged)" in formats.as_text(sheet([run(status="diverged")]))
 
 
 def test_marks_lead_to_footnotes_in_every_text_format():
     records = [run(dataset="australian"), run(dataset="kin8nm", method="fitc_gp", setting="m=50", held_out=False)]
     for name in ("terminal", "md", "latex"):
-        shown = formats.FORMATS[name](sheet(records))
+        output = formats.FORMATS[name](sheet(records))
         first, second = ("¹", "²") if name != "latex" else ("$^1$", "$^2$")
-        assert f"[0.64]{first}" in shown and f"{first} not a target" in shown and f"{second} not held out" in shown
+        assert f"[0.64]{first}" in output and f"{first} not a target" in output and f"{second} not held out" in output
 
 
-def test_what_was_mixed_is_said():
-    same = tables.heads(made([run(), run(1)]))
-    mixed = tables.heads(made([run(), run(1, device="gpu", protocol="hl")]))
+def test_mixed_properties_are_named():
+    same = provenance_lines([run(), run(1)])
+    mixed = provenance_lines([run(), run(1, device="gpu", protocol="hl")])
     assert len(same) == 1 and "protocol clean" in same[0] and "jax 0.10" in same[0] and "preset none" in same[0]
     assert "MIXED protocol: clean (1), hl (1)" in mixed and "MIXED device: cpu (1), gpu (1)" in mixed
 

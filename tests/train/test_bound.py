@@ -3,6 +3,7 @@
 import pytest
 
 from gpbench.config.compose import compose
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.train.job import run_job
 from gpbench.train.progress import make
@@ -17,7 +18,7 @@ SVDGP = ["method=svdgp", "method.mean_basis=20", "method.covariance_basis=5", "m
 def test_the_bound_lies_below_the_log_density_under_every_noise(words, likelihood, tmp_path):
     """E log p(y|f) is at most log E p(y|f), and the divergence at least 0."""
     words = [*words, "dataset=sinc500", f"method.likelihood={likelihood}", "method.steps=40"]
-    cfg, defaults = compose([*words, f"run.results={tmp_path}", "run.progress=false"])
-    (record,) = run_job(cfg, defaults, store=Store(tmp_path), progress=make(False), stop=StopRequest(None))
+    cfg = compose([*words, f"run.results={tmp_path}", "run.progress=false"])
+    (record,) = run_job(RunPlan.of(cfg), store=Store(tmp_path), progress=make(False), stop=StopRequest(None))
     assert record["status"] == "done" and ("likelihood=laplace" in record["setting"]) == (likelihood == "laplace")
     assert record["metrics"]["vlb_per_row"] < record["metrics"]["test_ll"]

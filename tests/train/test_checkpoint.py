@@ -4,12 +4,14 @@ import json
 import subprocess
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from gpbench.errors import StorageError
 from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.devices import Devices
 
 STATE = {"a": jnp.arange(3.0), "b": (jnp.ones((2, 2), jnp.float32), jnp.asarray(7))}
 TRACE = {"step": np.array([10, 20]), "nll": np.array([[0.5, 0.4], [0.3, np.nan]])}
@@ -66,6 +68,25 @@ def test_a_state_of_another_shape_type_or_size_does_not_fit(checkpoint):
         {"a": STATE["a"], "b": (*b, jnp.ones(1))},
     ]
     assert [checkpoint.load(other) for other in others] == [None] * 4
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_typed_random_keys_are_loaded_as_they_were(tmp_path, impl):
+    keys, checkpoint = jax.random.split(jax.random.key(7, impl=impl), 3), Checkpoint(tmp_path, "keys")
+    state = {"key": keys, "w": jnp.ones(2)}
+    checkpoint.save(Devices().on_host(state), TRACE, FACTS)
+    loaded, *_ = checkpoint.load(state)
+    assert loaded["key"].dtype == keys.dtype and loaded["w"].shape == (2,)
+    draw = jax.vmap(jax.random.normal)
+    np.testing.assert_array_equal(draw(loaded["key"]), draw(keys))
+
+
+def test_keys_of_another_generator_or_numbers_do_not_fit_keys(tmp_path):
+    checkpoint = Checkpoint(tmp_path, "keys")
+    keys = {impl: jax.random.key(7, impl=impl) for impl in ("threefry2x32", "rbg", "unsafe_rbg")}
+    checkpoint.save([keys["rbg"]], TRACE, FACTS)
+    others = [keys["threefry2x32"], keys["unsafe_rbg"], jax.random.key_data(keys["rbg"])]
+    assert [checkpoint.load([other]) for other in others] == [None] * 3
 
 
 def test_a_checkpoint_is_never_unpickled(checkpoint):

@@ -24,7 +24,7 @@ runtime.configure(device="cpu", devices=12)
 import jax, numpy as np
 from hydra.utils import instantiate
 from gpbench.train.devices import Devices, fill
-from gpbench.train.loop import Fit, Programs, initial, placed
+from gpbench.train.loop import Fit, Programs, initial, lay_out
 from toys import group
 
 method = instantiate(json.loads(sys.argv[1]))
@@ -35,7 +35,7 @@ for count in json.loads(sys.argv[2]):
     data = dataclasses.replace(data, X=fill(np.asarray(data.X[0]), n)[None], y=fill(np.asarray(data.y[0]), n)[None])
     programs, run = Programs(method, devices), Fit(None)
     run.state = devices.by_rows(initial(method, data), rows=n)
-    data = placed(devices, data)
+    data = lay_out(devices, data)
     objective = programs.advance(data, run, method.steps)
     programs.predict(data, run)
     assert len(data.X.sharding.device_set) == count
@@ -47,8 +47,8 @@ for count in json.loads(sys.argv[2]):
 
 _ADADELTA = {"_target_": "gpbench.core.optimisers.adadelta"}
 _ADAPTIVE = {"_target_": "gpbench.core.optimisers.adaptive_rates"}
-_SEP = {"_target_": "gpbench.methods.sep.SEP", "inducing": 8, "steps": 8, "optimiser": _ADAPTIVE}
-_SVI = {"_target_": "gpbench.methods.svi.SVI", "inducing": 8, "steps": 8}
+_SEP = {"_target_": "gpbench.methods.ep.sep.SEP", "inducing": 8, "steps": 8, "optimiser": _ADAPTIVE}
+_SVI = {"_target_": "gpbench.methods.vi.svi.SVI", "inducing": 8, "steps": 8}
 METHODS = {
     "sep": _SEP,
     "sep, outer": {**_SEP, "update": "outer", "gradient": "exact"},
@@ -56,9 +56,9 @@ METHODS = {
     "sep, minibatches with scalars": {**_SEP, "batch_size": 15, "memory": "scalars", "optimiser": _ADADELTA},
     "svi": _SVI,
     "svi, minibatches": {**_SVI, "batch_size": 15, "optimiser": _ADADELTA},
-    "gfitc": {"_target_": "gpbench.methods.gfitc.GFITC", "inducing": 8, "steps": 4},
-    "logistic": {"_target_": "gpbench.methods.logistic.Logistic", "steps": 8},
-    "constant": {"_target_": "gpbench.methods.constant.Constant"},
+    "gfitc": {"_target_": "gpbench.methods.ep.gfitc.GFITC", "inducing": 8, "steps": 4},
+    "logistic": {"_target_": "gpbench.methods.baselines.logistic.Logistic", "steps": 8},
+    "constant": {"_target_": "gpbench.methods.baselines.constant.Constant"},
 }
 EVERY = (1, 2, 4, 12)
 

@@ -13,12 +13,15 @@ import jax
 import numpy as np
 import pytest
 import yaml
-from toys import HERE, Greedy, StopAfter, Walk, job, numbers
+from toys import HERE, Greedy, StopAfter, job, numbers
 
 from gpbench import cli, runtime
+from gpbench.config.compose import compose
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, Stopped, StorageError
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
+from gpbench.train import context, groups
 from gpbench.train import job as job_module
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.stop import StopRequest
@@ -194,7 +197,7 @@ def test_what_cannot_be_trained_is_one_line(tmp_path, words, line):
 
 
 def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(job_module, "instantiate", lambda node: Greedy(name="greedy", steps=1))
+    monkeypatch.setattr(context, "instantiate", lambda node: Greedy(name="greedy", steps=1))
     # known once the program is compiled, which runs with no time wasted, nor another process killed
     with pytest.raises(ConfigError, match=r"one step's work on . x 900 rows need .* GB of memory are free: try fewer"):
         job(tmp_path, *WALK, "split=[0,1]")
@@ -203,7 +206,7 @@ def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
 def test_factors_that_will_not_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
     minibatch = ["dataset=moons", "method=sep_minibatch", "method.batch_size=100", "method.steps=1"]
     monkeypatch.setattr(runtime, "free_memory", lambda: 900 * (3 + 2 + 200) * 8 - 1)
-    with pytest.raises(ConfigError, match=r"1 x 900 rows and what .* need .* method\.memory=scalars"):
+    with pytest.raises(ConfigError, match=r"1 x 900 rows and what .* need .* GB of memory are free: try fewer"):
         job(tmp_path, *minibatch)
 
 
@@ -247,15 +250,20 @@ def test_only_what_decides_the_rows_is_in_the_identity(mirror):
     assert splits.identity(card) == splits.identity(same) == splits.identity(more) != splits.identity(other)
 
 
-def test_splits_join_on_a_gpu_as_far_as_that_is_worth_it(monkeypatch):
-    def worth(n, d, **more):
-        return job_module._worth_joining(Walk(name="walk", **more), n, d)
-
-    assert worth(691, 8) == 1
+def test_splits_join_on_a_gpu_as_far_as_the_compiled_program_leaves_memory(tmp_path, monkeypatch):
+    plan = RunPlan.of(compose([*WALK[:-1], "split=all", f"run.results={tmp_path}"], [HERE]))
+    job = context.Context.of(plan)
+    assert {len(group) for group in groups.groups(job)} == {1}  # on a CPU
+    group, _ = groups.load(job, plan.runs[:1])
+    alone = job.programs.footprint(group)
+    data = sum(np.asarray(a).nbytes for a in (group.X, group.y))
+    assert alone > data + 8 * (900 + 2)  # the state of `Walk` on 900 rows with two inputs
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert worth(691, 8) >= 20  # pima: all splits in one program
-    assert worth(60_000, 784) <= 1  # mnist: alone
-    assert worth(5000, 8, batch_size=200) > worth(5000, 8) > 0
+    assert [len(group) for group in groups.groups(job)] == [20]
+    monkeypatch.setattr(groups, "_GPU_BYTES", 8 * alone)
+    assert [len(group) for group in groups.groups(job)] == [8, 8, 4]
+    monkeypatch.setattr(groups, "_GPU_BYTES", alone - 1)
+    assert {len(group) for group in groups.groups(job)} == {1}
 
 
 def test_splits_one_after_another_are_compiled_once(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 
 from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.train.job import run_job
 from gpbench.train.progress import make
@@ -12,8 +13,8 @@ from gpbench.train.stop import StopRequest
 
 
 def run(results, *overrides):
-    cfg, defaults = compose([*overrides, f"run.results={results}", "run.progress=false"])
-    (record,) = run_job(cfg, defaults, store=Store(results), progress=make(False), stop=StopRequest(None))
+    cfg = compose([*overrides, f"run.results={results}", "run.progress=false"])
+    (record,) = run_job(RunPlan.of(cfg), store=Store(results), progress=make(False), stop=StopRequest(None))
     return record, Store(results).trace(record["id"])
 
 

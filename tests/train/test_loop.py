@@ -15,7 +15,7 @@ from toys import Fragile, StopAfter, Walk, group, quiet
 from gpbench.core.optimisers import adadelta
 from gpbench.data.members import Member, named
 from gpbench.errors import Stopped
-from gpbench.methods.sep import SEP
+from gpbench.methods.ep.sep import SEP
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.loop import Cadence, Fit, Group, Programs, fit, initial
 from gpbench.train.stop import StopRequest

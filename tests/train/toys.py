@@ -13,6 +13,7 @@ from gpbench.config.compose import compose
 from gpbench.core.predictive import Bernoulli
 from gpbench.data.members import Member
 from gpbench.methods.base import Info, Method
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.train import progress
 from gpbench.train.job import run_job
@@ -102,8 +103,8 @@ def quiet(stream=None) -> progress.Progress:
 
 def job(results: Path, *words: str, store=None, stop=None, stream=None) -> list[dict]:
     """The records of `gpbench run WORDS run.results=RESULTS`, made in this process."""
-    cfg, defaults = compose([*words, f"run.results={results}"], [HERE])
-    return run_job(cfg, defaults, store=store or Store(results), progress=quiet(stream), stop=stop or StopRequest())
+    plan = RunPlan.of(compose([*words, f"run.results={results}"], [HERE]))
+    return run_job(plan, store=store or Store(results), progress=quiet(stream), stop=stop or StopRequest())
 
 
 def numbers(records: list[dict]) -> list[tuple]:

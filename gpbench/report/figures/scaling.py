@@ -1,6 +1,7 @@
-"""Seconds of training against the number of devices.  Hollow points are simulated: devices that share cores."""
+"""Seconds of training against the number of devices.  Hollow points are simulated: their devices share cores."""
 
 from collections.abc import Callable, Sequence
+from statistics import fmean
 
 from matplotlib.figure import Figure
 
@@ -9,27 +10,31 @@ from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
 
 
-def draw(experiment: Experiment, found: Sequence[Cell], arrays: Callable) -> Figure:
-    """`along` is the key of the horizontal axis, `colour` the key of the curves.  Points are means over splits."""
-    told = experiment.figure or {}
-    values = list(dict.fromkeys(cell.job[told["colour"]] for cell in found))
-    hues = style.colours(values)
+def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws means over splits.  Options of the experiment's `figure`:
+
+    along: the key of the horizontal axis.
+    colour: the key whose values have colours.
+    colours: colours (`style.PALETTE`) by value of `colour`; optional.
+    """
+    options = experiment.figure or {}
+    key, along = options["colour"], options["along"]
+    colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)), options.get("colours"))
     figure = style.figure(4.4, 3.2)
     axis = figure.subplots()
-    for value in values:
-        cells = [cell for cell in found if cell.job[told["colour"]] == value and cell.done]
-        places = [int(cell.job[told["along"]]) for cell in cells]
-        seconds = [sum(r["seconds"]["train"] for r in cell.done) / len(cell.done) for cell in cells]
-        axis.plot(places, seconds, "o-", color=hues[value], markersize=4,
-                  label=experiment.label(told["colour"], value))  # fmt: skip
-        hollow = [i for i, cell in enumerate(cells) if _simulated(cell)]
-        axis.scatter([places[i] for i in hollow], [seconds[i] for i in hollow],
-                     s=16, zorder=3, facecolor="white", edgecolor=hues[value])  # fmt: skip
-    if any(map(_simulated, found)):
+    for value, colour in colours.items():
+        cells = [cell for cell in planned if cell.job[key] == value and cell.done]
+        devices = [int(cell.job[along]) for cell in cells]
+        seconds = [fmean(record["seconds"]["train"] for record in cell.done) for cell in cells]
+        axis.plot(devices, seconds, "o-", color=colour, markersize=4, label=experiment.label(key, value))
+        simulated = [k for k, cell in enumerate(cells) if _simulated(cell)]
+        axis.scatter([devices[k] for k in simulated], [seconds[k] for k in simulated],
+                     s=16, zorder=3, facecolor="white", edgecolor=colour)  # fmt: skip
+    if any(map(_simulated, planned)):
         axis.scatter([], [], s=16, facecolor="white", edgecolor="0.4", label="devices that share cores")
     axis.set_ylim(bottom=0)
-    axis.set_xticks(sorted({int(cell.job[told["along"]]) for cell in found}))
-    axis.set(xlabel=experiment.label("axes", told["along"]), ylabel="seconds of training")
+    axis.set_xticks(sorted({int(cell.job[along]) for cell in planned}))
+    axis.set(xlabel=experiment.label("axes", along), ylabel="seconds of training")
     axis.legend()
     return figure
 

@@ -1,26 +1,33 @@
-"""The one look of all figures: fonts, lines, and a colour for each method that the colour-blind can tell apart."""
+"""The common style of all figures: fonts, lines, dash patterns and a palette for colour-blind readers."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 from matplotlib.figure import Figure
 
-# Okabe and Ito (2008)
-COLOURS = {
-    "sep": "#0072B2", "svi": "#D55E00", "gfitc": "#009E73", "logistic": "#555555", "linear": "#555555",
-    "sep_minibatch": "#0072B2", "svi_minibatch": "#D55E00",
-}  # fmt: skip
-_OTHERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-DASHES: "Sequence[Dash]" = ("-", (0, (5, 1.8)), (0, (1.2, 1.4)), (0, (6, 1.5, 1.2, 1.5)))
-NEGATIVE, POSITIVE = "#2b6cb0", "#c0562f"
-"""The two classes of a picture of data."""
-SHADES = ("#b9d2ea", "#ffffff", "#f1cdb9")
+from gpbench.errors import ConfigError, nearest
 
-Dash = str | tuple[float, tuple[float, ...]]
-"""A dash pattern as matplotlib takes it."""
+PALETTE = {
+    "blue": "#0072B2", "vermillion": "#D55E00", "green": "#009E73", "purple": "#CC79A7", "orange": "#E69F00",
+    "sky": "#56B4E9", "black": "#000000", "grey": "#555555",
+}  # fmt: skip
+"""The palette of Okabe and Ito (2008) without its yellow, and a grey.  Values get its colours in this order."""
+
+Dash = Literal["solid"] | tuple[float, tuple[float, ...]]
+"""A dash pattern as Matplotlib takes it."""
+
+DASHES: dict[str, Dash] = {
+    "solid": "solid", "dashed": (0, (5, 1.8)), "dotted": (0, (1.2, 1.4)), "dashdot": (0, (6, 1.5, 1.2, 1.5)),
+}  # fmt: skip
+"""Dash patterns by name, in the order in which values get them."""
+
+NEGATIVE, POSITIVE = "#2b6cb0", "#c0562f"
+"""Colours of the two classes of a data set."""
+SHADES = ("#b9d2ea", "#ffffff", "#f1cdb9")
+"""Background colours from probability 0 to 1."""
 
 _SETTINGS: Any = {
     "backend": "agg",
@@ -54,30 +61,47 @@ _SETTINGS: Any = {
 
 
 @contextmanager
-def settled() -> Iterator[None]:
-    """Draws without a display, in our style, and leaves matplotlib as it was."""
+def context() -> Iterator[None]:
+    """Applies the style within a `with` statement, with a backend that needs no display."""
     with matplotlib.rc_context(_SETTINGS):
         yield
 
 
-def colours(names: Sequence[str]) -> dict[str, str]:
-    """A colour for each name: a method's own, or the next of the palette."""
-    return {name: COLOURS.get(name, _OTHERS[k % len(_OTHERS)]) for k, name in enumerate(names)}
+def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:
+    """A colour for each value: the chosen one of the palette, or the next that no value has chosen.
+
+    Raises ConfigError for a colour that the palette lacks.
+    """
+    return _assign(PALETTE, "colour", values, choices)
 
 
-def dashes(names: Sequence[str]) -> dict[str, Dash]:
-    """A dash pattern for each name."""
-    return {name: DASHES[k % len(DASHES)] for k, name in enumerate(names)}
+def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, Dash]:
+    """A dash pattern for each value: the chosen one of DASHES, or the next that no value has chosen.
+
+    Raises ConfigError for a pattern that is not one of DASHES.
+    """
+    return _assign(DASHES, "dash pattern", values, choices)
 
 
 def figure(width: float, height: float) -> Figure:
-    """An empty figure, sizes in inches, laid out by its constraints; no window belongs to it."""
+    """An empty figure with constrained layout; sizes in inches."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def caption(of: Figure, title: str, notes: Sequence[str]) -> None:
-    """The title above, and below in small print how the figure was made."""
-    of.suptitle(title, fontsize=10.5, x=0.01, ha="left")
+def caption(figure: Figure, title: str, notes: Sequence[str]) -> None:
+    """Puts the title above the figure, and notes on how it was made below it in small print."""
+    figure.suptitle(title, fontsize=10.5, x=0.01, ha="left")
     if notes:
-        lines = [part for note in notes for part in textwrap.wrap(note, int(15 * of.get_figwidth()))]
-        of.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")
+        lines = [part for note in notes for part in textwrap.wrap(note, int(15 * figure.get_figwidth()))]
+        figure.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")
+
+
+def _assign(options: Mapping[str, Any], noun: str, values: Sequence[str], choices: Mapping[Any, str] | None) -> dict:
+    names = {str(value): name for value, name in (choices or {}).items()}
+    for name in names.values():
+        if name not in options:
+            raise ConfigError(f"no {noun} {name!r}; {nearest(str(name), options)}")
+    free = [name for name in options if name not in names.values()] or list(options)
+    others = [value for value in values if value not in names]
+    names |= {value: free[k % len(free)] for k, value in enumerate(others)}
+    return {value: options[names[value]] for value in values}

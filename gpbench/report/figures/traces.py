@@ -1,8 +1,7 @@
-"""Curves along training: a panel per metric, against seconds of training, averaged over splits."""
+"""Metrics along training: a panel for each metric, against seconds of training, averaged over splits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -15,10 +14,10 @@ from numpy import ndarray
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
+from gpbench.report.statistics import mean_stderr
 
-LABELS = {
-    "nll": "negative test log-likelihood", "error": "test error", "objective": r"$\log\,Z_q$", "rmse": "test RMSE",
-}  # fmt: skip
+LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse": "test RMSE"}
+"""Labels of vertical axes; an experiment may have its own under `labels: axes`."""
 
 
 @dataclass(frozen=True)
@@ -30,56 +29,63 @@ class Curve:
     stderr: Float[ndarray, " T"]
 
 
-def draw(experiment: Experiment, found: Sequence[Cell], arrays: Callable) -> Figure:
-    """`panels`: metrics; `colour` and `style`: the keys that colour and dash pattern stand for; `vertical: log` for
-    metrics that fall by factors; `level`: a method whose last value is drawn as a line right across."""
-    told = experiment.figure or {}
-    panels: list[str] = told["panels"]
-    keys = [told[name] for name in ("colour", "style") if name in told]
-    values = {key: list(dict.fromkeys(cell.job[key] for cell in found)) for key in keys}
-    hues = style.colours(values[keys[0]])
-    patterns: dict[str, Any] = dict(style.dashes(values[keys[1]])) if len(keys) > 1 else {}
-    level = told.get("level")
-    # Without a key of their own dashes are minibatches, where there are runs on all rows too.
-    minibatch = {value for value in hues if value.endswith("_minibatch")}
-    dashed: dict[str, Any] = {}
-    if not patterns and not minibatch >= hues.keys() - {level}:
-        dashed = dict.fromkeys(minibatch, style.DASHES[1])
+@dataclass(frozen=True)
+class _Look:
+    """Colours by the values of one key; dash patterns by those of another, or of the same."""
 
+    colour_key: str
+    dash_key: str
+    colours: Mapping[str, str]
+    dashes: Mapping[str, style.Dash]
+
+    def handles(self, experiment: Experiment) -> list[Line2D]:
+        """The legend: a line for each colour, then for each dash pattern where these have a key of their own."""
+        separate = self.dash_key != self.colour_key
+        handles = [
+            Line2D([], [], color=colour, linestyle="solid" if separate else self.dashes[value],
+                   label=experiment.label(self.colour_key, value))
+            for value, colour in self.colours.items()
+        ]  # fmt: skip
+        return handles + [
+            Line2D([], [], color="black", linestyle=dash, label=experiment.label(self.dash_key, value))
+            for value, dash in self.dashes.items()
+            if separate
+        ]
+
+
+def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws the curves of all cells.  Options of the experiment's `figure`:
+
+    panels: metrics, a panel for each.
+    colour, style: the keys whose values have colours and dash patterns; `style` is optional.
+    colours: colours (`style.PALETTE`) by value of `colour`; optional.
+    dashes: dash patterns (`style.DASHES`) by value of `style`, or of `colour` without a `style`; optional.
+    vertical: `log` for metrics that fall by orders of magnitude.
+    level: a value of `colour` whose last values are drawn as horizontal lines; needs no `style`.
+    """
+    options = experiment.figure or {}
+    panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
+    look = _look(options, planned)
     figure = style.figure(2.0 + 3.5 * len(panels), 3.4)
     for axis, metric in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
-        shown = []
-        for cell in found:
-            if not (made := curve(cell, metric, arrays)):
+        curves = []
+        for cell in planned:
+            if not (one := curve(cell, metric, arrays)):
                 continue
-            colour = hues[cell.job[keys[0]]]
-            dash = patterns[cell.job[keys[1]]] if patterns else dashed.get(cell.job[keys[0]], "-")
-            if cell.job["method"] == level:
-                axis.axhline(made.mean[-1], color=colour, linestyle=style.DASHES[2])
-            else:
-                axis.plot(made.seconds, made.mean, color=colour, linestyle=dash)
-                axis.fill_between(made.seconds, made.mean - made.stderr, made.mean + made.stderr,
-                                  color=colour, alpha=0.15, linewidth=0)  # fmt: skip
-            shown.append(made)
-        _settle(axis, metric, shown, told.get("vertical", "linear"))
-    if level:
-        dashed[level] = style.DASHES[2]
-    handles = [
-        Line2D([], [], color=hue, linestyle=dashed.get(value, "-"), label=experiment.label(keys[0], value))
-        for value, hue in hues.items()
-    ]
-    handles += [
-        Line2D([], [], color="black", linestyle=patterns[value], label=experiment.label(keys[1], value))
-        for value in patterns
-    ]
-    figure.legend(handles=handles, loc="outside right center")
+            value, dash = cell.job[look.colour_key], look.dashes[cell.job[look.dash_key]]
+            _plot(axis, one, look.colours[value], dash, horizontal=value == level)
+            curves.append(one)
+        label = experiment.label("axes", metric)
+        axis.set(xlabel="seconds of training", ylabel=LABELS.get(metric, metric) if label == metric else label)
+        _scale(axis, curves, vertical)
+    figure.legend(handles=look.handles(experiment), loc="outside right center")
     return figure
 
 
 def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> Curve | None:
-    """The cell's curve over the splits that did not diverge, as far as all of them go; None where there is none.
+    """The curve of a cell over the splits that did not diverge, up to the shortest of them; None without any.
 
-    Splits that were trained in one program have its seconds in their traces: each has its share of them.
+    Splits trained as a group have the seconds of the whole group in their traces; each counts its share.
     """
     traces = [(record, arrays(record["id"])) for record in cell.done]
     traces = [(record, trace) for record, trace in traces if metric in trace and len(trace[metric])]
@@ -87,28 +93,48 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
         return None
     last = min(len(trace[metric]) for _, trace in traces)
     seconds = np.mean([trace["seconds"][:last] / record.get("group", 1) for record, trace in traces], axis=0)
-    values = np.stack([trace[metric][:last] for _, trace in traces])
-    n = len(values)
-    stderr = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(last)
-    return Curve(seconds, values.mean(axis=0), stderr)
+    points = np.stack([trace[metric][:last] for _, trace in traces], axis=1).tolist()
+    mean, stderr = zip(*map(mean_stderr, points))
+    return Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
 
 
-def _settle(axis: Axes, metric: str, shown: Sequence[Curve], vertical: str) -> None:
-    axis.set(xscale="log", yscale=vertical, xlabel="seconds of training", ylabel=LABELS.get(metric, metric))
-    if not shown:
+def _look(options: Mapping, planned: Sequence[Cell]) -> _Look:
+    def values(key: str) -> list[str]:
+        return list(dict.fromkeys(cell.job[key] for cell in planned))
+
+    colour_key, dashes = options["colour"], dict(options.get("dashes") or {})
+    dash_key = options.get("style", colour_key)
+    if dash_key == colour_key:  # dash patterns without a key of their own are the exception
+        dashes = {value: "dotted" if value == options.get("level") else "solid" for value in values(dash_key)} | dashes
+    colours = style.colours(values(colour_key), options.get("colours"))
+    return _Look(colour_key, dash_key, colours, style.dashes(values(dash_key), dashes))
+
+
+def _plot(axis: Axes, curve: Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
+    if horizontal:
+        axis.axhline(curve.mean[-1], color=colour, linestyle=dash)
         return
-    # A first, wild value must not flatten the rest: the axis covers 98 % of all points, and every end.
-    values = np.concatenate([made.mean for made in shown])
+    low, high = curve.mean - curve.stderr, curve.mean + curve.stderr
+    axis.plot(curve.seconds, curve.mean, color=colour, linestyle=dash)
+    axis.fill_between(curve.seconds, low, high, color=colour, alpha=0.15, linewidth=0)
+
+
+def _scale(axis: Axes, curves: Sequence[Curve], vertical: str) -> None:
+    axis.set(xscale="log", yscale=vertical)
+    if not curves:
+        return
+    # The vertical range covers 98 % of all points and every last value, so that extreme initial values do not set it.
+    values = np.concatenate([curve.mean for curve in curves])
     values = values[np.isfinite(values) & ((values > 0) | (vertical == "linear"))]
-    scale, back = (np.log, np.exp) if vertical == "log" else (np.array, np.array)
-    ends = [made.mean[-1] for made in shown if np.isfinite(made.mean[-1])]
+    scale, inverse = (np.log, np.exp) if vertical == "log" else (np.array, np.array)
+    ends = [curve.mean[-1] for curve in curves if np.isfinite(curve.mean[-1])]
     low, high = np.quantile(values, [0.01, 0.99])
     low, high = scale(min([low, *ends])), scale(max([high, *ends]))
     margin = 0.06 * (high - low) or 0.01
-    axis.set_ylim(float(back(low - margin)), float(back(high + margin)))
-    for one in (axis.xaxis, axis.yaxis):
-        if one.get_scale() == "log":
-            low, high = one.get_view_interval()
-            one.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-            one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-            one.set_minor_formatter(NullFormatter())
+    axis.set_ylim(float(inverse(low - margin)), float(inverse(high + margin)))
+    for direction in (axis.xaxis, axis.yaxis):
+        if direction.get_scale() == "log":
+            low, high = direction.get_view_interval()
+            direction.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+            direction.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+            direction.set_minor_formatter(NullFormatter())

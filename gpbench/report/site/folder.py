@@ -1,4 +1,4 @@
-"""Puts a site in place, file by file, and never touches what is not of the site."""
+"""Writes a site into its folder, file by file, and leaves other files alone."""
 
 import json
 import os
@@ -8,39 +8,39 @@ from pathlib import Path
 from gpbench.errors import ConfigError, StorageError
 
 _LIST = ".gpbench-site.json"
-"""Which files of the folder are the site's: the mark by which a site of ours is known."""
+"""Lists the files of the site; a folder with this file is a site."""
 
 
-def check(out: Path) -> None:
-    """Raises ConfigError if `out` is neither absent, nor empty, nor a site of ours."""
+def check_folder(out: Path) -> None:
+    """Raises ConfigError unless `out` is absent, empty or an earlier site."""
     if out.is_dir() and ((out / _LIST).is_file() or not any(out.iterdir())):
         return
     if out.exists():
-        what = "holds other things than a report" if out.is_dir() else "is a file"
-        raise ConfigError(f"{out} {what} and is left as it is; name another folder with --out DIR")
+        problem = "has files that are not part of a report" if out.is_dir() else "is a file"
+        raise ConfigError(f"{out} {problem}; name another folder with --out DIR")
 
 
-def put(out: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
-    """Writes the files, each beside and renamed into place, and deletes those of an earlier report that are no more.
+def write_site(out: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
+    """Writes the files, given by path and content, and deletes files of an earlier site that are not among them.
 
-    A file with the same bytes is left alone.  Raises ConfigError as `check` does, and StorageError where a file cannot
-    be written.
+    Each file is written under a temporary name and renamed; a file with the same content is not written again.
+    Raises ConfigError as `check_folder` does, and StorageError where a file cannot be written.
     """
-    check(out)
-    made = dict(files)
+    check_folder(out)
+    contents = dict(files)
     try:
         out.mkdir(parents=True, exist_ok=True)
         before = _listed(out)
-        # listed before they are there, so that a report which was interrupted is known again
-        _write(out / _LIST, _list({*before, *made}))
-        for name, content in made.items():
+        # The list is written before the files, so that an interrupted report is recognised.
+        _write(out / _LIST, _list({*before, *contents}))
+        for name, content in contents.items():
             _write(out / name, content)
-        for name in set(before) - set(made):
+        for name in set(before) - set(contents):
             (out / name).unlink(missing_ok=True)
-        _write(out / _LIST, _list(made))
+        _write(out / _LIST, _list(contents))
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror}; name another folder with --out DIR") from error
-    return [out / name for name in made]
+    return [out / name for name in contents]
 
 
 def _list(names: Iterable[str]) -> bytes:
@@ -51,13 +51,13 @@ def _write(file: Path, content: bytes) -> None:
     if file.is_file() and file.read_bytes() == content:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    beside.write_bytes(content)
-    beside.replace(file)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(content)
+    temporary.replace(file)
 
 
 def _listed(out: Path) -> list[str]:
-    """The files of an earlier report that lie in the folder, and nowhere else."""
+    """The files of an earlier site, without paths that lead out of the folder."""
     try:
         names = json.loads((out / _LIST).read_bytes())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The pages of a site, one after another: (path from the site's root, bytes)."""
+"""The pages of the site, rendered one after another as pairs of a path from the site's root and bytes."""
 
 import io
 from collections.abc import Iterator, Sequence
@@ -12,19 +12,22 @@ import gpbench
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.papers import published
+from gpbench.report import blocks, figures, formats, marks
 from gpbench.report import experiment as reports
-from gpbench.report import figures, formats
-from gpbench.report.cells import Cell, Entry, entries, provenance
+from gpbench.report.cells import CellRuns, Entry, entries
+from gpbench.report.provenance import provenance, provenance_footer
 from gpbench.report.site import facts, views
-from gpbench.report.site.facts import Facts, Planned
-from gpbench.report.site.ranks import groups
-from gpbench.report.tables import LEGEND, title
+from gpbench.report.site.facts import Facts, PlannedExperiment
+from gpbench.report.site.rank_sections import rank_sections
+from gpbench.report.tables import LEGEND, notes, title
 
 _STATIC = ("style.css", "site.js")
 
+Page = tuple[str, bytes]
+
 
 class _Site:
-    """Renders templates with what all pages share."""
+    """Renders templates with the values that all pages share."""
 
     def __init__(self, facts_: Facts) -> None:
         self.facts = facts_
@@ -38,114 +41,129 @@ class _Site:
         self.environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
         self.environment.globals |= {
             "version": gpbench.__version__, "page": facts.page, "cell_page": facts.cell_page, "title_of": title,
-            "badges": views.badges, "legend": LEGEND, "papers": facts_.papers,
+            "badges": views.badges, "legend": LEGEND, "tied": marks.LEGEND, "papers": facts_.papers,
         }  # fmt: skip
 
-    def page(self, path: str, template: str, heading: str, **shown: Any) -> tuple[str, bytes]:
+    def page(self, path: str, template: str, heading: str, **values: Any) -> Page:
         """One page; `root` leads from it to the site's root."""
         root = "../" * path.count("/")
-        text = self.environment.get_template(template).render(root=root, heading=heading, facts=self.facts, **shown)
+        text = self.environment.get_template(template).render(root=root, heading=heading, facts=self.facts, **values)
         return path, text.encode()
 
-    def table(self, made: Sequence[Entry], marks: bool = False) -> views.Table:
-        """These entries as a table, the best of each data set marked if asked."""
-        return views.table(made, self.facts.page_of, views.marks(made) if marks else {})
+    def table(self, entries: Sequence[Entry]) -> views.Table:
+        """These entries as a table."""
+        return views.table(entries, self.facts.page_of)
+
+    def by_metric(self, entries: Sequence[Entry], marks: bool = True) -> dict[str, views.Table]:
+        """A table for each metric; with `marks` the best of each data set is marked, except in seconds."""
+        if marks:
+            entries = views.mark_datasets(entries)
+        metrics = dict.fromkeys(entry.metric for entry in entries)
+        return {metric: self.table([e for e in entries if e.metric == metric]) for metric in metrics}
 
 
-def pages(of: Facts) -> Iterator[tuple[str, bytes]]:
+def pages(of: Facts) -> Iterator[Page]:
     """Every file of the site."""
     site = _Site(of)
     for name in _STATIC:
         yield name, (resources.files(__package__) / "static" / name).read_bytes()
-    experiments = {planned.experiment.id: planned.experiment for planned in of.planned}
-    shown = {id: of.presets(id) for id in experiments}
-    yield site.page("index.html", "index.html", "Results", provenance=provenance(of.records), shown=shown)
-    yield site.page("results.html", "results.html", "All results", by_metric=_by_metric(site, of.entries, marks=True))
-    ranked = {f"ranks-{k}.svg": group for k, group in enumerate(groups(of.records), 1)}
-    yield from ((name, group.picture) for name, group in ranked.items())
-    yield site.page("ranks.html", "ranks.html", "Average ranks", groups=ranked)
-    for id, experiment in experiments.items():
-        yield from _experiment(site, id, experiment, shown[id])
+    presets = {planned.experiment.id: of.presets(planned.experiment.id) for planned in of.planned}
+    yield site.page("index.html", "index.html", "Results", provenance=provenance(of.records), presets=presets)
+    yield site.page("results.html", "results.html", "All results", by_metric=site.by_metric(of.entries))
+    yield from _ranks(site)
+    for planned in presets.values():
+        yield from _experiment(site, planned)
     for paper, citation in of.papers.items():
-        ours = [e for e in of.entries if e.published and e.published.source == paper]
-        printed = [row for row in published.rows_of("papers") if row["source"] == paper]
-        made_of = [planned for id, presets in shown.items() if experiments[id].paper == paper for planned in presets]
-        yield site.page(facts.page("paper", paper), "paper.html", paper, citation=citation, planned=made_of,
-                        table=site.table(ours), printed=printed, notes=published.NOTES)  # fmt: skip
+        yield _paper(site, paper, citation, [p for planned in presets.values() for p in planned])
     for name in of.datasets:
-        mine = [e for e in of.entries if e.cell.dataset == name]
-        printed = [row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name]
-        yield site.page(facts.page("dataset", name), "dataset.html", name, card=of.cards.get(name, {}),
-                        by_metric=_by_metric(site, mine, True), printed=printed, notes=published.NOTES)  # fmt: skip
+        yield _dataset(site, name)
     for name in of.method_names:
-        mine = [e for e in of.entries if e.cell.method == name]
+        ours = [entry for entry in of.entries if entry.cell.method == name]
         yield site.page(facts.page("method", name), "method.html", name, description=of.methods.get(name, ""),
-                        by_metric=_by_metric(site, mine))  # fmt: skip
+                        by_metric=site.by_metric(ours, marks=False))  # fmt: skip
     for cell in of.cells:
         yield _cell(site, cell)
 
 
-def _by_metric(site: _Site, made: Sequence[Entry], marks: bool = False) -> dict[str, views.Table]:
-    names = dict.fromkeys(entry.metric for entry in made)
-    return {name: site.table([e for e in made if e.metric == name], marks and name != "seconds") for name in names}
+def _ranks(site: _Site) -> Iterator[Page]:
+    sections = {f"ranks-{k}.svg": section for k, section in enumerate(rank_sections(site.facts.records), 1)}
+    yield from ((name, section.picture) for name, section in sections.items())
+    yield site.page("ranks.html", "ranks.html", "Average ranks", sections=sections)
 
 
-def _experiment(site: _Site, id: str, experiment: Any, presets: Sequence[Planned]) -> Iterator[tuple[str, bytes]]:
-    """The page of an experiment with its figures and tables, each of these also as a file beside it."""
-    path = facts.page("experiment", id)
+def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> Page:
+    ours = [entry for entry in site.facts.entries if entry.published and entry.published.source == paper]
+    rows = [row for row in published.rows_of("papers") if row["source"] == paper]
+    experiments = [p for p in planned if p.experiment.paper == paper]
+    return site.page(facts.page("paper", paper), "paper.html", paper, citation=citation, planned=experiments,
+                     table=site.table(ours), published=rows, notes=published.NOTES)  # fmt: skip
+
+
+def _dataset(site: _Site, name: str) -> Page:
+    ours = [entry for entry in site.facts.entries if entry.cell.dataset == name]
+    rows = [row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name]
+    return site.page(facts.page("dataset", name), "dataset.html", name, card=site.facts.cards.get(name, {}),
+                     by_metric=site.by_metric(ours), published=rows, notes=published.NOTES)  # fmt: skip
+
+
+def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[Page]:
+    """The page of an experiment with its figures and tables, which are also files beside it."""
+    experiment = presets[0].experiment
+    path = facts.page("experiment", experiment.id)
     stem = path.removesuffix(".html")
-    shown = []
+    sections = []
     for planned in presets:
         name = f"{stem}-{planned.preset}"
-        told: dict[str, Any] = {"planned": planned, "picture": "", "blocks": ()}
-        told["lacking"] = [(status.names(c, planned.cells), c) for c in planned.cells if c.missing]
+        section: dict[str, Any] = {"planned": planned, "picture": "", "blocks": ()}
+        section["incomplete"] = [(status.names(c, planned.cells), c) for c in planned.cells if c.missing]
         words = experiment.presets.get(planned.preset, "")
-        told["preset_line"] = status.preset_line(planned.cells, planned.preset, words)
-        if planned.have and experiment.figure and (picture := _picture(site, planned)):
-            told["picture"] = f"{name}.{figures.KINDS[experiment.figure['kind']]}"
-            yield told["picture"], picture
-        if planned.have and experiment.table:
-            told |= _table(site, planned)
+        section["preset_line"] = status.preset_line(planned.cells, planned.preset, words)
+        if planned.n_recorded and experiment.figure and (picture := _picture(site, planned)):
+            section["picture"] = f"{name}.{figures.KINDS[experiment.figure['kind']]}"
+            yield section["picture"], picture
+        if planned.n_recorded and experiment.table:
+            section |= _table(site, planned)
             sheet = reports.table(experiment, planned.preset, planned.cells, formats.MARKS["csv"])
             yield f"{name}.csv", (formats.as_csv(sheet) + "\n").encode()
-            told["csv"] = f"{name}.csv"
-        shown.append(told)
-    yield site.page(path, "experiment.html", id, experiment=experiment, shown=shown)
+            section["csv"] = f"{name}.csv"
+        sections.append(section)
+    yield site.page(path, "experiment.html", experiment.id, experiment=experiment, sections=sections)
 
 
-def _table(site: _Site, planned: Planned) -> dict[str, Any]:
-    blocks = reports.blocks(planned.experiment, planned.cells)
-    made = [entry for block in blocks for of in block.lines.values() for entry in of.values()]
-    marks = {key: mark for block in blocks for key, mark in block.marks().items()}
-    table = views.table(made, site.facts.page_of, marks)
-    by_id = {id(view.entry): view for view in table.views}
-    rows = [
-        (block.title, {line: {c: by_id[id(e)] for c, e in of.items()} for line, of in block.lines.items()})
-        for block in blocks
-    ]
+def _table(site: _Site, planned: PlannedExperiment) -> dict[str, Any]:
+    table_blocks = blocks.table_blocks(planned.experiment, planned.cells)
+    entries = [entry for block in table_blocks for entry in block.entries]
+    footnotes = notes(entries)
+
+    def rows(block: blocks.Block) -> dict[str, dict[str, views.View]]:
+        return {
+            name: {column: views.view(entry, site.facts.page_of, footnotes) for column, entry in row.items()}
+            for name, row in block.rows.items()
+        }
+
     records = [record for cell in planned.cells for record in cell.records]
     return {
-        "blocks": rows,
-        "columns": reports.columns(planned.experiment, planned.cells),
-        "footnotes": table.footnotes,
-        "verdict": reports.verdict(made),
-        "made_with": reports.made_with(records, made),
+        "blocks": [(block.title, rows(block)) for block in table_blocks],
+        "columns": blocks.column_labels(planned.experiment, planned.cells),
+        "footnotes": footnotes,
+        "verdict": reports.verdict(entries),
+        "provenance": provenance_footer(records),
     }
 
 
-def _picture(site: _Site, planned: Planned) -> bytes | None:
+def _picture(site: _Site, planned: PlannedExperiment) -> bytes | None:
     try:
         figure = figures.draw(planned.experiment, planned.preset, planned.cells, site.facts.trace)
-    except ConfigError:  # all of its runs diverged, or the file names no kind of figure: the page has none
+    except ConfigError:  # all of its runs diverged, or the file names an unknown kind of figure
         return None
     file = io.BytesIO()
     figures.write(figure, file, figures.KINDS[(planned.experiment.figure or {})["kind"]])
     return file.getvalue()
 
 
-def _cell(site: _Site, cell: Cell) -> tuple[str, bytes]:
+def _cell(site: _Site, cell: CellRuns) -> Page:
     config = site.facts.config(cell.records[-1]["id"])
-    asked = {key: config[key] for key in ("method", "protocol") if key in config}
+    sections = {key: config[key] for key in ("method", "protocol") if key in config}
     records = sorted(cell.records, key=lambda record: (record["split"], record["seed"]))
     return site.page(
         facts.cell_page(cell),
@@ -156,5 +174,5 @@ def _cell(site: _Site, cell: Cell) -> tuple[str, bytes]:
         metrics=list(dict.fromkeys(name for record in records for name in record["metrics"])),
         table=site.table(entries([cell], ["all"])),
         provenance=provenance(records),
-        config=yaml.safe_dump(asked, sort_keys=False, allow_unicode=True) if asked else "",
+        config=yaml.safe_dump(sections, sort_keys=False, allow_unicode=True) if sections else "",
     )

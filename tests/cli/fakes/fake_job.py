@@ -10,18 +10,16 @@ import time
 from pathlib import Path
 
 
-def run_job(cfg, defaults, *, store, progress, stop):
-    from gpbench.data import splits
+def run_job(plan, *, store, progress, stop):
     from gpbench.errors import ConfigError
-    from gpbench.records import identity
+    from gpbench.records.identity import SCHEMA
 
-    method, numbers = cfg["method"], identity.of(cfg, cfg["dataset"]["checksum"])
-    setting = ",".join(f"{k}={v}" for k, v in method.items() if v != defaults["method"][k])
+    cfg, method, recorded = plan.cfg, plan.cfg["method"], plan.recorded(store)
+    setting = ",".join(f"{key}={value}" for key, value in cfg["changes"].items())
     records = []
-    for split in splits.asked(cfg["dataset"], cfg["split"]):
-        id = identity.run_id(**numbers, split=split, seed=cfg["seed"])
-        record = None if cfg["run"]["again"] else store.get(id)
-        if record is None or (cfg["run"]["keep"] and not record["kept"]):
+    for run in plan.runs:
+        id, split, record = run.id, run.split, recorded.get(run.id)
+        if record is None:
             _note("train", id)
             progress.begin("fake", 10, f"split {split}")
             _train(Path(cfg["run"]["results"]) / "checkpoints" / id, method, stop)
@@ -35,12 +33,13 @@ def run_job(cfg, defaults, *, store, progress, stop):
             if method["fate"] == "full":
                 raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
             record = {
-                "id": id, "status": method["fate"], "message": "NaN at step 3", "dataset": cfg["dataset"]["name"],
+                "schema": SCHEMA, "id": id, "status": method["fate"], "message": "NaN at step 3",
+                "dataset": cfg["dataset"]["name"],
                 "method": "fake", "setting": setting, "protocol": "plain", "split": split, "seed": cfg["seed"],
                 "metrics": {"nll": 0.25 * (split + 1) + cfg["seed"]}, "kept": cfg["run"]["keep"],
                 "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.5},
             }  # fmt: skip
-            store.write(record, cfg, {}, replace=cfg["run"]["again"] or cfg["run"]["keep"])
+            store.write(record, cfg, {}, replace=plan.again or plan.needs_arrays)
             _note("record", id)
         records.append(record)
     return records

@@ -1,4 +1,4 @@
-// Sorting and filtering of tables, and rank diagrams of chosen methods.  Every page works without it, too.
+// Sorting and filtering of tables, and rank diagrams of selected methods.  Every page also works without scripts.
 "use strict";
 document.documentElement.classList.add("js");
 
@@ -9,7 +9,7 @@ function key(row, column) {
   return (cell.dataset.sort ?? cell.textContent).trim();
 }
 
-// Numbers by size, else texts in natural order; what is empty is last either way.
+// Numbers by size, otherwise texts in natural order; empty cells come last in both directions.
 function sort(table, column, sign) {
   const body = table.tBodies[0];
   const rows = [...body.rows].map((row) => [key(row, column), row]);
@@ -35,7 +35,7 @@ function makeSortable(table) {
   });
 }
 
-// Keeps the rows that have every word.
+// Shows the rows that contain every word.
 function makeFilterable(table) {
   const rows = [...table.tBodies[0].rows];
   if (rows.length < 8) return;
@@ -44,21 +44,21 @@ function makeFilterable(table) {
   label.className = "filter";
   const input = document.createElement("input");
   input.type = "search";
-  const count = document.createElement("output");
-  label.append("Filter", input, count);
+  const output = document.createElement("output");
+  label.append("Filter", input, output);
   table.closest(".box").before(label);
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shown = 0;
+    let count = 0;
     rows.forEach((row, k) => {
       row.hidden = !words.every((word) => texts[k].includes(word));
-      shown += !row.hidden;
+      count += !row.hidden;
     });
-    count.value = words.length ? `${shown} of ${rows.length} rows` : "";
+    output.value = words.length ? `${count} of ${rows.length} rows` : "";
   });
 }
 
-// Ranks of one row, 1 for the best; ties share their average.
+// Ranks of one row, 1 for the best; ties share their average rank.
 function ranksOf(values, higher) {
   const rounded = values.map((value) => Number(value.toPrecision(12)) * (higher ? -1 : 1));
   return rounded.map((a) => rounded.filter((b) => b < a).length + (rounded.filter((b) => b === a).length + 1) / 2);
@@ -77,41 +77,41 @@ function chiSquareTail(x, freedom) {
 
 // As gpbench/report/ranks.py: average ranks over the data sets that all of these methods have, best first.
 function ranking(data, methods) {
-  const kept = [], table = [], left = [];
+  const datasets = [], leftOut = [], table = [];
   for (const [name, row] of Object.entries(data.datasets)) {
     const of = methods.map((method) => row[method]);
     const splits = of.length && of.every(Boolean) ? Object.keys(of[0]).filter((split) => of.every((one) => split in one)) : [];
-    if (!splits.length) { left.push(name); continue; }
-    kept.push(name);
+    if (!splits.length) { leftOut.push(name); continue; }
+    datasets.push(name);
     table.push(ranksOf(of.map((one) => splits.reduce((sum, s) => sum + one[s], 0) / splits.length), data.higher));
   }
-  const N = kept.length, k = methods.length;
-  if (k < 2 || N < 2) return { kept, left, methods: [], groups: [] };
+  const N = datasets.length, k = methods.length;
+  if (k < 2 || N < 2) return { datasets, leftOut, methods: [], groups: [] };
   const average = methods.map((_, j) => table.reduce((sum, row) => sum + row[j], 0) / N);
   const order = methods.map((_, j) => j).sort((i, j) => average[i] - average[j]);
   const critical = data.quantiles[k - 2] * Math.sqrt(k * (k + 1) / (6 * N));
   const spread = table.flat().reduce((sum, r) => sum + r * r, 0) - N * k * (k + 1) ** 2 / 4;
   const between = average.reduce((sum, r) => sum + (N * r - N * (k + 1) / 2) ** 2, 0);
   const statistic = spread > 0 ? (k - 1) * between / spread : 0;
-  const made = { kept, left, critical, statistic, p: chiSquareTail(statistic, k - 1), groups: [],
-                 methods: order.map((j) => methods[j]), average: order.map((j) => average[j]) };
+  const result = { datasets, leftOut, critical, statistic, p: chiSquareTail(statistic, k - 1), groups: [],
+                   methods: order.map((j) => methods[j]), average: order.map((j) => average[j]) };
   for (let first = 0; first < k; first++) {
     let last = first;
-    while (last + 1 < k && made.average[last + 1] - made.average[first] <= critical - 1e-12) last++;
-    const before = made.groups[made.groups.length - 1];
-    if (last > first && (!before || last > before[1])) made.groups.push([first, last]);
+    while (last + 1 < k && result.average[last + 1] - result.average[first] <= critical - 1e-12) last++;
+    const before = result.groups[result.groups.length - 1];
+    if (last > first && (!before || last > before[1])) result.groups.push([first, last]);
   }
-  return made;
+  return result;
 }
 
 const short = (name) => name.length > 40 ? `${name.slice(0, 38).trimEnd()} …` : name;
 
-function draw(made) {
-  const k = made.methods.length, half = Math.ceil(k / 2), step = 24;
-  const longest = Math.max(...made.methods.map((name) => short(name).length));
+function draw(ranks) {
+  const k = ranks.methods.length, half = Math.ceil(k / 2), step = 24;
+  const longest = Math.max(...ranks.methods.map((name) => short(name).length));
   const side = 75 + 7.6 * longest, span = Math.max(260, 44 * (k - 1)), axis = 58;
   const at = (rank) => side + span * (rank - 1) / (k - 1);
-  const below = axis + 12 * made.groups.length + 14;
+  const below = axis + 12 * ranks.groups.length + 14;
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const add = (tag, attributes, text) => {
     const element = document.createElementNS(svg.namespaceURI, tag);
@@ -125,83 +125,83 @@ function draw(made) {
   svg.setAttribute("width", width);
   svg.setAttribute("height", height);
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", made.methods.map((name, j) => `${name} ${made.average[j].toFixed(2)}`).join(", "));
-  const end = at(1 + made.critical);
+  svg.setAttribute("aria-label", ranks.methods.map((name, j) => `${name} ${ranks.average[j].toFixed(2)}`).join(", "));
+  const end = at(1 + ranks.critical);
   line(at(1), 14, end, 14, 1.5);
   line(at(1), 9, at(1), 19, 1.5);
   line(end, 9, end, 19, 1.5);
-  add("text", { x: end + 8, y: 18 }, `critical difference ${made.critical.toFixed(2)}`);
+  add("text", { x: end + 8, y: 18 }, `critical difference ${ranks.critical.toFixed(2)}`);
   line(at(1), axis, at(k), axis);
   for (let rank = 1; rank <= k; rank++) {
     line(at(rank), axis - 6, at(rank), axis);
     add("text", { x: at(rank), y: axis - 11, "text-anchor": "middle" }, rank);
   }
-  made.groups.forEach(([first, last], place) => {
-    const y = axis + 11 + 12 * place;
-    line(at(made.average[first]) - 5, y, at(made.average[last]) + 5, y, 4);
+  ranks.groups.forEach(([first, last], row) => {
+    const y = axis + 11 + 12 * row;
+    line(at(ranks.average[first]) - 5, y, at(ranks.average[last]) + 5, y, 4);
   });
-  made.methods.forEach((name, j) => {
-    const left = j < half, y = below + step * (left ? j : k - 1 - j) + 10, x = at(made.average[j]);
+  ranks.methods.forEach((name, j) => {
+    const left = j < half, y = below + step * (left ? j : k - 1 - j) + 10, x = at(ranks.average[j]);
     const edge = left ? at(1) - 14 : at(k) + 14;
     add("polyline", { points: `${x},${axis} ${x},${y} ${edge},${y}`, class: "soft" });
-    const value = made.average[j].toFixed(2);
+    const value = ranks.average[j].toFixed(2);
     add("text", { x: left ? edge - 6 : edge + 6, y: y + 4, "text-anchor": left ? "end" : "start" },
         left ? `${short(name)}  ${value}` : `${value}  ${short(name)}`);
   });
   return svg;
 }
 
-function told(made, diverged) {
-  const lines = made.methods.length
-    ? [`average rank over ${made.kept.length} data sets (1 is best): ${made.kept.join(", ")}`,
-       `Friedman chi-square ${made.statistic.toFixed(2)}, p = ${made.p.toPrecision(2)}; critical difference ` +
-         made.critical.toFixed(2),
-       "joined: not told apart by Nemenyi's test at 5 %"]
-    : [`Ranks need two methods, and two data sets that all of them have; there ${
-         made.kept.length === 1 ? `is ${made.kept[0]}` : "is none"}.`];
-  const lost = diverged.filter(([place, name]) => made.kept.includes(place) && made.methods.includes(name));
-  if (lost.length) {
-    lines.push(`diverged runs do not count: ${lost.map(([place, name, n]) => `${name} on ${place} (${n})`).join("; ")}`);
+function notesOf(ranks, diverged) {
+  const lines = ranks.methods.length
+    ? [`average rank over ${ranks.datasets.length} data sets (1 is best): ${ranks.datasets.join(", ")}`,
+       `Friedman chi-square ${ranks.statistic.toFixed(2)}, p = ${ranks.p.toPrecision(2)}; critical difference ` +
+         ranks.critical.toFixed(2),
+       "groups: no significant difference within a group (Nemenyi's test, 5 %)"]
+    : [`Ranks need at least two methods, and two data sets that all of them have; there ${
+         ranks.datasets.length === 1 ? `is ${ranks.datasets[0]}` : "is none"}.`];
+  const counts = diverged.filter(([dataset, name]) => ranks.datasets.includes(dataset) && ranks.methods.includes(name));
+  if (counts.length) {
+    lines.push(`diverged runs do not count: ${counts.map(([dataset, name, n]) => `${name} on ${dataset} (${n})`).join("; ")}`);
   }
-  if (made.left.length) lines.push(`left out, where one of them is missing: ${made.left.join(", ")}`);
+  if (ranks.leftOut.length) lines.push(`left out (a method is missing): ${ranks.leftOut.join(", ")}`);
   return lines;
 }
 
 function makeChooser(section) {
   const data = JSON.parse(section.querySelector("script").textContent);
-  const place = section.querySelector(".diagram");
-  const choose = document.createElement("fieldset");
-  choose.className = "choose";
+  const diagram = section.querySelector(".diagram");
+  const chooser = document.createElement("fieldset");
+  chooser.className = "choose";
   const legend = document.createElement("legend");
   legend.textContent = "Methods";
-  choose.append(legend);
+  chooser.append(legend);
   const boxes = data.methods.map((method, j) => {
     const label = document.createElement("label"), box = document.createElement("input");
     box.type = "checkbox";
-    box.checked = data.chosen[j];
+    box.checked = data.default[j];
     label.append(box, ` ${method}${data.quick.includes(method) ? " (quick)" : ""}`);
-    choose.append(label, " ");
+    chooser.append(label, " ");
     return box;
   });
   const update = () => {
-    const made = ranking(data, data.methods.filter((_, j) => boxes[j].checked));
+    const ranks = ranking(data, data.methods.filter((_, j) => boxes[j].checked));
     const notes = document.createElement("ul");
     notes.className = "small plain";
-    notes.append(...told(made, data.diverged).map((text) => Object.assign(document.createElement("li"), { textContent: text })));
-    place.replaceChildren();
-    if (made.methods.length) {
+    notes.append(...notesOf(ranks, data.diverged).map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+    diagram.replaceChildren();
+    if (ranks.methods.length) {
       const figure = document.createElement("figure");
       figure.className = "picture drawn";
       figure.tabIndex = 0;
       figure.setAttribute("role", "group");
       figure.setAttribute("aria-label", "Average ranks");
-      figure.append(draw(made));
-      place.append(figure);
+      figure.append(draw(ranks));
+      diagram.append(figure);
     }
-    place.append(notes);
+    diagram.append(notes);
   };
-  choose.addEventListener("change", update);
-  place.before(choose);
+  chooser.addEventListener("change", update);
+  diagram.before(chooser);
   update();
 }
 

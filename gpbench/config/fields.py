@@ -1,0 +1,57 @@
+"""Whether the fields of a node with a `_target_`, such as `method`, fit the signature of that target."""
+
+import importlib
+import inspect
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from gpbench.config.values import as_word
+from gpbench.errors import ConfigError, nearest
+
+_HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
+
+
+def check_fields(node: Mapping[str, Any], where: str = "method") -> None:
+    """Compare a node, and those below it, with the signature of its `_target_`: unknown, missing and ill-typed fields.
+
+    Imports the target, and JAX with it.  Raises ConfigError.
+    """
+    target = str(node.get("_target_"))
+    module, _, name = target.rpartition(".")
+    try:
+        constructor = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"{where}: cannot import {target!r}: {error}") from error
+    fields = inspect.signature(constructor).parameters
+    named = {key: f for key, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
+    open_ended = any(field.kind is field.VAR_KEYWORD for field in fields.values())
+    values = {key: value for key, value in node.items() if key not in _HYDRA_KEYS}
+    for key, value in values.items():
+        if key in named:
+            _check_field(f"{where}.{key}", value, named[key].annotation)
+        elif not open_ended:
+            raise ConfigError(f"{where}.{key}: {name} has no such field; {nearest(key, named)}")
+        if isinstance(value, dict) and "_target_" in value:
+            check_fields(value, f"{where}.{key}")
+    if missing := [key for key, field in named.items() if field.default is field.empty and key not in values]:
+        raise ConfigError(f"{where}.{missing[0]}: {name} needs a value for it")
+
+
+def _check_field(key: str, value: Any, annotation: Any) -> None:
+    """Raise ConfigError where a field annotated as a Literal, int, float, bool, str, None or a union has another value.
+
+    Other annotations say nothing here.  A whole number is a float too.
+    """
+    if typing.get_origin(annotation) is typing.Literal:
+        if value not in (known := typing.get_args(annotation)):
+            raise ConfigError(f"{key}={as_word(value)}: must be {' or '.join(map(as_word, known))}")
+        return
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(annotation) if is_union else (types.NoneType if annotation is None else annotation,)
+    if not set(kinds) <= _KINDS.keys() or type(value) in kinds or (float in kinds and type(value) is int):
+        return
+    names = [_KINDS[kind] for kind in kinds if kind is not int or float not in kinds]
+    raise ConfigError(f"{key}={as_word(value)}: must be {' or '.join(names)}")

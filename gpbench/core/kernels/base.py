@@ -1,0 +1,84 @@
+"""What every covariance function has: the interface `Kernel`, and two abstract classes between it and the families."""
+
+import abc
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from gpbench.core.inducing import LengthscaleStart
+
+
+class Kernel(eqx.Module):
+    """A covariance function k(x, x').
+
+    Its array leaves are its unconstrained parameters (logarithms of positive quantities), in the dtype of the data;
+    every other field is static.
+    """
+
+    family: ClassVar[str]
+
+    @abc.abstractmethod
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+
+    @abc.abstractmethod
+    def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """k(x, x) for every row: the diagonal of `cross(X, X)` in O(N)."""
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """The parameters in words, for error messages.  Needs concrete values: not under `jax.jit`."""
+
+
+class Family(Kernel):
+    """A kernel that the configuration names by its `family`."""
+
+    @classmethod
+    @abc.abstractmethod
+    def initial(
+        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+    ) -> Kernel:
+        """The kernel that training starts from.
+
+        Args:
+            X: rows of the inputs that the kernel will see.
+            options: a value for every option of the family, as `Spec` holds them.
+            start: how lengthscales are set from the rows.
+            amplitude: the prior variance k(x, x), averaged over the rows where it differs between them.
+        """
+
+
+class AmplitudeFamily(Family):
+    """A family with an amplitude of its own: k(x, x') = amplitude · correlation(x, x')."""
+
+    log_amplitude: eqx.AbstractVar[Float[Array, ""]]
+
+    @property
+    def amplitude(self) -> Float[Array, ""]:
+        """The prior variance k(x, x)."""
+        return jnp.exp(self.log_amplitude)
+
+    def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """The amplitude for every row."""
+        return jnp.broadcast_to(self.amplitude, X.shape[:1])
+
+
+def words(family: str) -> str:
+    """The name of a family as text: "squared_exponential" -> "squared exponential"."""
+    return family.replace("_", " ")
+
+
+def span(values: Float[Array, " D"]) -> str:
+    """The range of some parameters as text, for `Kernel.describe`."""
+    host = np.asarray(values)
+    return f"{host.min():.3g}..{host.max():.3g}"
+
+
+def log_scalar(value: float, like: Float[Array, "..."]) -> Float[Array, ""]:
+    """log(value) as a parameter in the dtype of `like`."""
+    return jnp.asarray(math.log(value), like.dtype)

@@ -1,0 +1,43 @@
+"""The linear kernel."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from gpbench.core.inducing import LengthscaleStart
+from gpbench.core.kernels.base import Family, Kernel, log_scalar, span
+
+
+class Linear(Family):
+    """k(x, x') = Σ_d v_d x_d x'_d: linear functions whose slopes have variances v_d.
+
+    It has no bias: add `constant` for one.
+    """
+
+    log_variance: Float[Array, " D"]
+    family: ClassVar[str] = "linear"
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+        return self._scale(X) @ self._scale(Y).T
+
+    def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """Σ_d v_d x_d² for every row."""
+        return jnp.sum(self._scale(X) ** 2, axis=1)
+
+    def _scale(self, X: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        return X * jnp.exp(0.5 * self.log_variance)
+
+    def describe(self) -> str:
+        """The family with its range of variances."""
+        return f"linear kernel (variances {span(jnp.exp(self.log_variance))})"
+
+    @classmethod
+    def initial(
+        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+    ) -> Kernel:
+        """All variances equal, such that k(x, x) is `amplitude` on average over the rows.  It has no options."""
+        mean_square = float(jnp.mean(jnp.sum(X**2, axis=1))) or 1.0
+        return cls(jnp.full(X.shape[1], log_scalar(amplitude / mean_square, X)))

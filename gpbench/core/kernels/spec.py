@@ -1,0 +1,173 @@
+"""Which kernel: the configuration's words for one, and the kernels that a method accepts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Array, Float
+
+from gpbench.core.inducing import LengthscaleStart
+from gpbench.core.kernels.active_inputs import ActiveInputs, select
+from gpbench.core.kernels.anova import ANOVA
+from gpbench.core.kernels.base import Family, Kernel, words
+from gpbench.core.kernels.constant import Constant
+from gpbench.core.kernels.linear import Linear
+from gpbench.core.kernels.matern import Matern12, Matern32, Matern52
+from gpbench.core.kernels.options import Option, columns, count, flag, positive
+from gpbench.core.kernels.periodic import Periodic
+from gpbench.core.kernels.product import Product
+from gpbench.core.kernels.rational_quadratic import RationalQuadratic
+from gpbench.core.kernels.squared_exponential import SquaredExponential
+from gpbench.core.kernels.sum import Sum
+from gpbench.errors import ConfigError, nearest
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A kernel without its parameters: a family, a value for each of its options, and the inputs it is a function of.
+
+    Hashable, and equal if and only if all of that is equal, however the configuration spells it.  `kernel_spec` parses
+    it from the configuration; `str` gives short text such as "matern52" or "squared_exponential + linear".
+    """
+
+    family: str
+    options: tuple[tuple[str, Any], ...] = ()
+    inputs: tuple[int, ...] | None = None
+
+    def initial(self, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float = 1.0) -> Kernel:
+        """The kernel that training starts from.
+
+        Args:
+            X: rows of the inputs, in whose dtype the parameters are.
+            start: how lengthscales are set from these rows.
+            amplitude: the prior variance k(x, x), averaged over the rows where it differs between them.  A sum divides
+                it equally among its parts.
+
+        Raises:
+            ConfigError: for active inputs that the rows do not have, or an `anova` of higher order than inputs.
+        """
+        family, options = FAMILIES[self.family], dict(self.options)
+        if self.inputs is None:
+            return family.initial(X, options, start=start, amplitude=amplitude)
+        if self.inputs[-1] >= X.shape[1]:
+            raise ConfigError(f"kernel {self}: the data have only the inputs 0 to {X.shape[1] - 1}")
+        active = select(X, self.inputs)
+        return ActiveInputs(family.initial(active, options, start=start, amplitude=amplitude), self.inputs)
+
+    def __str__(self) -> str:
+        values, options = dict(self.options), OPTIONS[FAMILIES[self.family]]
+        if self.family == Sum.family:
+            return " + ".join(map(str, values["parts"]))
+        if self.family == Product.family:
+            return " * ".join(f"({part})" if part.family == Sum.family else str(part) for part in values["parts"])
+        special = {name: value for name, value in values.items() if value != options[name].default}
+        texts = [name if value is True else f"{name}={value}" for name, value in special.items()]
+        if self.inputs is not None:
+            texts.append(f"inputs={list(self.inputs)}")
+        return f"{self.family}({', '.join(texts)})" if texts else self.family
+
+
+def kernel_spec(value: Any) -> Spec:
+    """The kernel that the configuration's `value` means.
+
+    Args:
+        value: the name of a family, such as "matern52"; a mapping from it to its options, such as
+            {"matern52": {"inputs": [0, 2]}}; {"sum": [...]} or {"product": [...]} of such values; or a `Spec`.
+
+    Raises:
+        ConfigError: for an unknown family or option, and for a value that an option cannot have.
+    """
+    if isinstance(value, Spec):
+        return value
+    family, settings = _split(value)
+    options = OPTIONS[FAMILIES[family]]
+    for name in settings:
+        if name not in (*options, "inputs"):
+            raise ConfigError(f"kernel {family} has no option '{name}': {nearest(name, [*options, 'inputs'])}")
+    values = {name: option.default for name, option in options.items()}
+    values |= {name: _parse(family, name, options[name], settings[name]) for name in options if name in settings}
+    inputs = settings.get("inputs")  # null is all inputs
+    active = None if inputs is None else _parse(family, "inputs", _INPUTS, inputs)
+    return Spec(family, tuple(values.items()), active)
+
+
+def require(kernel: Kernel | Spec, family: type[Kernel] | tuple[type[Kernel], ...], what: str) -> None:
+    """Raises ConfigError unless the kernel is of the class `family`, or of one of several.
+
+    Args:
+        kernel: a kernel or its specification.
+        family: a family, or an abstract class such as `Stationary` for all families of that kind.
+        what: what needs it, the subject of the error message: "svdgp".
+    """
+    if isinstance(kernel, Spec):
+        cls: type[Kernel] = FAMILIES[kernel.family] if kernel.inputs is None else ActiveInputs
+        name = str(kernel)
+    else:
+        cls, name = type(kernel), kernel.family
+    if not issubclass(cls, family):
+        names = [name for name, choice in FAMILIES.items() if issubclass(choice, family)]
+        choices = " or ".join(f"method.kernel={name}" for name in names)
+        raise ConfigError(f"{what} needs a {' or '.join(map(words, names))} kernel, not {name}: choose {choices}")
+
+
+def _split(value: Any) -> tuple[str, dict[str, Any]]:
+    """Family and options of a value: "family", {"family": options} or, for sums and products, {"family": parts}."""
+    family, settings = value, None
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((family, settings),) = value.items()
+    if not isinstance(family, str):
+        families = ", ".join(FAMILIES)
+        raise ConfigError(f"a kernel is a name or a name with its options, not {value!r}: known are {families}")
+    if family not in FAMILIES:
+        raise ConfigError(f"unknown kernel '{family}': {nearest(family, FAMILIES)}")
+    if family in (Sum.family, Product.family):
+        return family, {"parts": settings}
+    if settings is None:
+        return family, {}
+    if not isinstance(settings, Mapping):
+        example = f"{{{family}: {{inputs: [0]}}}}"
+        raise ConfigError(f"the options of kernel {family} must be a mapping such as {example}, not {settings!r}")
+    return family, {str(name): setting for name, setting in settings.items()}
+
+
+def _parse(family: str, name: str, option: Option, value: Any) -> Any:
+    try:
+        return option.parse(value)
+    except ValueError as error:
+        subject = f"kernel {family}" if name == "parts" else f"{name} of kernel {family}"
+        raise ConfigError(f"{subject} must be {error}, not {value!r}") from None
+
+
+def _parts(value: Any) -> tuple[Spec, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) < 2:
+        raise ValueError("a list of two or more kernels")
+    return tuple(map(kernel_spec, value))
+
+
+def _base(value: Any) -> Spec:
+    spec = kernel_spec(value)
+    if spec.inputs is not None:
+        raise ValueError("a kernel without inputs, since it is a function of one input at a time")
+    return spec
+
+
+_INPUTS = Option(None, columns)
+_STATIONARY = {"isotropic": Option(False, flag)}
+_SQUARED_EXPONENTIAL = Spec(SquaredExponential.family, (("isotropic", False),))
+
+OPTIONS: dict[type[Family], dict[str, Option]] = {
+    SquaredExponential: _STATIONARY,
+    Matern12: _STATIONARY,
+    Matern32: _STATIONARY,
+    Matern52: _STATIONARY,
+    RationalQuadratic: _STATIONARY | {"alpha": Option(1.0, positive)},
+    Periodic: _STATIONARY | {"period": Option(1.0, positive)},
+    Linear: {},
+    Constant: {},
+    Sum: {"parts": Option(None, _parts)},
+    Product: {"parts": Option(None, _parts)},
+    ANOVA: {"order": Option(2, count), "base": Option(_SQUARED_EXPONENTIAL, _base)},
+}
+"""The options of every family beside `inputs`, which all have but sums and products.  A new family is an entry here."""
+
+FAMILIES: dict[str, type[Family]] = {family.family: family for family in OPTIONS}

@@ -1,0 +1,25 @@
+"""Likelihoods: how targets depend on latent values, one family a file."""
+
+from gpbench.core.likelihoods.base import Likelihood
+from gpbench.core.likelihoods.gaussian import Gaussian
+from gpbench.core.likelihoods.laplace import Laplace
+from gpbench.core.likelihoods.logistic import Logistic
+from gpbench.core.likelihoods.probit import Probit
+from gpbench.core.likelihoods.robust_max import RobustMax
+from gpbench.core.likelihoods.softmax import Softmax
+from gpbench.core.likelihoods.spec import FAMILIES, Spec, likelihood_spec
+from gpbench.core.likelihoods.student_t import StudentT
+
+__all__ = [
+    "FAMILIES",
+    "Gaussian",
+    "Laplace",
+    "Likelihood",
+    "Logistic",
+    "Probit",
+    "RobustMax",
+    "Softmax",
+    "Spec",
+    "StudentT",
+    "likelihood_spec",
+]

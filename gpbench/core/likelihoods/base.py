@@ -1,0 +1,78 @@
+"""The interface of a likelihood: what variational inference, EP, power EP and prediction need of p(y|f)."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from gpbench.core.predictive import Predictive
+
+
+class Likelihood(eqx.Module):
+    """p(y|f) of one row, with its own parameters as unconstrained array leaves, such as `log_noise`.
+
+    A row has P latent values, of independent normal distributions where an expectation is taken; means and variances
+    are (N,) for P = 1, and (N, P) otherwise.  Targets y (N,) are scaled (regression), -1 and +1 (two classes) or
+    0 .. C-1 (more), as floats.
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset()
+    """The kinds of data that it is for: regression, binary or multiclass."""
+
+    @classmethod
+    def initial(cls, *args: Any, **kwargs: Any) -> "Likelihood":
+        """The likelihood to start from, `initial(noise, classes, dtype, **options)`.
+
+        `noise` is the variance of y about f (regression), `classes` the number of classes (else), and the options are
+        the keyword-only arguments of each family.  Raises ConfigError for an option out of its range.
+        """
+        raise NotImplementedError
+
+    def latents(self) -> int:
+        """P, the number of latent values of a row."""
+        return 1
+
+    @abstractmethod
+    def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log p(y|f).  f and y broadcast; where P > 1, the last axis of f has the latent values, and y lacks it."""
+
+    @abstractmethod
+    def expected_log_prob(
+        self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."], y: Float[Array, " N"]
+    ) -> Float[Array, " N"]:
+        """E log p(y|f) for f ~ N(mean, variance): the expectation of variational inference."""
+
+    @abstractmethod
+    def log_normaliser(
+        self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."], y: Float[Array, " N"], *, alpha: float = 1.0
+    ) -> Float[Array, " N"]:
+        """log Z = log E p(y|f)^alpha for f ~ N(mean, variance): of EP, and with alpha below 1 of power EP."""
+
+    def normaliser_derivatives(
+        self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."], y: Float[Array, " N"], *, alpha: float = 1.0
+    ) -> tuple[Float[Array, " N"], Float[Array, "N ..."], Float[Array, "N ..."]]:
+        """(log Z, d log Z / d mean, -d² log Z / d mean²); where P > 1, the last is the diagonal of the Hessian."""
+
+        def total(mean):
+            log_z = self.log_normaliser(mean, variance, y, alpha=alpha)
+            return jnp.sum(log_z), log_z
+
+        slope_of = jax.grad(total, has_aux=True)
+        slope, log_z = slope_of(mean)
+        if mean.ndim == 1:
+            _, curve, _ = jax.jvp(slope_of, (mean,), (jnp.ones_like(mean),), has_aux=True)
+            return log_z, slope, -curve
+
+        def second(axis):  # the rows are independent: one direction serves them all
+            _, curve, _ = jax.jvp(slope_of, (mean,), (jnp.broadcast_to(axis, mean.shape),), has_aux=True)
+            return curve @ axis
+
+        axes = jnp.eye(mean.shape[-1], dtype=mean.dtype)
+        return log_z, slope, -jax.vmap(second, out_axes=-1)(axes)
+
+    @abstractmethod
+    def predictive(self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."]) -> Predictive:
+        """p(y) = E p(y|f) for f ~ N(mean, variance)."""

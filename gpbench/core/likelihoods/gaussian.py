@@ -1,0 +1,49 @@
+"""`gaussian`: normal noise, for which everything has a closed form."""
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+from gpbench.core import predictive
+from gpbench.core.likelihoods.base import Likelihood
+
+
+class Gaussian(Likelihood):
+    """y = f + ε, ε ~ N(0, noise)."""
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+
+    log_noise: Float[Array, ""]
+
+    @classmethod
+    def initial(cls, noise: float, classes: int, dtype) -> "Gaussian":
+        """Noise of this variance."""
+        return cls(jnp.asarray(jnp.log(noise), dtype))
+
+    @property
+    def noise(self) -> Float[Array, ""]:
+        """The variance of y about f."""
+        return jnp.exp(self.log_noise)
+
+    def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log N(y | f, noise)."""
+        return norm.logpdf(y, f, jnp.sqrt(self.noise))
+
+    def expected_log_prob(
+        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
+    ) -> Float[Array, " N"]:
+        """log N(y | mean, noise) - variance / (2 noise)."""
+        return norm.logpdf(y, mean, jnp.sqrt(self.noise)) - 0.5 * variance / self.noise
+
+    def log_normaliser(
+        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
+    ) -> Float[Array, " N"]:
+        """log N(y | mean, variance + noise / α) + ½ (1 - α) log(2π noise) - ½ log α."""
+        log_z = norm.logpdf(y, mean, jnp.sqrt(variance + self.noise / alpha))
+        return log_z + 0.5 * (1.0 - alpha) * jnp.log(2.0 * jnp.pi * self.noise) - 0.5 * jnp.log(alpha)
+
+    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.Gaussian:
+        """N(mean, variance + noise)."""
+        return predictive.Gaussian(mean, variance + self.noise)

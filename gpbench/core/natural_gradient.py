@@ -1,0 +1,38 @@
+"""Natural-gradient steps of variational posteriors q(w), written once for all methods that take them."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from gpbench.core.gaussians import Natural, site_product
+from gpbench.core.sites import moment_match
+
+
+def natural_gradient_step(
+    factor: Natural,
+    expected_log_prob: Callable[[Float[Array, " B"], Float[Array, " B"]], Float[Array, " B"]],
+    mean: Float[Array, " B"],
+    variance: Float[Array, " B"],
+    V: Float[Array, "M B"],
+    weight: Float[Array, " B"],
+    step_size: float,
+    offset: Float[Array, " B"] | float = 0.0,
+) -> Natural:
+    """The factor q(w) / N(w | 0, I) after a natural-gradient step of the bound (Hensman et al. 2013, section 3.2).
+
+    The gradient of the bound in q's expectation parameters is that of one site per row, with slope dE/dm and curvature
+    -2 dE/dv of its expected log-likelihood E: the moment match of EP with a cavity of variance 0.
+
+    Args:
+        expected_log_prob: E of every row, given q's mean and variance of f there.
+        mean, variance: q's, of f = Vᵀw + offset + independent rest.
+        weight: N/B for the rows of a minibatch, 0 for rows that only fill it.
+        step_size: γ in (0, 1]; with 1 and a Gaussian likelihood on all rows, q is at its optimum after one step.
+        offset: the part of f's mean that does not depend on w.
+    """
+    slope, half = jax.grad(lambda m, v: jnp.sum(expected_log_prob(m, v)), argnums=(0, 1))(mean, variance)
+    sites = moment_match(mean - offset, jnp.zeros_like(mean), slope, -2.0 * half)
+    new = site_product(V, sites.power(weight))
+    return jax.tree.map(lambda a, b: step_size * a + (1.0 - step_size) * b, new, factor)

@@ -1,0 +1,70 @@
+"""The interface of a predictive distribution: what metrics, pictures and estimators need of it."""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Predictive(eqx.Module):
+    """p(y) at N inputs, one distribution a row."""
+
+    @abstractmethod
+    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """The log density (regression) or log probability (classification) of each row's target."""
+
+    @abstractmethod
+    def summary(self) -> dict[str, Array]:
+        """The distribution itself: `mean` and `var`, each (N,), or `log_probs` (N, C)."""
+
+    @abstractmethod
+    def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """What metrics need: `log_prob` (N,) and `summary`, and for regression also `cdf` (N,) at y."""
+
+
+class Continuous(Predictive):
+    """A density on the real line, noise included, in the scaled units of the targets."""
+
+    if TYPE_CHECKING:
+        # Fields of some families and properties of others; a property here would become the default of such a field.
+        @property
+        def mean(self) -> Float[Array, " N"]: ...
+
+        @property
+        def var(self) -> Float[Array, " N"]: ...
+
+    @abstractmethod
+    def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """P(target ≤ y) for each row."""
+
+    def summary(self) -> dict[str, Array]:
+        """`mean` and `var`, each (N,)."""
+        return {"mean": self.mean, "var": self.var}
+
+    def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """`log_prob`, `cdf`, `mean` and `var`, each (N,)."""
+        return {"log_prob": self.log_prob(y), "cdf": self.cdf(y)} | self.summary()
+
+
+class Discrete(Predictive):
+    """Probabilities of C classes.  Two classes are coded -1 and +1, more are coded 0 .. C-1, as floats."""
+
+    @property
+    @abstractmethod
+    def log_probs(self) -> Float[Array, "N C"]:
+        """The log probability of every class."""
+
+    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """log p(y), the column of `log_probs` that is y's."""
+        column = y > 0 if self.log_probs.shape[-1] == 2 else y
+        return jnp.take_along_axis(self.log_probs, column.astype(int)[:, None], axis=-1)[:, 0]
+
+    def summary(self) -> dict[str, Array]:
+        """`log_probs` (N, C)."""
+        return {"log_probs": self.log_probs}
+
+    def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """`log_prob` (N,) and `log_probs` (N, C)."""
+        return {"log_prob": self.log_prob(y)} | self.summary()

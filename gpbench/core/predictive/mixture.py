@@ -1,0 +1,63 @@
+"""Mixtures of predictive distributions: samplers, dropout, sampled deep models."""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
+
+from gpbench.core.predictive.base import Predictive
+
+
+class Mixture(Predictive):
+    """Σ_s w_s p_s(y), with the same weights in every row.
+
+    `components` is one predictive distribution whose arrays all have a leading axis of S samples, as `jax.vmap` returns
+    it; `log_weights` (S,) need not be normalised.  What the components have, the mixture has: `mean`, `var` and `cdf`,
+    or `log_probs`.
+    """
+
+    components: Predictive
+    log_weights: Float[Array, " S"]
+
+    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """log Σ w p(y)."""
+        return self.arrays(y)["log_prob"]
+
+    def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """Σ w P(target ≤ y), of continuous components."""
+        return self.arrays(y)["cdf"]
+
+    @property
+    def mean(self) -> Float[Array, " N"]:
+        return self.summary()["mean"]
+
+    @property
+    def var(self) -> Float[Array, " N"]:
+        return self.summary()["var"]
+
+    @property
+    def log_probs(self) -> Float[Array, "N C"]:
+        return self.summary()["log_probs"]
+
+    def summary(self) -> dict[str, Array]:
+        """`mean` and `var`, each (N,), or `log_probs` (N, C): of whatever kind the components are."""
+        return self._mixed(jax.vmap(lambda part: part.summary())(self.components))
+
+    def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """What metrics need, of whatever kind the components are."""
+        return self._mixed(jax.vmap(lambda part: part.arrays(y))(self.components))
+
+    def _mixed(self, parts: dict[str, Array]) -> dict[str, Array]:
+        """The mixture's arrays from those of its components, which have a leading axis."""
+        log_weights = jax.nn.log_softmax(self.log_weights)
+
+        def average(values):
+            return jnp.tensordot(jnp.exp(log_weights), values, axes=1)
+
+        def log_average(values):
+            return logsumexp(values + log_weights.reshape(-1, *(1,) * (values.ndim - 1)), axis=0)
+
+        mixed = {name: (log_average if name.startswith("log_") else average)(part) for name, part in parts.items()}
+        if "var" in parts:  # the mean of the variances and the variance of the means
+            mixed["var"] = mixed["var"] + average((parts["mean"] - mixed["mean"]) ** 2)
+        return mixed

@@ -1,0 +1,52 @@
+"""`linear`: Bayesian linear regression with a weak prior, in closed form.  The baseline of the regression tables."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.predictive import Gaussian
+from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.baselines.base import with_intercept
+
+
+class State(eqx.Module):
+    """Weights (intercept last), the inverse Cholesky factor of their precision over the noise, the noise variance."""
+
+    weights: Float[Array, " E"]
+    A: Float[Array, "E E"]
+    noise: Float[Array, ""]
+
+
+class Linear(Method):
+    """y = w·[x, 1] + noise; w has precision `ridge` over the noise variance, which is the residuals' unbiased one."""
+
+    tasks = frozenset({"regression"})
+
+    ridge: float = eqx.field(static=True, kw_only=True, default=1e-6)
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        e = data.X.shape[1] + 1
+        return State(jnp.zeros(e, data.X.dtype), jnp.eye(e, dtype=data.X.dtype), jnp.ones((), data.X.dtype))
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        X, y = batch.weight[:, None] * with_intercept(batch.X), batch.weight * batch.y
+        e = X.shape[1]
+        # w = (XᵀX + ridge)⁻¹ Xᵀy
+        A = inverse_cholesky(X.T @ X + self.ridge * jnp.eye(e, dtype=X.dtype))
+        weights = A.T @ (A @ (X.T @ y))
+        noise = jnp.sum((y - X @ weights) ** 2) / max(batch.total - e, 1)
+        new = State(weights, A, noise)
+        return new, Info(self.objective(new, batch))
+
+    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+        """The log predictive density of the training data."""
+        return data.weight @ self._predict(state, data.X).log_prob(data.y)
+
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Gaussian:
+        return self._predict(state, X)
+
+    def _predict(self, state: State, X: Float[Array, "N D"]) -> Gaussian:
+        X = with_intercept(X)
+        # noise (1 + xᵀ (XᵀX + ridge)⁻¹ x)
+        return Gaussian(X @ state.weights, state.noise * (1.0 + jnp.sum((X @ state.A.T) ** 2, axis=1)))

@@ -1,0 +1,55 @@
+"""`logistic`: (multinomial) logistic regression, the linear baseline of the classification tables."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.predictive import Categorical
+from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.baselines.base import with_intercept
+
+
+class State(eqx.Module):
+    """Weights (intercept last) for every class, and L-BFGS's memory."""
+
+    weights: Float[Array, "E C"]
+    optimiser: optax.OptState
+
+
+class Logistic(Method):
+    """softmax(W [x, 1]) with a Gaussian prior of variance 1/`ridge` on the weights (not the intercepts), by L-BFGS."""
+
+    tasks = frozenset({"binary", "multiclass"})
+
+    ridge: float = eqx.field(static=True, kw_only=True, default=1.0)
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        weights = jnp.zeros((data.X.shape[1] + 1, data.classes), data.X.dtype)
+        return State(weights, optax.lbfgs().init(weights))
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        def loss(weights):
+            return -self._log_posterior(weights, batch)
+
+        value, gradient = optax.value_and_grad_from_state(loss)(state.weights, state=state.optimiser)
+        updates, optimiser = optax.lbfgs().update(
+            gradient, state.optimiser, state.weights, value=value, grad=gradient, value_fn=loss
+        )
+        # At the optimum the line search finds nothing better and may answer NaN: stay there.
+        moved = optax.apply_updates(state.weights, updates)
+        sound = jnp.all(jnp.isfinite(moved))
+        new = State(moved, optimiser)
+        return jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, state), Info(-value)
+
+    def _log_posterior(self, weights, data: Batch) -> Float[Array, ""]:
+        log_probs = Categorical(with_intercept(data.X) @ weights).log_prob(data.y)
+        return data.scale * jnp.sum(data.weight * log_probs) - 0.5 * self.ridge * jnp.sum(weights[:-1] ** 2)
+
+    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+        """The log posterior density of the weights, up to a constant."""
+        return self._log_posterior(state.weights, data)
+
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Categorical:
+        return Categorical(with_intercept(X) @ state.weights)

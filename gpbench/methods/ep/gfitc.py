@@ -1,0 +1,144 @@
+"""`gfitc`: generalised FITC for Gaussian-process classification, trained on EP's evidence at convergence.
+
+Naish-Guzman and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the inducing outputs are integrated out, f
+has prior covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ.
+"""
+
+from typing import ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.covariances import residual
+from gpbench.core.ep import approximate_gradient, log_normaliser, marginals
+from gpbench.core.gaussians import Normal, site_product, unit_factor
+from gpbench.core.likelihoods import Likelihood, likelihood_spec
+from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.predictive import Predictive
+from gpbench.core.sites import Sites, damp, initial_sites, moment_match
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+from gpbench.methods.gradient import GradientMethod, GradientState
+from gpbench.methods.sparse_layer import SparseLayer, SparseMethod
+
+
+class Inference(eqx.Module):
+    """EP at the current hyper-parameters: sites on the latent values, and q(w) in the coordinates whitened by A."""
+
+    sites: Sites
+    A: Float[Array, "M M"]
+    q: Normal
+
+
+class GFITC(SparseMethod, GradientMethod):
+    """Configuration of `gfitc`; see the module's docstring.
+
+    Every evaluation of the evidence runs EP to convergence, from the sites of the last step.  Its gradient needs no
+    derivative of the sites: at convergence the evidence is stationary in them.
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
+
+    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
+    """p(y|f) of two classes: probit ("auto"), or logistic by quadrature."""
+    damping: float = eqx.field(static=True, kw_only=True, default=0.8)
+    """ρ of the site update: 1 is no damping.  A sweep that moves the sites more than the last makes it a fifth less."""
+    tolerance: float = eqx.field(static=True, kw_only=True, default=1e-5)
+    """Largest change of a site's precision or shift at which EP has converged."""
+    sweeps: int = eqx.field(static=True, kw_only=True, default=200)
+    """The most parallel updates of all sites that one evaluation may take."""
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> SparseLayer:
+        if self.optimiser is not None:
+            raise ConfigError("gfitc's evidence is no sum over rows: leave method.optimiser=null, or use sep or svi")
+        self._p_y_given_f(data.X)
+        return self.initial_layer(data, additive_noise=True, key=key)
+
+    def init_extra(self, parameters: SparseLayer, data: Batch) -> Inference:
+        A = inverse_cholesky(parameters.gram())
+        return Inference(initial_sites(data.weight), A, unit_factor(len(A), A.dtype).posterior())
+
+    def _p_y_given_f(self, X: Float[Array, "N D"]) -> Likelihood:
+        """The likelihood, which has no parameters for two classes.  Raises ConfigError where it has none for them."""
+        return self.likelihood.initial("binary", 2, noise=1.0, dtype=X.dtype)
+
+    def loss(self, parameters: SparseLayer, batch: Batch, *, key: PRNGKeyArray):
+        raise NotImplementedError  # `evaluate` has the gradient in closed form
+
+    def evaluate(self, parameters: SparseLayer, extra: Inference, batch: Batch, *, key: PRNGKeyArray):
+        value, gradient, inference = self.evidence(parameters, batch, extra.sites)
+        return -value, jax.tree.map(jnp.negative, gradient), inference
+
+    def evidence(
+        self, layer: SparseLayer, data: Batch, sites: Sites
+    ) -> tuple[Float[Array, ""], SparseLayer, Inference]:
+        """log Z of EP run to convergence from `sites`, its gradient, and the converged inference."""
+        likelihood = self._p_y_given_f(data.X)
+        cov, pull_back = jax.vjp(lambda layer: layer.covariances(data.X), layer)
+        A = inverse_cholesky(cov.zz)
+        V = A @ cov.zx
+        rest = residual(cov, V)
+        sites = self.converge(likelihood, data, V, rest, sites)
+        inner = on_inducing(sites, rest)
+        factor = site_product(V, inner)
+        q = factor.posterior()
+        at = marginals(q, V, V, inner)
+        value = log_normaliser(likelihood, data.y, rest, q, at, factor.shift, inner, data.weight)
+        (gradient,) = pull_back(approximate_gradient(likelihood, data.y, rest, A, V, q, at, inner, data.weight))
+        return value, self.tie_lengthscales(gradient), Inference(sites, A, q)
+
+    def converge(self, likelihood: Likelihood, data: Batch, V, rest, sites: Sites) -> Sites:
+        """The sites after parallel damped EP updates to convergence, O(N M²) each."""
+
+        class Sweep(NamedTuple):
+            number: int
+            change: Float[Array, ""]
+            rho: Float[Array, ""]
+            sites: Sites
+
+        def again(last: Sweep) -> Sweep:
+            inner = on_inducing(last.sites, rest)
+            at = marginals(site_product(V, inner).posterior(), V, V, inner)
+            mean, variance = at.cavity_mean, rest + at.cavity_variance
+            _, slope, curvature = likelihood.normaliser_derivatives(mean, variance, data.y)
+            new = damp(moment_match(mean, variance, slope, curvature), last.sites, data.weight)
+            change = jnp.maximum(jnp.max(jnp.abs(new.nu - last.sites.nu)), jnp.max(jnp.abs(new.tau - last.sites.tau)))
+            rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
+            return Sweep(last.number + 1, change, rho, damp(new, last.sites, rho))
+
+        def unconverged(last: Sweep):
+            return (last.number < self.sweeps) & (last.change > self.tolerance)
+
+        start = Sweep(0, jnp.asarray(jnp.inf, V.dtype), jnp.asarray(self.damping, V.dtype), sites)
+        return jax.lax.while_loop(unconverged, again, start).sites
+
+    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+        value, *_ = self.evidence(state.parameters, data, state.optimiser.extra.sites)
+        return value
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        inference, cov = state.optimiser.extra, state.parameters.covariances(X)
+        V = inference.A @ cov.zx
+        mean, variance = inference.q.project(V)
+        return self._p_y_given_f(X).predictive(mean, residual(cov, V) + variance)
+
+    def arrays(self, state: GradientState) -> dict[str, Array]:
+        return {"inducing": state.parameters.features.Z}
+
+    def row_memory(self, n: int) -> int:
+        return 2
+
+    def diagnose(self, state: GradientState) -> str:
+        return state.parameters.diagnose()
+
+
+def on_inducing(sites: Sites, rest: Float[Array, " N"]) -> Sites:
+    """Sites on fₙ = Vₙᵀw + eₙ as sites on Vₙᵀw, with eₙ ~ N(0, rest) integrated out.
+
+    With them the low-rank-plus-diagonal structure is that of `sep`: marginals, cavities and log Z are the same ones.
+    """
+    shrink = 1.0 / (1.0 + sites.nu * rest)
+    return Sites(sites.nu * shrink, sites.tau * shrink)

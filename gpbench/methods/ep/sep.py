@@ -1,0 +1,250 @@
+"""`sep`: scalable expectation propagation for Gaussian-process classification.
+
+Hernández-Lobato and Hernández-Lobato, AISTATS 2016.  Sites on the latent values are refined all at once, and the
+hyper-parameters and inducing points move after every refinement instead of after convergence (sections 2.2, 2.3, A.6).
+"""
+
+from typing import ClassVar, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.covariances import Covariances, residual
+from gpbench.core.ep import approximate_gradient, energy, log_normaliser, marginals, refine, removable
+from gpbench.core.gaussians import Natural, Normal, site_product, unit_factor, whiten
+from gpbench.core.likelihoods import Likelihood, likelihood_spec
+from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.predictive import Predictive
+from gpbench.core.sites import Sites, initial_sites
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Info, inducing_count
+from gpbench.methods.sparse_layer import SparseLayer, SparseMethod
+
+
+class Running(eqx.Module):
+    """What minibatches need beside the sites: how each site entered their product, and this epoch's product so far.
+
+    `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`).
+    """
+
+    product: Natural
+    next_product: Natural
+    directions: Float[Array, "N M"] | None
+    rows_seen: Float[Array, ""]
+
+    def total(self, n: int) -> Natural:
+        """The product of all n sites; of the last epoch's, those not seen in this one count in proportion."""
+        if self.directions is not None:
+            return self.product
+        left = 1.0 - self.rows_seen / n
+        return jax.tree.map(lambda last, now: left * last + now, self.product, self.next_product)
+
+
+class Approximation(eqx.Module):
+    """q(w) in the coordinates whitened by A, at the hyper-parameters where it was computed."""
+
+    layer: SparseLayer
+    A: Float[Array, "M M"]
+    q: Normal
+
+
+class State(eqx.Module):
+    """Hyper-parameters and sites, the last approximation, and what carries the optimiser and minibatches on."""
+
+    layer: SparseLayer
+    sites: Sites
+    optimiser: optax.OptState
+    caution: Float[Array, ""]
+    """Factor on damping and steps: it halves whenever a step has lost the energy."""
+    approximation: Approximation
+    running: Running | None
+
+
+class SEP(SparseMethod):
+    """Configuration of `sep`; see the module's docstring.
+
+    With all rows in each step the sites' directions follow the hyper-parameters.  With minibatches each site keeps the
+    direction v_n = Kzz⁻¹ k_n it had when it was last refined: `memory="factors"` stores it, O(N M) as the paper does;
+    `memory="scalars"` stores two numbers per site, O(N): as the old directions are then unknown, the batch's share of
+    the remaining product of the last epoch is replaced by the batch's new sites, which keeps the product positive
+    definite however far the hyper-parameters have moved.
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
+
+    optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
+    """Minimises -log Zq over the hyper-parameters and inducing points."""
+    update: Literal["inner", "outer"] = eqx.field(static=True, kw_only=True, default="inner")
+    """One refinement of the sites per gradient step, or refinement to convergence."""
+    gradient: Literal["approximate", "exact", "scalars"] = eqx.field(static=True, kw_only=True, default="approximate")
+    """What is fixed under the gradient: factors and matched moments; factors; the sites' scalars."""
+    memory: Literal["factors", "scalars"] = eqx.field(static=True, kw_only=True, default="factors")
+    """What minibatches keep of each site: its factor, O(N M), or its two scalars, O(N)."""
+    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
+    """p(y|f) of two classes: probit ("auto"), or logistic by quadrature."""
+    damping: float = eqx.field(static=True, kw_only=True, default=0.5)
+    """ρ of the site update: 1 is no damping."""
+    tolerance: float = eqx.field(static=True, kw_only=True, default=1e-4)
+    """Largest change of a site at which `update="outer"` calls it converged."""
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        n, dtype = len(data.y), data.X.dtype
+        whole = self.batch_size is None or self.batch_size >= data.total
+        if self.gradient == "scalars" and not whole:
+            raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
+        self._p_y_given_f(data.X)
+        layer = self.initial_layer(data, additive_noise=True, key=key)
+        Kzz = layer.gram()
+        flat = unit_factor(len(Kzz), dtype)
+        directions = jnp.zeros((n, len(Kzz)), dtype) if self.memory == "factors" else None
+        running = None if whole else Running(flat, flat, directions, jnp.zeros((), dtype))
+        approximation = Approximation(layer, inverse_cholesky(Kzz), flat.posterior())
+        sites = initial_sites(data.weight)
+        return State(layer, sites, self.optimiser.init(layer), jnp.ones((), dtype), approximation, running)
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        likelihood = self._p_y_given_f(batch.X)
+        cov, pull_back = jax.vjp(lambda layer: layer.covariances(batch.X), state.layer)
+        A = inverse_cholesky(cov.zz)
+        V = A @ cov.zx
+        rest = residual(cov, V)
+        running, outside = state.running, None
+        if running is None:
+            sites = self._refine_all(state, batch, V, rest)
+            factor = site_product(V, sites)
+        else:
+            sites, running, outside = self._refine_minibatch(state, running, batch, cov, A, V, rest)
+            factor = whiten(running.total(batch.total), A, cov.zz)
+        q = factor.posterior()
+        counted, weight = sites.power(batch.weight), batch.weight * batch.scale
+        at = marginals(q, V, V, counted)
+        value = log_normaliser(likelihood, batch.y, rest, q, at, factor.shift, counted, weight)
+        if self.gradient == "approximate":
+            slope = approximate_gradient(likelihood, batch.y, rest, A, V, q, at, counted, weight)
+        else:
+            fixed = self.gradient == "exact"
+            slope = jax.grad(energy, argnums=1)(
+                likelihood, cov, batch.y, counted, weight, outside, fixed_factors=fixed
+            )
+        gradient = self.tie_lengthscales(pull_back(slope)[0])
+        is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(ravel_pytree(gradient)[0]))
+
+        updates, optimiser = self.optimiser.update(jax.tree.map(jnp.negative, gradient), state.optimiser, state.layer)
+        layer = optax.apply_updates(state.layer, jax.tree.map(lambda u: state.caution * u, updates))
+        accepted = State(layer, sites, optimiser, state.caution, Approximation(state.layer, A, q), running)
+        return self._accept(is_finite, accepted, state, batch), Info(value)
+
+    def _accept(self, is_finite, new: State, old: State, batch: Batch) -> State:
+        """The new state; or, where the energy is lost to NaN, a return to the last approximation's hyper-parameters
+        with half the caution: all later steps are half as bold (hl2016)."""
+        back = State(
+            old.approximation.layer, old.sites, old.optimiser, 0.5 * old.caution, old.approximation, old.running
+        )
+        if new.running is None or old.running is None:
+            return _select(is_finite, new, back)
+
+        def write(whole, rows):
+            """Of what there is for every training row, the batch's rows alone: O(B M) a step and not O(N M)."""
+            return whole.at[batch.index].set(jnp.where(is_finite, rows, whole[batch.index]))
+
+        sites = jax.tree.map(write, old.sites, new.sites)
+        directions = jax.tree.map(write, old.running.directions, new.running.directions)
+        per_row = lambda s: (s.sites, s.running.directions)
+        empty = (None, None)
+        is_none = lambda leaf: leaf is None
+        strip = lambda s: eqx.tree_at(per_row, s, empty, is_leaf=is_none)
+        state = _select(is_finite, strip(new), strip(back))
+        return eqx.tree_at(per_row, state, (sites, directions), is_leaf=is_none)
+
+    def _p_y_given_f(self, X: Float[Array, "N D"]) -> Likelihood:
+        """The likelihood, which has no parameters for two classes.  Raises ConfigError where it has none for them."""
+        return self.likelihood.initial("binary", 2, noise=1.0, dtype=X.dtype)
+
+    def _refine_all(self, state: State, data: Batch, V, rest) -> Sites:
+        """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
+        rho = self.damping * state.caution * data.weight
+        likelihood = self._p_y_given_f(data.X)
+
+        def sweep(sites):
+            q = site_product(V, sites).posterior()
+            return refine(likelihood, data.y, rest, marginals(q, V, V, sites), sites, rho)
+
+        if self.update == "inner":
+            return sweep(state.sites)
+
+        def unconverged(carry):
+            sweeps, change, _ = carry
+            return (sweeps < 200) & (change > self.tolerance)
+
+        def again(carry):
+            sweeps, _, sites = carry
+            new = sweep(sites)
+            change = jnp.maximum(jnp.max(jnp.abs(new.nu - sites.nu)), jnp.max(jnp.abs(new.tau - sites.tau)))
+            return sweeps + 1, change, new
+
+        return jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))[-1]
+
+    def _refine_minibatch(self, state: State, running: Running, batch: Batch, cov: Covariances, A, V, rest):
+        """The batch's sites refined, the running products with the batch's old factors replaced by the new, and the
+        product of all sites outside the batch.
+
+        The directions in what this returns are the batch's own.
+        """
+        old = state.sites[batch.index]
+        counted = old.power(batch.weight)
+        q = whiten(running.total(batch.total), A, cov.zz).posterior()
+        present = A.T @ V  # v_n = Kzz⁻¹ k_n, (M, B)
+        if running.directions is None:
+            W, removed = V, removable(q, V, counted)
+        else:
+            before = running.directions[batch.index].T
+            W, removed = A @ cov.zz @ before, counted
+        # Rows that only fill a short batch keep what they had.
+        rho = self.damping * state.caution * batch.weight
+        sites = refine(self._p_y_given_f(batch.X), batch.y, rest, marginals(q, V, W, removed), old, rho)
+        added = site_product(present, sites.power(batch.weight))
+        if running.directions is None:
+            product, directions = running.product, None
+        else:
+            product = running.product - site_product(before, counted) + added
+            directions = jnp.where(batch.weight > 0, present, before).T
+        next_product = running.next_product + added
+        # After an epoch every site has been refined once: the epoch's product is that of all sites, exactly.
+        seen = running.rows_seen + batch.weight.sum()
+        whole = seen >= batch.total
+        product = _select(whole, next_product, product)
+        next_product = jax.tree.map(lambda a: jnp.where(whole, 0.0, a), next_product)
+        running = Running(product, next_product, directions, jnp.where(whole, 0.0, seen))
+        return sites, running, running.total(batch.total) - added
+
+    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+        cov = state.layer.covariances(data.X)
+        likelihood = self._p_y_given_f(data.X)
+        return energy(likelihood, cov, data.y, state.sites, data.weight, None, fixed_factors=False)
+
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        approximation = state.approximation
+        cov = approximation.layer.covariances(X)
+        V = approximation.A @ cov.zx
+        mean, variance = approximation.q.project(V)
+        return self._p_y_given_f(X).predictive(mean, residual(cov, V) + variance)
+
+    def arrays(self, state: State) -> dict[str, Array]:
+        return {"inducing": state.layer.features.Z}
+
+    def row_memory(self, n: int) -> int:
+        minibatches = self.batch_size is not None and self.batch_size < n
+        return 2 + (inducing_count(self.inducing, n) if minibatches and self.memory == "factors" else 0)
+
+    def diagnose(self, state: State) -> str:
+        return state.layer.diagnose()
+
+
+def _select(condition, new, old):
+    """The leaves of `new` where the condition holds, else those of `old`."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)

@@ -1,0 +1,1 @@
+"""Exact inference, for few rows."""

@@ -1,0 +1,103 @@
+"""`gpr`: exact GP regression (Rasmussen and Williams 2006, chapter 2), O(N³) a step: for few rows, or some of many."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.inducing import LengthscaleStart
+from gpbench.core.kernels import Kernel, Spec, kernel_spec
+from gpbench.core.likelihoods import Gaussian
+from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determinant
+from gpbench.core.predictive import Predictive
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+from gpbench.methods.gradient import GradientMethod, GradientState
+
+
+class Parameters(eqx.Module):
+    """Kernel, and the noise of y about f."""
+
+    kernel: Kernel
+    likelihood: Gaussian
+
+    def covariance(self, X: Float[Array, "N D"]) -> Float[Array, "N N"]:
+        """C = K + σ²I of the targets."""
+        return self.kernel.cross(X, X) + self.likelihood.noise * jnp.eye(len(X), dtype=X.dtype)
+
+
+class Solution(eqx.Module):
+    """The inverse Cholesky factor A of C (A C Aᵀ = I), and A y."""
+
+    A: Float[Array, "N N"]
+    whitened: Float[Array, " N"]
+
+
+class GPR(GradientMethod):
+    """Configuration of `gpr`; see the module's docstring.  L-BFGS moves kernel and noise to the largest evidence."""
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+
+    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
+    """The covariance function: see `gpbench.core.kernels.kernel_spec`."""
+    rows: int | None = eqx.field(static=True, kw_only=True, default=None)
+    """How many training rows it is trained on, in their random order; None is all.  The paper `svdgp` takes 1,024."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    """Initial lengthscales, from the rows it is trained on."""
+    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """Initial noise variance of the scaled targets."""
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        if self.optimiser is not None:
+            raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
+        kernel = self.kernel.initial(data.first(self.rows).X, start=self.lengthscale_start)
+        return Parameters(kernel, Gaussian.initial(self.target_noise, 0, data.X.dtype))
+
+    def init_extra(self, parameters: Parameters, data: Batch) -> tuple[Solution, Float[Array, "N D"]]:
+        X = data.first(self.rows).X
+        n, dtype = len(X), X.dtype
+        return Solution(jnp.zeros((n, n), dtype), jnp.zeros(n, dtype)), X
+
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray):
+        value, solution = self.evidence(parameters, batch)
+        return -value, (solution, batch.first(self.rows).X)
+
+    def evidence(self, parameters: Parameters, data: Batch) -> tuple[Float[Array, ""], Solution]:
+        """log N(y | 0, K + σ²I) of the rows it is trained on, in nats, with what predictions need."""
+        data = data.first(self.rows)
+        A = inverse_cholesky(parameters.covariance(data.X))
+        whitened = A @ data.y
+        value = -0.5 * (jnp.sum(whitened**2) + log_determinant(A) + len(whitened) * jnp.log(2.0 * jnp.pi))
+        return value, Solution(A, whitened)
+
+    def _marginals(self, state: GradientState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """The posterior mean and variance of f at X."""
+        solution, rows = state.optimiser.extra
+        kernel = state.parameters.kernel
+        V = solution.A @ kernel.cross(rows, X)
+        return V.T @ solution.whitened, jnp.maximum(kernel.diag(X) - jnp.sum(V**2, axis=0), 0.0)
+
+    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+        return self.evidence(state.parameters, data)[0]
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        return state.parameters.likelihood.predictive(*self._marginals(state, X))
+
+    def kl(self, state: GradientState) -> Float[Array, ""]:
+        """With C = K + σ²I and A C Aᵀ = I: ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), from K = C - σ²I."""
+        solution, _ = state.optimiser.extra
+        A, whitened, noise = solution.A, solution.whitened, state.parameters.likelihood.noise
+        fit = jnp.sum(whitened**2) - noise * jnp.sum((A.T @ whitened) ** 2)
+        lost = len(whitened) - noise * jnp.sum(A**2)
+        return 0.5 * (fit - lost + log_determinant(A) - len(whitened) * state.parameters.likelihood.log_noise)
+
+    def expected_log_prob(
+        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+    ) -> Float[Array, " N"]:
+        return state.parameters.likelihood.expected_log_prob(*self._marginals(state, X), y)
+
+    def diagnose(self, state: GradientState) -> str:
+        K = state.parameters.covariance(state.optimiser.extra[1])
+        name = f"the covariance of the targets under the {state.parameters.kernel.describe()}"
+        return describe_failure(name, K, str(K.dtype)) or ""

@@ -1,0 +1,102 @@
+"""Methods that are a loss and an optimiser: the step is written once, for L-BFGS and for optax's optimisers."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core import lbfgs
+from gpbench.core.optimisers import with_rate
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Info, Method
+
+Parameters = Any
+"""Any pytree of arrays; all of its leaves are unconstrained."""
+
+
+class GradientState(eqx.Module):
+    """Parameters, the optimiser's state, and variables that have updates of their own (`GradientMethod.update`).
+
+    L-BFGS keeps by-products of the loss at the parameters, such as a posterior in closed form, in `optimiser.extra`.
+    """
+
+    parameters: Parameters
+    optimiser: lbfgs.State | optax.OptState
+    variables: Any = None
+
+
+class GradientMethod(Method):
+    """A method whose steps follow the gradient of a loss.
+
+    A subclass has `init_parameters` and `loss`.  The others have defaults: `init_variables` and `update`, for what is
+    not moved by gradients; `trainable`, what of the parameters is; `project`, for constraints on the gradient.
+    """
+
+    optimiser: optax.GradientTransformation | None = eqx.field(static=True, kw_only=True, default=None)
+    """Minimises the loss; None is L-BFGS, which needs all rows in each step."""
+
+    @abc.abstractmethod
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        """The initial parameters.  Raises ConfigError where configuration and data do not fit."""
+
+    @abc.abstractmethod
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Any]:
+        """What training minimises, or an unbiased estimate of it from a minibatch; and by-products, or None."""
+
+    def init_variables(self, parameters: Parameters, data: Batch) -> Any:
+        """What has updates of its own: any pytree, or None."""
+        return None
+
+    def init_extra(self, parameters: Parameters, data: Batch) -> Any:
+        """By-products of the loss before the first step: the structure that `loss` returns."""
+        return None
+
+    def update(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
+        """What happens before a gradient step: a natural-gradient step of q, a growing basis, or nothing."""
+        return parameters, variables
+
+    def trainable(self, parameters: Parameters) -> Any:
+        """The part of the parameters that the optimiser moves."""
+        return parameters
+
+    def project(self, gradient: Parameters) -> Parameters:
+        """The gradient within the parameters that the configuration allows, such as equal lengthscales."""
+        return gradient
+
+    def evaluate(
+        self, parameters: Parameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], Parameters, Any]:
+        """Loss, gradient and by-products; `extra` are those of the last evaluation, to start from."""
+        (value, extra), gradient = jax.value_and_grad(self.loss, has_aux=True)(parameters, batch, key=key)
+        return value, self.project(gradient), extra
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState:
+        whole = self.batch_size is None or self.batch_size >= data.total
+        if self.optimiser is None and not whole:
+            raise ConfigError(f"{self.name}: L-BFGS needs all rows in each step: leave method.batch_size=null, or set"
+                              " method.optimiser where the method has minibatches")  # fmt: skip
+        parameters = self.init_parameters(data, key=key)
+        variables = self.init_variables(parameters, data)
+        if self.optimiser is None:
+            return GradientState(parameters, lbfgs.start(parameters, self.init_extra(parameters, data)), variables)
+        return GradientState(parameters, self.optimiser.init(self.trainable(parameters)), variables)
+
+    def step(self, state: GradientState, batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState, Info]:
+        """One iteration.  The first of L-BFGS only evaluates, and it reports the objective where it ends."""
+        if self.optimiser is None:
+            evaluate: Callable = lambda p, extra: self.evaluate(p, extra, batch, key=key)
+            parameters, optimiser = lbfgs.step(evaluate, state.parameters, state.optimiser)
+            return GradientState(parameters, optimiser, state.variables), Info(-optimiser.value)
+        parameters, variables = self.update(state.parameters, state.variables, batch)
+        value, gradient, _ = self.evaluate(parameters, None, batch, key=key)
+        part = self.trainable(parameters)
+        updates, optimiser = self.optimiser.update(self.trainable(gradient), state.optimiser, part)
+        parameters = eqx.tree_at(self.trainable, parameters, optax.apply_updates(part, updates))
+        return GradientState(parameters, optimiser, variables), Info(-value)
+
+    def with_rate(self, state: GradientState, rate: float) -> GradientState:
+        return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))

@@ -1,0 +1,101 @@
+"""A sparse GP as a value: kernel, additive noise and inducing features; models have one such layer or several."""
+
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.covariances import Covariances
+from gpbench.core.features import Features, InducingPoints, ScaledFeatures
+from gpbench.core.inducing import LengthscaleStart, inducing_points
+from gpbench.core.kernels import Kernel, Spec, SquaredExponential, kernel_spec, require
+from gpbench.core.linalg import describe_failure
+from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
+
+
+class SparseLayer(eqx.Module):
+    """The prior of f and the inducing features u that its posterior is conditioned on.
+
+    `log_noise` is the logarithm of an additive noise on k(x, x), None where there is none; `noise_on_inducing` puts it
+    on the diagonal of Kzz too.
+    """
+
+    kernel: Kernel
+    log_noise: Float[Array, ""] | None
+    features: Features
+    noise_on_inducing: bool = eqx.field(static=True, default=False)
+
+    def gram(self) -> Float[Array, "M M"]:
+        """Kzz of the inducing features."""
+        zz = self.features.gram(self.kernel)
+        if self.log_noise is None or not self.noise_on_inducing:
+            return zz
+        return zz + jnp.exp(self.log_noise) * jnp.eye(zz.shape[0], dtype=zz.dtype)
+
+    def covariances(self, X: Float[Array, "N D"]) -> Covariances:
+        """Kzz, Kzx, and k(x, x) with the additive noise."""
+        xx = self.kernel.diag(X)
+        if self.log_noise is not None:
+            xx = xx + jnp.exp(self.log_noise)
+        return Covariances(self.gram(), self.features.cross(self.kernel, X), xx)
+
+    def diagnose(self) -> str:
+        """Why a factorisation of Kzz fails with these parameters, or "" where it does not."""
+        zz = self.gram()
+        return describe_failure(f"Kzz of the {self.kernel.describe()}", zz, str(zz.dtype)) or ""
+
+
+class SparseMethod(Method):
+    """A method with one sparse layer: the fields that configure it, and its initial value.
+
+    With the same key and the same fields all of them start from the same inducing points and hyper-parameters.
+    """
+
+    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
+    """The covariance function: see `gpbench.core.kernels.kernel_spec`."""
+    inducing: float | int = eqx.field(static=True, kw_only=True, default=0.15)
+    """Number of inducing points, or the fraction of the training rows."""
+    features: Literal["values", "generalised"] = eqx.field(static=True, kw_only=True, default="values")
+    """Values of f at the inducing points, or features with scales of their own, which are learned too."""
+    start: Literal["rows", "kmeans"] = eqx.field(static=True, kw_only=True, default="rows")
+    """Initial inducing points."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    """Initial lengthscales, from the initial inducing points."""
+    lengthscales: Literal["together", "free"] = eqx.field(static=True, kw_only=True, default="together")
+    """Whether all lengthscales take the same step, along their mean gradient, or each its own."""
+    noise: float = eqx.field(static=True, kw_only=True, default=1e-3)
+    """Initial additive noise."""
+    noise_on_inducing: bool = eqx.field(static=True, kw_only=True, default=False)
+    """Whether the additive noise is on the diagonal of Kzz too."""
+
+    @property
+    def setting(self) -> str:
+        return inducing_setting(self.inducing) + (f", batch={self.batch_size}" if self.batch_size else "")
+
+    def initial_layer(self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray) -> SparseLayer:
+        """The layer to start from.  Raises ConfigError for more inducing points than rows, or an unfit kernel."""
+        X, dtype = data.X[: data.total], data.X.dtype
+        Z = inducing_points(X, inducing_count(self.inducing, len(X)), self.start, key=key)
+        kernel = self.kernel.initial(Z, start=self.lengthscale_start)
+        features: Features = InducingPoints(Z)
+        if self.features == "generalised":
+            require(self.kernel, SquaredExponential, "method.features=generalised")
+            features = ScaledFeatures(Z, jnp.zeros_like(Z))
+        log_noise = jnp.asarray(jnp.log(self.noise), dtype) if additive_noise else None
+        return SparseLayer(kernel, log_noise, features, self.noise_on_inducing and additive_noise)
+
+    def tie_lengthscales(self, gradient: Any) -> Any:
+        """The gradient within the hyper-parameters that are allowed: those of equal lengthscales, or all.
+
+        Every step that is a combination of such gradients, L-BFGS's too, then keeps equal lengthscales equal.
+        """
+        if self.lengthscales == "free":
+            return gradient
+
+        def tie(path, leaf):
+            is_lengthscale = jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"
+            return jnp.full_like(leaf, leaf.mean()) if is_lengthscale else leaf
+
+        return jax.tree_util.tree_map_with_path(tie, gradient)

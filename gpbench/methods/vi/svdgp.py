@@ -1,0 +1,170 @@
+"""`svdgp` and `odsvgp`: decoupled variational Gaussian processes, whose mean has a basis of its own.
+
+Cheng and Boots, NIPS 2017 (paper `svdgp`); with `parametrisation=orthogonal` Salimbeni, Cheng, Boots and Deisenroth,
+NeurIPS 2018.  A step costs O(M_α (B + C) D + B M_β² + M_β³) with B rows and C columns of K_α.
+"""
+
+from typing import Any, ClassVar, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.decoupled import Decoupled, Direct, Hybrid, Jacobi, Orthogonal
+from gpbench.core.features.scaled import unused_features
+from gpbench.core.gaussians import Natural, standard_normal, unit_factor
+from gpbench.core.inducing import LengthscaleStart
+from gpbench.core.kernels import Spec, SquaredExponential, kernel_spec, require
+from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.likelihoods import likelihood_spec
+from gpbench.core.linalg import describe_failure
+from gpbench.core.natural_gradient import natural_gradient_step
+from gpbench.core.predictive import Predictive
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+from gpbench.methods.gradient import GradientMethod, GradientState
+
+_CLASSES: dict[str, type[Decoupled]] = {
+    "direct": Direct,
+    "jacobi": Jacobi,
+    "hybrid": Hybrid,
+    "orthogonal": Orthogonal,
+}
+
+
+class SVDGP(GradientMethod):
+    """Configuration of `svdgp` and `odsvgp`; see the module's docstring.
+
+    The bases grow with the minibatches (paper, algorithm 1): every step puts the next `growth` rows of its batch into
+    them as features of scale 1, until they are full.  Buffers have their final size from the start, so that nothing is
+    compiled again.
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
+    setting_fields: ClassVar[frozenset[str]] = frozenset({"mean_basis", "covariance_basis", "batch_size"})
+
+    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
+    """The covariance function; the features are those of a squared exponential kernel."""
+    mean_basis: int = eqx.field(static=True, kw_only=True, default=128**2)
+    """M_α, the features of the mean."""
+    covariance_basis: int = eqx.field(static=True, kw_only=True, default=128)
+    """M_β, the features of the covariance."""
+    growth: int = eqx.field(static=True, kw_only=True, default=128)
+    """Features added in each step."""
+    columns: int = eqx.field(static=True, kw_only=True, default=1024)
+    """Columns of K_α that a step sees."""
+    parametrisation: Literal["direct", "jacobi", "hybrid", "orthogonal"] = eqx.field(
+        static=True, kw_only=True, default="direct"
+    )
+    """One of the classes of `gpbench.core.decoupled`."""
+    natural_step: float | None = eqx.field(static=True, kw_only=True, default=None)
+    """γ of natural-gradient steps of q(w), for the orthogonal parametrisation; None leaves it to the optimiser."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    """Initial lengthscales, from the first minibatch."""
+    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
+    """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian or probit by the task."""
+    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """Initial noise variance of the scaled targets."""
+
+    @property
+    def setting(self) -> str:
+        return f"m={self.mean_basis}+{self.covariance_basis}, batch={self.batch_size}"
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Decoupled:
+        self._check(data)
+        dtype, d, m = data.X.dtype, data.X.shape[1], self.covariance_basis
+        index = jax.random.permutation(key, data.total)[: max(self.batch_size or data.total, m)]
+        X = data.X[index]
+        beta = unused_features(m, d, dtype).fill(X[:m], jnp.asarray(0))
+        shared: Any = (
+            self.kernel.initial(X, start=self.lengthscale_start),
+            self.likelihood.initial(data.task, data.classes, noise=self.target_noise, dtype=dtype),
+            unused_features(self.mean_basis, d, dtype),
+            jnp.zeros(self.mean_basis, dtype),
+            beta,
+        )
+        q = standard_normal(m, dtype)
+        cls: Any = _CLASSES[self.parametrisation]
+        return cls(*shared, q.root if issubclass(cls, Direct) else q)
+
+    def _check(self, data: Batch) -> None:
+        require(self.kernel, SquaredExponential, self.name)
+        rows = min(self.batch_size or data.total, data.total)
+        if self.optimiser is None:
+            raise ConfigError(f"{self.name} needs a method.optimiser, such as gpbench.core.optimisers.decaying_adam")
+        if self.growth > rows:
+            raise ConfigError(f"method.growth={self.growth} features a step, but a step sees {rows} rows: choose no"
+                              " more than these")  # fmt: skip
+        for name in ("mean_basis", "covariance_basis"):
+            if getattr(self, name) > data.total:
+                raise ConfigError(f"method.{name}={getattr(self, name)} is more than the {data.total} training rows:"
+                                  " choose no more than these")  # fmt: skip
+        if self.natural_step is not None and self.parametrisation != "orthogonal":
+            raise ConfigError("method.natural_step is for method.parametrisation=orthogonal, whose divergence is a sum"
+                              " of q's and the mean's; leave it null")  # fmt: skip
+
+    def init_variables(self, parameters: Decoupled, data: Batch) -> Natural | None:
+        """With natural gradients, the factor q(w) / N(w | 0, I)."""
+        return None if self.natural_step is None else unit_factor(self.covariance_basis, data.X.dtype)
+
+    def update(
+        self, parameters: Decoupled, variables: Natural | None, batch: Batch
+    ) -> tuple[Decoupled, Natural | None]:
+        """The mean's basis grows; then q takes a natural-gradient step, where the configuration asks for it."""
+        p = parameters
+        alpha = p.alpha.fill(batch.X[: self.growth], p.alpha.count())
+        p = eqx.tree_at(lambda p: p.alpha, p, alpha)
+        if variables is None or not isinstance(p, Orthogonal):
+            return p, variables
+        factors = p.factors()
+        mean, variance = p.marginals(factors, batch.X)
+        V = jnp.sqrt(p.kernel.amplitude) * (factors.A @ p.beta.cross(p.unit, batch.X))
+        expected = lambda m, v: p.likelihood.expected_log_prob(m, v, batch.y)
+        weight, gamma, offset = batch.scale * batch.weight, self.natural_step or 0.0, mean - V.T @ p.q.mean
+        factor = natural_gradient_step(variables, expected, mean, variance, V, weight, gamma, offset)
+        return eqx.tree_at(lambda p: p.q, p, factor.posterior()), factor
+
+    def trainable(self, parameters: Decoupled):
+        """With natural gradients the optimiser leaves q alone."""
+        p = parameters
+        return p if self.natural_step is None else (p.kernel, p.likelihood, p.alpha, p.a, p.beta)
+
+    def loss(self, parameters: Decoupled, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+        return -self._bound(parameters, parameters.sampled_square(self.columns, key=key), batch), None
+
+    def _bound(self, p: Decoupled, square: Float[Array, ""], batch: Batch) -> Float[Array, ""]:
+        """The bound, with aᵀK_α a or an estimate of it."""
+        factors = p.factors()
+        expected = p.likelihood.expected_log_prob(*p.marginals(factors, batch.X), batch.y)
+        return batch.scale * jnp.sum(batch.weight * expected) - p.kl(factors, square)
+
+    def bound(self, parameters: Decoupled, data: Batch) -> Float[Array, ""]:
+        """The lower bound on the log evidence, in nats, with every column of K_α (paper, equations 5 and 9)."""
+        return self._bound(parameters, parameters.square(), data)
+
+    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+        return self.bound(state.parameters, data)
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        p = state.parameters
+        return p.likelihood.predictive(*p.marginals(p.factors(), X))
+
+    def kl(self, state: GradientState) -> Float[Array, ""] | None:
+        p = state.parameters
+        return p.kl(p.factors(), p.square()) if "regression" in p.likelihood.tasks else None
+
+    def expected_log_prob(
+        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+    ) -> Float[Array, " N"]:
+        p = state.parameters
+        return p.likelihood.expected_log_prob(*p.marginals(p.factors(), X), y)
+
+    def arrays(self, state: GradientState) -> dict[str, Array]:
+        return {"inducing": state.parameters.alpha.Z, "covariance_inducing": state.parameters.beta.Z}
+
+    def diagnose(self, state: GradientState) -> str:
+        p = state.parameters
+        K = p.beta.gram(p.unit)
+        name = f"K of the covariance's basis of the {p.kernel.describe()}"
+        return describe_failure(name, K, str(K.dtype)) or ""

@@ -1,0 +1,152 @@
+"""`svi`: scalable variational Gaussian processes for any likelihood.
+
+Hensman, Fusi and Lawrence, UAI 2013; Hensman, Matthews and Ghahramani, AISTATS 2015; paper `sep`, section 3.  The bound
+(its equation 8) is Σ E_q log p(yₙ|fₙ) - KL[q(w) || N(0, I)] with whitened inducing outputs u = L w, Kzz = L Lᵀ.
+With more than two classes every class has a latent function of its own: one kernel and set of features, and a q each.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.covariances import residual
+from gpbench.core.gaussians import Natural, Normal, standard_normal, unit_factor
+from gpbench.core.likelihoods import Likelihood, likelihood_spec
+from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.natural_gradient import natural_gradient_step
+from gpbench.core.predictive import Predictive
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+from gpbench.methods.gradient import GradientMethod, GradientState
+from gpbench.methods.sparse_layer import SparseLayer, SparseMethod
+
+
+class Parameters(eqx.Module):
+    """What the bound is a function of.  With P > 1 latent functions the leaves of `q` have a leading axis P."""
+
+    layer: SparseLayer
+    likelihood: Likelihood
+    q: Normal
+
+
+class SVI(SparseMethod, GradientMethod):
+    """Configuration of `svi`; see the module's docstring.
+
+    All rows in each step: L-BFGS moves everything (`optimiser=null`).  Minibatches: an optimiser of optax's kind moves
+    everything, or with `natural_step` the hyper-parameters alone, after a natural-gradient step of q.
+    """
+
+    natural_step: float | None = eqx.field(static=True, kw_only=True, default=None)
+    """γ of natural-gradient steps of q; None leaves q to the optimiser."""
+    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
+    """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
+    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """Initial noise variance of the scaled targets, in regression."""
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        if self.optimiser is None and self.natural_step is not None:
+            raise ConfigError("method.natural_step needs a method.optimiser for the hyper-parameters, such as adam")
+        dtype = data.X.dtype
+        likelihood = self.likelihood.initial(data.task, data.classes, noise=self.target_noise, dtype=dtype)
+        layer = self.initial_layer(data, additive_noise=data.task != "regression", key=key)
+        m, latents = layer.gram().shape[0], likelihood.latents()
+        q = standard_normal(m, dtype)
+        return Parameters(layer, likelihood, q if latents == 1 else _repeat(q, latents))
+
+    def init_variables(self, parameters: Parameters, data: Batch) -> Natural | None:
+        """With natural gradients, the factor q(w) / N(w | 0, I) of each latent function."""
+        if self.natural_step is None:
+            return None
+        m, latents = parameters.q.mean.shape[-1], parameters.likelihood.latents()
+        factor = unit_factor(m, data.X.dtype)
+        return factor if latents == 1 else _repeat(factor, latents)
+
+    def update(
+        self, parameters: Parameters, variables: Natural | None, batch: Batch
+    ) -> tuple[Parameters, Natural | None]:
+        """A natural-gradient step of q, where the configuration asks for it."""
+        if variables is None:
+            return parameters, None
+        mean, variance, V = self._marginals(parameters, batch.X)
+        weight = batch.scale * batch.weight
+
+        def factor_step(factor, mean, variance, expected):
+            return natural_gradient_step(factor, expected, mean, variance, V, weight, self.natural_step or 0.0)
+
+        likelihood = parameters.likelihood
+        if likelihood.latents() == 1:
+            expected = lambda m, v: likelihood.expected_log_prob(m, v, batch.y)
+            factor = factor_step(variables, mean, variance, expected)
+            return eqx.tree_at(lambda p: p.q, parameters, factor.posterior()), factor
+
+        def of_latent(p, factor):
+            replace = lambda whole, column: whole.at[:, p].set(column)
+            expected = lambda m, v: likelihood.expected_log_prob(replace(mean, m), replace(variance, v), batch.y)
+            return factor_step(factor, mean[:, p], variance[:, p], expected)
+
+        factor = jax.vmap(of_latent)(jnp.arange(likelihood.latents()), variables)
+        return eqx.tree_at(lambda p: p.q, parameters, jax.vmap(Natural.posterior)(factor)), factor
+
+    def trainable(self, parameters: Parameters):
+        """With natural gradients the optimiser sees the hyper-parameters alone."""
+        return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
+
+    def project(self, gradient: Parameters) -> Parameters:
+        return self.tie_lengthscales(gradient)
+
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+        return -self.bound(parameters, batch), None
+
+    def bound(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
+        """The lower bound on the log evidence, or an unbiased estimate of it from a minibatch, in nats."""
+        mean, variance, _ = self._marginals(parameters, batch.X)
+        expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y)
+        return batch.scale * jnp.sum(batch.weight * expected) - _kl(parameters)
+
+    def _marginals(self, parameters: Parameters, X: Float[Array, "N D"]):
+        """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9), and the whitened features."""
+        cov = parameters.layer.covariances(X)
+        V = inverse_cholesky(cov.zz) @ cov.zx
+        rest = residual(cov, V)
+        if parameters.likelihood.latents() == 1:
+            mean, variance = parameters.q.project(V)
+            return mean, variance + rest, V
+        mean, variance = jax.vmap(lambda q: q.project(V), out_axes=1)(parameters.q)
+        return mean, variance + rest[:, None], V
+
+    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+        return self.bound(state.parameters, data)
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        mean, variance, _ = self._marginals(state.parameters, X)
+        return state.parameters.likelihood.predictive(mean, variance)
+
+    def kl(self, state: GradientState) -> Float[Array, ""] | None:
+        is_regression = "regression" in state.parameters.likelihood.tasks
+        return _kl(state.parameters) if is_regression else None
+
+    def expected_log_prob(
+        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+    ) -> Float[Array, " N"] | None:
+        mean, variance, _ = self._marginals(state.parameters, X)
+        return state.parameters.likelihood.expected_log_prob(mean, variance, y)
+
+    def arrays(self, state: GradientState) -> dict[str, Array]:
+        return {"inducing": state.parameters.layer.features.Z}
+
+    def diagnose(self, state: GradientState) -> str:
+        return state.parameters.layer.diagnose()
+
+
+def _kl(parameters: Parameters) -> Float[Array, ""]:
+    """KL[q || prior], of all latent functions together."""
+    if parameters.likelihood.latents() == 1:
+        return parameters.q.kl()
+    return jnp.sum(jax.vmap(Normal.kl)(parameters.q))
+
+
+def _repeat(tree, count: int):
+    """The same pytree `count` times, stacked."""
+    return jax.tree.map(lambda leaf: jnp.tile(leaf, (count,) + (1,) * leaf.ndim), tree)

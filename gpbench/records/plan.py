@@ -1,0 +1,131 @@
+"""The plan of a job: which runs a configuration is made of, with their ids, and which of them are recorded.
+
+It is made once from a resolved configuration, and read by the sweep, the claim, the job, tables and the site.
+"""
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from gpbench.records import identity
+
+if TYPE_CHECKING:
+    from gpbench.data.members import Member
+
+
+@runtime_checkable
+class Records(Protocol):
+    """Where records are looked up by id: a `Store`, or a dict of records."""
+
+    def get(self, id: str, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: a split and, of a data set with several outputs, one of them by number and name."""
+
+    id: str
+    cell: str
+    split: int
+    output: int | None = None
+    output_name: str = ""
+
+    @property
+    def member(self) -> "Member":
+        """The same as the data layer names it."""
+        from gpbench.data.members import Member
+
+        return Member(self.split, self.output)
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """The runs of a resolved configuration `cfg`, in the order of its splits and outputs.  Plain data."""
+
+    cfg: Mapping[str, Any]
+    data_checksum: str
+    runs: Sequence[Run]
+
+    @classmethod
+    def of(cls, cfg: Mapping[str, Any]) -> "RunPlan":
+        """The plan of a configuration that `compose` returned.
+
+        Data are loaded only where the card has no checksum.  Raises ConfigError for splits and outputs that do not
+        exist, and what loading raises.
+        """
+        from gpbench.data import cards
+        from gpbench.data.members import called, members
+
+        card = cards.checked(cfg["dataset"])
+        checksum = card.get("checksum") or _checksum(json.dumps([cfg[key] for key in _DATA_KEYS]))
+        shared = identity.of(cfg, checksum)
+        runs = [
+            Run(
+                id=identity.run_id(**shared, **member.identity, seed=cfg["seed"]),
+                cell=identity.cell_id(**shared, **member.cell),
+                split=member.split,
+                output=member.output,
+                output_name=called(card, member.output),
+            )
+            for member in members(card, cfg["split"], cfg["output"])
+        ]
+        return cls(cfg, checksum, tuple(runs))
+
+    @property
+    def results(self) -> str:
+        """The results folder."""
+        return self.cfg["run"]["results"]
+
+    @property
+    def again(self) -> bool:
+        """Whether recorded runs are trained again."""
+        return self.cfg["run"]["again"]
+
+    @property
+    def needs_arrays(self) -> bool:
+        """Whether a record must have the arrays that pictures show (`run.keep`)."""
+        return self.cfg["run"]["keep"]
+
+    def recorded(self, records: Records) -> dict[str, dict]:
+        """The records that stand for runs of this plan, by id, in the plan's order.
+
+        A record counts when it has the run's id and this schema, and arrays where the plan needs them; with
+        `run.again` none does.
+        """
+        candidates = {} if self.again else {run.id: records.get(run.id) for run in self.runs}
+        return {id: record for id, record in candidates.items() if record and self._accepts(record)}
+
+    def missing(self, records: Records) -> list[Run]:
+        """The runs without a record that counts."""
+        recorded = self.recorded(records)
+        return [run for run in self.runs if run.id not in recorded]
+
+    def with_run(self, **values: Any) -> "RunPlan":
+        """The same plan with other values in the `run` section, which changes no run that is not timed."""
+        return replace(self, cfg={**self.cfg, "run": {**self.cfg["run"], **values}})
+
+    def to_json(self) -> str:
+        """The plan as JSON."""
+        return json.dumps({"cfg": self.cfg, "data_checksum": self.data_checksum, "runs": list(map(asdict, self.runs))})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "RunPlan":
+        """The plan that `to_json` wrote.  Raises ValueError, KeyError or TypeError for other texts."""
+        fields = json.loads(text)
+        return cls(fields["cfg"], fields["data_checksum"], tuple(Run(**run) for run in fields["runs"]))
+
+    def _accepts(self, record: Mapping[str, Any]) -> bool:
+        return record.get("schema") == identity.SCHEMA and bool(record.get("kept") or not self.needs_arrays)
+
+
+_DATA_KEYS = ("dataset", "data", "config_dirs")
+
+
+@functools.cache
+def _checksum(data: str) -> str:
+    """The checksum of a data set whose card has none; of many jobs on it the first alone loads it."""
+    from gpbench.data import configured
+
+    return configured(dict(zip(_DATA_KEYS, json.loads(data)))).checksum

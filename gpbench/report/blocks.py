@@ -1,0 +1,109 @@
+"""The table of an experiment as numbers: blocks of entries by row and column."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, pstdev
+
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
+from gpbench.papers.published import lookup
+from gpbench.report.cells import CellRuns, Entry, by_split, entry, summarise
+from gpbench.report.marks import with_marks
+from gpbench.report.statistics import common_splits
+from gpbench.report.tables import title
+
+AVERAGE = "(average)"
+"""The data set of published averages over data sets (papers.csv)."""
+
+_OVER_OUTPUTS: dict[str, Callable[..., float]] = {"mean": fmean, "std": pstdev}
+
+_Row = Mapping[str, CellRuns]  # by column
+
+
+@dataclass(frozen=True)
+class Block:
+    """One metric of one value of the key `blocks`: marked entries by row and column, under the table's labels."""
+
+    title: str
+    rows: Mapping[str, Mapping[str, Entry]]
+
+    @property
+    def entries(self) -> Iterator[Entry]:
+        """Every entry, row by row."""
+        return (entry for row in self.rows.values() for entry in row.values())
+
+
+def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
+    """The table of an experiment, a block for each metric and value of the key `blocks`.
+
+    With `average: METRIC` the blocks of the first metric end with a row of METRIC averaged over data sets; where rows
+    are outputs, every block ends with rows of mean and standard deviation over outputs.
+    """
+    layout = experiment.table
+    assert layout is not None
+    blocks = []
+    for metric, (name, rows) in itertools.product(layout["metrics"], _layout(experiment, planned).items()):
+        entries = {row: {column: entry(cell, metric) for column, cell in of.items()} for row, of in rows.items()}
+        if metric == layout["metrics"][0] and (averaged := layout.get("average")):
+            entries[f"average {averaged}"] = _combined(rows, averaged, fmean, dataset=AVERAGE)
+        if layout["rows"] == "output":
+            entries |= {key: _combined(rows, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
+        marked = {row: of if row == "std" else dict(zip(of, with_marks([*of.values()]))) for row, of in entries.items()}
+        blocks.append(Block(", ".join(filter(None, [name, title(metric)])), marked))
+    return blocks
+
+
+def column_labels(experiment: Experiment, planned: Sequence[Cell]) -> list[str]:
+    """The labels of the columns of the experiment's table."""
+    assert experiment.table is not None
+    key = experiment.table["columns"]
+    return list(dict.fromkeys(experiment.label(key, cell.job[key]) for cell in planned))
+
+
+def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
+    """The cells by block, row and column."""
+    layout = experiment.table
+    assert layout is not None
+    column_key, row_key, block_key = layout["columns"], layout["rows"], layout.get("blocks")
+    grouped: dict[str, dict[str, dict[str, CellRuns]]] = {}
+    for cell in planned:
+        block = experiment.label(block_key, cell.job[block_key]) if block_key else ""
+        row = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
+        column = experiment.label(column_key, cell.job[column_key])
+        grouped.setdefault(block, {}).setdefault(row, {})[column] = _cell_runs(cell, block)
+    return grouped
+
+
+def _cell_runs(cell: Cell, block: str) -> CellRuns:
+    """The recorded runs of a planned cell.  Without any, its setting is the label of its block."""
+    setting = cell.records[0]["setting"] if cell.records else block
+    return CellRuns(
+        dataset=cell.dataset,
+        output=cell.output,
+        method=cell.method,
+        setting=setting,
+        label=setting,
+        preset="+".join(sorted({record.get("preset") or "none" for record in cell.records})),
+        held_out=all(record.get("held_out", True) is not False for record in cell.records),
+        records=tuple(dict(record) for record in cell.records),
+    )
+
+
+def _combined(
+    rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], *, dataset: str = "", output: str = ""
+) -> dict[str, Entry]:
+    """For each column a statistic over its rows, split by split, from the splits that all rows have.
+
+    `dataset` or `output` is the name under which its value is published.
+    """
+    entries = {}
+    for column in dict.fromkeys(column for row in rows.values() for column in row):
+        cells = [row[column] for row in rows.values() if column in row]
+        by_row = [by_split(cell, metric) for cell in cells]
+        values = {split: statistic([of[split] for of in by_row]) for split in common_splits(by_row)}
+        first = next((cell for cell in cells if cell.records), cells[0])
+        cell = replace(first, dataset=dataset or first.dataset, output=output or first.output)
+        published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
+        entries[column] = summarise(cell, metric, values, published)
+    return entries

@@ -1,0 +1,178 @@
+"""Paired differences between two methods, protocols, presets, precisions or commits, on the splits that both have."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from gpbench.errors import ConfigError, nearest
+from gpbench.metrics import better
+from gpbench.report.cells import CellRuns, by_split, group_runs
+from gpbench.report.formats import Grid, Sheet
+from gpbench.report.provenance import provenance_lines
+from gpbench.report.statistics import TTest, common_splits, paired_t_test
+from gpbench.report.tables import title
+from gpbench.report.text import number
+
+KINDS = ("method", "protocol", "preset", "precision", "commit")
+NOTE = (
+    "mean of the paired differences over n splits, with the 95 % interval and two-sided p of Student's t; splits that"
+    " share rows make such intervals too narrow"
+)
+_MAX_NAMES = 6  # of cells without a partner
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: all records whose field `kind` has this value; commits match by their first digits."""
+
+    kind: str
+    value: str
+
+    def has(self, record: dict) -> bool:
+        """Whether the record is on this side."""
+        value = str(record.get(self.kind) or "none")
+        return value.startswith(self.value) if self.kind == "commit" else value == self.value
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A - B of one metric on one data set, over `n` splits; `diverged` counts the diverged runs of both sides."""
+
+    a: CellRuns
+    b: CellRuns
+    metric: str
+    mean_a: float
+    mean_b: float
+    test: TTest
+    n: int
+    diverged: int
+
+    @property
+    def winner(self) -> str:
+        """Which side is significantly better: "A", "B" or ""."""
+        if not self.test.significant:
+            return ""
+        return "A" if (self.test.mean < 0) == (better(self.metric) == "lower") else "B"
+
+    @property
+    def name(self) -> str:
+        """Data set, output and settings."""
+        settings = " | ".join(dict.fromkeys(filter(None, [self.a.label, self.b.label])))
+        return " ".join(filter(None, [self.a.dataset, self.a.output, settings]))
+
+
+def parse_sides(first: str, second: str, records: Sequence[dict]) -> tuple[Side, Side]:
+    """The two sides that the user names, as KIND:VALUE or as a value of one kind only.
+
+    Raises ConfigError for an unknown or ambiguous name, and for two kinds.
+    """
+    a, b = _parse_side(first, records), _parse_side(second, records)
+    if a.kind != b.kind:
+        raise ConfigError(f"{a.kind} {a.value} and {b.kind} {b.value} are of different kinds; compare two of one kind")
+    return a, b
+
+
+def paired_differences(
+    a: Side, b: Side, records: Sequence[dict], metric: str
+) -> tuple[list[Difference], list[CellRuns]]:
+    """The differences of all pairs of cells that differ in the side alone, and the cells without a partner.
+
+    Settings that both sides have are paired; the only setting of one side is paired with all of the other.
+    Raises ConfigError where no pair has a common split.
+    """
+    contexts: dict[tuple, tuple[list[CellRuns], list[CellRuns]]] = {}
+    for k, side in enumerate((a, b)):
+        for cell in group_runs((r for r in records if side.has(r)), by_preset=a.kind == "preset"):
+            contexts.setdefault(_context(cell, a.kind), ([], []))[k].append(cell)
+    matches = [_match(*cells) for cells in contexts.values()]
+    differences = [d for pairs, _ in matches for pair in pairs if (d := _difference(*pair, metric))]
+    if not differences:
+        raise ConfigError(f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}")
+    return differences, [cell for _, unmatched in matches for cell in unmatched]
+
+
+def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequence[CellRuns]) -> Sheet:
+    """The table of differences, with how the runs of each side were made above it."""
+    sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
+    heads = [f"{letter}: {line}" for letter, records in sides.items() for line in provenance_lines(records)]
+    header = ("data set", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
+    grid = Grid(title(differences[0].metric), header, tuple(_line(d, a, b) for d in differences))
+    count = {side: sum(d.winner == side for d in differences) for side in ("A", "B", "")}
+    feet = [f"{a.value} is significantly better in {count['A']} of {len(differences)}, {b.value} in {count['B']};"
+            f" no significant difference in {count['']}", NOTE]  # fmt: skip
+    if unmatched:
+        names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
+        more = [f"and {len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
+        feet.append(f"without partner: {'; '.join([*names[:_MAX_NAMES], *more])}")
+    return Sheet(heads, [grid], feet, [row(d) for d in differences])
+
+
+def row(d: Difference) -> dict:
+    """One difference for CSV and JSON; None where a column does not apply."""
+    return {
+        "dataset": d.a.dataset, "output": d.a.output or None, "method_a": d.a.method, "setting_a": d.a.label,
+        "method_b": d.b.method, "setting_b": d.b.label, "metric": d.metric, "mean_a": d.mean_a, "mean_b": d.mean_b,
+        "difference": d.test.mean, "low": d.test.low, "high": d.test.high, "p": d.test.p, "n_splits": d.n,
+        "diverged": d.diverged, "better": d.winner or None,
+    }  # fmt: skip
+
+
+def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
+    test = d.test
+    return (
+        d.name,
+        number(d.mean_a),
+        number(d.mean_b),
+        f"{test.mean:+.4g}",
+        "" if test.low is None else f"[{test.low:+.4g}, {test.high:+.4g}]",
+        "" if test.p is None else f"{test.p:.2g}",
+        f"{d.n}" + (f" ({d.diverged} diverged)" if d.diverged else ""),
+        {"A": a.value, "B": b.value, "": "-"}[d.winner],
+    )
+
+
+def _parse_side(text: str, records: Sequence[dict]) -> Side:
+    known: dict[str, set[str]] = {kind: {str(r.get(kind) or "none") for r in records} for kind in KINDS}
+    kind, colon, value = text.partition(":")
+    if colon and kind not in KINDS:
+        raise ConfigError(f"{text}: cannot compare by {kind!r}; {nearest(kind, KINDS)}")
+    sides = [Side(kind, value)] if colon else [Side(kind, text) for kind in KINDS]
+    sides = [side for side in sides if side.value and any(side.has({side.kind: name}) for name in known[side.kind])]
+    if not sides and colon:
+        raise ConfigError(f"no run has {kind} {value!r}; {nearest(value, known[kind])}")
+    if not sides:
+        raise ConfigError(f"no run has {text!r}; {nearest(text, set().union(*known.values()))}")
+    if len(sides) > 1:
+        raise ConfigError(f"{text} is ambiguous: use {' or '.join(f'{side.kind}:{side.value}' for side in sides)}")
+    (side,) = sides
+    if side.kind == "commit" and len(full := {name for name in known["commit"] if name.startswith(side.value)}) > 1:
+        raise ConfigError(f"{len(full)} commits start with {side.value!r}: {', '.join(sorted(full))}; give more digits")
+    return side
+
+
+def _context(cell: CellRuns, kind: str) -> tuple:
+    """What the two cells of a pair must share, besides the setting."""
+    first = cell.records[0]
+    shared = [name for name in ("method", "protocol", "precision") if name != kind]
+    checksum = first.get("data_checksum")
+    return (cell.dataset, cell.output, checksum, cell.held_out, *(first.get(name) for name in shared))
+
+
+def _match(a: Sequence[CellRuns], b: Sequence[CellRuns]) -> tuple[list[tuple[CellRuns, CellRuns]], list[CellRuns]]:
+    """Pairs of cells, and the cells in none."""
+    pairs = [(x, y) for x in a for y in b if x.setting == y.setting]
+    if not pairs and a and b and 1 in (len(a), len(b)):
+        return [(x, y) for x in a for y in b], []
+    settings = {x.setting for x, _ in pairs}
+    return pairs, [cell for cell in (*a, *b) if cell.setting not in settings]
+
+
+def _difference(a: CellRuns, b: CellRuns, metric: str) -> Difference | None:
+    values_a, values_b = by_split(a, metric), by_split(b, metric)
+    common = common_splits([values_a, values_b])
+    if not common:
+        return None
+    mean_a, mean_b = (fmean(values[split] for split in common) for values in (values_a, values_b))
+    test = paired_t_test([values_a[split] - values_b[split] for split in common])
+    diverged = sum(record["status"] == "diverged" for record in (*a.records, *b.records))
+    return Difference(a, b, metric, mean_a, mean_b, test, n=len(common), diverged=diverged)

@@ -1,0 +1,49 @@
+"""How recorded runs were made: protocol, preset, precision, device, versions and commit."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+_FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
+
+
+def provenance(records: Iterable[Mapping]) -> dict[str, dict[str, int]]:
+    """How many runs were made with each protocol, preset, precision, device, version of JAX and commit."""
+    counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
+    for record in records:
+        commit = (record.get("commit") or "unknown")[:12] + (" with changes" if record.get("dirty") else "")
+        facts = {**record, "jax": (record.get("versions") or {}).get("jax"), "commit": commit}
+        for name in _FACTS:
+            counts[name][str(facts.get(name) or ("none" if name == "preset" else "unknown"))] += 1
+    return {name: dict(counter.most_common()) for name, counter in counts.items()}
+
+
+def provenance_lines(records: Iterable[Mapping]) -> list[str]:
+    """How these runs were made, each counted once: a line for what they share, and one for each mixed property."""
+    runs = {record["id"]: record for record in records}
+    facts = provenance(runs.values())
+    shared = [f"{name} {next(iter(counts))}" for name, counts in facts.items() if len(counts) == 1]
+    mixed = [
+        f"MIXED {name}: " + ", ".join(f"{value} ({n})" for value, n in counts.items())
+        for name, counts in facts.items()
+        if len(counts) > 1
+    ]
+    return [f"{len(runs)} runs: " + ", ".join(shared), *mixed]
+
+
+def provenance_footer(records: Sequence[Mapping]) -> list[str]:
+    """`provenance_lines`, then seconds of all runs and versions of packages; no lines without records."""
+    if not records:
+        return []
+    seconds: Counter[str] = Counter()
+    versions: dict[str, set[str]] = {}
+    for record in records:
+        seconds.update({part: value for part, value in record["seconds"].items() if value})
+        for package, version in (record.get("versions") or {}).items():
+            versions.setdefault(package, set()).add(str(version))
+    totals = ", ".join(f"{part} {value:,.0f}" for part, value in seconds.items())
+    packages = ", ".join(f"{package} {' and '.join(sorted(of))}" for package, of in versions.items())
+    return [
+        *provenance_lines(records),
+        f"seconds of all runs: {totals}; tables show those of train",
+        f"versions: {packages}",
+    ]

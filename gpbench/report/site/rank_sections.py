@@ -1,0 +1,79 @@
+"""Sections of the page of ranks: the diagram of the methods with the most data sets, and the data for any others."""
+
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpbench.errors import ConfigError
+from gpbench.metrics import METRICS, better
+from gpbench.report import figures
+from gpbench.report.cells import CellRuns, by_split, group_runs
+from gpbench.report.figures.rank_diagram import draw
+from gpbench.report.rank_tests import nemenyi_quantile
+from gpbench.report.ranks import Ranking, by_dataset, diverged_runs, labels, rank_table, ranking_notes
+
+
+@dataclass(frozen=True)
+class RankSection:
+    """The methods under one protocol and precision, ranked by one metric.
+
+    quick: whether runs of the quick preset are among these.
+    data: values by data set, method and split, for site.js.
+    ranking, picture, notes: of the methods with the most data sets; the picture is SVG.
+    settings: the settings of methods whose labels omit them.
+    """
+
+    title: str
+    quick: bool
+    data: dict[str, Any]
+    ranking: Ranking
+    picture: bytes
+    notes: Sequence[str]
+    settings: Sequence[str]
+
+
+def rank_sections(records: Sequence[dict]) -> list[RankSection]:
+    """A section for each protocol, precision and metric by which two methods can be ranked on two data sets."""
+    groups: dict[tuple, list[dict]] = {}
+    for record in records:
+        groups.setdefault((record["protocol"], record.get("precision") or ""), []).append(record)
+    sections = []
+    for (protocol, precision), group in groups.items():
+        cells = group_runs(group, by_preset=False)
+        for metric in (name for name in METRICS if any(name in record["metrics"] for record in group)):
+            title = f"{metric}, protocol {protocol}, {precision}".removesuffix(", ")
+            if section := _section(cells, metric, title):
+                sections.append(section)
+    return sections
+
+
+def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection | None:
+    n_datasets = Counter((cell.method, cell.label) for cell in cells if by_split(cell, metric))
+    cells = [cell for cell in cells if n_datasets[cell.method, cell.label] > 1]  # one data set ranks nothing
+    table = by_dataset(cells, metric)
+    count = Counter(name for row in table.values() for name in row)
+    most = {name for name in count if count[name] == max(count.values())}
+    default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
+    diverged = diverged_runs(cells)
+    try:
+        ranking = rank_table(default, metric, diverged=diverged)
+    except ConfigError:
+        return None
+    labelled = [(name, cell) for name, cell in zip(labels(cells), cells) if name in count]
+    quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
+    settings = sorted({f"{name} {cell.label}" for name, cell in labelled if name == cell.method and cell.label})
+    picture = io.BytesIO()
+    figures.write(draw(ranking), picture, "svg")
+    data = {
+        "metric": metric,
+        "higher": better(metric) == "higher",
+        "quantiles": [nemenyi_quantile(k) for k in range(2, len(count) + 1)],
+        "methods": list(count),
+        "default": [name in most for name in count],
+        "quick": quick,
+        "diverged": [(*key, n) for key, n in diverged.items()],
+        "datasets": table,
+    }
+    return RankSection(title, bool(quick), data, ranking, picture.getvalue(), ranking_notes(ranking), settings)

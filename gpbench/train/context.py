@@ -1,0 +1,104 @@
+"""What all runs of a job share, made once from its plan."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from hydra.utils import instantiate
+
+from gpbench import data as data_layer
+from gpbench import runtime
+from gpbench.data import Dataset
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Method, State
+from gpbench.records import environment, identity
+from gpbench.records.plan import Run, RunPlan
+from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.devices import Devices
+from gpbench.train.loop import Fit, Group, Programs
+
+
+@dataclass(frozen=True)
+class Context:
+    """A plan with its method and compiled programs, its data, the setting as tables show it, and the environment."""
+
+    plan: RunPlan
+    programs: Programs
+    dataset: Dataset
+    setting: str
+    environment: dict[str, Any]
+
+    @classmethod
+    def of(cls, plan: RunPlan) -> "Context":
+        """Loads the data and finds the devices.
+
+        Raises ConfigError for a precision and a task that the method cannot have, and for devices that are not there;
+        what loading raises.
+        """
+        cfg = plan.cfg
+        if (precision := cfg["protocol"]["precision"]) not in ("float32", "float64"):
+            raise ConfigError(f"protocol.precision={precision} is neither float32 nor float64")
+        method, card = instantiate(cfg["method"]), cfg["dataset"]
+        if card["task"] not in method.tasks:
+            tasks = " or ".join(sorted(method.tasks))
+            raise ConfigError(f"method {method.name} is for {tasks} data, and {card['name']} is {card['task']}:"
+                              " `gpbench ls datasets` and `gpbench ls methods` show what fits together")  # fmt: skip
+        dataset, devices = data_layer.configured(cfg), Devices(cfg["run"]["devices"])
+        facts = environment.facts(device=runtime.device_name(), precision=precision) | devices.facts()
+        return cls(plan, Programs(method, devices), dataset, setting_text(method, cfg), facts)
+
+    @property
+    def cfg(self) -> Mapping[str, Any]:
+        """The resolved configuration."""
+        return self.plan.cfg
+
+    @property
+    def method(self) -> Method:
+        """The method, as configured."""
+        return self.programs.method
+
+    @property
+    def devices(self) -> Devices:
+        """Where the rows lie."""
+        return self.programs.devices
+
+    def state(self, fit: Fit, i: int) -> State:
+        """The state of the i-th run of a group, on one device.  All processes must ask."""
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), self.devices.on_host(fit.state))
+
+    def checkpoint(self, group: Sequence[Run], *, again: bool) -> Checkpoint:
+        """The checkpoint of a group; `run.again` never resumes what was stopped without it."""
+        words = [run.id for run in group] + ["again"] * again
+        name = hashlib.sha256("/".join(words).encode()).hexdigest()[:16]
+        return Checkpoint(Path(self.plan.results) / "checkpoints", name)
+
+
+def setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
+    """The method's own setting (`m=15%`), then whatever else differs from the defaults: `m=15%, update=outer`."""
+    texts = [method.setting] if method.setting else []
+    for key, value in cfg["changes"].items():
+        name = key.partition(".")[2].removeprefix("splits.")
+        text = f"{name}={value}"
+        # sets.NAME is how many splits there are, which changes none of them
+        if name not in method.setting_fields and not name.startswith("sets.") and text not in texts:
+            texts.append(text)
+    texts += [f"{key}={value}" for key, value in identity.timing_keys(cfg["run"]).items() if value is not None]
+    return ", ".join(texts)
+
+
+@contextlib.contextmanager
+def one_line_if_out_of_memory(group: Group) -> Iterator[None]:
+    """Raises ConfigError for XLA's error of a device without enough memory for this group."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        fewer = "" if group.size == 1 else f"run.together={group.size // 2}, "
+        raise ConfigError(f"out of memory on {group.size} x {group.X.shape[1]} rows: try {fewer}fewer inducing points"
+                          " or a smaller batch") from error  # fmt: skip

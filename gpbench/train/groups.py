@@ -1,0 +1,85 @@
+"""Runs of one shape that train together: how many of them, and their arrays."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gpbench import data as data_layer
+from gpbench import runtime
+from gpbench.core.random import run_key
+from gpbench.data import Prepared, splits
+from gpbench.records.plan import Run
+from gpbench.train.context import Context, one_line_if_out_of_memory
+from gpbench.train.devices import fill
+from gpbench.train.loop import Group
+
+_GPU_BYTES = 2**34
+"""What a group of `run.together=auto` may take of a GPU's memory; larger groups are no faster."""
+
+
+def groups(context: Context) -> Iterator[list[Run]]:
+    """The runs of the plan in groups of one shape, each as large as `run.together` says.
+
+    They depend on the plan and not on what is recorded, so that a killed command finds its groups again.
+    """
+    shapes: dict[tuple[int, int], list[Run]] = {}
+    by_split = sorted(context.plan.runs, key=lambda run: run.member)
+    for split, runs in itertools.groupby(by_split, key=lambda run: run.split):
+        train, test = splits.indices(context.cfg["dataset"], context.dataset, split)
+        shapes.setdefault((len(train), len(test)), []).extend(runs)
+    for alike in shapes.values():
+        size = _size(context, alike)
+        yield from (alike[start : start + size] for start in range(0, len(alike), size))
+
+
+def _size(context: Context, runs: Sequence[Run]) -> int:
+    """How many of these runs share a program.
+
+    `auto` is one on a CPU, where a run alone is as fast or faster, and on a GPU as many as fit into `_GPU_BYTES`, by
+    the memory of the compiled program for one.
+    """
+    together = context.cfg["run"]["together"]
+    if together is True:
+        return len(runs)
+    if together != "auto":
+        return max(1, together)
+    if jax.default_backend() == "cpu" or len(runs) == 1:
+        return 1
+    group, _ = load(context, runs[:1])
+    with one_line_if_out_of_memory(group):
+        return max(1, min(len(runs), _GPU_BYTES // context.programs.footprint(group)))
+
+
+def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[Prepared]]:
+    """The runs' arrays, and each run with what scoring needs; all on the host.
+
+    Raises ConfigError where the method's state for the training rows exceeds the free memory.
+    """
+    protocol, card, method = context.cfg["protocol"], context.cfg["dataset"], context.method
+    scaling = {"inputs": protocol["inputs"], "targets": protocol["targets"]}
+    prepared = [
+        data_layer.prepare(
+            context.dataset, *splits.indices(card, context.dataset, run.split), output=run.output, **scaling
+        )
+        for run in runs
+    ]
+    n, d = prepared[0].X.shape
+    numbers = len(runs) * n * (d + 1 + method.row_memory(n))
+    size = np.dtype(protocol["precision"]).itemsize
+    runtime.require_memory(numbers * size, f"{len(runs)} x {n} rows and what the method holds for each")
+    names = (card["name"], context.cfg["seed"])
+    members = [run.member for run in runs]
+    init_keys = [run_key("init", *names, *member.identity.values()) for member in members]
+    step_keys = [run_key("step", method.name, *names, *member.identity.values()) for member in members]
+    rows = {"X": context.devices.padded(n), "y": context.devices.padded(n)}
+    arrays = {
+        field: np.stack([fill(part := getattr(p, field), rows.get(field, len(part))) for p in prepared])
+        for field in ("X", "y", "X_test", "y_test")
+    }
+    typed: dict[str, Any] = {field: array.astype(protocol["precision"], copy=False) for field, array in arrays.items()}
+    typed |= {"init_keys": jnp.stack(init_keys), "step_keys": jnp.stack(step_keys)}
+    return Group(members=members, rows=n, classes=prepared[0].classes, **typed), prepared

@@ -1,0 +1,72 @@
+"""What comes of a trained run: its metrics and its record."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpbench import metrics, runtime
+from gpbench.data import Prepared
+from gpbench.records.identity import SCHEMA
+from gpbench.records.plan import Run
+from gpbench.train.context import Context
+from gpbench.train.loop import Fit, Predictions
+
+
+def scores(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, float]:
+    """The metrics of the i-th run of a group."""
+    values: dict[str, Any] = {name: np.asarray(array[i], np.float64)[()] for name, array in predictions.items()}
+    scored = metrics.Scored(
+        y=prepared.y_test,
+        y_mean=prepared.y_mean,
+        y_std=prepared.y_std,
+        y_train_var=float(np.var(prepared.y)),
+        train_rows=len(prepared.y),
+        **values,
+    )
+    return metrics.score(prepared.task, scored)
+
+
+def scores_of_all(prepared: Sequence[Prepared], predictions: Predictions) -> dict[str, np.ndarray]:
+    """The metrics of every run of a group, (members,) each."""
+    rows = [scores(part, predictions, i) for i, part in enumerate(prepared)]
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> dict[str, Any]:
+    """The record of the i-th run of a group; the group's seconds are shared equally."""
+    cfg, method = context.cfg, context.method
+    size = len(fit.predictions["log_prob"])
+    objective = fit.trace["objective"][-1][i] if "objective" in fit.trace else np.nan
+    finite = np.isfinite(fit.predictions["log_prob"][i]).all() and (method.steps == 0 or np.isfinite(objective))
+    message = None
+    if not finite:
+        why = method.diagnose(context.state(fit, i)) or "the objective or the predictions are not finite"
+        message = f"{why} at step {fit.step} of {method.steps}"
+    values = scores(prepared, fit.predictions, i)
+    return {
+        "schema": SCHEMA,
+        "id": run.id,
+        "cell": run.cell,
+        "status": "done" if finite else "diverged",
+        "message": message,
+        "dataset": cfg["dataset"]["name"],
+        "method": method.name,
+        "setting": context.setting,
+        "protocol": cfg["protocol"]["name"],
+        "split": run.split,
+        "seed": cfg["seed"],
+        "output": None if run.output is None else context.dataset.outputs[run.output],
+        "metrics": values if finite else dict.fromkeys(values),
+        "seconds": {name: seconds / size for name, seconds in fit.seconds.items()},
+        "group": size,
+        "objective": float(objective),
+        "steps": fit.step,
+        "peak_memory_mb": runtime.jax_memory_peak_mb(),
+        "data_checksum": context.plan.data_checksum,
+        "kept": context.plan.needs_arrays,
+        "held_out": prepared.held_out,
+        "scaled_by_all_rows": prepared.scaled_by_all_rows,
+        "preset": cfg["run"]["preset"],
+        **context.environment,
+    }

@@ -1,0 +1,78 @@
+"""This process's part in a job: JAX settled first, imported second, and everything that needs it third."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpbench import runtime
+from gpbench.errors import PeerError
+from gpbench.records.claims import claim
+from gpbench.records.plan import RunPlan
+from gpbench.records.store import Store
+from gpbench.train.stop import StopRequest
+
+
+def configure(run: Mapping[str, Any]) -> None:
+    """Sets JAX up as the `run` section says; call it before anything imports JAX or NumPy."""
+    peers = runtime.peers()
+    runtime.configure(
+        device=run["device"],
+        memory_fraction=run["memory_fraction"],
+        devices=(run["devices"] or 1) // (peers[2] if peers else 1),
+        cores=run["cores"],
+    )
+
+
+def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> list[dict]:
+    """Claims, trains and records what is missing; all records of the plan, [] in a process that another speaks for.
+
+    Raises ClaimedError, PeerError, and what `run_job` raises.
+    """
+    run = plan.cfg["run"]
+    joins = bool(runtime.peers()) or run["processes"] == "cluster"
+    if joins:
+        runtime.join()
+    if run["device"] == "gpu":
+        runtime.require_gpu()
+
+    from gpbench.config.fields import check_fields
+
+    check_fields(plan.cfg["method"])
+
+    import jax
+
+    from gpbench.train import progress
+    from gpbench.train.job import run_job
+
+    leads = jax.process_index() == 0
+    display = progress.make(run["progress"] and leads)
+    try:
+        # Processes that join are claimed for by the one that started them; a cluster's start at once.
+        with _stdout_to_stderr(jax.process_count() > 1), contextlib.nullcontext() if joins else claim(plan, store):
+            records = run_job(plan, store=store, progress=display, stop=stop)
+    except jax.errors.JaxRuntimeError as error:
+        if jax.process_count() == 1:
+            raise
+        # What else fails in a run of several processes fails in each of them, and in some of them first.
+        why = str(error).partition("\n")[0][:200]
+        raise PeerError(f"the processes of this run lost each other ({why}); the same command goes on from the last"
+                        " checkpoint") from error  # fmt: skip
+    return records if leads else []
+
+
+@contextlib.contextmanager
+def _stdout_to_stderr(active: bool) -> Iterator[None]:
+    """Sends what libraries in C print (Gloo: its connections) to stderr."""
+    if not active:
+        yield
+        return
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)

@@ -1,0 +1,134 @@
+"""Predictive distributions: they sum to one, their cdf is their integral, and mixtures are what they say."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import laplace, norm
+
+from gpbench.core.predictive import Bernoulli, Categorical, Gaussian, Laplace, Mixture, StudentT
+
+MEAN, LATENT = jnp.array([0.3, -1.0, 2.0]), jnp.array([0.5, 1e-4, 3.0])
+DENSITIES = {
+    "gaussian": Gaussian(MEAN, LATENT + 0.2),
+    "laplace": Laplace(MEAN, LATENT, jnp.array(0.2)),
+    "student_t": StudentT(MEAN, LATENT, jnp.array(0.4), jnp.array(5.0)),
+}
+DENSITIES["mixture"] = Mixture(
+    jax.vmap(lambda shift, scale, df: StudentT(MEAN + shift, LATENT + shift, scale, df))(
+        jnp.array([0.0, 1.0]), jnp.array([0.3, 0.5]), jnp.array([5.0, 9.0])
+    ),
+    jnp.log(jnp.array([0.3, 0.7])),
+)
+
+
+@pytest.fixture(scope="module", params=DENSITIES)
+def grid(request):
+    """A density with targets in rising order (Q, N), far out and dense in the middle, and its arrays there."""
+    predictive = DENSITIES[request.param]
+    targets = predictive.mean + 0.5 * jnp.sinh(jnp.linspace(-9.0, 9.0, 8001))[:, None]
+    return predictive, np.asarray(targets), jax.jit(jax.vmap(predictive.arrays))(targets)
+
+
+def test_a_density_integrates_to_one_and_has_its_mean_and_variance(grid):
+    predictive, targets, arrays = grid
+    density = np.exp(arrays["log_prob"])
+    np.testing.assert_allclose(np.trapezoid(density, targets, axis=0), 1.0, rtol=1e-4)
+    np.testing.assert_allclose(np.trapezoid(targets * density, targets, axis=0), predictive.mean, atol=1e-4)
+    second = np.trapezoid((targets - np.asarray(predictive.mean)) ** 2 * density, targets, axis=0)
+    np.testing.assert_allclose(second, predictive.var, rtol=1e-3)
+
+
+def test_the_cdf_is_the_integral_of_the_density(grid):
+    _, targets, arrays = grid
+    density, cdf = np.exp(arrays["log_prob"]), np.asarray(arrays["cdf"])
+    parts = 0.5 * (density[1:] + density[:-1]) * np.diff(targets, axis=0)
+    np.testing.assert_allclose(np.diff(cdf, axis=0), parts, atol=2e-6)
+    np.testing.assert_allclose(cdf[[0, -1]], [[0, 0, 0], [1, 1, 1]], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_the_slope_of_the_cdf_is_the_density(name):
+    predictive = DENSITIES[name]
+    y = jnp.array([0.4, -1.02, 4.0])
+    _, slope = jax.jvp(predictive.cdf, (y,), (jnp.ones(3),))
+    np.testing.assert_allclose(slope, np.exp(predictive.log_prob(y)), rtol=1e-5)
+
+
+def test_laplace_noise_has_the_convolution_in_closed_form():
+    x = np.linspace(-9.0, 9.0, 50_001)
+    weight = norm.pdf(x) * (x[1] - x[0])
+    y, b = np.array([0.4, -1.3, -2.0]), np.sqrt(0.1)
+    f = np.asarray(MEAN)[:, None] + np.sqrt(np.asarray(LATENT))[:, None] * x
+    ours = DENSITIES["laplace"]
+    np.testing.assert_allclose(np.exp(ours.log_prob(jnp.asarray(y))), laplace.pdf(y[:, None], f, b) @ weight, rtol=1e-6)
+    np.testing.assert_allclose(ours.cdf(jnp.asarray(y)), laplace.cdf(y[:, None], f, b) @ weight, rtol=1e-6)
+
+
+def test_laplace_noise_stays_finite_far_from_its_rows():
+    far = Laplace(jnp.zeros(4), jnp.array([1e-9, 1.0, 1e4, 1.0]), jnp.array(1e-3))
+    y = jnp.array([50.0, -50.0, 50.0, 0.0])
+    log_prob = far.log_prob(y)
+    assert np.isfinite(log_prob).all()
+    np.testing.assert_allclose(log_prob[2], norm.logpdf(50.0, 0.0, 100.0), rtol=1e-6)  # the noise is nothing beside f
+    b = np.sqrt(0.5 * 1e-3)
+    np.testing.assert_allclose(log_prob[0], -50.0 / b - np.log(2 * b), rtol=1e-6)  # and f beside it
+    np.testing.assert_allclose(far.cdf(y), [1.0, 0.0, norm.cdf(0.5), 0.5], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_densities_are_finite_at_40_in_single_precision_too(name):
+    single = jax.tree.map(lambda a: a.astype("float32"), DENSITIES[name])
+    for y in (-40.0, 40.0):
+        arrays = single.arrays(jnp.full(3, y, "float32"))
+        assert {a.dtype for a in arrays.values()} == {jnp.dtype("float32")}
+        assert all(np.isfinite(a).all() for a in arrays.values())
+    at = jnp.array([0.4, -1.02, 4.0])
+    np.testing.assert_allclose(single.log_prob(at.astype("float32")), DENSITIES[name].log_prob(at), atol=1e-3)
+
+
+def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
+    mean, var = np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([[1.0, 0.5], [4.0, 2.0]])
+    weights = np.array([0.25, 0.75])
+    mixture = Mixture(jax.vmap(Gaussian)(jnp.asarray(mean), jnp.asarray(var)), jnp.log(jnp.array([1.0, 3.0])))
+    y = jnp.array([0.5, -1.0])
+    by_hand = {
+        "log_prob": np.log(weights @ norm.pdf(y, mean, np.sqrt(var))),
+        "cdf": weights @ norm.cdf(y, mean, np.sqrt(var)),
+        "mean": [1.5, 1.0],
+        "var": [0.25 * 1 + 0.75 * 4 + 0.25 * 1.5**2 + 0.75 * 0.5**2, 0.25 * 0.5 + 0.75 * 2],
+    }
+    arrays = mixture.arrays(y)
+    assert set(arrays) == set(by_hand) and set(mixture.summary()) == {"mean", "var"}
+    for name, expected in by_hand.items():
+        np.testing.assert_allclose(arrays[name], expected, rtol=1e-9)
+    np.testing.assert_array_equal(mixture.mean, arrays["mean"])
+    np.testing.assert_array_equal(mixture.cdf(y), arrays["cdf"])
+
+
+def test_a_mixture_of_classes_averages_probabilities():
+    logits = jnp.array([[[0.0, 1.0, 2.0]], [[3.0, 0.0, -1.0]]])
+    mixture = Mixture(jax.vmap(Categorical)(logits), jnp.zeros(2))
+    p = np.asarray(jax.nn.softmax(logits)).mean(axis=0)
+    np.testing.assert_allclose(np.exp(mixture.log_probs), p, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(mixture.log_prob(jnp.array([2.0]))), p[:, 2], rtol=1e-12)
+    assert set(mixture.arrays(jnp.array([2.0]))) == {"log_prob", "log_probs"}
+
+
+def test_a_mixture_of_equal_parts_is_the_part():
+    alone = DENSITIES["laplace"]
+    twice = jax.tree.map(lambda a: jnp.stack([a, a]), alone)
+    y = jnp.array([0.4, -1.02, 4.0])
+    mixed, single = Mixture(twice, jnp.array([0.3, -2.0])).arrays(y), alone.arrays(y)
+    for name in single:
+        np.testing.assert_allclose(mixed[name], single[name], rtol=1e-12)
+
+
+def test_classes_have_the_log_prob_of_their_column():
+    log_p = jnp.log(jnp.array([[0.2, 0.8], [0.6, 0.4]]))
+    y = jnp.array([1.0, -1.0])
+    for predictive in (Bernoulli(log_p[:, 0], log_p[:, 1]), Categorical(log_p)):
+        np.testing.assert_allclose(predictive.log_prob(y), np.log([0.8, 0.6]), rtol=1e-12)
+        np.testing.assert_allclose(predictive.summary()["log_probs"], log_p, rtol=1e-12)
+    three = Categorical(jnp.zeros((2, 3)))
+    np.testing.assert_allclose(three.log_prob(jnp.array([0.0, 2.0])), -np.log(3.0), rtol=1e-12)

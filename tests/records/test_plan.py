@@ -1,0 +1,81 @@
+"""The plan of a job: its runs with their ids, and the one rule of which records stand for them."""
+
+import json
+
+import pytest
+
+from gpbench.config.compose import compose
+from gpbench.errors import ConfigError
+from gpbench.records.identity import SCHEMA
+from gpbench.records.plan import RunPlan
+
+WORDS = ["dataset=moons", "method=constant", "split=[0,2]"]
+
+
+def plan(*words):
+    return RunPlan.of(compose([*WORDS, *words]))
+
+
+def records(of, **fields):
+    return {run.id: {"id": run.id, "schema": SCHEMA, "kept": False, **fields} for run in of.runs}
+
+
+def test_a_plan_survives_json():
+    made = plan()
+    assert RunPlan.from_json(made.to_json()) == made and json.loads(made.to_json())["runs"][0]["split"] == 0
+
+
+def test_runs_of_one_cell_differ_by_their_split_and_seed_alone():
+    first, second = plan().runs
+    assert (first.split, second.split) == (0, 2) and first.cell == second.cell and first.id != second.id
+    (other,) = plan("split=0", "seed=1").runs
+    assert other.cell == first.cell and other.id != first.id
+
+
+def test_each_output_has_a_cell_and_a_name():
+    runs = plan("dataset=kuka_sim1", "method=linear", "split=0", "output=[0,3]").runs
+    assert [(run.output, run.output_name) for run in runs] == [(0, "y1"), (3, "y4")]
+    assert len({run.cell for run in runs}) == len({run.id for run in runs}) == 2
+
+
+def test_where_and_how_a_run_is_made_changes_no_id():
+    words = ["run.results=elsewhere", "run.jobs=2", "run.keep=true", "run.devices=2", "run.together=3"]
+    assert plan(*words).runs == plan().runs
+
+
+def test_on_what_a_run_for_its_seconds_is_made_changes_its_id():
+    assert plan("run.timing=true").runs != plan().runs != plan("run.timing=true", "run.devices=2").runs
+
+
+def test_what_is_recorded_is_not_missing():
+    made, known = plan(), records(plan("split=2"))
+    assert list(made.recorded(known)) == [made.runs[1].id] and made.missing(known) == [made.runs[0]]
+    assert made.missing(records(made)) == [] and made.missing({}) == list(made.runs)
+
+
+def test_a_record_of_another_configuration_seed_or_split_stands_for_no_run():
+    for other in (plan("method=logistic"), plan("seed=1"), plan("split=1")):
+        assert plan().recorded(records(other)) == {}
+
+
+@pytest.mark.parametrize("schema", [{"schema": None}, {"schema": 1}, {"schema": SCHEMA + 1}])
+def test_a_record_of_another_schema_stands_for_no_run(schema):
+    assert plan().recorded(records(plan(), **schema)) == {}
+
+
+def test_a_record_without_arrays_stands_for_no_run_that_needs_them():
+    assert plan("run.keep=true").recorded(records(plan())) == {}
+    assert len(plan("run.keep=true").recorded(records(plan(), kept=True))) == 2
+
+
+def test_a_diverged_record_stands_for_its_run():
+    assert plan().missing(records(plan(), status="diverged")) == []
+
+
+def test_nothing_counts_as_recorded_where_all_is_run_again():
+    assert plan("run.again=true").recorded(records(plan())) == {}
+
+
+def test_a_split_beyond_those_there_are_is_one_line():
+    with pytest.raises(ConfigError, match="split=20: moons has splits 0 to 19"):
+        plan("split=20")

@@ -1,0 +1,101 @@
+"""Paired differences: the right pairs, verdicts, and unambiguous sides."""
+
+import numpy as np
+import pytest
+
+from gpbench.errors import ConfigError
+from gpbench.report import differences, formats
+from gpbench.report.differences import Side, paired_differences, parse_sides
+from gpbench.report.figures.differences import draw
+
+A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
+
+
+def record(method="sep", split=0, nll=0.5, dataset="pima", **fields):
+    return {"id": f"{method}{dataset}{split}{fields}", "status": "done", "dataset": dataset, "method": method,
+            "setting": "m=15%", "protocol": "clean", "split": split, "seed": 0, "metrics": {"nll": nll},
+            "commit": "a1b2", "precision": "float64", "seconds": {}, **fields}  # fmt: skip
+
+
+def both(a=A, b=B, of_a=(), **of_b):
+    return [record(split=k, nll=v, **dict(of_a)) for k, v in enumerate(a)] + [
+        record(**{"method": "svi", "split": k, "nll": v, **of_b}) for k, v in enumerate(b)
+    ]
+
+
+def compared(records, first="sep", second="svi", metric="nll"):
+    return paired_differences(*parse_sides(first, second, records), records, metric)
+
+
+def test_only_splits_that_both_have_count():
+    (one,), _ = compared(both(b=[*B, 99.0]))
+    assert one.n == 5 and one.mean_b == pytest.approx(np.mean(B))
+
+
+def test_the_winner_follows_the_direction_of_the_metric_and_needs_significance():
+    (close,), _ = compared(both())
+    (clear,), _ = compared(both(b=[b + 1 for b in B]))
+    assert (close.winner, clear.winner) == ("", "A")
+    records = [{**r, "metrics": {"test_ll": r["metrics"]["nll"]}} for r in both(b=[b + 1 for b in B])]
+    (higher,), _ = compared(records, metric="test_ll")
+    assert higher.winner == "B"
+
+
+def test_settings_are_paired_alike_and_an_only_setting_with_all():
+    sizes = [record(split=k, setting=size) for k in (0, 1) for size in ("m=15%", "m=25%")]
+    pairs, unmatched = compared([*sizes, *both(a=[], setting="m=25%")[:2], *both(a=[], setting="m=99")[:2]])
+    assert [(d.a.setting, d.b.setting) for d in pairs] == [("m=25%", "m=25%")]
+    assert [(c.method, c.label) for c in unmatched] == [("sep", "m=15%"), ("svi", "m=99")]
+    pairs, unmatched = compared([*sizes, *both(a=[], setting="")[:2]])
+    assert [(d.a.setting, d.b.setting) for d in pairs] == [("m=15%", ""), ("m=25%", "")] and not unmatched
+
+
+def test_nothing_else_differs_within_a_pair():
+    with pytest.raises(ConfigError, match="no common split"):
+        compared(both(protocol="hl2016"))
+    with pytest.raises(ConfigError, match="no common split"):
+        compared(both(data_checksum="other"))
+
+
+def test_diverged_runs_are_counted_and_in_no_mean():
+    (one,), _ = compared([*both(), record(split=9, status="diverged"), record("svi", 9)])
+    assert (one.n, one.diverged) == (5, 1)
+
+
+def test_two_commits_of_the_same_runs_are_compared():
+    before = [record(split=k, nll=v) for k, v in enumerate(A)]
+    records = before + [record(split=k, nll=v + 1, commit="c3d4") for k, v in enumerate(A)]
+    (one,), _ = compared(records, "commit:a1", "c3")
+    assert one.test.mean == pytest.approx(-1)
+
+
+@pytest.mark.parametrize(
+    "first, second, line",
+    [("sepp", "svi", "did you mean sep"), ("methd:sep", "svi", "did you mean method"),
+     ("method:x", "svi", "no run has method"), ("sep", "clean", "different kinds"),
+     ("both", "svi", "ambiguous: use method:both or protocol:both"), ("", "svi", "no run has ''"),
+     ("commit:a1", "c3", "2 commits start with 'a1'")],
+)  # fmt: skip
+def test_unknown_and_ambiguous_sides_are_one_line(first, second, line):
+    records = [*both(), record("both", protocol="both"), record(split=8, commit="a1ff"), record(split=9, commit="c3")]
+    with pytest.raises(ConfigError, match=line):
+        parse_sides(first, second, records)
+
+
+def test_the_table_has_the_winner_and_the_interval_in_every_format():
+    a, b = Side("method", "sep"), Side("method", "svi")
+    pairs, unmatched = paired_differences(a, b, both(b=[b + 1 for b in B]), "nll")
+    sheet = differences.sheet(a, b, pairs, unmatched)
+    for name in ("terminal", "md", "latex"):
+        text = formats.FORMATS[name](sheet)
+        assert "pima m=15" in text and "sep is significantly better in 1 of 1" in text and "-1.03" in text
+    assert formats.as_csv(sheet).splitlines()[0].startswith("dataset,output,method_a")
+
+
+def test_the_picture_has_a_line_for_each_data_set():
+    a, b = Side("method", "sep"), Side("method", "svi")
+    records = [*both(), *both(a=A[:1], b=B[:1], of_a={"dataset": "heart"}, dataset="heart")]
+    pairs, _ = paired_differences(a, b, records, "nll")
+    (axis,) = draw(a, b, pairs).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["heart m=15% (n = 1)", "pima m=15% (n = 5)"]
+    assert "← sep better" in axis.get_xlabel()

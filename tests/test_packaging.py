@@ -1,0 +1,119 @@
+"""The package as installed: its files, its public names, its imports, and the versions it allows and is tested with."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "gpbench"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a Python file of the package."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def public_names(source: str) -> set[str]:
+    """Names without an underscore that a module defines, assigns or imports from gpbench at its top level."""
+    names: set[str] = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.ImportFrom) and (node.level or f"{node.module}.".startswith("gpbench.")):
+            names |= {alias.asname or alias.name for alias in node.names}
+    return {name for name in names if not name.startswith("_")}
+
+
+PACKAGES = [path for path in sorted(PACKAGE.rglob("__init__.py")) if public_names(path.read_text())]
+
+
+@pytest.mark.parametrize("path", PACKAGES, ids=module_name)
+def test_a_package_with_public_names_lists_them_and_each_resolves(path):
+    package = importlib.import_module(module_name(path))
+    names = getattr(package, "__all__", None)
+    assert names, f"{package.__name__} has no __all__"
+    assert len(names) == len(set(names))
+    assert not [name for name in names if not hasattr(package, name)]
+
+
+def test_there_are_packages_with_public_names():
+    assert PACKAGES
+
+
+IMPORT_EACH_FIRST = """
+import importlib, sys
+for name in sys.argv[1:]:
+    for other in [key for key in sys.modules if key.partition(".")[0] == "gpbench"]:
+        del sys.modules[other]
+    try:
+        importlib.import_module(name)
+    except Exception as error:
+        print(f"{name}: {type(error).__name__}: {error}")
+"""
+
+
+def test_every_module_can_be_the_first_that_is_imported():
+    names = [module_name(path) for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
+    command = [sys.executable, "-c", IMPORT_EACH_FIRST, *names]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (process.returncode, process.stdout) == (0, ""), process.stdout + process.stderr
+
+
+def test_the_wheel_holds_every_file_of_the_package_and_of_conf(tmp_path, monkeypatch):
+    hatchling = pytest.importorskip("hatchling.build", reason="hatchling is not installed: the extra `dev`")
+    monkeypatch.chdir(ROOT)
+    wheel = zipfile.ZipFile(tmp_path / hatchling.build_wheel(str(tmp_path)))
+    ours = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*") if path.is_file()}
+    conf = {f"gpbench/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "conf").rglob("*") if path.is_file()}
+    expected = {name for name in ours | conf if "__pycache__" not in name}
+    assert "gpbench/py.typed" in expected
+    assert {name for name in wheel.namelist() if name.startswith("gpbench/")} == expected
+
+
+def test_the_pins_of_jax_are_the_oldest_and_a_newest_that_are_allowed():
+    allowed = next(item for item in map(Requirement, PROJECT["dependencies"]) if item.name == "jax").specifier
+    pins = re.findall(r"^jax==(\S+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+    versions = sorted(map(Version, pins))
+    assert all(version in allowed for version in versions)
+    assert f">={versions[0]}" in map(str, allowed)
+
+
+def test_the_workflow_tests_the_oldest_python_with_the_commands_of_the_readme():
+    job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["test"]
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    pythons = job["strategy"]["matrix"]["python"]
+    assert pythons[0] == oldest
+    assert {f"Programming Language :: Python :: {python}" for python in pythons} <= set(PROJECT["classifiers"])
+    commands = [step["run"].split()[:2] for step in job["steps"] if "run" in step]
+    assert commands == [["make", "run"], ["make", "test"]]
+
+
+def smoke_selection() -> list[str]:
+    """The files, folders and tests that `make smoke` runs, as pytest takes them."""
+    selection = re.search(r"^SMOKE = ((?:.*\\\n)*.*)", MAKEFILE, re.MULTILINE)
+    assert selection
+    return [word for word in selection[1].split() if word != "\\"]
+
+
+@pytest.mark.parametrize("selected", smoke_selection())
+def test_what_the_smoke_selection_names_exists(selected):
+    path, _, name = selected.partition("::")
+    assert (ROOT / path).exists()
+    assert not name or f"\ndef {name}(" in (ROOT / path).read_text()
