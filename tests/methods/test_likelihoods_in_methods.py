@@ -110,7 +110,7 @@ def log_softmax_of(y, f):
     ("name", "likelihood", "log_likelihood", "gap"),
     [
         ({"softmax": {"samples": 512}}, Softmax(3, 512), log_softmax_of, 0.2),
-        ({"robust_max": {"epsilon": 0.1}}, RobustMax(3, 0.1), log_robust_max, 1.0),
+        ({"robust_max": {"epsilon": 0.1}}, RobustMax(3, 0.1), log_robust_max, 1.5),
     ],
     ids=["softmax", "robust_max"],
 )
