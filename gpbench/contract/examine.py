@@ -93,7 +93,7 @@ def _finding(check: Callable[[Problem], None], problem: Problem) -> Finding:
 
 
 def _line(error: Exception) -> str:
-    """An exception in a line, with its position in the author's code: the last frame outside libraries and gpbench.contract."""
+    """An exception in a line, with its position in the author's code: the last frame outside libraries and here."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
     own = [f for f in frames if "/gpbench/contract/" not in f.filename] or frames
     text = " ".join(str(error).split())

@@ -32,10 +32,11 @@ class Devices:
         devices = jax.devices()
         count = count or (len(devices) if jax.process_count() > 1 else 1)
         if count > len(devices):
-            raise ConfigError(f"run.devices={count}: JAX finds {len(devices)} ({devices[0].device_kind}); ask for no more")
+            kind = devices[0].device_kind
+            raise ConfigError(f"run.devices={count}: JAX finds {len(devices)} ({kind}); ask for no more")
         if jax.process_count() > 1 and count < len(devices):
-            raise ConfigError(f"run.devices={count}: the {jax.process_count()} processes of this run have {len(devices)}"
-                              " devices together; leave run.devices=null for all of them")  # fmt: skip
+            raise ConfigError(f"run.devices={count}: the {jax.process_count()} processes of this run have"
+                              f" {len(devices)} devices together; leave run.devices=null for all of them")  # fmt: skip
         self.count = count
         self._mesh = None
         if count > 1:
