@@ -80,7 +80,7 @@ def start_layer(method, data, layer):
     """An initial state with these hyper-parameters and inducing points, of a method of any kind."""
     state = method.init(data, key=KEY)
     if isinstance(method, SEP):
-        return eqx.tree_at(lambda s: s.layer, state, layer)
+        return eqx.tree_at(lambda s: (s.layer, s.approximation.layer), state, (layer, layer))
     if isinstance(state.parameters, SparseLayer):
         return eqx.tree_at(lambda s: s.parameters, state, layer)
     return eqx.tree_at(lambda s: s.parameters.layer, state, layer)

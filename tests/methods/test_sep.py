@@ -96,7 +96,7 @@ def test_closed_form_of_the_approximate_gradient_equals_autodiff_of_equation_4()
     n = 12
     data = curved(n)
     state, _ = train(sep(noise=0.1, inducing=5), data, 3)
-    cov = jax.jit(state.layer.covariances)(data.X)
+    cov = jax.jit(lambda layer: layer.covariances(data.X))(state.layer)
     sites, weight, A = state.sites, jnp.linspace(0.5, 2.0, n), state.approximation.A
 
     @jax.jit
