@@ -11,7 +11,7 @@ from gpbench.errors import ConfigError, ContractError
 _EPILOG = """\
 examples:
   gpbench check sep
-  gpbench check exact_gp --config-dir docs/examples
+  gpbench check robust_gp --config-dir docs/examples
   gpbench check sep_minibatch method.inducing=10 method.batch_size=16
 """
 

@@ -53,7 +53,7 @@ def test_a_killed_process_ends_the_run_in_a_line_and_the_same_command_goes_on(vi
     os.kill(workers(process.pid)[victim], signal.SIGKILL)
     code, err = finish(process)
     assert code == PeerError.exit_code
-    assert f"process {victim} of 2 was killed by SIGKILL; the same command goes on" in err
+    assert f"process {victim} of 2 was killed by SIGKILL; run the same command to resume" in err
     assert "Traceback" not in err
     code, err = finish(start(tmp_path / "killed", *BATCHES, TWO))
     assert code == 0 and "going on from the checkpoint" in err
