@@ -86,13 +86,16 @@ def start_layer(method, data, layer):
 
 
 def minibatches(data, size, steps):
-    """The batches of the first `steps` steps, stacked: epochs in random order, whose last batch may be short."""
+    """The batches of the first `steps` steps, stacked: epochs in random order, whose last batch may be short.
+
+    A short batch is filled with rows of weight 0 that are not in it.
+    """
     n, random, batches = data.total, np.random.default_rng(0), []
     X, y = np.asarray(data.X), np.asarray(data.y)
     while len(batches) < steps:
         order = random.permutation(n)
         for first in range(0, n, size):
-            index, weight = np.resize(order[first:], size), np.arange(size) < n - first
+            index, weight = np.resize(order, 2 * n)[first : first + size], np.arange(size) < n - first
             arrays = (X[index], y[index], index, weight.astype(X.dtype))
             batches.append(Batch(*map(jnp.asarray, arrays), n, data.classes))
     return jax.tree.map(lambda *leaves: np.stack(leaves), *batches[:steps])
