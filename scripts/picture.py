@@ -49,19 +49,21 @@ def panel(axis, overrides: Sequence[str]) -> None:
     keys = jax.random.split(jax.random.key(1), method.steps)
     state, _ = jax.jit(lambda s: jax.lax.scan(lambda s, key: method.step(s, everything, key=key), s, keys))(first)
 
-    test = method.predict(state, jnp.asarray(rows.X_test))
+    key = jax.random.key(2)
+    test = method.predict(state, jnp.asarray(rows.X_test), key=key)
     log_prob, log_probs = np.asarray(test.log_prob(rows.y_test)), np.asarray(test.log_probs)
     scores = metrics.score(rows.task, metrics.Scored(y=rows.y_test, log_prob=log_prob, log_probs=log_probs))
 
     low, high = rows.X.min(axis=0) - 0.2, rows.X.max(axis=0) + 0.2
     grid = np.meshgrid(*(np.linspace(a, b, 200) for a, b in zip(low, high)))
-    probability = np.exp(method.predict(state, np.stack([g.ravel() for g in grid], axis=1)).log_positive)
+    points = jnp.asarray(np.stack([g.ravel() for g in grid], axis=1))
+    probability = np.exp(method.predict(state, points, key=key).log_positive)
 
     shades = LinearSegmentedColormap.from_list("classes", ["#bcd3ea", "#ffffff", "#f0cbb9"])
     axis.contourf(*grid, probability.reshape(grid[0].shape), levels=np.linspace(0, 1, 21), cmap=shades)
     axis.contour(*grid, probability.reshape(grid[0].shape), levels=[0.5], colors="black", linewidths=1.8)
     axis.scatter(*rows.X.T, s=9, c=np.where(rows.y > 0, POSITIVE, NEGATIVE), alpha=0.8, linewidths=0)
-    Z = np.asarray(state.hyper.Z)
+    Z = np.asarray(method.arrays(state)["inducing"])
     axis.scatter(*Z.T, s=45, c="black", edgecolors="white", linewidths=1.2, zorder=3)
     axis.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), xticks=[], yticks=[])
     axis.set_title(f"M = {len(Z)}:  test error {100 * scores['error']:.1f} %,  nll {scores['nll']:.3f}", fontsize=11)

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from gpbench.core import ep
+from gpbench.core.covariances import residual
+from gpbench.core.features import InducingPoints
+from gpbench.core.gaussians import site_product
 from gpbench.core.kernels import SquaredExponential
-from gpbench.core.likelihoods import probit_derivatives, probit_log_normaliser
+from gpbench.core.likelihoods import Probit
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.core.sites import Sites, flat_sites, matched
-from gpbench.methods import sep_energy
-from gpbench.methods.sparse import Hyper, covariances, residual
+from gpbench.core.sites import Sites, initial_sites, moment_match
+from gpbench.methods.sparse_layer import SparseLayer
 
 
 def one(*values):
@@ -39,24 +42,24 @@ def test_equation_20_has_the_root_of_b():
     slope = (tilted(Y, REST, MEAN + h, VARIANCE)[0] - tilted(Y, REST, MEAN - h, VARIANCE)[0]) / (2 * h)
     z = Y * MEAN / np.sqrt(b)
     printed = norm.pdf(z) / norm.cdf(z) * Y / b
-    log_z, ours, _ = probit_derivatives(*one(Y, MEAN, REST + VARIANCE))
+    log_z, ours, _ = Probit().normaliser_derivatives(*one(MEAN, REST + VARIANCE, Y))
     assert log_z[0] == pytest.approx(LOG_Z)
     assert ours[0] == pytest.approx(slope, rel=1e-6)
     assert abs(printed / slope) == pytest.approx(1 / np.sqrt(b), rel=1e-6)  # 0.55 of what it should be
 
 
 def test_equation_23_has_a_minus_in_the_sites_precision():
-    _, slope, curvature = probit_derivatives(*one(Y, MEAN, REST + VARIANCE))
+    _, slope, curvature = Probit().normaliser_derivatives(*one(MEAN, REST + VARIANCE, Y))
     printed = 1 / (1 / curvature[0] + VARIANCE)
-    ours = matched(*one(MEAN, VARIANCE), slope, curvature)
+    ours = moment_match(*one(MEAN, VARIANCE), slope, curvature)
     assert ours.nu[0] == pytest.approx(NU, rel=1e-6)
     assert ours.tau[0] == pytest.approx(TILTED_MEAN / TILTED_VARIANCE - MEAN / VARIANCE, rel=1e-6)
     assert printed < 0.6 * NU
 
 
 def test_equation_24_gives_the_logarithm_of_the_factors_scale():
-    _, slope, curvature = probit_derivatives(*one(Y, MEAN, REST + VARIANCE))
-    site = matched(*one(MEAN, VARIANCE), slope, curvature)
+    _, slope, curvature = Probit().normaliser_derivatives(*one(MEAN, REST + VARIANCE, Y))
+    site = moment_match(*one(MEAN, VARIANCE), slope, curvature)
     nu, tau = float(site.nu[0]), float(site.tau[0])
     g = lambda m, v: 0.5 * np.log(2 * np.pi * v) + 0.5 * m**2 / v
     value = LOG_Z + g(MEAN, VARIANCE) - g(TILTED_MEAN, TILTED_VARIANCE)
@@ -80,23 +83,23 @@ def gaussians(seed=0, m=4, n=6):
     rng = np.random.default_rng(seed)
     V = jnp.asarray(rng.normal(size=(m, n)) / 2)
     sites = Sites(jnp.asarray(rng.uniform(0.1, 0.6, n)), jnp.asarray(rng.normal(size=n)))
-    sums = sep_energy.site_sums(V, sites)
-    q = sep_energy.posterior(jnp.eye(m), sums)
-    return V, sites, sums, q, sep_energy.marginals(q, V, V, sites)
+    factor = site_product(V, sites)
+    q = factor.posterior()
+    return V, sites, factor, q, ep.marginals(q, V, V, sites)
 
 
 def test_equation_29_has_halves_and_a_minus_before_the_logarithm():
-    V, sites, sums, q, at = gaussians()
+    V, sites, factor, q, at = gaussians()
     y, rest, i = jnp.where(sites.tau > 0, 1.0, -1.0), jnp.full(6, 0.2), 2
     only = jnp.zeros(6).at[i].set(1.0)
-    without = sep_energy.log_normaliser(y, rest, q, at, sums.shift, sites, jnp.zeros(6))
-    ours = sep_energy.log_normaliser(y, rest, q, at, sums.shift, sites, only) - without
-    ours -= probit_log_normaliser(y, at.cavity_mean, rest + at.cavity_variance)[i]
+    without = ep.log_normaliser(Probit(), y, rest, q, at, factor.shift, sites, jnp.zeros(6))
+    ours = ep.log_normaliser(Probit(), y, rest, q, at, factor.shift, sites, only) - without
+    ours -= Probit().log_normaliser(at.cavity_mean, rest + at.cavity_variance, y)[i]
 
     def g(P, shift):  # the log-normaliser but for a constant, from precision and precision times mean
         return -0.5 * np.linalg.slogdet(P)[1] + 0.5 * shift @ np.linalg.solve(P, shift)
 
-    P, shift = np.eye(4) + np.asarray(sums.precision), np.asarray(sums.shift)
+    P, shift = np.eye(4) + np.asarray(factor.precision), np.asarray(factor.shift)
     nu, mt, v = float(sites.nu[i]), float(sites.tau[i]), np.asarray(V[:, i])
     brute = g(P - nu * np.outer(v, v), shift - mt * v) - g(P, shift)
     a, s = v @ np.linalg.solve(P, shift), v @ np.linalg.solve(P, v)
@@ -112,7 +115,8 @@ def test_equations_6_and_33_are_gradients_of_log_zq():
     ones = jnp.ones(8)
 
     def prior(log_amplitude):
-        return covariances(Hyper(SquaredExponential(log_amplitude, jnp.zeros(2)), jnp.log(0.1), X[:3]), X, False)
+        kernel = SquaredExponential(log_amplitude, jnp.zeros(2))
+        return SparseLayer(kernel, jnp.log(0.1), InducingPoints(X[:3])).covariances(X)
 
     @jax.jit
     def converged(log_amplitude):
@@ -122,25 +126,26 @@ def test_equations_6_and_33_are_gradients_of_log_zq():
         V = A @ cov.zx
 
         def sweep(_, sites):
-            at = sep_energy.marginals(sep_energy.posterior(A, sep_energy.site_sums(V, sites)), V, V, sites)
-            return sep_energy.refine(y, residual(cov, V), at, sites, 0.5)
+            at = ep.marginals(site_product(V, sites).posterior(), V, V, sites)
+            return ep.refine(Probit(), y, residual(cov, V), at, sites, 0.5)
 
-        sites = jax.lax.fori_loop(0, 200, sweep, flat_sites(ones))
-        sums = sep_energy.site_sums(V, sites)
-        q = sep_energy.posterior(A, sums)
-        at = sep_energy.marginals(q, V, V, sites)
-        return sep_energy.log_normaliser(y, residual(cov, V), q, at, sums.shift, sites, ones), (cov, V, q, at, sites)
+        sites = jax.lax.fori_loop(0, 200, sweep, initial_sites(ones))
+        factor = site_product(V, sites)
+        q = factor.posterior()
+        at = ep.marginals(q, V, V, sites)
+        log_zq = ep.log_normaliser(Probit(), y, residual(cov, V), q, at, factor.shift, sites, ones)
+        return log_zq, (cov, A, V, q, at, sites)
 
     at0, h = jnp.array(0.3), 1e-4
-    log_zq, (cov, V, q, at, sites) = converged(at0)
-    gradient = sep_energy.approximate_gradient(y, residual(cov, V), V, q, at, sites, ones)
+    log_zq, (cov, A, V, q, at, sites) = converged(at0)
+    gradient = ep.approximate_gradient(Probit(), y, residual(cov, V), A, V, q, at, sites, ones)
     _, moves = jax.jvp(prior, (at0,), (jnp.ones(()),))
     equation_4 = sum(jnp.sum(g * d) for g, d in zip(jax.tree.leaves(gradient), jax.tree.leaves(moves)))
     above, below = converged(at0 + h)[0], converged(at0 - h)[0]
     assert equation_4 == pytest.approx(float(above - below) / (2 * h), rel=1e-5)
     of_zq = (jnp.exp(above) - jnp.exp(below)) / (2 * h)  # equation 6's left side
     assert of_zq == pytest.approx(float(equation_4 * jnp.exp(log_zq)), rel=1e-4) and abs(of_zq) < 0.1 * abs(equation_4)
-    each = probit_log_normaliser(y, at.cavity_mean, residual(cov, V) + at.cavity_variance)
+    each = Probit().log_normaliser(at.cavity_mean, residual(cov, V) + at.cavity_variance, y)
     assert float(each.max()) < 0 and log_zq < each.min()  # equation 33 prints log Zᵢ on its left: another quantity
 
 
@@ -148,10 +153,10 @@ def test_the_additive_noise_on_kzz_is_a_model_of_its_own():
     # an inducing point on a row: u is f there without noise, or f with a noise that the row does not share
     amplitude, noise = 1.3, 0.2
     X = jnp.array([[0.4]])
-    hyper = Hyper(SquaredExponential(jnp.log(amplitude), jnp.zeros(1)), jnp.log(noise), X)
     left = {}
     for both in (False, True):
-        cov = covariances(hyper, X, both)
+        kernel = SquaredExponential(jnp.log(amplitude), jnp.zeros(1))
+        cov = SparseLayer(kernel, jnp.log(noise), InducingPoints(X), both).covariances(X)
         left[both] = float(residual(cov, inverse_cholesky(cov.zz) @ cov.zx)[0])
     assert left[False] == pytest.approx(noise, rel=1e-6)
     assert left[True] == pytest.approx(amplitude + noise - amplitude**2 / (amplitude + noise), rel=1e-6)

@@ -1,59 +1,75 @@
 """What the methods' tests hold them against: expectation propagation and evidences, written out on dense matrices."""
 
-import jax.numpy as jnp
 import numpy as np
 from scipy.stats import norm
 
-from gpbench.core.kernels import SquaredExponential
-from gpbench.methods.sparse import Hyper
+
+def probit(y, f):
+    """log Φ(y f)."""
+    return norm.logcdf(y * f)
 
 
-def hyper_at(Z, noise=0.05):
-    """Some hyper-parameters, with inducing points `Z` in two dimensions."""
-    return Hyper(SquaredExponential(jnp.array(0.7), jnp.log(jnp.array([0.8, 1.5]))), jnp.log(noise), Z)
+def logistic(y, f):
+    """log σ(y f)."""
+    return -np.logaddexp(0.0, -y * f)
 
 
-def inputs(n, seed=0):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=(n, 2)))
+def tilted_moments(log_likelihood, y, mean, variance):
+    """log Z, and mean and variance of p(y|f) N(f | mean, variance) / Z, for every row, by quadrature on a fine grid."""
+    x = np.linspace(-12.0, 12.0, 1201)
+    f = mean[:, None] + np.sqrt(variance)[:, None] * x
+    weight = np.exp(log_likelihood(y[:, None], f)) * norm.pdf(x) * (x[1] - x[0])
+    Z = weight.sum(1)
+    first = (weight * f).sum(1) / Z
+    return np.log(Z), first, (weight * (f - first[:, None]) ** 2).sum(1) / Z
 
 
-def classes(X, seed=1):
-    """Labels that mostly follow the first input."""
-    return jnp.where(X[:, 0] + 0.5 * np.random.default_rng(seed).normal(size=len(X)) > 0, 1.0, -1.0)
+def dense_ep(K, y, log_likelihood=probit, extra=0.0, sweeps=40):
+    """Sequential EP with prior covariance K (Rasmussen and Williams 2006, algorithm 3.5), moments by quadrature.
 
-
-def full_ep(K, y, sweeps=60):
-    """Sequential EP for probit regression with prior covariance K (Rasmussen and Williams 2006, algorithm 3.5).
-
-    Returns log Z and the sites' precisions and shifts.
+    `extra` is the variance of an independent normal variable between f and the likelihood.  Returns log Z, the sites'
+    precisions and shifts, and the posterior's mean and covariance.
     """
     n = len(y)
-    tau, nu, S, mu = np.zeros(n), np.zeros(n), K.copy(), np.zeros(n)
+    nu, tau, S, mu = np.zeros(n), np.zeros(n), K.copy(), np.zeros(n)
+
+    def cavity(i):
+        v = 1 / (1 / np.diag(S)[i] - nu[i])
+        return v * (mu[i] / np.diag(S)[i] - tau[i]), v
+
     for _ in range(sweeps):
         for i in range(n):
-            tau_c, nu_c = 1 / S[i, i] - tau[i], mu[i] / S[i, i] - nu[i]
-            m, v = nu_c / tau_c, 1 / tau_c
-            z = y[i] * m / np.sqrt(1 + v)
-            ratio = np.exp(norm.logpdf(z) - norm.logcdf(z))
-            mean = m + y[i] * v * ratio / np.sqrt(1 + v)
-            variance = v - v**2 * ratio / (1 + v) * (z + ratio)
-            tau[i], nu[i] = 1 / variance - tau_c, mean / variance - nu_c
-            S = np.linalg.inv(np.linalg.inv(K) + np.diag(tau))
-            mu = S @ nu
-    tau_c, nu_c = 1 / np.diag(S) - tau, mu / np.diag(S) - nu
-    m, v = nu_c / tau_c, 1 / tau_c
-    log_z = norm.logcdf(y * m / np.sqrt(1 + v))
-    # a site is scale · N(f | nu/tau, 1/tau), its scale such that it has the tilted distribution's mass
-    gap = norm.logpdf(m, nu / tau, np.sqrt(v + 1 / tau))
-    joint = -0.5 * np.linalg.slogdet(2 * np.pi * (K + np.diag(1 / tau)))[1]
-    joint -= 0.5 * (nu / tau) @ np.linalg.solve(K + np.diag(1 / tau), nu / tau)
-    return np.sum(log_z - gap) + joint, tau, nu
+            m, v = cavity([i])
+            _, mean, variance = tilted_moments(log_likelihood, y[[i]], m, v + extra)
+            # first and minus second derivative of log Z in the cavity's mean
+            slope, curvature = (mean - m) / (v + extra), (1 - variance / (v + extra)) / (v + extra)
+            new = curvature / (1 - curvature * v)
+            change, nu[i], tau[i] = new - nu[i], new[0], (slope + (m + slope * v) * new)[0]
+            S = S - np.outer(S[i], S[i]) * change / (1 + change * S[i, i])
+            mu = S @ tau
+    m, v = cavity(np.arange(n))
+    log_z, *_ = tilted_moments(log_likelihood, y, m, v + extra)
+    # a site is scale · N(f | tau/nu, 1/nu), its scale such that it has the tilted distribution's mass
+    log_z = np.sum(log_z - norm.logpdf(m, tau / nu, np.sqrt(v + 1 / nu)))
+    B = K + np.diag(1 / nu)
+    joint = -0.5 * np.linalg.slogdet(2 * np.pi * B)[1] - 0.5 * (tau / nu) @ np.linalg.solve(B, tau / nu)
+    return log_z + joint, nu, tau, mu, S
 
 
-def exact_evidence(K, y, nodes=60, log_likelihood=lambda y, f: norm.logcdf(y * f)):
-    """log ∫ Πₙ p(yₙ|fₙ) N(f | 0, K) df for three points, on a grid of nodes³ points; p(y|f) = Φ(y f) if not told."""
+def exact_evidence(K, y, nodes=60, log_likelihood=probit):
+    """log ∫ Πₙ p(yₙ|fₙ) N(f | 0, K) df for three points, on a grid of nodes³ points."""
     x, w = np.polynomial.hermite_e.hermegauss(nodes)
     grid = np.stack(np.meshgrid(x, x, x, indexing="ij"), -1).reshape(-1, 3)
     weight = np.prod(np.stack(np.meshgrid(w, w, w, indexing="ij"), -1), -1).ravel() / (2 * np.pi) ** 1.5
     f = grid @ np.linalg.cholesky(K).T
     return np.log(weight @ np.exp(log_likelihood(y, f).sum(1)))
+
+
+def sampled_evidence(K, y, classes, log_likelihood, samples=200_000):
+    """log ∫ Πₙ p(yₙ|fₙ) Π_c N(f_c | 0, K) df by sampling from the prior, and its standard error.
+
+    `log_likelihood` takes labels (N,) and latent values (S, N, C).
+    """
+    f = np.linalg.cholesky(K) @ np.random.default_rng(0).normal(size=(samples, len(y), classes))
+    likelihood = np.exp(log_likelihood(y, f).sum(1))
+    return np.log(likelihood.mean()), likelihood.std() / likelihood.mean() / np.sqrt(samples)

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from problems import KEY, binary, train
 from scipy.optimize import minimize
 
 from gpbench.core import lbfgs
 from gpbench.methods.vi.svi import SVI
-from gpbench.train.batches import whole
 
 
 def rosenbrock(x):
@@ -72,23 +72,11 @@ def test_extra_is_that_of_the_accepted_point():
 
 
 def test_same_optimum_as_l_bfgs_b_of_scipy_on_svi():
-    rng = np.random.default_rng(0)
-    X = jnp.asarray(rng.normal(size=(40, 2)))
-    y = jnp.where(jnp.asarray(rng.normal(size=40)) + 2.0 * jnp.sin(2.0 * X[:, 0]) > 0, 1.0, -1.0)
-    data, method = whole(X, y, 2), SVI(inducing=5, lengthscales="free")
-    first = method.init(data, key=jax.random.key(1))
-
-    @jax.jit
-    def train(state):
-        return jax.lax.scan(lambda state, _: method.step(state, data, key=jax.random.key(0)), state, length=600)
-
-    _, info = train(first)
-    x, unravel = ravel_pytree(first.parameters)
-
-    def minus_bound(x):
-        value, gradient = jax.value_and_grad(lambda p: -method.bound(p, data))(unravel(x))
-        return value, ravel_pytree(gradient)[0]
-
-    theirs = minimize(jax.jit(minus_bound), x, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "maxfun": 10000})
-    np.testing.assert_allclose(info.objective[-1], -theirs.fun, rtol=1e-4)
-    assert (np.diff(info.objective) >= 0).all()
+    data, method = binary(40), SVI(inducing=5, lengthscales="free")
+    start = method.init(data, key=KEY)
+    _, objective = train(method, data, 600, start)
+    x, unravel = ravel_pytree(start.parameters)
+    minus_bound = jax.jit(jax.value_and_grad(lambda x: -method.bound(unravel(x), data)))
+    theirs = minimize(minus_bound, x, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "maxfun": 10000})
+    np.testing.assert_allclose(objective[-1], -theirs.fun, rtol=1e-4)
+    assert (np.diff(objective) >= 0).all()

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from gpbench.errors import ConfigError, StorageError
+from gpbench.records import collected
+from gpbench.records.identity import SCHEMA
 from gpbench.records.store import Store
 
 
@@ -38,6 +40,22 @@ def test_what_was_written_is_read_back(store):
     assert store.get("00000000000000aa") == record()
     assert store.config("00000000000000aa") == {"method": {"m": "15%"}}
     np.testing.assert_array_equal(store.trace("00000000000000aa")["step"], [0, 1, 2])
+
+
+@pytest.mark.parametrize("fields", [{}, {"schema": 1}, {"schema": SCHEMA}])
+def test_a_record_of_this_schema_or_an_older_one_is_read(store, fields):
+    write(store, **fields)
+    assert store.all() == [record(**fields)]
+
+
+def test_a_record_of_a_newer_schema_is_skipped_with_one_line(store, tmp_path, capsys):
+    write(store, schema=SCHEMA + 1)
+    write(store, id="00000000000000bb")
+    collected.write(tmp_path / "both.parquet", [(record(id, schema=SCHEMA + k), "") for k, id in enumerate("ab")])
+    for records, kept in ((store, "00000000000000bb"), (collected.Collected(tmp_path / "both.parquet"), "a")):
+        assert [one["id"] for one in records.all()] == [kept]
+        line = capsys.readouterr().err
+        assert line.count("\n") == 1 and f"schema {SCHEMA + 1}" in line and "upgrade" in line
 
 
 def test_numbers_that_are_not_finite_are_null(store):

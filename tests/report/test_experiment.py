@@ -37,11 +37,6 @@ def cell(dataset="pima", method="sep", **fields):
     return Cell(job=job, id=dataset + method, dataset=dataset, method=method, seed=0, splits=range(4), **fields)
 
 
-def find(cells, records):
-    """The cells with their records."""
-    return [replace(c, records=tuple(r for r in records if r["cell"] == c.id)) for c in cells]
-
-
 CELLS = [cell(dataset, method) for dataset in ("pima", "australian") for method in NLL]
 RECORDS = [record(d, m, k, nll) for d in ("pima", "australian") for m in NLL for k, nll in enumerate(NLL[m])]
 

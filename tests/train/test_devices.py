@@ -39,7 +39,7 @@ for count in json.loads(sys.argv[2]):
     objective = programs.advance(data, run, method.steps)
     programs.predict(data, run)
     assert len(data.X.sharding.device_set) == count
-    state = devices.on_host(getattr(run.state, "hyper", run.state))
+    state = devices.on_host(getattr(run.state, "layer", getattr(run.state, "parameters", run.state)))
     learned = [leaf.ravel().tolist() for leaf in jax.tree.leaves(state)]
     log_prob = run.predictions["log_prob"].tolist()
     print(json.dumps({"objective": objective.tolist(), "log_prob": log_prob, "learned": learned}))

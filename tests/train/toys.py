@@ -48,7 +48,7 @@ class Walk(Method):
         visits = state.visits.at[batch.index].add(batch.weight)
         return Trail(state.w + self.rate * slope / batch.total + noise, visits), Info(value)
 
-    def predict(self, state, X):
+    def predict(self, state, X, *, key):
         logits = X @ state.w
         return Bernoulli(jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits))
 
