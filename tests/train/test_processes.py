@@ -29,7 +29,7 @@ def workers(parent: int) -> list[int]:
     return sorted(map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()))
 
 
-@pytest.mark.parametrize("words", [ALL, BATCHES], ids=["all rows", "minibatches"])
+@pytest.mark.parametrize("words", [ALL, [*BATCHES, "method.steps=60"]], ids=["all rows", "minibatches"])
 def test_two_processes_give_the_numbers_of_one(words, tmp_path):
     one = record(tmp_path / "one", *words)
     two = record(tmp_path / "two", *words, TWO)
