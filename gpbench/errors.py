@@ -44,7 +44,7 @@ class SweepError(GpbenchError):
 
 
 class PeerError(GpbenchError):
-    """Another process of the same run is gone; the same command goes on from the last checkpoint."""
+    """Another process of the same run is gone; run the same command to resume from the last checkpoint."""
 
     exit_code = 7
 
@@ -62,7 +62,7 @@ class ClaimedError(GpbenchError):
 
 
 class Stopped(GpbenchError):
-    """Stopped at a checkpoint by SIGTERM, SIGINT or `run.time_limit`; the same command goes on from there.
+    """Stopped at a checkpoint by SIGTERM, SIGINT or `run.time_limit`; run the same command to resume.
 
     75 is EX_TEMPFAIL of sysexits: "try again later", which job schedulers understand.
     """

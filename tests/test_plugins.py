@@ -79,8 +79,8 @@ def test_an_installed_packages_method_is_listed_and_cited(gpbench):
 
 
 def test_an_installed_packages_method_runs(gpbench):
-    told = json.loads(gpbench("run", "--json", "dataset=sinc", "method=median"))
-    assert told["records"][0]["method"] == "median" and told["records"][0]["status"] == "done"
+    printed = json.loads(gpbench("run", "--json", "dataset=sinc", "method=median"))
+    assert printed["records"][0]["method"] == "median" and printed["records"][0]["status"] == "done"
 
 
 def test_an_entry_point_that_leads_nowhere_is_named_and_stops_nothing(tmp_path, monkeypatch):

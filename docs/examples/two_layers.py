@@ -39,8 +39,7 @@ class TwoLayers(GradientMethod):
         likelihood = likelihood_spec("auto").initial(data.task, data.classes, noise=0.1, dtype=X.dtype)
         return Parameters(((prior(Z), hidden), (prior(H), q)), likelihood)
 
-    def marginals(self, parameters, X, noise):
-        """Mean and variance of the output for one value of the hidden unit's noise."""
+    def marginals(self, parameters, X, noise):  # of the output, given the noise of the hidden unit
         for layer, q in parameters.layers:
             cov = layer.covariances(X)
             V = inverse_cholesky(cov.zz) @ cov.zx

@@ -12,9 +12,9 @@ from gpbench.report.formats import FORMATS, MARKS
 _EPILOG = """\
 examples:
   gpbench reproduce sep/table1                            the quick preset: minutes on two cores
-  gpbench reproduce sep/table1 --preset full --jobs 2     the paper's setting
+  gpbench reproduce sep/table1 --preset full --jobs 2     the paper's splits and sizes
   gpbench reproduce sep/table1 hydra/launcher=slurm       its jobs on a Slurm cluster
-  gpbench reproduce sep/fig2 run.time_limit=600           stop at a checkpoint then; the same command goes on
+  gpbench reproduce sep/fig2 run.time_limit=600           stop at a checkpoint then; run the same command to resume
 """
 
 

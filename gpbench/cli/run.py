@@ -17,16 +17,19 @@ from gpbench.sweep.outcome import divergence
 from gpbench.train import session
 from gpbench.train.stop import StopRequest
 
+_DERIVED = ("implied", "changes", "config_dirs")
+"""Sections of a resolved configuration that no command line sets."""
+
 _EPILOG = """\
 main keys (gpbench run --cfg shows all, with their values):
   dataset=NAME method=NAME protocol=NAME   `gpbench ls datasets`, `ls methods`, `ls protocols` list them
   split=0 | split=[0,3] | split=all        which train/test splits
   seed=0                                   randomness of the method
   method.KEY=VALUE protocol.KEY=VALUE      any setting of the method and the protocol
-  run.time_limit=SECONDS                   stop at a checkpoint then (exit code 75); the same command goes on from there
+  run.time_limit=SECONDS                   stop at a checkpoint then (exit code 75); rerun to resume
   run.jobs=K                               processes of a sweep at a time
   hydra/launcher=slurm                     jobs of a sweep on a Slurm cluster (docs/sweeps.md)
-  run.again=true                           train even what is recorded
+  run.again=true                           train recorded runs again
   run.devices=K run.processes=P            shard the rows across devices, of one process or of several
   run.results=DIR run.device=cpu|gpu       where records go; where to compute
 
@@ -47,7 +50,7 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="what differs from the defaults")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings that override the defaults")
     parser.add_argument("-m", "--multirun", action="store_true", help="sweep: one job for each combination of a,b,c")
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="your own dataset/, method/ and protocol/ files, and the modules they name")  # fmt: skip
@@ -70,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
     if args.cfg:
         import yaml
 
-        print(yaml.safe_dump(cfg, sort_keys=False, allow_unicode=True), end="")
+        settings = {key: value for key, value in cfg.items() if key not in _DERIVED}
+        text = json.dumps(settings)  # a value that two sections share is written twice, without YAML's anchors
+        print(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True), end="")
         return 0
     if processes.needed(cfg["run"]):
         plan = RunPlan.of(cfg)

@@ -39,7 +39,7 @@ ROWS = (60, 250, 1200)
 
 @dataclass(frozen=True)
 class Finding:
-    """One claim on one task: `verdict` is kept, broken or doubtful, and `why` says what was seen."""
+    """One claim on one task: `verdict` is kept, broken or doubtful, and `why` says what was observed."""
 
     task: str
     claim: str
@@ -52,7 +52,7 @@ def examine(
 ) -> Iterator[Finding]:
     """The findings for the method that this node of a configuration describes, on those of `tasks` that it is for.
 
-    `rows` is the number of training rows; without it, few that will do.
+    `rows` is the number of training rows; without it, the fewest that suffice.
     An exception in a check is a broken claim.
     """
     method = build_method({**cfg, "steps": min(cfg.get("steps", 1), STEPS)})
@@ -70,29 +70,29 @@ def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
             problem.start()
         except ConfigError:
             continue
-        except Exception:  # is told as a finding
+        except Exception:  # becomes a finding
             break
         break
     return problem
 
 
 def _finding(check: Callable[[Problem], None], problem: Problem) -> Finding:
-    told = (problem.task, check.__doc__ or check.__name__)
+    claim = (problem.task, check.__doc__ or check.__name__)
     try:
         check(problem)
     except Broken as error:
-        return Finding(*told, "broken", str(error))
+        return Finding(*claim, "broken", str(error))
     except Doubtful as error:
-        return Finding(*told, "doubtful", str(error))
+        return Finding(*claim, "doubtful", str(error))
     except GpbenchError as error:
-        return Finding(*told, "broken", str(error))
+        return Finding(*claim, "broken", str(error))
     except Exception as error:
-        return Finding(*told, "broken", _line(error))
-    return Finding(*told, "kept")
+        return Finding(*claim, "broken", _line(error))
+    return Finding(*claim, "kept")
 
 
 def _line(error: Exception) -> str:
-    """An exception in a line, with the place that a method's author looks for: the last outside libraries and us."""
+    """An exception in a line, with its position in the author's code: the last frame outside libraries and here."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
     own = [f for f in frames if "/gpbench/contract/" not in f.filename] or frames
     text = " ".join(str(error).split())

@@ -30,8 +30,8 @@ class Problem:
     def __init__(self, method: Method, task: str, rows: int, precision: str = "float64"):
         self.method, self.task, self.rows, self.precision = method, task, rows, precision
         self.programs = Programs(method)
-        made = zip(*(_split(task, rows, seed) for seed in (0, 1)))
-        X, y, X_test, y_test = (jnp.asarray(np.stack(arrays), precision) for arrays in made)
+        splits = zip(*(_split(task, rows, seed) for seed in (0, 1)))
+        X, y, X_test, y_test = (jnp.asarray(np.stack(arrays), precision) for arrays in splits)
         keys = jax.random.split(jax.random.key(0), 4)
         self.both = Group([Member(0), Member(1)], X, y, X_test, y_test, CLASSES[task], keys[:2], keys[2:])
 

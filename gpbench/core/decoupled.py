@@ -39,7 +39,7 @@ class Decoupled(eqx.Module):
 
     @abc.abstractmethod
     def factors(self):
-        """What mean, variance and divergence share, all of the size of the small basis."""
+        """What mean, variance and KL share, all of the size of the small basis."""
 
     @abc.abstractmethod
     def marginals(self, factors, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
@@ -83,7 +83,7 @@ class Decoupled(eqx.Module):
 
 
 class DirectFactors(eqx.Module):
-    """`W` (M_β, M_β): var g = 1 - |W k_β|²; `kl` has the divergence's terms of the covariance."""
+    """`W` (M_β, M_β): var g = 1 - |W k_β|²; `kl` has the terms of the KL due to the covariance."""
 
     W: Float[Array, "B B"]
     kl: Float[Array, ""]
@@ -100,7 +100,7 @@ class Direct(Decoupled):
         return jnp.tril(self.L)
 
     def factors(self) -> DirectFactors:
-        """With H = I + LᵀK_βL the divergence's terms are ½ log|H| - ½ tr(I - H⁻¹)."""
+        """With H = I + LᵀK_βL the terms of the KL are ½ log|H| - ½ tr(I - H⁻¹)."""
         K, L = self.beta.gram(self.unit), self.lower
         m = len(K)
         G = inverse_cholesky(jnp.eye(m, dtype=K.dtype) + L.T @ K @ L)

@@ -1,4 +1,4 @@
-"""Where inducing points and lengthscales start.  Run once per split, on the host."""
+"""Initial inducing points and lengthscales.  Run once per split, on the host."""
 
 from typing import Literal
 
@@ -28,8 +28,8 @@ def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyA
     if start == "kmeans":
         from sklearn.cluster import KMeans
 
-        found = KMeans(m, init=np.asarray(rows), n_init=1, max_iter=50).fit(np.asarray(X[:_SUBSET]))
-        return jnp.asarray(found.cluster_centers_, X.dtype)
+        clusters = KMeans(m, init=np.asarray(rows), n_init=1, max_iter=50).fit(np.asarray(X[:_SUBSET]))
+        return jnp.asarray(clusters.cluster_centers_, X.dtype)
     raise ConfigError(f"unknown start of inducing points '{start}': {nearest(start, ('rows', 'kmeans'))}")
 
 

@@ -20,7 +20,7 @@ from gpbench.errors import DataError
 
 
 def warn(text: str) -> None:
-    """One line on stderr; the program goes on."""
+    """One line on stderr; the program continues."""
     print(f"gpbench: warning: {text}", file=sys.stderr)
 
 
@@ -60,7 +60,7 @@ def get(card: Mapping, store: Path) -> Dataset | None:
 def put(dataset: Dataset, card: Mapping, store: Path) -> None:
     """Keeps a data set: written beside and renamed into place, so that no reader sees half a file.
 
-    Where that fails, a warning, and the run goes on from memory.
+    Where that fails, a warning, and the run continues with the data in memory.
     """
     where = path(card, store)
     if where is None:

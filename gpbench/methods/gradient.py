@@ -43,9 +43,12 @@ class GradientMethod(Method):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         """The initial parameters.  Raises ConfigError where configuration and data do not fit."""
 
-    @abc.abstractmethod
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Any]:
-        """What training minimises, or an unbiased estimate of it from a minibatch; and by-products, or None."""
+        """What training minimises, or an unbiased estimate of it from a minibatch; and by-products, or None.
+
+        Optional where `evaluate` has the gradient in closed form.
+        """
+        raise NotImplementedError
 
     def init_variables(self, parameters: Parameters, data: Batch) -> Any:
         """What has updates of its own: any pytree, or None."""

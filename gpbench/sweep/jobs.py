@@ -171,7 +171,7 @@ class Jobs:
                     print(f"{status}: {ended.text}\n  {command}")
         if counts["stopped"]:
             why = self.stop.reason or "a job was stopped"
-            raise Stopped(f"{why}; jobs left: {counts['stopped']}; the same command goes on")
+            raise Stopped(f"{why}; jobs left: {counts['stopped']}; run the same command to resume")
         if counts["failed"]:
             raise SweepError(f"{counts['failed']} of {len(self.outcomes)} jobs failed, as listed above")
         if counts["diverged"]:

@@ -1,7 +1,7 @@
 """Sweeps: Hydra's sweeper says which jobs there are, and each runs in a fresh process `python -m gpbench run`.
 
 A fresh process keeps XLA's flags, caches and memory of one job away from the next.  Records that exist are not made
-again, so the same command goes on where a sweep stopped.
+again, so run the same command to resume where a sweep stopped.
 """
 
 import tempfile

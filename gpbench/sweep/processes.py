@@ -99,16 +99,16 @@ def _watch(workers: Sequence[_Worker], stop: StopRequest) -> int:
     first, *others = workers
     for worker in killed or [worker for worker in others if worker.process.poll()]:
         if signalled:  # too early for a checkpoint
-            raise Stopped(f"stopped by {stop.reason}; the same command goes on")
+            raise Stopped(f"stopped by {stop.reason}; run the same command to resume")
         if first.process.poll() and not killed:  # it has said why
             break
         code = worker.process.returncode
         why = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed: {worker.last_words()}"
-        raise PeerError(f"process {worker.index} of {len(workers)} {why}; the same command goes on from the last"
+        raise PeerError(f"process {worker.index} of {len(workers)} {why}; run the same command to resume from the last"
                         " checkpoint")  # fmt: skip
     code = first.process.poll()
     if code is None or code < 0:
-        raise PeerError(f"process 0 of {len(workers)} hangs after the others ended; the same command goes on")
+        raise PeerError(f"process 0 of {len(workers)} hangs after the others ended; run the same command to resume")
     return code
 
 

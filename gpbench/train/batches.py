@@ -19,7 +19,7 @@ def at_step(data: Batch, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArr
 
     An epoch visits every row once, in contiguous blocks in random order (the training rows were shuffled when they
     were split) from a random first row, so that every row is equally often in the short last block.  That block is
-    filled up with rows of weight 0.
+    padded with rows of weight 0.
     """
     if size is None or size >= data.total:
         return data
@@ -27,24 +27,24 @@ def at_step(data: Batch, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArr
     blocks = -(-n // size)
     epoch_key = jax.random.fold_in(key, t // blocks)
     first = jax.random.randint(epoch_key, (), 0, n)
-    block = shuffled(t % blocks, blocks, key=jax.random.fold_in(epoch_key, 1))
-    place = block * size + jnp.arange(size)
-    index = (first + place) % n
-    return Batch(data.X[index], data.y[index], index, (place < n).astype(data.weight.dtype), n, data.classes)
+    block = permute(t % blocks, blocks, key=jax.random.fold_in(epoch_key, 1))
+    offset = block * size + jnp.arange(size)
+    index = (first + offset) % n
+    return Batch(data.X[index], data.y[index], index, (offset < n).astype(data.weight.dtype), n, data.classes)
 
 
-def shuffled(place: Int[Array, ""], n: int, *, key: PRNGKeyArray, rounds: int = 32) -> Int[Array, ""]:
-    """Where a random permutation of 0 .. n-1 puts `place`, at a cost that does not grow with n.
+def permute(i: Int[Array, ""], n: int, *, key: PRNGKeyArray, rounds: int = 32) -> Int[Array, ""]:
+    """The image of i under a random permutation of 0 .. n-1, at a cost that does not grow with n.
 
-    The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers
-    off, k with (pivot - k) mod n, and a coin for each pair says whether the two change places.
+    The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers,
+    k with (pivot - k) mod n, and a coin for each pair decides whether the two are swapped.
     """
-    pivots = jax.random.randint(key, (rounds,), 0, n, dtype=place.dtype)
+    pivots = jax.random.randint(key, (rounds,), 0, n, dtype=i.dtype)
     salts = jax.random.bits(jax.random.fold_in(key, 1), (rounds,), jnp.uint32)
     for pivot, salt in zip(pivots, salts):
-        partner = (pivot - place) % n
-        place = jnp.where(_coin(jnp.maximum(place, partner), salt), partner, place)
-    return place
+        partner = (pivot - i) % n
+        i = jnp.where(_coin(jnp.maximum(i, partner), salt), partner, i)
+    return i
 
 
 def _coin(number: Int[Array, ""], salt: Array) -> Array:

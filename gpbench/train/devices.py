@@ -1,7 +1,7 @@
-"""Where a run's rows lie: on one device, on several of this process, or on those of several processes.
+"""The devices of a run: one, several of this process, or those of several processes.
 
-A step is written for all rows.  Here its arguments are laid out, rows over the devices and all else on every one of
-them, and JAX's partitioner makes of it a program in which each device works on its own rows and sums are added up.
+A step is written for all rows.  Its arguments are sharded here, rows across devices and all else replicated, and JAX's
+partitioner derives a program in which each device works on its own rows and sums are reduced.
 """
 
 import hashlib
@@ -23,26 +23,27 @@ _ROWS = "rows"
 
 
 class Devices:
-    """`count` devices, of which every process of the run has its part; None is all that several processes have, or one.
+    """`count` devices, shared by the processes of the run; None is all devices of several processes, or one.
 
-    One device is JAX's default one, and then nothing here does anything.  Raises ConfigError where there are fewer.
+    With one device, JAX's default, nothing is sharded.  Raises ConfigError where there are fewer.
     """
 
     def __init__(self, count: int | None = None):
-        found = jax.devices()
-        count = count or (len(found) if jax.process_count() > 1 else 1)
-        if count > len(found):
-            raise ConfigError(f"run.devices={count}: JAX finds {len(found)} ({found[0].device_kind}); ask for no more")
-        if jax.process_count() > 1 and count < len(found):
-            raise ConfigError(f"run.devices={count}: the {jax.process_count()} processes of this run have {len(found)}"
-                              " devices together; leave run.devices=null for all of them")  # fmt: skip
+        devices = jax.devices()
+        count = count or (len(devices) if jax.process_count() > 1 else 1)
+        if count > len(devices):
+            kind = devices[0].device_kind
+            raise ConfigError(f"run.devices={count}: JAX finds {len(devices)} ({kind}); ask for no more")
+        if jax.process_count() > 1 and count < len(devices):
+            raise ConfigError(f"run.devices={count}: the {jax.process_count()} processes of this run have"
+                              f" {len(devices)} devices together; leave run.devices=null for all of them")  # fmt: skip
         self.count = count
         self._mesh = None
         if count > 1:
-            self._mesh = jax.make_mesh((count,), (_ROWS,), axis_types=(AxisType.Auto,), devices=found[:count])
+            self._mesh = jax.make_mesh((count,), (_ROWS,), axis_types=(AxisType.Auto,), devices=devices[:count])
 
     def facts(self) -> dict[str, Any]:
-        """What a record says of them.  Simulated are devices that share a core of a CPU."""
+        """The devices, as records have them.  Simulated devices share a core of a CPU."""
         cpu = jax.default_backend() == "cpu"
         simulated = cpu and runtime.devices_here(self.count) > (os.cpu_count() or 1)
         return {"devices": self.count, "processes": jax.process_count(), "simulated": simulated}
@@ -53,22 +54,22 @@ class Devices:
         return jax.process_index() == 0
 
     def padded(self, n: int) -> int:
-        """How many rows n become, so that every device has equally many."""
+        """n rounded up to a multiple of the number of devices."""
         return -(-n // self.count) * self.count
 
     def everywhere(self, tree: Any) -> Any:
-        """Arrays, the same in every process, on every device."""
+        """Replicated arrays, the same in every process."""
         return self._put(tree, lambda leaf: PartitionSpec())
 
     def by_rows(self, tree: Any, rows: int) -> Any:
-        """Arrays with splits as first axis: those with `rows` as second are dealt out, the others are everywhere.
+        """Arrays with splits as first axis: those with `rows` as second are sharded, the others replicated.
 
-        An M x M matrix with M = N is dealt out too: how an array lies changes no number.
+        An M x M matrix with M = N is sharded too: the layout changes no number.
         """
         return self._put(tree, lambda leaf: _along(leaf, rows))
 
     def split(self, batch: Any) -> Any:
-        """Inside a program: a minibatch in equal parts, as nearly as it goes, whichever rows it is made of."""
+        """Inside a program: a minibatch in parts as equal as possible, whichever rows it has."""
         if self._mesh is None:
             return batch
         layout = NamedSharding(self._mesh, PartitionSpec(_ROWS))
@@ -76,11 +77,11 @@ class Devices:
 
     @property
     def common(self) -> NamedSharding | None:
-        """For `jax.jit`: results that every device has.  None leaves it to JAX, where there is one device."""
+        """For `jax.jit`: replicated results.  None leaves it to JAX, with one device."""
         return None if self._mesh is None else NamedSharding(self._mesh, PartitionSpec())
 
     def layout(self, tree: Any) -> Any:
-        """For `jax.jit`: results that lie as these arrays do."""
+        """For `jax.jit`: results with the sharding of these arrays."""
         return None if self._mesh is None else jax.tree.map(lambda leaf: leaf.sharding, tree)
 
     def on_host(self, tree: Any) -> Any:
@@ -95,20 +96,20 @@ class Devices:
         return jax.tree.map(whole, tree)
 
     def any(self, *flags: bool) -> tuple[bool, ...]:
-        """For each flag whether it is true in any of the processes, which so take the same turn."""
+        """For each flag whether it is true in any of the processes, so that all of them branch alike."""
         if jax.process_count() == 1:
             return flags
         return tuple(map(bool, multihost_utils.process_allgather(np.array(flags)).any(axis=0)))
 
     def must_agree(self, what: Any) -> None:
-        """Raises ConfigError unless all processes say the same, which they do where they share a results folder."""
+        """Raises ConfigError unless all processes pass the same, which they do where they share a results folder."""
         if jax.process_count() == 1:
             return
         digest = hashlib.sha256(json.dumps(what).encode()).digest()
-        told = multihost_utils.process_allgather(np.frombuffer(digest, np.uint8))
-        if (told != told[0]).any():
+        digests = multihost_utils.process_allgather(np.frombuffer(digest, np.uint8))
+        if (digests != digests[0]).any():
             raise ConfigError("the processes of this run find different records: run.results must name one folder that"
-                              " all of them see, in the same words")  # fmt: skip
+                              " all of them see, written in the same way")  # fmt: skip
 
     def meet(self, where: str) -> None:
         """Waits for the other processes."""
@@ -137,5 +138,5 @@ def _along(leaf: Any, rows: int) -> PartitionSpec:
 
 
 def fill(rows: np.ndarray, n: int) -> np.ndarray:
-    """n rows: these, and as many of them again, in turn, as it takes.  What they count for is their weight's affair."""
+    """n rows: these, padded by repeating them in order.  Their weights say which count."""
     return rows if len(rows) == n else np.resize(rows, (n, *rows.shape[1:]))

@@ -22,7 +22,7 @@ from gpbench.train.stop import StopRequest
 def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopRequest) -> list[dict]:
     """Trains and records the runs of a plan that are not recorded yet; the records of all of them, in its order.
 
-    With `run.again` it trains what is recorded too; where that is stopped, the same command goes on.  Raises
+    With `run.again` it trains what is recorded too; where that is stopped, run the same command to resume.  Raises
     ConfigError, DataError, StorageError, and Stopped once a checkpoint is written.
     """
     job = _Job(Context.of(plan), store, progress, stop, dict(plan.recorded(store)))
@@ -63,7 +63,7 @@ class _Job:
         (stopped,) = self.context.devices.any(self.began and bool(self.stop.reason))
         if stopped:
             why = self.stop.reason or "another process"
-            raise Stopped(f"stopped by {why} with runs left; the same command goes on with them")
+            raise Stopped(f"stopped by {why} with runs left; run the same command to train them")
 
     def _resumable(self, checkpoint: Checkpoint, missing: Sequence[Run]) -> list[Run]:
         """The very runs of the checkpoint where some are missing: across groupings numbers agree to rounding only."""

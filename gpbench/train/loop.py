@@ -157,7 +157,7 @@ def fit(
             saved_at = time.monotonic()
         if stopped:
             at = f"step {run.step} of {method.steps}"
-            raise Stopped(f"stopped by {reason or 'another process'} at {at}; the same command goes on from there")
+            raise Stopped(f"stopped by {reason or 'another process'} at {at}; run the same command to resume")
     if not run.predictions:
         programs.predict(group, run)
     if group.size > 1:  # a kill between two of the group's records must not lose what the others were made from

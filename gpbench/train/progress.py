@@ -10,27 +10,27 @@ PLAIN_EVERY_S = 5.0
 
 @runtime_checkable
 class Progress(Protocol):
-    """What the training loop tells, and nothing of how it is shown."""
+    """What the training loop reports, independent of its display."""
 
     def begin(self, title: str, total_steps: int, members: str) -> None:
-        """`total_steps` steps start now, on `members`, a few words for what trains together."""
+        """`total_steps` steps start now, on `members`, a short description of the runs that train together."""
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
-        """`step` steps are done; objective and metrics as last computed."""
+        """`step` steps are done; objective and metrics are the last computed."""
 
     def note(self, text: str) -> None:
-        """One line worth keeping on the screen (a resumed checkpoint, a halved step size)."""
+        """One line that stays on the screen (a resumed checkpoint)."""
 
     def end(self) -> None:
-        """The steps are over, whether all were done or not."""
+        """The steps have ended, whether all were done or not."""
 
 
-def make(shown: bool = True, stream: Any = None) -> Progress:
-    """The progress that suits `stream` (a text stream, stderr by default); nothing but notes unless `shown`."""
+def make(visible: bool = True, stream: Any = None) -> Progress:
+    """The progress that suits `stream` (a text stream, stderr by default); only notes unless `visible`."""
     stream = stream or sys.stderr
-    if shown and stream.isatty():
+    if visible and stream.isatty():
         return Bar(stream)
-    return Plain(stream, every=PLAIN_EVERY_S if shown else float("inf"))
+    return Plain(stream, every=PLAIN_EVERY_S if visible else float("inf"))
 
 
 def describe(members: str, objective: float | None, metrics: Mapping[str, float]) -> str:
@@ -48,26 +48,26 @@ class Plain:
         self.stream, self.every = stream, every
 
     def begin(self, title: str, total_steps: int, members: str) -> None:
-        """Remember what is under way; the first line waits like all others."""
+        """Start counting; the first line waits like all others."""
         self.title, self.total, self.members = title, total_steps, members
         self.started = self.last = time.monotonic()
         self.first: int | None = None
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
-        """Print a line if the last is long enough ago."""
+        """Print a line if the last one is old enough."""
         now = time.monotonic()
         if self.first is None:  # a resumed run starts late, and the first chunk holds the compilation
             self.first, self.started = step, now
         if now - self.last < self.every:
             return
         self.last = now
-        left = ""
+        remaining = ""
         if step > self.first:
-            left = f"  {(self.total - step) * (now - self.started) / (step - self.first):.0f} s left"
-        self.note(f"{self.title}  step {step}/{self.total}  {describe(self.members, objective, metrics)}{left}")
+            remaining = f"  {(self.total - step) * (now - self.started) / (step - self.first):.0f} s left"
+        self.note(f"{self.title}  step {step}/{self.total}  {describe(self.members, objective, metrics)}{remaining}")
 
     def note(self, text: str) -> None:
-        """Print it at once."""
+        """Print it immediately."""
         print(text, file=self.stream, flush=True)
 
     def end(self) -> None:
@@ -87,7 +87,7 @@ class Bar:
         self.bar = RichProgress(*columns, console=Console(file=stream), transient=True)
 
     def begin(self, title: str, total_steps: int, members: str) -> None:
-        """Show the bar; a second `begin` starts it anew."""
+        """Show the bar; a second `begin` restarts it."""
         self.members = members
         for task in self.bar.task_ids:
             self.bar.remove_task(task)
@@ -103,5 +103,5 @@ class Bar:
         self.bar.console.print(text, markup=False, highlight=False)
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.bar.stop()

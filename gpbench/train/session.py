@@ -57,8 +57,8 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> list[dict]:
             raise
         # What else fails in a run of several processes fails in each of them, and in some of them first.
         why = str(error).partition("\n")[0][:200]
-        raise PeerError(f"the processes of this run lost each other ({why}); the same command goes on from the last"
-                        " checkpoint") from error  # fmt: skip
+        raise PeerError(f"the processes of this run lost contact ({why}); run the same command to resume from the"
+                        " last checkpoint") from error  # fmt: skip
     return records if leads else []
 
 

@@ -135,12 +135,13 @@ def compare(sizes: list[tuple[int, int]]) -> None:
     print("    m     b       ours   GPyTorch      GPJax   limit")
     for m, b in sizes:
         rate = product_rate(m, b)
-        told = [_told(partial(step, X, y, m, b)) for step in (ours, gpytorch, gpjax)]
-        print(f"{m:5d} {b:5d} " + " ".join(f"{text:>10s}" for text in told) + f" {1e3 * flops(m, b) / rate:7.2f}",
+        cells = [_milliseconds(partial(step, X, y, m, b)) for step in (ours, gpytorch, gpjax)]
+        print(f"{m:5d} {b:5d} " + " ".join(f"{text:>10s}" for text in cells) + f" {1e3 * flops(m, b) / rate:7.2f}",
               flush=True)  # fmt: skip
 
 
-def _told(seconds: Callable[[], float]) -> str:
+def _milliseconds(seconds: Callable[[], float]) -> str:
+    """Milliseconds as text, or a dash for a peer that is not installed."""
     try:
         return f"{1e3 * seconds():.2f}"
     except ImportError:

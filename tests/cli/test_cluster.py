@@ -74,7 +74,7 @@ def test_ctrl_c_cancels_what_is_submitted_and_the_same_command_goes_on(tmp_path,
     _when(lambda: _claims(tmp_path) == 1)
     sweep.send_signal(signal.SIGINT)
     out, err = sweep.communicate(timeout=60)
-    assert sweep.returncode == 75 and err == "gpbench: SIGINT; jobs left: 2; the same command goes on\n"
+    assert sweep.returncode == 75 and err == "gpbench: SIGINT; jobs left: 2; run the same command to resume\n"
     assert "SIGINT: the submitted jobs are cancelled; those that run write a checkpoint\n" in out
     assert "SIGTERM: stopped at a checkpoint" in out and out.endswith("2 jobs: 2 stopped\n")
     assert len(list((tmp_path / "results" / "checkpoints").iterdir())) == 1
@@ -119,7 +119,7 @@ def test_the_local_executor_stops_at_a_checkpoint(tmp_path):
     _when(lambda: _claims(tmp_path) == 2)
     sweep.send_signal(signal.SIGTERM)
     out, err = sweep.communicate(timeout=60)
-    assert sweep.returncode == 75 and err == "gpbench: SIGTERM; jobs left: 3; the same command goes on\n"
+    assert sweep.returncode == 75 and err == "gpbench: SIGTERM; jobs left: 3; run the same command to resume\n"
     assert len(list((tmp_path / "results" / "checkpoints").iterdir())) == 2
     assert "3 jobs: 3 stopped\n" in out
 

@@ -84,7 +84,7 @@ def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number):
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 75
-    assert err == f"gpbench: {number.name}; jobs left: 4; the same command goes on\n"
+    assert err == f"gpbench: {number.name}; jobs left: 4; run the same command to resume\n"
     assert out.count("stopped at a checkpoint") == 2 and out.endswith("4 jobs: 4 stopped\n")
     assert _alive(tmp_path) == []
 

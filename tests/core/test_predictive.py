@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import integrate
 from scipy.stats import laplace, norm
 
 from gpbench.core.predictive import Bernoulli, Categorical, Gaussian, Laplace, Mixture, StudentT
@@ -132,3 +133,18 @@ def test_classes_have_the_log_prob_of_their_column():
         np.testing.assert_allclose(predictive.summary()["log_probs"], log_p, rtol=1e-12)
     three = Categorical(jnp.zeros((2, 3)))
     np.testing.assert_allclose(three.log_prob(jnp.array([0.0, 2.0])), -np.log(3.0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("ratio", [0.3, 4.9, 5.1, 100.0, 1e4])
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-12), ("float32", 1e-5)])
+def test_the_normal_laplace_density_is_exact_however_small_its_noise(ratio, dtype, tolerance):
+    """Against quadrature over the noise, whose scale is 1/ratio of the latent standard deviation."""
+    y, scale = np.array([-3.0, -0.7, 0.0, 2.5]), 1.0 / ratio
+
+    def density(y):
+        joint = lambda e: laplace.pdf(e, scale=scale) * norm.pdf(y - e)
+        sides = ((-60 * scale, 0), (0, 60 * scale))
+        return sum(integrate.quad(joint, *ends, epsabs=0, epsrel=1e-12)[0] for ends in sides)
+
+    ours = Laplace(jnp.zeros(4, dtype), jnp.ones(4, dtype), jnp.asarray(2 * scale**2, dtype))
+    np.testing.assert_allclose(ours.log_prob(jnp.asarray(y, dtype)), np.log([density(x) for x in y]), atol=tolerance)

@@ -24,22 +24,23 @@ def gpbench(folder: Path, *words: str) -> str:
 
 def test_a_users_method_on_a_users_data_beats_the_linear_baseline(tmp_path):
     words = ["run", "--config-dir", str(EXAMPLES), "--json", "dataset=coffee"]
-    gp, linear = (json.loads(gpbench(tmp_path, *words, f"method={name}")) for name in ("exact_gp", "linear"))
+    gp, linear = (json.loads(gpbench(tmp_path, *words, f"method={name}")) for name in ("robust_gp", "linear"))
     ours, theirs = gp["records"][0]["metrics"], linear["records"][0]["metrics"]
     assert ours["rmse"] < 0.5 * theirs["rmse"] and ours["test_ll"] > theirs["test_ll"] + 1
     rows = json.loads(gpbench(tmp_path, "table", "--json", "--metric", "rmse"))
-    assert {(row["dataset"], row["method"]) for row in rows} == {("coffee", "exact_gp"), ("coffee", "linear")}
+    assert {(row["dataset"], row["method"]) for row in rows} == {("coffee", "robust_gp"), ("coffee", "linear")}
 
 
 def test_the_examples_are_listed_and_described(tmp_path):
-    assert "exact_gp" in gpbench(tmp_path, "ls", "methods", "--config-dir", str(EXAMPLES))
+    assert "robust_gp" in gpbench(tmp_path, "ls", "methods", "--config-dir", str(EXAMPLES))
     assert "Cooling coffee" in gpbench(tmp_path, "data", "info", "coffee", "--config-dir", str(EXAMPLES))
 
 
 def test_the_pages_show_the_files_as_they_are():
     method, dataset = ROOT / "docs" / "add_a_method.md", ROOT / "docs" / "add_a_dataset.md"
-    assert blocks(method, "python") == [(EXAMPLES / "exact_gp.py").read_text()]
-    assert blocks(method, "yaml") == [(EXAMPLES / "method" / "exact_gp.yaml").read_text()]
+    names = ("robust_gp", "sgld", "two_layers")
+    assert blocks(method, "python") == [(EXAMPLES / f"{name}.py").read_text() for name in names]
+    assert blocks(method, "yaml") == [(EXAMPLES / "method" / f"{name}.yaml").read_text() for name in names]
     assert blocks(dataset, "yaml") == [(EXAMPLES / "dataset" / "coffee.yaml").read_text()]
     first_rows = "".join((EXAMPLES / "dataset" / "coffee.csv").read_text().splitlines(keepends=True)[:2])
     assert first_rows in blocks(dataset)

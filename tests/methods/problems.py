@@ -1,7 +1,5 @@
 """Small problems for the methods' tests, and how to train on them."""
 
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,9 +8,10 @@ import optax
 
 from gpbench.core.features import InducingPoints, ScaledFeatures
 from gpbench.core.kernels import SquaredExponential
+from gpbench.methods.base import Batch
 from gpbench.methods.ep.sep import SEP
 from gpbench.methods.sparse_layer import SparseLayer
-from gpbench.train.batches import at_step, whole
+from gpbench.train.batches import whole
 
 KEY = jax.random.key(0)
 
@@ -80,16 +79,40 @@ def start_layer(method, data, layer):
     """An initial state with these hyper-parameters and inducing points, of a method of any kind."""
     state = method.init(data, key=KEY)
     if isinstance(method, SEP):
-        return eqx.tree_at(lambda s: s.layer, state, layer)
+        return eqx.tree_at(lambda s: (s.layer, s.approximation.layer), state, (layer, layer))
     if isinstance(state.parameters, SparseLayer):
         return eqx.tree_at(lambda s: s.parameters, state, layer)
     return eqx.tree_at(lambda s: s.parameters.layer, state, layer)
 
 
-@partial(jax.jit, static_argnums=(1, 2))
 def minibatches(data, size, steps):
-    """The batches of the first `steps` steps, stacked."""
-    return jax.vmap(lambda t: at_step(data, size, t, key=KEY))(jnp.arange(steps))
+    """The batches of the first `steps` steps, stacked: epochs in random order, whose last batch may be short.
+
+    A short batch is filled with rows of weight 0 that are not in it.
+    """
+    n, random, batches = data.total, np.random.default_rng(0), []
+    X, y = np.asarray(data.X), np.asarray(data.y)
+    while len(batches) < steps:
+        order = random.permutation(n)
+        for first in range(0, n, size):
+            index, weight = np.resize(order, 2 * n)[first : first + size], np.arange(size) < n - first
+            arrays = (X[index], y[index], index, weight.astype(X.dtype))
+            batches.append(Batch(*map(jnp.asarray, arrays), n, data.classes))
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *batches[:steps])
+
+
+# Methods have no array leaves: they are arguments like any other, by which programs are cached.
+
+
+@jax.jit
+def run_steps(method, data, state, batches, index):
+    """A step of the method for every index, on the stacked batches or else on all rows."""
+
+    def one(state, t_and_batch):
+        t, batch = t_and_batch
+        return method.step(state, data if batch is None else batch, key=jax.random.fold_in(KEY, t))
+
+    return jax.lax.scan(one, state, (index, batches))
 
 
 def train(method, data, steps, state=None, key=KEY):
@@ -97,20 +120,8 @@ def train(method, data, steps, state=None, key=KEY):
     state = method.init(data, key=key) if state is None else state
     whole = method.batch_size is None or method.batch_size >= data.total
     batches = None if whole else minibatches(data, method.batch_size, steps)
-
-    @jax.jit
-    def run(state):
-        def one(state, t_and_batch):
-            t, batch = t_and_batch
-            return method.step(state, data if whole else batch, key=jax.random.fold_in(KEY, t))
-
-        return jax.lax.scan(one, state, (jnp.arange(steps), batches))
-
-    state, info = run(state)
+    state, info = run_steps(method, data, state, batches, np.arange(steps))
     return state, info.objective
-
-
-# Methods have no array leaves: they are arguments like any other, by which programs are cached.
 
 
 @jax.jit

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 from problems import (
@@ -28,7 +29,7 @@ from scipy.stats import multivariate_normal
 from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian, Probit
-from gpbench.core.optimisers import adadelta, adam
+from gpbench.core.optimisers import adadelta
 from gpbench.errors import ConfigError
 from gpbench.methods.vi.svi import SVI, Parameters
 from gpbench.train.batches import at_step, whole
@@ -144,9 +145,9 @@ def test_bound_does_not_depend_on_the_order_of_rows():
     ("task", "optimiser", "natural_step"),
     [
         ("binary", adadelta(), None),
-        ("binary", adam(), 0.1),
+        ("binary", optax.adam(1e-2), 0.1),
         ("regression", adadelta(), 0.1),
-        ("regression", adam(), None),
+        ("regression", optax.adam(1e-2), None),
     ],
     ids=["binary-adadelta", "binary-adam-natural", "regression-adadelta-natural", "regression-adam"],
 )

@@ -1,5 +1,7 @@
 """Minibatches: every row once per epoch, unbiased, and a function of key and step alone."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +13,7 @@ N = 23
 DATA = batches.whole(jnp.arange(2.0 * N).reshape(N, 2), jnp.arange(float(N)))
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def steps(count: int, size: int, seed: int = 0, start: int = 0):
     """`count` batches in a row, stacked."""
     return jax.vmap(lambda t: batches.at_step(DATA, size, t, key=jax.random.key(seed)))(start + jnp.arange(count))
@@ -48,7 +51,7 @@ def test_scaling_by_n_over_the_batch_is_unbiased_for_every_row():
     # each row's mean contribution over 4000 epochs is 1; its standard error, from the epochs, is about 0.01
     blocks, epochs = 5, 4000
     batch = steps(blocks * epochs, 5)
-    scaled = jax.vmap(lambda b: jnp.zeros(N).at[b.index].add(b.scale * b.weight))(batch)
+    scaled = jax.jit(jax.vmap(lambda b: jnp.zeros(N).at[b.index].add(b.scale * b.weight)))(batch)
     means = np.asarray(scaled).reshape(epochs, blocks, N).mean(axis=1)
     error = means.std(axis=0, ddof=1) / np.sqrt(epochs)
     assert error.max() < 0.02
@@ -57,17 +60,18 @@ def test_scaling_by_n_over_the_batch_is_unbiased_for_every_row():
 
 def test_the_order_is_a_function_of_key_and_step_alone():
     run = steps(20, 5, seed=1)
+    alone = jax.jit(lambda t: batches.at_step(DATA, 5, t, key=jax.random.key(1)).index)
     for t in (13, 2, 13):
-        alone = jax.jit(lambda t: batches.at_step(DATA, 5, t, key=jax.random.key(1)))(jnp.asarray(t))
-        np.testing.assert_array_equal(alone.index, run.index[t])
+        np.testing.assert_array_equal(alone(jnp.asarray(t)), run.index[t])
     assert not np.array_equal(run.index, steps(20, 5, seed=2).index)
     assert not np.array_equal(run.index[:5], run.index[5:10])  # every epoch has an order of its own
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 24])
-def test_shuffled_is_a_permutation_and_every_place_is_equally_likely(n):
+def test_permute_is_a_permutation_and_every_image_is_equally_likely(n):
     keys = jax.random.split(jax.random.key(0), 4000)
-    orders = jax.vmap(lambda key: jax.vmap(lambda place: batches.shuffled(place, n, key=key))(jnp.arange(n)))(keys)
+    one = lambda i, key: batches.permute(i, n, key=key)
+    orders = jax.jit(jax.vmap(jax.vmap(one, (0, None)), (None, 0)))(jnp.arange(n), keys)
     assert (np.sort(orders, axis=1) == np.arange(n)).all()
     # counts of where each place goes: binomial, so within 5 standard deviations
     counts = np.stack([(np.asarray(orders) == value).sum(axis=0) for value in range(n)])

@@ -113,7 +113,7 @@ def test_init_compilation_training_and_evaluation_are_timed_apart(checkpoint):
 def test_a_run_stopped_at_every_chunk_ends_as_if_it_never_was(checkpoint):
     whole = train(WALK, group(), Checkpoint(checkpoint.path.parent, "whole"))
     for step in (10, 20, 30):
-        with pytest.raises(Stopped, match=f"stopped by SIGTERM at step {step} of 40; the same command goes on"):
+        with pytest.raises(Stopped, match=f"stopped by SIGTERM at step {step} of 40; run the same command to resume"):
             train(WALK, group(), checkpoint, stop=StopAfter(0))
     notes = io.StringIO()
     assert same(train(WALK, group(), checkpoint, stop=StopAfter(0), stream=notes), whole)

@@ -29,7 +29,7 @@ def workers(parent: int) -> list[int]:
     return sorted(map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()))
 
 
-@pytest.mark.parametrize("words", [ALL, BATCHES], ids=["all rows", "minibatches"])
+@pytest.mark.parametrize("words", [ALL, [*BATCHES, "method.steps=60"]], ids=["all rows", "minibatches"])
 def test_two_processes_give_the_numbers_of_one(words, tmp_path):
     one = record(tmp_path / "one", *words)
     two = record(tmp_path / "two", *words, TWO)
@@ -53,7 +53,7 @@ def test_a_killed_process_ends_the_run_in_a_line_and_the_same_command_goes_on(vi
     os.kill(workers(process.pid)[victim], signal.SIGKILL)
     code, err = finish(process)
     assert code == PeerError.exit_code
-    assert f"process {victim} of 2 was killed by SIGKILL; the same command goes on" in err
+    assert f"process {victim} of 2 was killed by SIGKILL; run the same command to resume" in err
     assert "Traceback" not in err
     code, err = finish(start(tmp_path / "killed", *BATCHES, TWO))
     assert code == 0 and "going on from the checkpoint" in err

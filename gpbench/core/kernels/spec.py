@@ -40,8 +40,8 @@ class Spec:
         Args:
             X: rows of the inputs, in whose dtype the parameters are.
             start: how lengthscales are set from these rows.
-            amplitude: the prior variance k(x, x), averaged over the rows where it differs between them.  A sum divides
-                it equally among its parts.
+            amplitude: the prior variance k(x, x), averaged over the rows where it differs between them (roughly for
+                products of several linear kernels).  A sum divides it equally among its parts.
 
         Raises:
             ConfigError: for active inputs that the rows do not have, or an `anova` of higher order than inputs.

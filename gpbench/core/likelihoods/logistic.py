@@ -14,7 +14,7 @@ from gpbench.core.quadrature import log_normal_expectation, normal_expectation, 
 class Logistic(Likelihood):
     """Labels -1 and +1 with p(y|f) = σ(y f); expectations by Gauss-Hermite quadrature.
 
-    With 20 nodes, errors in log Z are below 2e-5 for variances up to 4, 2e-3 up to 10 and 2e-2 up to 25.
+    With 20 nodes, errors in log Z are below 2e-5 for variances up to 4, 2e-3 up to 10 and 2.2e-2 up to 25.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary"})

@@ -24,7 +24,8 @@ class RobustMax(Likelihood):
     """Labels 0 .. C-1; p(y|f) = 1 - ε where f_y is the largest latent value, else ε / (C - 1).  P = C.
 
     All expectations are functions of P(f_y is the largest) = E Π_(c≠y) Φ((f_y - mean_c) / √variance_c), one-dimensional
-    Gauss-Hermite quadrature over f_y.
+    Gauss-Hermite quadrature over f_y.  With 20 nodes, errors in E log p are below 1e-4 where f_y's variance is at most
+    twice the others'; at 10 times theirs they reach 0.04, and 3e-6 with 100 nodes.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"multiclass"})

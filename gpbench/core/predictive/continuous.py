@@ -38,18 +38,38 @@ class Laplace(Continuous):
 
     def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """log p(y), the convolution of the two densities."""
-        b, s, below, above = self._sides(y)
-        return jnp.logaddexp(below, above) + 0.5 * (s / b) ** 2 - jnp.log(2.0 * b)
+        return jnp.logaddexp(*self._log_sides(y)) - 0.5 * jnp.log(2.0 * self.noise)
 
     def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """Φ(d/s) + ½ e^(d/b + s²/2b²) Φ(-d/s - s/b) - ½ e^(-d/b + s²/2b²) Φ(d/s - s/b), with d = y - mean."""
-        b, s, below, above = self._sides(y)
-        half = 0.5 * (s / b) ** 2
-        return norm.cdf((y - self.mean) / s) + 0.5 * (jnp.exp(below + half) - jnp.exp(above + half))
+        below, above = map(jnp.exp, self._log_sides(y))
+        return norm.cdf((y - self.mean) / jnp.sqrt(self.latent)) + 0.5 * (below - above)
 
-    def _sides(self, y: Float[Array, " N"]):
-        """b, s, and the log terms of noise below and above 0, without their common factor e^(s²/2b²)."""
+    def _log_sides(self, y: Float[Array, " N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """±d/b + s²/2b² + log Φ(-u), u = ±d/s + s/b: the parts of the density with noise below and above 0.
+
+        For large u that is a difference of large numbers; as u²/2 - d²/2s² = ±d/b + s²/2b², it is there
+        -d²/2s² + log R(u) - ½ log 2π with the Mills ratio R(u) = Φ(-u)/φ(u).
+        """
         b, s = jnp.sqrt(0.5 * self.noise), jnp.sqrt(self.latent)
         d = y - self.mean
-        below, above = (sign * d / b + norm.logcdf(-sign * d / s - s / b) for sign in (1.0, -1.0))
-        return b, s, below, above
+
+        def side(sign):
+            u = sign * d / s + s / b
+            small, large = jnp.minimum(u, _LARGE), jnp.maximum(u, _LARGE)
+            direct = sign * d / b + 0.5 * (s / b) ** 2 + norm.logcdf(-small)
+            by_ratio = -0.5 * (d / s) ** 2 + _log_mills_ratio(large) - 0.5 * jnp.log(2.0 * jnp.pi)
+            return jnp.where(u > _LARGE, by_ratio, direct)
+
+        return side(1.0), side(-1.0)
+
+
+_LARGE = 5.0
+
+
+def _log_mills_ratio(u: Float[Array, " N"]) -> Float[Array, " N"]:
+    """log Φ(-u)/φ(u) for u ≥ 5, by Laplace's continued fraction 1/(u + 1/(u + 2/(u + 3/(u + ...))))."""
+    tail = u
+    for k in range(30, 0, -1):
+        tail = u + k / tail
+    return -jnp.log(tail)

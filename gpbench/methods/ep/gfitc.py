@@ -66,9 +66,6 @@ class GFITC(SparseMethod, GradientMethod):
         """The likelihood, which has no parameters for two classes.  Raises ConfigError where it has none for them."""
         return self.likelihood.initial("binary", 2, noise=1.0, dtype=X.dtype)
 
-    def loss(self, parameters: SparseLayer, batch: Batch, *, key: PRNGKeyArray):
-        raise NotImplementedError  # `evaluate` has the gradient in closed form
-
     def evaluate(self, parameters: SparseLayer, extra: Inference, batch: Batch, *, key: PRNGKeyArray):
         value, gradient, inference = self.evidence(parameters, batch, extra.sites)
         return -value, jax.tree.map(jnp.negative, gradient), inference

@@ -101,8 +101,8 @@ class SVDGP(GradientMethod):
                 raise ConfigError(f"method.{name}={getattr(self, name)} is more than the {data.total} training rows:"
                                   " choose no more than these")  # fmt: skip
         if self.natural_step is not None and self.parametrisation != "orthogonal":
-            raise ConfigError("method.natural_step is for method.parametrisation=orthogonal, whose divergence is a sum"
-                              " of q's and the mean's; leave it null")  # fmt: skip
+            raise ConfigError("method.natural_step is for method.parametrisation=orthogonal, whose KL is a sum of q's"
+                              " and the mean's; leave it null")  # fmt: skip
 
     def init_variables(self, parameters: Decoupled, data: Batch) -> Natural | None:
         """With natural gradients, the factor q(w) / N(w | 0, I)."""
