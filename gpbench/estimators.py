@@ -337,13 +337,10 @@ def _programs(config: dict) -> Any:
 def _programs_of(method: str) -> Any:
     """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
     _configure_jax()
-    from hydra.utils import instantiate
-
-    from gpbench.config.fields import check_fields
+    from gpbench.methods.build import build_method
     from gpbench.train.loop import Programs
 
-    check_fields(json.loads(method))
-    return Programs(instantiate(json.loads(method)))
+    return Programs(build_method(json.loads(method)))
 
 
 @lru_cache(maxsize=64)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -96,6 +97,8 @@ def hydra(config_dirs: Sequence[Path]) -> Iterator[Composer]:
             yield Composer(config_dirs, [f"hydra.searchpath=[{','.join(quoted)}]"] if folders else [])
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error)) from error
+    except yaml.YAMLError as error:  # its text names file, line and column
+        raise ConfigError(f"not readable as YAML: {error}") from error
     except ValueError as error:
         if not str(error).startswith("Config group override"):
             raise
@@ -116,9 +119,10 @@ def _implied(method: dict[str, Any]) -> dict[str, Any]:
     before: with that value a key is no part of the identity.
     """
     implied = method.pop("implied", None) or {}
-    if not isinstance(implied, dict) or (unknown := sorted(implied.keys() - method.keys())):
-        wrong = f"{unknown[0]!r} is no key of the method" if isinstance(implied, dict) else "it is no section"
-        raise ConfigError(f"method.implied: {wrong}; write KEY: VALUE for keys that the method's file has")
+    if not isinstance(implied, dict):
+        raise ConfigError("method.implied: must be a mapping of the method's keys to values, such as {new_key: value}")
+    if unknown := sorted(implied.keys() - method.keys()):
+        raise ConfigError(f"method.implied: {unknown[0]!r} is not a key of the method; {nearest(unknown[0], method)}")
     return implied
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Mapping
@@ -19,11 +20,12 @@ def check_fields(node: Mapping[str, Any], where: str = "method") -> None:
 
     Imports the target, and JAX with it.  Raises ConfigError.
     """
-    target = str(node.get("_target_"))
+    if not isinstance(target := node.get("_target_"), str):
+        raise ConfigError(f"{where} has no _target_: add `_target_: MODULE.NAME` to its file")
     module, _, name = target.rpartition(".")
     try:
         constructor = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, SyntaxError) as error:
         raise ConfigError(f"{where}: cannot import {target!r}: {error}") from error
     fields = inspect.signature(constructor).parameters
     named = {key: f for key, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
@@ -43,7 +45,8 @@ def check_fields(node: Mapping[str, Any], where: str = "method") -> None:
 def _check_field(key: str, value: Any, annotation: Any) -> None:
     """Raise ConfigError where a field annotated as a Literal, int, float, bool, str, None or a union has another value.
 
-    Other annotations say nothing here.  A whole number is a float too.
+    A whole number is a float too.  A field annotated as a class of a library, such as an optimiser, takes a mapping
+    with a `_target_`.  Other annotations say nothing here.
     """
     if typing.get_origin(annotation) is typing.Literal:
         if value not in (known := typing.get_args(annotation)):
@@ -51,7 +54,18 @@ def _check_field(key: str, value: Any, annotation: Any) -> None:
         return
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     kinds = typing.get_args(annotation) if is_union else (types.NoneType if annotation is None else annotation,)
-    if not set(kinds) <= _KINDS.keys() or type(value) in kinds or (float in kinds and type(value) is int):
+    objects = [kind for kind in kinds if _needs_target(kind)]
+    if not set(kinds) - set(objects) <= _KINDS.keys():
         return
-    names = [_KINDS[kind] for kind in kinds if kind is not int or float not in kinds]
+    if type(value) in kinds or (float in kinds and type(value) is int):
+        return
+    if objects and (isinstance(value, list) or (isinstance(value, Mapping) and "_target_" in value)):
+        return
+    names = [f"a mapping whose _target_ returns a {kind.__name__}" for kind in objects]
+    names += [_KINDS[kind] for kind in kinds if kind not in objects and (kind is not int or float not in kinds)]
     raise ConfigError(f"{key}={as_word(value)}: must be {' or '.join(names)}")
+
+
+def _needs_target(kind: Any) -> bool:
+    """Whether an annotation is a class that no value of a configuration is an instance of."""
+    return isinstance(kind, type) and kind.__module__.partition(".")[0] not in sys.stdlib_module_names

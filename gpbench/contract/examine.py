@@ -5,13 +5,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hydra.utils import instantiate
-
 from gpbench.contract import runs, steps
 from gpbench.contract.compare import Broken, Doubtful
 from gpbench.contract.problems import CLASSES, Problem
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
+from gpbench.methods.build import build_method
 
 CHECKS: tuple[Callable[[Problem], None], ...] = (
     steps.describes_itself,
@@ -56,7 +55,7 @@ def examine(
     `rows` is the number of training rows; without it, the fewest that suffice.
     An exception in a check is a broken claim.
     """
-    method = instantiate({**cfg, "steps": min(cfg.get("steps", 1), STEPS)})
+    method = build_method({**cfg, "steps": min(cfg.get("steps", 1), STEPS)})
     for task in (task for task in CLASSES if task in method.tasks and task in tasks):
         problem = startable(method, task, (rows,) if rows else ROWS)
         for check in CHECKS:

@@ -81,6 +81,13 @@ class Method(eqx.Module):
     trial_steps: int = eqx.field(static=True, kw_only=True, default=100)
     """How many steps each of `rates` is tried for."""
 
+    def __check_init__(self) -> None:
+        """Raises ConfigError for a negative number of steps and an empty minibatch."""
+        if self.steps < 0:
+            raise ConfigError(f"method.steps={self.steps}: must be a whole number from 0")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ConfigError(f"method.batch_size={self.batch_size}: must be a whole number from 1, or null")
+
     @abc.abstractmethod
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         """The initial state, from all training rows.  Raises ConfigError where configuration and data do not fit."""
@@ -133,7 +140,12 @@ class Method(eqx.Module):
 
 
 def inducing_count(inducing: float | int, n: int) -> int:
-    """How many inducing points: a fraction of the N training rows, or a number.  Raises ConfigError beyond 1 .. N."""
+    """How many inducing points: a fraction of the N training rows, or a whole number.
+
+    Raises ConfigError beyond 1 .. N.
+    """
+    if inducing > 1 and inducing != int(inducing):
+        raise ConfigError(f"method.inducing={inducing:g}: must be a whole number, or a fraction up to 1.0")
     m = round(inducing * n) if isinstance(inducing, float) and inducing <= 1 else int(inducing)
     if not 1 <= m <= n:
         raise ConfigError(f"method.inducing={inducing:g} asks for {m} inducing points, but there are {n} training rows:"

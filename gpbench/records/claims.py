@@ -81,12 +81,15 @@ def _take(path: Path) -> None:
             with open(path, "x") as file:
                 json.dump({**_here(), "pid": os.getpid()}, file)
             return
-        except FileNotFoundError:  # another process has just removed the empty folder
-            continue
+        except FileNotFoundError as error:
+            if not path.parent.parent.is_dir():  # the results folder cannot be created
+                raise storage_error(path.parent.parent, error) from error
+            continue  # another process has just removed the empty folder
         except FileExistsError:
             _remove_dead(path)
         except OSError as error:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # it may have been created, and not written
+                path.unlink()
             raise storage_error(path.parent.parent, error) from error
     raise ClaimedError(f"{holder(path.parent.parent, path.name) or 'another process'} is training run {path.name}"
                        " already; when it has ended, the same command finds the record")  # fmt: skip

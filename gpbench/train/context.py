@@ -9,13 +9,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from hydra.utils import instantiate
 
 from gpbench import data as data_layer
 from gpbench import runtime
 from gpbench.data import Dataset
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method, State
+from gpbench.methods.build import build_method
 from gpbench.records import environment, identity
 from gpbench.records.plan import Run, RunPlan
 from gpbench.train.checkpoint import Checkpoint
@@ -43,7 +43,7 @@ class Context:
         cfg = plan.cfg
         if (precision := cfg["protocol"]["precision"]) not in ("float32", "float64"):
             raise ConfigError(f"protocol.precision={precision} is neither float32 nor float64")
-        method, card = instantiate(cfg["method"]), cfg["dataset"]
+        method, card = build_method(cfg["method"]), cfg["dataset"]
         if card["task"] not in method.tasks:
             tasks = " or ".join(sorted(method.tasks))
             raise ConfigError(f"method {method.name} is for {tasks} data, and {card['name']} is {card['task']}:"

@@ -57,6 +57,14 @@ def test_a_sweep_that_cannot_be_composed_starts_nothing(words, capsys, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_is_not_yaml_is_one_line_with_its_place(tmp_path, capsys):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "mine.yaml").write_text("name: mine\n  steps: 3\n")
+    assert cli.main(["run", "--cfg", "--config-dir", str(tmp_path), "dataset=moons", "method=mine"]) == 2
+    err = capsys.readouterr().err
+    assert "not readable as YAML" in err and "mine.yaml" in err and "line 2" in err and err.count("\n") == 1
+
+
 def test_a_users_file_may_not_take_the_name_of_ours(tmp_path, capsys):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "wdbc.yaml").write_text("name: wdbc")

@@ -306,7 +306,7 @@ def test_a_choice_is_hashable_and_does_not_depend_on_the_order_of_its_options():
 @pytest.mark.parametrize(
     "value, message",
     [
-        ("studentt", "likelihood studentt: no such likelihood; did you mean student_t?"),
+        ("studentt", "unknown likelihood 'studentt': did you mean student_t?"),
         ({"student_t": {"dof": 3}}, "likelihood student_t: no option 'dof'; did you mean df?"),
         ({"gaussian": {"df": 3}}, "likelihood gaussian: no option 'df'; it has no options"),
         ({"student_t": {"df": -1}}, "df=-1 must be positive"),

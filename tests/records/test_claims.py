@@ -6,10 +6,11 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from gpbench.errors import ClaimedError
+from gpbench.errors import ClaimedError, StorageError
 from gpbench.records import claims
 
 CHILD = """
@@ -98,3 +99,18 @@ def test_of_many_processes_at_once_one_gets_a_run_and_a_dead_claim_makes_no_diff
     for child in children:
         child.communicate()
     assert said.count("mine\n") == 1 and said.count("not mine\n") == 5
+
+
+def test_a_results_folder_that_cannot_be_created_is_not_a_claim(tmp_path, monkeypatch):
+    def refuse(self, *_, **__):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StorageError, match="cannot use the results folder"), claims.claimed(tmp_path / "none", ["a"]):
+        pass
+
+
+def test_a_file_in_the_place_of_the_results_folder_is_one_line(tmp_path):
+    (tmp_path / "results").touch()
+    with pytest.raises(StorageError, match="results: Not a directory"), claims.claimed(tmp_path / "results", ["a"]):
+        pass

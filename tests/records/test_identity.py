@@ -108,7 +108,7 @@ def test_the_section_implied_is_not_part_of_the_method(tmp_path):
     assert cfg["method"] == {"_target_": "own.Own", "depth": 2, "width": 3} and cfg["implied"] == {"width": 250}
     assert cfg["changes"] == {"method.depth": 2}
     file.write_text("{_target_: own.Own, depth: 1, implied: {widht: 3}}")
-    with pytest.raises(ConfigError, match=r"method\.implied: 'widht' is no key of the method"):
+    with pytest.raises(ConfigError, match=r"method\.implied: 'widht' is not a key of the method"):
         compose(words, [tmp_path])
 
 

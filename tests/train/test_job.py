@@ -197,7 +197,7 @@ def test_what_cannot_be_trained_is_one_line(tmp_path, words, line):
 
 
 def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(context, "instantiate", lambda node: Greedy(name="greedy", steps=1))
+    monkeypatch.setattr(context, "build_method", lambda node: Greedy(name="greedy", steps=1))
     # known once the program is compiled, which runs with no time wasted, nor another process killed
     with pytest.raises(ConfigError, match=r"one step's work on . x 900 rows need .* GB of memory are free: try fewer"):
         job(tmp_path, *WALK, "split=[0,1]")

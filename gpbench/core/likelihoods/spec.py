@@ -63,7 +63,7 @@ def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
     else:
         name, options = value, {}
     if name != "auto" and name not in FAMILIES:
-        raise ConfigError(f"likelihood {name}: no such likelihood; {nearest(str(name), ['auto', *FAMILIES])}")
+        raise ConfigError(f"unknown likelihood {name!r}: {nearest(str(name), ['auto', *FAMILIES])}")
     if not isinstance(options, Mapping):
         raise ConfigError(f"likelihood {name}: options are written as in {{student_t: {{df: 4}}}}, not {options!r}")
     known = {} if name == "auto" else _options(name)

@@ -1,0 +1,103 @@
+"""What of a method's configuration cannot be built is one ConfigError, and never Hydra's wrapper of it."""
+
+import equinox as eqx
+import pytest
+from problems import KEY, binary
+
+from gpbench.config.compose import compose
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Method, inducing_count
+from gpbench.methods.build import build_method
+
+MISTAKES = {
+    "unknown kernel": ("method.kernel=matern53", "unknown kernel 'matern53': did you mean matern52"),
+    "empty kernel": ("method.kernel=", "unknown kernel '': known are"),
+    "kernel in a list": ("method.kernel=[linear]", "a kernel is a name or a name with its options"),
+    "option out of range": ("method.kernel={periodic: {period: -2}}", "period of kernel periodic must be a positive"),
+    "nested kernels": ("method.kernel={sum: [linear, {sum: 3}]}", "kernel sum must be a list of two or more kernels"),
+    "unknown likelihood": ("method.likelihood=probitt", "unknown likelihood 'probitt': did you mean probit?"),
+    "empty likelihood": ("method.likelihood=", "unknown likelihood '': known are"),
+    "option of a likelihood": ("method.likelihood={student_t: {df: -1}}", "df=-1 must be positive"),
+    "optimiser without a target": ("method.optimiser={rate: 1}", "must be a mapping whose _target_ returns a Gradient"),
+    "optimiser as a name": ("method.optimiser=adam", "method.optimiser=adam: must be a mapping whose _target_ returns"),
+    "negative steps": ("method.steps=-1", "method.steps=-1: must be a whole number from 0"),
+    "empty batch": ("method.batch_size=0", "method.batch_size=0: must be a whole number from 1"),
+}
+
+
+@pytest.mark.parametrize("word, line", MISTAKES.values(), ids=MISTAKES)
+def test_a_value_that_the_method_refuses_is_its_own_line(word, line):
+    with pytest.raises(ConfigError) as error:
+        build_method(compose(["method=svi", word])["method"])
+    assert str(error.value).startswith(line) or line in str(error.value)
+    assert "\n" not in str(error.value) and "Error in call" not in str(error.value)
+
+
+class Unfinished(Method):
+    """Has no `predict`."""
+
+    def init(self, data, *, key):
+        return data.X
+
+    def step(self, state, batch, *, key):
+        return state
+
+
+class Refusing(Unfinished):
+    """Refuses every width but 1."""
+
+    width: int = eqx.field(static=True, kw_only=True, default=1)
+
+    def __check_init__(self):
+        raise ValueError("too wide")
+
+    def predict(self, state, X, *, key):
+        return X
+
+
+class Nameless(Unfinished):
+    """Could be built, had it a name."""
+
+    def predict(self, state, X, *, key):
+        return X
+
+
+class Stranger:
+    """Not a method."""
+
+
+@pytest.mark.parametrize("cls, line", [
+    (Unfinished, "cannot construct .*Unfinished: TypeError: .*abstract method predict"),
+    (Refusing, "cannot construct .*Refusing: ValueError: too wide"),
+    (Stranger, r"must be a subclass of gpbench\.methods\.base\.Method"),
+    (Nameless, "method has no name"),
+])  # fmt: skip
+def test_a_class_that_is_not_a_method_is_one_line(cls, line):
+    with pytest.raises(ConfigError, match=line):
+        build_method({"_target_": f"{__name__}.{cls.__name__}"})
+
+
+def test_a_module_that_python_cannot_parse_is_one_line(tmp_path, monkeypatch):
+    (tmp_path / "unparsable.py").write_text("def f(:")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConfigError, match="cannot import 'unparsable.Method': invalid syntax"):
+        build_method({"_target_": "unparsable.Method"})
+
+
+def test_a_method_without_a_target_is_one_line():
+    with pytest.raises(ConfigError, match="method has no _target_"):
+        build_method({"name": "mine"})
+
+
+@pytest.mark.parametrize("method", ["sep", "gfitc"])
+@pytest.mark.parametrize("damping", [0.0, 7.0])
+def test_damping_beyond_its_range_is_refused(method, damping):
+    built = build_method(compose([f"method={method}", f"method.damping={damping}", "method.inducing=3"])["method"])
+    with pytest.raises(ConfigError, match=r"method\.damping=.: must be above 0 and at most 1"):
+        built.init(binary(10), key=KEY)
+
+
+def test_a_number_of_inducing_points_between_two_whole_ones_is_refused():
+    with pytest.raises(ConfigError, match=r"method.inducing=1.5: must be a whole number, or a fraction up to 1.0"):
+        inducing_count(1.5, 100)
+    assert inducing_count(20.0, 100) == 20 and inducing_count(1.0, 100) == 100
