@@ -64,7 +64,8 @@ def kernel(request):
     return perturb(kernel_spec(VALUES[request.param]).initial(jnp.asarray(X), start="median_each"))
 
 
-@functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+# Not the level 0 of the other tests: without the MLIR emitters its exp(0) can be 1 + 1.6e-9.
+@functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
 def evaluate(kernel, X, Y):
     """cross(X, Y), diag(X), and a weighted sum of both with its derivatives in the parameters, X and Y."""
 
