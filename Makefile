@@ -12,7 +12,7 @@ SMOKE = \
 	tests/core \
 	tests/data/test_readers.py \
 	tests/methods/test_decoupled.py::test_one_basis_for_both_has_the_bound_of_svi \
-	tests/methods/test_gfitc.py::test_predictions_are_those_of_full_ep_where_the_inducing_points_are_the_data \
+	tests/methods/test_gfitc.py::test_gfitc_is_full_ep_on_its_prior_and_so_on_the_gp_itself_where_the_inducing_points_are_the_data \
 	tests/methods/test_lbfgs.py \
 	tests/methods/test_regression.py::test_gpr_has_the_exact_evidence_and_the_exact_posterior \
 	tests/methods/test_sep.py::test_with_every_point_inducing_it_equals_full_ep \

