@@ -51,5 +51,5 @@ class SGLD(Method):
         return State(weights, samples, state.count + 1), Info(value)
 
     def predict(self, state, X, *, key):
-        means = jax.vmap(lambda weights: self.network(weights, X))(state.samples)
-        return Mixture(Gaussian(means, jnp.full_like(means, self.noise)), jnp.zeros(self.samples, X.dtype))
+        density = lambda weights: Gaussian(self.network(weights, X), jnp.full(len(X), self.noise, X.dtype))
+        return Mixture(jax.vmap(density)(state.samples), jnp.zeros(self.samples, X.dtype))
