@@ -9,7 +9,6 @@ import ctypes
 import gc
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -25,23 +24,13 @@ atexit.register(shutil.rmtree, _SESSION, ignore_errors=True)
 
 # In the environment, for the commands that tests start too; and at once, for `configure` reads the cache's place.
 os.environ |= {f"GPBENCH_{name}": str(_SESSION / name.lower()) for name in ("STORE", "RESULTS", "CACHE")}
-_FORMER_EMITTERS = "--xla_cpu_use_fusion_emitters=false"
 
 
 def _quick_compilation():
-    """Make XLA optimise little: the environment is that of xdist's workers, which share a cache, and of commands too.
-
-    Measured on the gradient of svdgp's bound: 4.4 s of compilation, 2.7 s with few optimisations, 0.8 s where XLA can
-    also leave the MLIR emitters out (JAX 0.12 cannot, and XLA aborts at a flag that it does not know).
-    Without them exp is then right to 1e-9 alone: a test of rounding errors compiles with `compiler_options` of its own.
-    """
+    """Make XLA optimise little: the environment is that of xdist's workers, which share a cache, and of commands too."""
     os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(_SESSION / "xla")
-    if os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1") in ("0", "false"):
-        return
-    flags = f"{os.environ.get('XLA_FLAGS', '')} {_FORMER_EMITTERS}".strip()
-    trial = [sys.executable, "-c", "import jax; jax.devices()"]
-    if not subprocess.run(trial, env={**os.environ, "XLA_FLAGS": flags}, capture_output=True).returncode:
-        os.environ["XLA_FLAGS"] = flags
+    # Leaving out XLA's MLIR emitters as well would be twice as fast, but then JAX 0.10 compiles some gradients wrongly.
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
