@@ -27,7 +27,7 @@ os.environ |= {f"GPBENCH_{name}": str(_SESSION / name.lower()) for name in ("STO
 
 
 def _quick_compilation():
-    """Make XLA optimise little: the environment is that of xdist's workers, which share a cache, and of commands too."""
+    """Make XLA optimise little, in xdist's workers and in commands too: they inherit the environment and its cache."""
     os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(_SESSION / "xla")
     # Leaving out XLA's MLIR emitters as well would be twice as fast, but then JAX 0.10 compiles some gradients wrongly.
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
