@@ -337,7 +337,7 @@ def _programs(config: dict) -> Any:
 def _programs_of(method: str) -> Any:
     """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
     _configure_jax()
-    from gpbench.methods.build import build_method
+    from gpbench.config.build import build_method
     from gpbench.train.loop import Programs
 
     return Programs(build_method(json.loads(method)))

@@ -85,8 +85,7 @@ def run(args: argparse.Namespace) -> int:
         session.configure(cfg["run"])  # before a plan imports NumPy
         plan = plan or RunPlan.of(cfg)
         store = Store(plan.results)
-        already = len(plan.recorded(store))
-        records = session.train(plan, store=store, stop=stop)
+        records, already = session.train(plan, store=store, stop=stop)
     if not records:  # another process of this run speaks for it
         return 0
     if args.json:

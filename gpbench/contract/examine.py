@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpbench.config.build import build_method
 from gpbench.contract import runs, steps
 from gpbench.contract.compare import Broken, Doubtful
 from gpbench.contract.problems import CLASSES, Problem
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
-from gpbench.methods.build import build_method
 
 CHECKS: tuple[Callable[[Problem], None], ...] = (
     steps.describes_itself,

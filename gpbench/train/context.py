@@ -12,10 +12,10 @@ import jax.numpy as jnp
 
 from gpbench import data as data_layer
 from gpbench import runtime
+from gpbench.config.build import build_method
 from gpbench.data import Dataset
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method, State
-from gpbench.methods.build import build_method
 from gpbench.records import environment, identity
 from gpbench.records.plan import Run, RunPlan
 from gpbench.train.checkpoint import Checkpoint

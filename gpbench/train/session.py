@@ -25,8 +25,10 @@ def configure(run: Mapping[str, Any]) -> None:
     )
 
 
-def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> list[dict]:
-    """Claims, trains and records what is missing; all records of the plan, [] in a process that another speaks for.
+def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[dict], int]:
+    """Claims, trains and records what is missing.
+
+    Returns all records of the plan ([] in a process that another speaks for), and how many of them existed before.
 
     Raises ClaimedError, PeerError, and what `run_job` raises.
     """
@@ -51,6 +53,7 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> list[dict]:
     try:
         # Processes that join are claimed for by the one that started them; a cluster's start at once.
         with _stdout_to_stderr(jax.process_count() > 1), contextlib.nullcontext() if joins else claim(plan, store):
+            already = len(plan.recorded(store))  # while the claim is held: another process may just have ended
             records = run_job(plan, store=store, progress=display, stop=stop)
     except jax.errors.JaxRuntimeError as error:
         if jax.process_count() == 1:
@@ -59,7 +62,7 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> list[dict]:
         why = str(error).partition("\n")[0][:200]
         raise PeerError(f"the processes of this run lost contact ({why}); run the same command to resume from the"
                         " last checkpoint") from error  # fmt: skip
-    return records if leads else []
+    return (records, already) if leads else ([], 0)
 
 
 @contextlib.contextmanager

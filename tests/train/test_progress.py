@@ -57,7 +57,7 @@ def test_a_quick_run_is_silent_in_a_log(clock):
 
 def test_without_progress_only_notes_are_shown(clock):
     stream = Screen()
-    shown = progress.make(shown=False, stream=stream)
+    shown = progress.make(visible=False, stream=stream)
     shown.begin("wdbc", 10, "split 0")
     clock[0] += 1000
     shown.update(5, 1.0, {})

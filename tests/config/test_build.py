@@ -4,10 +4,10 @@ import equinox as eqx
 import pytest
 from problems import KEY, binary
 
+from gpbench.config.build import build_method
 from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method, inducing_count
-from gpbench.methods.build import build_method
 
 MISTAKES = {
     "unknown kernel": ("method.kernel=matern53", "unknown kernel 'matern53': did you mean matern52"),
