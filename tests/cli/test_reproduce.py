@@ -80,7 +80,7 @@ def test_a_table_is_written_to_a_file_in_any_format(folder, capsys):
 
 
 def test_stopped_it_still_shows_what_is_there(folder):
-    code, out, err = reproduce(folder, "--preset", "full", "run.time_limit=0.2")
+    code, out, err = reproduce(folder, "--preset", "full", "run.time_limit=0.001")
     assert code == 75 and "run the same command to resume" in err and "MISSING: 2 of 6 runs" in out
 
 
