@@ -60,17 +60,18 @@ def _safe_inverse_factor(K):
     def attempt(jitter):
         return _inverse_factor(high + jitter * scale * eye)
 
-    def failed(carry):
+    def unfinished(carry):
         tries, _, A = carry
-        return (tries < TRIES) & ~jnp.isfinite(A[-1, -1])
+        return (tries == 0) | ((tries <= TRIES) & ~jnp.isfinite(A[-1, -1]))
 
-    def retry(carry):
+    def step(carry):
         tries, jitter, _ = carry
-        return tries + 1, jitter * GROWTH, attempt(jitter * GROWTH)
+        return tries + 1, jitter * GROWTH, attempt(jitter)
 
+    # The first attempt is in the loop too, so that the factorisation is compiled once.
     # A NaN anywhere in a Cholesky factor reaches the last row, so the last entry speaks for the whole.
-    jitter = jnp.asarray(initial_jitter(K.dtype))
-    *_, A = jax.lax.while_loop(failed, retry, (0, jitter, attempt(jitter)))
+    jitter = jnp.asarray(initial_jitter(K.dtype), high.dtype)
+    *_, A = jax.lax.while_loop(unfinished, step, (0, jitter, jnp.full_like(high, jnp.nan)))
     return A.astype(K.dtype)
 
 

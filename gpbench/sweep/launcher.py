@@ -11,6 +11,7 @@ from typing import Any
 
 from hydra._internal.callbacks import Callbacks
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.plugins.launcher import Launcher
@@ -30,8 +31,9 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path]) -> int:
     with compose.hydra(config_dirs) as composer, tempfile.TemporaryDirectory() as folder:
         core = GlobalHydra.instance().hydra
         assert core is not None
+        of_hydra, of_sweep, of_jobs = _sorted(overrides)
         # Hydra's sweeper insists on writing a multirun.yaml somewhere
-        words = [*composer.searchpath, f"hydra.sweep.dir='{folder}'", *overrides]
+        words = [*composer.searchpath, f"hydra.sweep.dir='{folder}'", *of_hydra, *of_sweep]
         cfg = core.compose_config("config", words, run_mode=RunMode.MULTIRUN)
         launcher = _launcher(cfg)
         cfg.hydra.launcher = {"_target_": "hydra._internal.core_plugins.basic_launcher.BasicLauncher"}
@@ -42,10 +44,22 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path]) -> int:
         sweeper.launcher = listing
         # It would compose all jobs to see whether they can be; `Jobs` does so too, and ten times faster.
         sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
-        sweeper.sweep(list(cfg.hydra.overrides.task))
+        sweeper.sweep([*of_jobs, *of_sweep])
     jobs = Jobs(config_dirs, compose.plain(cfg.run), *launcher)
     jobs.launch(listing.jobs)
     return jobs.conclude()
+
+
+def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """The words that are Hydra's own, those of the sections of a whole sweep, and those of its jobs.
+
+    A job's words may fit one choice of `method=a,b` and not the default's method, so only jobs are composed with them.
+    """
+    parts: tuple[list[str], list[str], list[str]] = [], [], []
+    for word, parsed in zip(overrides, OverridesParser.create().parse_overrides(list(overrides)), strict=True):
+        shared = parsed.key_or_group.partition(".")[0] in ("run", "data") and not parsed.is_sweep_override()
+        parts[0 if parsed.is_hydra_override() else 1 if shared else 2].append(word)
+    return parts
 
 
 def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:

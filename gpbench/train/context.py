@@ -20,18 +20,28 @@ from gpbench.records import environment, identity
 from gpbench.records.plan import Run, RunPlan
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
-from gpbench.train.loop import Fit, Group, Programs
+from gpbench.train.loop import Cadence, Fit, Group, Programs
 
 
 @dataclass(frozen=True)
 class Context:
-    """A plan with its method and compiled programs, its data, the setting as tables show it, and the environment."""
+    """A plan with its method and compiled programs, its data, and what training and records need of the configuration.
+
+    `inputs`, `targets`: names of scalers.  `together` as in conf/config.yaml.  `facts` are in every record of the job.
+    Nothing behind it reads the configuration.
+    """
 
     plan: RunPlan
     programs: Programs
     dataset: Dataset
-    setting: str
-    environment: dict[str, Any]
+    card: Mapping[str, Any]
+    inputs: str
+    targets: str
+    precision: str
+    seed: int
+    cadence: Cadence
+    together: int | str
+    facts: Mapping[str, Any]
 
     @classmethod
     def of(cls, plan: RunPlan) -> "Context":
@@ -41,21 +51,45 @@ class Context:
         what loading raises.
         """
         cfg = plan.cfg
-        if (precision := cfg["protocol"]["precision"]) not in ("float32", "float64"):
+        card, protocol, run = cfg["dataset"], cfg["protocol"], cfg["run"]
+        if (precision := protocol["precision"]) not in ("float32", "float64"):
             raise ConfigError(f"protocol.precision={precision} is neither float32 nor float64")
-        method, card = build_method(cfg["method"]), cfg["dataset"]
+        method = build_method(cfg["method"])
         if card["task"] not in method.tasks:
             tasks = " or ".join(sorted(method.tasks))
             raise ConfigError(f"method {method.name} is for {tasks} data, and {card['name']} is {card['task']}:"
                               " `gpbench ls datasets` and `gpbench ls methods` show what fits together")  # fmt: skip
-        dataset, devices = data_layer.configured(cfg), Devices(cfg["run"]["devices"])
-        facts = environment.facts(device=runtime.device_name(), precision=precision) | devices.facts()
-        return cls(plan, Programs(method, devices), dataset, setting_text(method, cfg), facts)
+        devices = Devices(run["devices"])
+        facts = {
+            "dataset": card["name"],
+            "method": method.name,
+            "setting": setting_text(method, cfg),
+            "protocol": protocol["name"],
+            "seed": cfg["seed"],
+            "data_checksum": plan.data_checksum,
+            "kept": plan.needs_arrays,
+            "preset": run["preset"],
+            **environment.facts(device=runtime.device_name(), precision=precision),
+            **devices.facts(),
+        }
+        return cls(
+            plan,
+            Programs(method, devices),
+            data_layer.configured(cfg),
+            card,
+            protocol["inputs"],
+            protocol["targets"],
+            precision,
+            cfg["seed"],
+            Cadence(run["trace_every"], run["checkpoint_every"]),
+            run["together"],
+            facts,
+        )
 
     @property
-    def cfg(self) -> Mapping[str, Any]:
-        """The resolved configuration."""
-        return self.plan.cfg
+    def title(self) -> str:
+        """The job in a line of progress: data set, method, setting and protocol."""
+        return "  ".join(self.facts[key] for key in ("dataset", "method", "setting", "protocol"))
 
     @property
     def method(self) -> Method:

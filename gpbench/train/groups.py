@@ -29,7 +29,7 @@ def groups(context: Context) -> Iterator[list[Run]]:
     shapes: dict[tuple[int, int], list[Run]] = {}
     by_split = sorted(context.plan.runs, key=lambda run: run.member)
     for split, runs in itertools.groupby(by_split, key=lambda run: run.split):
-        train, test = splits.indices(context.cfg["dataset"], context.dataset, split)
+        train, test = splits.indices(context.card, context.dataset, split)
         shapes.setdefault((len(train), len(test)), []).extend(runs)
     for alike in shapes.values():
         size = _size(context, alike)
@@ -42,10 +42,10 @@ def _size(context: Context, runs: Sequence[Run]) -> int:
     `auto` is one on a CPU, where a run alone is as fast or faster, and on a GPU as many as fit into `_GPU_BYTES`, by
     the memory of the compiled program for one.
     """
-    together = context.cfg["run"]["together"]
+    together = context.together
     if together is True:
         return len(runs)
-    if together != "auto":
+    if not isinstance(together, str):
         return max(1, together)
     if jax.default_backend() == "cpu" or len(runs) == 1:
         return 1
@@ -59,19 +59,22 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[Prepared]]:
 
     Raises ConfigError where the method's state for the training rows exceeds the free memory.
     """
-    protocol, card, method = context.cfg["protocol"], context.cfg["dataset"], context.method
-    scaling = {"inputs": protocol["inputs"], "targets": protocol["targets"]}
+    method, dataset, card = context.method, context.dataset, context.card
     prepared = [
         data_layer.prepare(
-            context.dataset, *splits.indices(card, context.dataset, run.split), output=run.output, **scaling
+            dataset,
+            *splits.indices(card, dataset, run.split),
+            inputs=context.inputs,
+            targets=context.targets,
+            output=run.output,
         )
         for run in runs
     ]
     n, d = prepared[0].X.shape
     numbers = len(runs) * n * (d + 1 + method.row_memory(n))
-    size = np.dtype(protocol["precision"]).itemsize
+    size = np.dtype(context.precision).itemsize
     runtime.require_memory(numbers * size, f"{len(runs)} x {n} rows and what the method holds for each")
-    names = (card["name"], context.cfg["seed"])
+    names = (card["name"], context.seed)
     members = [run.member for run in runs]
     init_keys = [run_key("init", *names, *member.identity.values()) for member in members]
     step_keys = [run_key("step", method.name, *names, *member.identity.values()) for member in members]
@@ -80,6 +83,6 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[Prepared]]:
         field: np.stack([fill(part := getattr(p, field), rows.get(field, len(part))) for p in prepared])
         for field in ("X", "y", "X_test", "y_test")
     }
-    typed: dict[str, Any] = {field: array.astype(protocol["precision"], copy=False) for field, array in arrays.items()}
+    typed: dict[str, Any] = {field: array.astype(context.precision, copy=False) for field, array in arrays.items()}
     typed |= {"init_keys": jnp.stack(init_keys), "step_keys": jnp.stack(step_keys)}
     return Group(members=members, rows=n, classes=prepared[0].classes, **typed), prepared

@@ -14,7 +14,7 @@ from gpbench.train import keep, result
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.groups import groups, load
-from gpbench.train.loop import Cadence, fit
+from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
@@ -85,16 +85,15 @@ class _Job:
 
     def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[tuple[Run, dict, dict[str, np.ndarray]]]:
         """Each of these runs, trained together, with its record and its trace."""
-        context, cfg = self.context, self.context.cfg
+        context = self.context
         group, prepared = load(context, runs)
-        title = f"{cfg['dataset']['name']}  {context.method.name}  {context.setting}  {cfg['protocol']['name']}"
-        self.progress.begin(title, context.method.steps, named(group.members))
+        self.progress.begin(context.title, context.method.steps, named(group.members))
         try:
             with one_line_if_out_of_memory(group):
                 outcome = fit(
                     context.programs,
                     group,
-                    cadence=Cadence(cfg["run"]["trace_every"], cfg["run"]["checkpoint_every"]),
+                    cadence=context.cadence,
                     score=lambda predictions: result.scores_of_all(prepared, predictions),
                     checkpoint=checkpoint,
                     progress=self.progress,
@@ -107,7 +106,6 @@ class _Job:
             trace = {name: v if v.ndim == 1 else v[:, i] for name, v in outcome.trace.items()}
             if context.plan.needs_arrays:
                 state = context.state(outcome, i)
-                precision = cfg["protocol"]["precision"]
-                trace |= keep.arrays(context.method, state, prepared[i], precision, key=group.step_keys[i])
+                trace |= keep.arrays(context.method, state, prepared[i], context.precision, key=group.step_keys[i])
             results.append((run, result.record(context, run, outcome, i, prepared[i]), trace))
         return results

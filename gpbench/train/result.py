@@ -35,7 +35,7 @@ def scores_of_all(prepared: Sequence[Prepared], predictions: Predictions) -> dic
 
 def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> dict[str, Any]:
     """The record of the i-th run of a group; the group's seconds are shared equally."""
-    cfg, method = context.cfg, context.method
+    method = context.method
     size = len(fit.predictions["log_prob"])
     objective = fit.trace["objective"][-1][i] if "objective" in fit.trace else np.nan
     finite = np.isfinite(fit.predictions["log_prob"][i]).all() and (method.steps == 0 or np.isfinite(objective))
@@ -50,12 +50,8 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         "cell": run.cell,
         "status": "done" if finite else "diverged",
         "message": message,
-        "dataset": cfg["dataset"]["name"],
-        "method": method.name,
-        "setting": context.setting,
-        "protocol": cfg["protocol"]["name"],
+        **context.facts,
         "split": run.split,
-        "seed": cfg["seed"],
         "output": None if run.output is None else context.dataset.outputs[run.output],
         "metrics": values if finite else dict.fromkeys(values),
         "seconds": {name: seconds / size for name, seconds in fit.seconds.items()},
@@ -63,10 +59,6 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         "objective": float(objective),
         "steps": fit.step,
         "peak_memory_mb": runtime.jax_memory_peak_mb(),
-        "data_checksum": context.plan.data_checksum,
-        "kept": context.plan.needs_arrays,
         "held_out": prepared.held_out,
         "scaled_by_all_rows": prepared.scaled_by_all_rows,
-        "preset": cfg["run"]["preset"],
-        **context.environment,
     }

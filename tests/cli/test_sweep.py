@@ -15,6 +15,7 @@ import pytest
 from commands import RUN, gpbench, start
 
 from gpbench.records.store import Store
+from gpbench.sweep import launcher
 
 SWEEP = [*RUN, "-m", "run.jobs=2"]
 
@@ -48,6 +49,13 @@ def test_all_combinations_are_run_and_leave_records_alone(tmp_path):
     assert out.endswith("6 jobs: 6 done\n") and "split=2 seed=1  nll 1.75" in out
     assert len(Store(tmp_path / "results").all()) == 6
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
+
+
+def test_a_key_that_all_chosen_methods_have_and_the_default_one_has_not(monkeypatch):
+    launched: list[list[str]] = []
+    monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
+    assert launcher.sweep(["method=svdgp,odsvgp", "run.jobs=2", "method.mean_basis=64"], []) == 0
+    assert launched == [[f"method={name}", "method.mean_basis=64", "run.jobs=2"] for name in ("svdgp", "odsvgp")]
 
 
 def test_the_same_command_makes_only_what_is_missing(tmp_path):
