@@ -129,9 +129,7 @@ class SEP(SparseMethod):
             slope = approximate_gradient(likelihood, batch.y, rest, A, V, q, at, counted, weight)
         else:
             fixed = self.gradient == "exact"
-            slope = jax.grad(energy, argnums=1)(
-                likelihood, cov, batch.y, counted, weight, outside, fixed_factors=fixed
-            )
+            slope = jax.grad(energy, argnums=1)(likelihood, cov, batch.y, counted, weight, outside, fixed_factors=fixed)
         gradient = self.tie_lengthscales(pull_back(slope)[0])
         is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(ravel_pytree(gradient)[0]))
 
