@@ -75,6 +75,22 @@ def indices(
     return train[order].astype(np.int64), test.astype(np.int64)
 
 
+def sizes(card: Mapping) -> tuple[int, int] | None:
+    """The numbers of training and test rows of every split, where the card alone says them; else None.
+
+    Raises ConfigError for an unknown set.
+    """
+    chosen, _ = _chosen(card)
+    splits, rows = card.get("splits") or DEFAULT, card.get("rows")
+    if not rows or chosen not in ("random90", "hla", "random", "official"):
+        return None
+    if chosen == "random":
+        test, train = splits["test_rows"], splits.get("train_rows")
+        return train or rows - test, test
+    train = splits["train_rows"] if chosen == "official" else round(0.9 * rows)
+    return train, rows - train
+
+
 def _generator(*names) -> np.random.Generator:
     """A stream of its own for these names, the same on every machine and in every run order."""
     digest = hashlib.sha256("/".join(map(str, names)).encode()).digest()

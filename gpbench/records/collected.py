@@ -5,6 +5,7 @@ else is no number, truth value or text is kept as JSON.
 """
 
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench.errors import ConfigError, StorageError
 from gpbench.records import folder
+from gpbench.records.rows import with_rows
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -58,10 +60,14 @@ class Collected(Store):
     def _loaded(self) -> dict[str, dict]:
         if self._records is None:
             rows = read(self.runs)
-            self._records = {record["id"]: record for record, _ in rows if not folder.newer(record)}
+            self._configs = {record["id"]: config for record, config in rows}
+            self._records = {
+                record["id"]: with_rows(record, functools.partial(self._configs.get, record["id"]))
+                for record, _ in rows
+                if not folder.newer(record)
+            }
             if faults := [fault for record, _ in rows if (fault := folder.newer(record))]:
                 print(f"gpbench: skipped {len(faults)} records in {self.runs}: {faults[0]}", file=sys.stderr)
-            self._configs = {record["id"]: config for record, config in rows}
         return self._records
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench.errors import ConfigError, StorageError, nearest
 from gpbench.records import folder as files
+from gpbench.records.rows import with_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -137,7 +138,8 @@ class Store:
 
     def _read(self, id: str) -> tuple[dict | None, str]:
         """The record, and ""; or None, and what is wrong with it."""
-        return files.read(str(self.runs), id)
+        record, fault = files.read(str(self.runs), id)
+        return record and with_rows(record, lambda: self.config_text(id)), fault
 
     def _ids(self) -> Iterator[str]:
         try:

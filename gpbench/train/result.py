@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpbench import metrics, runtime
-from gpbench.data import Prepared
+from gpbench.data import Prepared, splits
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
 from gpbench.train.context import Context
@@ -52,6 +52,9 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         "message": message,
         **context.facts,
         "split": run.split,
+        "split_set": splits.identity(context.card)["set"],
+        "train_rows": len(prepared.y),
+        "test_rows": len(prepared.y_test),
         "output": None if run.output is None else context.dataset.outputs[run.output],
         "metrics": values if finite else dict.fromkeys(values),
         "seconds": {name: seconds / size for name, seconds in fit.seconds.items()},

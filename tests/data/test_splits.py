@@ -37,6 +37,23 @@ def test_every_row_is_in_exactly_one_part_of_every_split(card, dataset):
         assert sorted([*train, *test]) == list(range(40))
 
 
+@pytest.mark.parametrize(
+    "card",
+    [card(), card("hla"), card("random", 3, test_rows=7), card("random", 3, test_rows=7, train_rows=20),
+     card("official", 1, train_rows=30)],
+)  # fmt: skip
+@pytest.mark.parametrize("rows", [40, 45, 205])
+def test_sizes_that_the_card_alone_says_are_those_of_every_split(card, rows):
+    train, test = splits.indices(card, make(rows), 0)
+    assert splits.sizes({**card, "rows": rows}) == (len(train), len(test))
+    assert splits.sizes(card) is None and splits.sizes({**card, "rows": None}) is None
+
+
+@pytest.mark.parametrize("chosen", ["yang", "raetsch", "groups90"])
+def test_sizes_that_only_the_data_say_are_unknown(chosen):
+    assert splits.sizes({**card(chosen), "rows": 40}) is None
+
+
 def test_random90_does_not_depend_on_run_order_nor_on_a_global_stream():
     np.random.seed(0)
     forwards = [splits.indices(card(), make(), k) for k in range(20)]

@@ -225,6 +225,10 @@ def test_the_record_says_on_what_and_from_what_it_was_made(tmp_path):
     assert 50 < record["peak_memory_mb"] < 100_000
     assert set(record["seconds"]) == {"init", "compile", "train", "evaluate"} and min(record["seconds"].values()) > 0
     assert record["data_checksum"] == cards.read("moons")["checksum"] and record["steps"] == 40
+    assert (record["split_set"], record["train_rows"], record["test_rows"]) == (
+        "random90",
+        *splits.sizes(cards.read("moons")),
+    )
     trace = Store(tmp_path).trace(record["id"])
     assert trace["step"].tolist() == [10, 20, 30, 40] and trace["nll"].shape == (4,)
     assert trace["nll"][-1] == record["metrics"]["nll"] and trace["objective"][-1] == record["objective"]
