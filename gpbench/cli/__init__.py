@@ -18,6 +18,7 @@ VERBS = {
     "plot": "figures of papers from recorded runs",
     "rank": "average ranks of methods over data sets, as table and diagram",
     "compare": "two methods, protocols, presets or commits, split by split",
+    "power": "which difference recorded splits can show, and how many they need",
     "report": "a static site of all recorded runs",
     "collect": "merge the records of several folders into one Parquet file",
     "ls": "methods, data sets, protocols, experiments, runs",

@@ -1,10 +1,14 @@
 """`gpbench compare`: paired differences between two methods, protocols, presets, precisions or commits."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpbench.cli import output, selection
 from gpbench.report.formats import FORMATS
+
+if TYPE_CHECKING:
+    from gpbench.report.cells import CellRuns
+    from gpbench.report.differences import Difference, Side
 
 
 def add_parser(subparsers: Any) -> None:
@@ -16,17 +20,25 @@ def add_parser(subparsers: Any) -> None:
         epilog="examples: gpbench compare sep svi --setting m=15% --out difference.png;"
         " gpbench compare commit:1a2b commit:3c4d --results before --results after",
     )
+    add_sides(parser)
+    output.add_output(parser, FORMATS)
+    parser.set_defaults(func=run)
+
+
+def add_sides(parser: Any) -> None:
+    """Adds A, B, --metric and the filters of records."""
     sides = "method:sep, protocol:clean, preset:full, precision:float32 or commit:1a2b; the kind is optional"
     parser.add_argument("a", metavar="A", help=sides)
     parser.add_argument("b", metavar="B", help="another one of the same kind")
     parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse for regression")
     selection.add_filters(parser)
-    output.add_output(parser, FORMATS)
-    parser.set_defaults(func=run)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises ConfigError for ambiguous sides, or without a common split."""
+def read_differences(args: argparse.Namespace) -> "tuple[Side, Side, list[Difference], list[CellRuns]]":
+    """Both sides, their differences on every data set, and the cells without a partner.
+
+    Raises ConfigError for ambiguous sides, or without a common split.
+    """
     from gpbench.report import differences
 
     records = selection.select(selection.all_records(selection.open_stores(args.results)), args)
@@ -34,7 +46,14 @@ def run(args: argparse.Namespace) -> int:
     # two commits have the same runs in two folders: the latest of each side counts
     records = [record for side in (a, b) for record in selection.latest(r for r in records if side.has(r))]
     metric = selection.one_metric(args.metric, records)
-    pairs, unmatched = differences.paired_differences(a, b, records, metric)
+    return a, b, *differences.paired_differences(a, b, records, metric)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the verb and returns the exit code.  Raises ConfigError as `read_differences` does."""
+    from gpbench.report import differences
+
+    a, b, pairs, unmatched = read_differences(args)
 
     def picture() -> Any:
         from gpbench.report.figures.differences import draw

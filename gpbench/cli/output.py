@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench.errors import ConfigError
 from gpbench.report import text
 from gpbench.report.formats import FORMATS, Sheet, chunks
 
@@ -14,20 +15,28 @@ if TYPE_CHECKING:
 PICTURES = (".png", ".pdf", ".svg")
 
 
-def add_output(parser: Any, formats: Iterable[str]) -> None:
-    """Adds --format, --out, --results and --json, for verbs that make a table and a picture."""
+def add_output(parser: Any, formats: Iterable[str], picture: bool = True) -> None:
+    """Adds --format, --out, --results and --json, for verbs that make a table, and most of them a picture."""
     parser.add_argument("--format", choices=formats, default="terminal", help="format of the table; default: terminal")
     parser.add_argument("--out", type=Path, default=None, metavar="FILE",
-                        help="write a picture if FILE ends in .png, .pdf or .svg, otherwise the table")  # fmt: skip
+                        help="write a picture if FILE ends in .png, .pdf or .svg, otherwise the table"
+                        if picture else "write the table to this file")  # fmt: skip
     parser.add_argument("--results", type=Path, action="append", metavar="DIR",
                         help="a results folder; may be repeated")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def write_output(args: argparse.Namespace, sheet: Sheet, data: Any, picture: Callable[[], "Figure"]) -> int:
-    """Prints or writes the table, or `data` as JSON; draws the picture if --out names one.  Returns the exit code."""
+def write_output(
+    args: argparse.Namespace, sheet: Sheet, data: Any, picture: "Callable[[], Figure] | None" = None
+) -> int:
+    """Prints or writes the table, or `data` as JSON; draws the picture if --out names one.  Returns the exit code.
+
+    Raises ConfigError for a picture of what has none.
+    """
     is_picture = args.out is not None and args.out.suffix in PICTURES
-    if is_picture:
+    if is_picture and not picture:
+        raise ConfigError(f"--out {args.out}: there is no picture of this table; name a file with another ending")
+    if is_picture and picture:
         from gpbench.report.figures import write
 
         write(picture(), args.out)

@@ -103,7 +103,8 @@ def _combined(
         by_row = [by_split(cell, metric) for cell in cells]
         values = {split: statistic([of[split] for of in by_row]) for split in common_splits(by_row)}
         first = next((cell for cell in cells if cell.records), cells[0])
-        cell = replace(first, dataset=dataset or first.dataset, output=output or first.output)
+        records = tuple(record for cell in cells for record in cell.records)
+        cell = replace(first, dataset=dataset or first.dataset, output=output or first.output, records=records)
         published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
         entries[column] = summarise(cell, metric, values, published)
     return entries

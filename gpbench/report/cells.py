@@ -33,6 +33,13 @@ class CellRuns:
     held_out: bool
     records: tuple[dict, ...]
 
+    @property
+    def ratio(self) -> float | None:
+        """n_test / n_train, averaged over the runs; None without runs, and where a record lacks either number."""
+        sizes = [(record.get("train_rows"), record.get("test_rows")) for record in self.records]
+        ratios = [test / train for train, test in sizes if train and test]
+        return fmean(ratios) if ratios and len(ratios) == len(sizes) else None
+
 
 @dataclass(frozen=True)
 class Entry:

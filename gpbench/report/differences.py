@@ -8,17 +8,17 @@ from gpbench.errors import ConfigError, nearest
 from gpbench.metrics import better
 from gpbench.report.cells import CellRuns, by_split, group_runs
 from gpbench.report.formats import Grid, Sheet
-from gpbench.report.provenance import provenance_lines
-from gpbench.report.statistics import TTest, common_splits, paired_t_test
+from gpbench.report.provenance import provenance_lines, seconds_lines
+from gpbench.report.statistics import TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.report.tables import title
 from gpbench.report.text import number
 
 KINDS = ("method", "protocol", "preset", "precision", "commit")
 NOTE = (
-    "mean of the paired differences over n splits, with the 95 % interval and two-sided p of Student's t; splits that"
-    " share rows make such intervals too narrow"
+    "mean of the paired differences over n splits, with the 95 % interval and two-sided p of the corrected resampled t"
+    " test (Nadeau and Bengio 2003): variance times 1/n + n_test/n_train, n - 1 degrees of freedom"
 )
-_MAX_NAMES = 6  # of cells without a partner
+_MAX_NAMES = 6  # in a line below the table
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,10 @@ class Side:
 
 @dataclass(frozen=True)
 class Difference:
-    """A - B of one metric on one data set, over `n` splits; `diverged` counts the diverged runs of both sides."""
+    """A - B of one metric on one data set, over `n` splits.
+
+    `ratio` is n_test / n_train, None where unknown; `diverged` counts the diverged runs of both sides.
+    """
 
     a: CellRuns
     b: CellRuns
@@ -45,6 +48,7 @@ class Difference:
     mean_b: float
     test: TTest
     n: int
+    ratio: float | None
     diverged: int
 
     @property
@@ -97,14 +101,33 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
     heads = [f"{letter}: {line}" for letter, records in sides.items() for line in provenance_lines(records)]
     header = ("data set", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
     grid = Grid(title(differences[0].metric), header, tuple(_line(d, a, b) for d in differences))
-    count = {side: sum(d.winner == side for d in differences) for side in ("A", "B", "")}
-    feet = [f"{a.value} is significantly better in {count['A']} of {len(differences)}, {b.value} in {count['B']};"
-            f" no significant difference in {count['']}", NOTE]  # fmt: skip
+    winners = [d.winner for d in differences if d.test.possible]
+    feet = [f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"
+            f" {winners.count('B')}; no significant difference in {winners.count('')}",
+            NOTE, *untested(differences)]  # fmt: skip
+    if differences[0].metric == "seconds":
+        feet += seconds_lines(record for records in sides.values() for record in records)
     if unmatched:
         names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
-        more = [f"and {len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
-        feet.append(f"without partner: {'; '.join([*names[:_MAX_NAMES], *more])}")
+        feet.append(f"without partner: {some(names)}")
     return Sheet(heads, [grid], feet, [row(d) for d in differences])
+
+
+def untested(differences: Sequence[Difference]) -> list[str]:
+    """A line for each reason why some of these have no test, with their names; none where all have one."""
+    reasons = {
+        "a single split": [d.name for d in differences if d.n == 1],
+        "records without the numbers of training and test rows": [
+            d.name for d in differences if d.n > 1 and d.ratio is None
+        ],
+    }
+    return [f"no test ({reason}): {some(names)}" for reason, names in reasons.items() if names]
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of these names, and how many more there are."""
+    more = [f"and {len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
+    return "; ".join([*names[:_MAX_NAMES], *more])
 
 
 def row(d: Difference) -> dict:
@@ -112,8 +135,8 @@ def row(d: Difference) -> dict:
     return {
         "dataset": d.a.dataset, "output": d.a.output or None, "method_a": d.a.method, "setting_a": d.a.label,
         "method_b": d.b.method, "setting_b": d.b.label, "metric": d.metric, "mean_a": d.mean_a, "mean_b": d.mean_b,
-        "difference": d.test.mean, "low": d.test.low, "high": d.test.high, "p": d.test.p, "n_splits": d.n,
-        "diverged": d.diverged, "better": d.winner or None,
+        "difference": d.test.mean, "stderr": d.test.stderr, "low": d.test.low, "high": d.test.high, "p": d.test.p,
+        "n_splits": d.n, "diverged": d.diverged, "better": d.winner or None,
     }  # fmt: skip
 
 
@@ -127,7 +150,7 @@ def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
         "" if test.low is None else f"[{test.low:+.4g}, {test.high:+.4g}]",
         "" if test.p is None else f"{test.p:.2g}",
         f"{d.n}" + (f" ({d.diverged} diverged)" if d.diverged else ""),
-        {"A": a.value, "B": b.value, "": "-"}[d.winner],
+        {"A": a.value, "B": b.value, "": "-" if test.possible else ""}[d.winner],
     )
 
 
@@ -153,7 +176,7 @@ def _parse_side(text: str, records: Sequence[dict]) -> Side:
 def _context(cell: CellRuns, kind: str) -> tuple:
     """What the two cells of a pair must share, besides the setting."""
     first = cell.records[0]
-    shared = [name for name in ("method", "protocol", "precision") if name != kind]
+    shared = [name for name in ("method", "protocol", "precision", "split_set") if name != kind]
     checksum = first.get("data_checksum")
     return (cell.dataset, cell.output, checksum, cell.held_out, *(first.get(name) for name in shared))
 
@@ -173,6 +196,7 @@ def _difference(a: CellRuns, b: CellRuns, metric: str) -> Difference | None:
     if not common:
         return None
     mean_a, mean_b = (fmean(values[split] for split in common) for values in (values_a, values_b))
-    test = paired_t_test([values_a[split] - values_b[split] for split in common])
+    ratio = largest_ratio([a.ratio, b.ratio])
+    test = paired_t_test([values_a[split] - values_b[split] for split in common], ratio)
     diverged = sum(record["status"] == "diverged" for record in (*a.records, *b.records))
-    return Difference(a, b, metric, mean_a, mean_b, test, n=len(common), diverged=diverged)
+    return Difference(a, b, metric, mean_a, mean_b, test, n=len(common), ratio=ratio, diverged=diverged)

@@ -10,7 +10,7 @@ from gpbench.report.blocks import column_labels, table_blocks
 from gpbench.report.cells import Entry
 from gpbench.report.formats import Grid, Marks, Sheet
 from gpbench.report.provenance import provenance_footer
-from gpbench.report.tables import LEGEND, cell_text, notes, numbered, row
+from gpbench.report.tables import LEGEND, cell_text, notes, numbered, row, seconds_notes
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: Marks) -> Sheet:
@@ -47,6 +47,7 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: M
             LEGEND,
             *([legend] if any(entry.mark for entry in entries) else []),
             *numbered(footnotes),
+            *seconds_notes(entries),
             *provenance_footer(records),
         ],
         rows=[{**row(entry), "mark": entry.mark or None} for entry in entries],

@@ -6,9 +6,9 @@ from statistics import fmean
 
 from gpbench.metrics import better
 from gpbench.report.cells import Entry
-from gpbench.report.statistics import common_splits, paired_t_test
+from gpbench.report.statistics import common_splits, largest_ratio, paired_t_test
 
-LEGEND = "not significantly different from the best (paired t test over splits, 5 %)"
+LEGEND = "not significantly different from the best (corrected resampled t test over splits, 5 %)"
 """What "tied" means."""
 _UNMARKED = ("seconds", "objective")
 
@@ -16,12 +16,14 @@ _UNMARKED = ("seconds", "objective")
 def with_marks(row: Sequence[Entry]) -> list[Entry]:
     """The entries of one row of a table, each with its mark: "best", "tied" or "".
 
-    The comparison is over the splits that all entries with values share, which must be at least two.  An entry is tied
-    if a two-sided paired t test over these splits does not distinguish it from the best at 5 %.
+    The comparison is over the splits that all entries with values share.  An entry is tied if `paired_t_test` over
+    these splits does not distinguish it from the best at 5 %.  Where no test is possible, on fewer than two common
+    splits and where an entry's ratio of test to training rows is unknown, nothing is marked.
     """
     values = {k: entry.values for k, entry in enumerate(row) if entry.values and entry.metric not in _UNMARKED}
     common = common_splits(values.values())
-    if len(values) < 2 or len(common) < 2:
+    ratio = largest_ratio(row[k].cell.ratio for k in values)
+    if len(values) < 2 or len(common) < 2 or ratio is None:
         return list(row)
     sign = 1 if better(row[min(values)].metric) == "lower" else -1
     best = min(values, key=lambda k: sign * fmean(values[k][s] for s in common))
@@ -29,6 +31,7 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
     def mark(k: int) -> str:
         if k == best:
             return "best"
-        return "" if paired_t_test([values[k][s] - values[best][s] for s in common]).significant else "tied"
+        test = paired_t_test([values[k][s] - values[best][s] for s in common], ratio)
+        return "" if test.significant else "tied"
 
     return [replace(entry, mark=mark(k)) if k in values else entry for k, entry in enumerate(row)]

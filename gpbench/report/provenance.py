@@ -30,6 +30,23 @@ def provenance_lines(records: Iterable[Mapping]) -> list[str]:
     return [f"{len(runs)} runs: " + ", ".join(shared), *mixed]
 
 
+def seconds_lines(records: Iterable[Mapping], without: Sequence[str] = ()) -> list[str]:
+    """A line on what differs between the machines of these runs, whose seconds then cannot be compared; else none.
+
+    It covers devices, processor, cores, processes, versions and the number of runs trained together; `without` names
+    those that are meant to differ.
+    """
+    runs = [_machine(record) for record in {record["id"]: record for record in records}.values()]
+    names = dict.fromkeys(name for run in runs for name in run if name not in without)
+    counts = {name: Counter(str(run.get(name) or "unknown") for run in runs) for name in names}
+    differing = [
+        f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(of.items()))
+        for name, of in counts.items()
+        if len(of) > 1
+    ]
+    return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []
+
+
 def provenance_footer(records: Sequence[Mapping]) -> list[str]:
     """`provenance_lines`, then seconds of all runs and versions of packages; no lines without records."""
     if not records:
@@ -47,3 +64,17 @@ def provenance_footer(records: Sequence[Mapping]) -> list[str]:
         f"seconds of all runs: {totals}; tables show those of train",
         f"versions: {packages}",
     ]
+
+
+def _machine(record: Mapping) -> dict[str, object]:
+    """What the seconds of a run depend on, beside its configuration."""
+    host = record.get("host") or {}
+    return {
+        "device": record.get("device"),
+        "processor": host.get("cpu"),
+        "cores": host.get("cores"),
+        "devices": record.get("devices") or 1,  # records without the number are older than runs on several
+        "processes": record.get("processes") or 1,
+        "runs trained together": record.get("group") or 1,
+        **(record.get("versions") or {}),
+    }

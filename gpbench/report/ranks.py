@@ -4,6 +4,7 @@ J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from numpy import ndarray
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.report.cells import CellRuns, by_split
+from gpbench.report.provenance import seconds_lines
 from gpbench.report.rank_tests import cliques, critical_difference, friedman, wilcoxon_holm
 from gpbench.report.statistics import LEVEL, common_splits
 
@@ -30,7 +32,7 @@ class Ranking:
     `statistic` and `p` are Friedman's, corrected for ties.  `critical` is the Nemenyi critical difference at 5 %, None
     with the Wilcoxon test.  `groups` are the maximal ranges (first, last) of `methods` in which no pair is
     significantly different.  `left_out` names data sets that do not count, and why; `diverged` names data sets and
-    methods whose means lack diverged runs, with their number.
+    methods whose means lack diverged runs, with their number; `caveats` are lines on what weakens the comparison.
     """
 
     metric: str
@@ -40,6 +42,7 @@ class Ranking:
     datasets: tuple[str, ...]
     left_out: tuple[str, ...]
     diverged: tuple[str, ...]
+    caveats: tuple[str, ...]
     statistic: float
     p: float
     critical: float | None
@@ -48,38 +51,49 @@ class Ranking:
 
 def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ranking:
     """Ranks the methods of these cells, each with its setting.  Raises ConfigError as `rank_table` does."""
-    return rank_table(by_dataset(cells, metric), metric, test, diverged_runs(cells))
+    timed = seconds_lines(r for cell in cells for r in cell.records) if metric == "seconds" else []
+    return rank_table(by_dataset(cells, metric), metric, test, diverged_runs(cells), timed)
 
 
 def rank_table(
-    table: Table, metric: str, test: str = "nemenyi", diverged: Mapping[tuple[str, str], int] | None = None
+    table: Table,
+    metric: str,
+    test: str = "nemenyi",
+    diverged: Mapping[tuple[str, str], int] | None = None,
+    caveats: Sequence[str] = (),
 ) -> Ranking:
     """Ranks the methods of a table on their means over the splits that all methods have.
 
-    A data set without one of the methods is left out.  `diverged` counts the diverged runs by data set and method.
-    Raises ConfigError for fewer than two methods or data sets.
+    A data set without one of the methods is left out.  `diverged` counts the diverged runs by data set and method;
+    `caveats` are the ranking's, beside those of this table.  The tests take data sets as independent, and splits that
+    share rows need no correction here.
+    Raises ConfigError for fewer than two methods or data sets; the outputs of one data set are one data set here.
     """
     names = list(dict.fromkeys(name for row in table.values() for name in row))
     if len(names) < 2:
         raise ConfigError(f"ranks need at least two methods with {metric}; there is {' '.join(names) or 'none'}")
     means: dict[str, list[float]] = {}
-    left_out = []
+    left_out, single = [], 0
     for dataset, row in table.items():
         absent = [name for name in names if name not in row]
         common = [] if absent else common_splits(row.values())
         if common:
             means[dataset] = [math.fsum(row[name][split] for split in common) / len(common) for name in names]
+            single += len(common) == 1
         else:
             left_out.append(f"{dataset} (without {', '.join(absent)})" if absent else f"{dataset} (no split in common)")
-    if len(means) < 2:
+    outputs = Counter(name.partition(" ")[0] for name in means)
+    if len(outputs) < 2:
         raise ConfigError(
             f"ranks need at least two data sets that all {len(names)} methods have; there is"
-            f" {next(iter(means), 'none')}: choose fewer methods with --method and --setting"
+            f" {next(iter(outputs), 'none')}: choose fewer methods with --method and --setting"
         )
     counts = [f"{name} on {dataset} ({n})" for (dataset, name), n in (diverged or {}).items()
               if dataset in means and name in names]  # fmt: skip
-    values = np.array([*means.values()])
-    return rank_values(values, names, metric, test, datasets=[*means], left_out=left_out, diverged=counts)
+    return rank_values(
+        np.array([*means.values()]), names, metric, test,
+        datasets=[*means], left_out=left_out, diverged=counts, caveats=[*_caveats(outputs, single), *caveats],
+    )  # fmt: skip
 
 
 def rank_values(
@@ -91,6 +105,7 @@ def rank_values(
     datasets: Sequence[str] = (),
     left_out: Sequence[str] = (),
     diverged: Sequence[str] = (),
+    caveats: Sequence[str] = (),
 ) -> Ranking:
     """The ranking of k methods by their values on N data sets; ties share their average rank."""
     from scipy.stats import rankdata
@@ -108,7 +123,7 @@ def rank_values(
     statistic, p = friedman(ranks)
     return Ranking(
         metric, test, tuple(names[k] for k in order), tuple(map(float, average)), tuple(datasets), tuple(left_out),
-        tuple(diverged), statistic, p, critical, cliques(different),
+        tuple(diverged), tuple(caveats), statistic, p, critical, cliques(different),
     )  # fmt: skip
 
 
@@ -119,6 +134,7 @@ def ranking_notes(ranking: Ranking) -> list[str]:
         f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}",
         f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}",
         f"groups: no significant difference within a group ({_TESTS[ranking.test]}, 5 %)",
+        *ranking.caveats,
     ]
     if ranking.left_out:
         lines.append(f"left out: {'; '.join(ranking.left_out)}")
@@ -153,6 +169,13 @@ def labels(cells: Sequence[CellRuns]) -> list[str]:
         return [cell.method for cell in cells]
     single = len(methods) == 1
     return [cell.label if single and cell.label else f"{cell.method} {cell.label}".rstrip() for cell in cells]
+
+
+def _caveats(outputs: Mapping[str, int], single: int) -> list[str]:
+    """What weakens the tests: data sets with several outputs, whose number is given, and those with a single split."""
+    several = [f"{name} ({n})" for name, n in outputs.items() if n > 1]
+    lines = [f"outputs of one data set are not independent, which makes p too small: {', '.join(several)}"]
+    return lines * bool(several) + [f"ranked on a single split: {single} of {sum(outputs.values())}"] * bool(single)
 
 
 def _dataset(cell: CellRuns) -> str:

@@ -1,5 +1,12 @@
-"""Mean, standard error and the paired t test, as every table, figure and page uses them.  Standard library only,
-except that the t test imports SciPy when it is called."""
+"""Mean, standard error and the corrected paired t test, as every table, figure and page uses them.
+
+Splits of one data set share rows, so that their results are not independent and a plain paired t test rejects far too
+often.  The corrected resampled t test of C. Nadeau and Y. Bengio, Inference for the Generalization Error, Machine
+Learning 52 (2003), pages 239-281, has s^2 (1 / n + n_test / n_train) for the variance of a mean over n splits, in place
+of s^2 / n.
+
+Standard library only, except that the t test imports SciPy when it is called.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,16 +18,22 @@ LEVEL = 0.05
 
 
 class TTest(NamedTuple):
-    """Student's t test of the mean of paired differences against 0.
+    """The corrected resampled t test of the mean of paired differences against 0, with n - 1 degrees of freedom.
 
-    `low` and `high` are the ends of the 95 % confidence interval, `p` is two-sided; all are None without a standard
-    error, as for a single difference.
+    `stderr` is the corrected standard error of the mean, `low` and `high` are the ends of the 95 % confidence interval,
+    `p` is two-sided; all are None where no test is possible.
     """
 
     mean: float
+    stderr: float | None
     low: float | None
     high: float | None
     p: float | None
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is a test: not for a single split, and not where the ratio of the rows is unknown."""
+        return self.p is not None
 
     @property
     def significant(self) -> bool:
@@ -43,16 +56,28 @@ def mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
     return mean, math.sqrt(variance / n)
 
 
-def paired_t_test(differences: Sequence[float]) -> TTest:
-    """Tests these differences, one for each split.  Raises StatisticsError without differences."""
+def paired_t_test(differences: Sequence[float], ratio: float | None) -> TTest:
+    """Tests these differences, one for each split.  Raises StatisticsError without differences.
+
+    `ratio` is n_test / n_train of the splits; 0 is the plain paired t test of independent differences, and with None,
+    for unknown, there is no test.
+    """
     from scipy.special import stdtr, stdtrit
 
-    n, (mean, stderr) = len(differences), mean_stderr(differences)
-    if stderr is None:
-        return TTest(mean, None, None, None)
+    n, (mean, plain) = len(differences), mean_stderr(differences)
+    if plain is None or ratio is None:
+        return TTest(mean, None, None, None, None)
+    # s^2 (1 / n + ratio)
+    stderr = plain * math.sqrt(1 + n * ratio)
     half_width = stderr * float(stdtrit(n - 1, 1 - LEVEL / 2))
     p = 2 * float(stdtr(n - 1, -abs(mean) / stderr)) if stderr else float(mean == 0)
-    return TTest(mean, mean - half_width, mean + half_width, p)
+    return TTest(mean, stderr, mean - half_width, mean + half_width, p)
+
+
+def largest_ratio(ratios: Iterable[float | None]) -> float | None:
+    """The largest of these ratios, whose test is the most careful one; None where one is unknown, and without any."""
+    known = list(ratios)
+    return None if None in known else max((ratio for ratio in known if ratio is not None), default=None)
 
 
 def common_splits(by_split: Iterable[Mapping[int, float]]) -> list[int]:

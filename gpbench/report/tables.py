@@ -4,14 +4,17 @@ from collections.abc import Callable, Sequence
 
 from gpbench.report.cells import Entry
 from gpbench.report.formats import Grid, Sheet
-from gpbench.report.provenance import provenance, provenance_lines
+from gpbench.report.provenance import provenance, provenance_lines, seconds_lines
 from gpbench.report.text import natural, number
 
 COLUMNS = (
     "dataset", "output", "method", "setting", "metric", "mean", "stderr", "n_splits", "published", "published_err",
     "delta_se", "held_out", "protocol", "preset",
 )  # fmt: skip
-LEGEND = "mean ± standard error over splits (number of splits) [published value, difference in joint standard errors]"
+LEGEND = (
+    "mean ± standard error over splits (number of splits) [published value, difference in joint standard errors];"
+    " standard errors are not corrected for rows that splits share"
+)
 
 
 def sheet(entries: Sequence[Entry]) -> Sheet:
@@ -20,7 +23,8 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     metrics = dict.fromkeys(entry.metric for entry in entries)
     grids = [_grid(metric, [e for e in entries if e.metric == metric], footnotes) for metric in metrics]
     heads = provenance_lines(record for entry in entries for record in entry.cell.records)
-    return Sheet(heads, grids, [LEGEND, *numbered(footnotes)], [row(entry) for entry in entries])
+    feet = [LEGEND, *numbered(footnotes), *seconds_notes(entries)]
+    return Sheet(heads, grids, feet, [row(entry) for entry in entries])
 
 
 def row(entry: Entry) -> dict:
@@ -61,6 +65,11 @@ def as_dict(entry: Entry) -> dict:
 def notes(entries: Sequence[Entry]) -> list[str]:
     """The footnotes of these entries, in order."""
     return list(dict.fromkeys(note for entry in entries for note in entry.notes))
+
+
+def seconds_notes(entries: Sequence[Entry]) -> list[str]:
+    """`seconds_lines` of those entries that are seconds."""
+    return seconds_lines(record for entry in entries if entry.metric == "seconds" for record in entry.cell.records)
 
 
 def numbered(footnotes: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`gpbench rank` and `gpbench compare` from the command line: tables, pictures, JSON, one line for what is wrong."""
+"""`gpbench rank`, `compare` and `power` from the command line: tables, pictures, JSON, one line for what is wrong."""
 
 import json
 import subprocess
@@ -17,6 +17,7 @@ def write(folder, commit="a" * 40, shift=0.0):
         record = {
             "id": f"{k:016x}", "status": "done", "dataset": dataset, "method": method, "setting": "m=15%",
             "protocol": "clean", "split": split, "seed": 0, "precision": "float64", "commit": commit,
+            "train_rows": 900, "test_rows": 100,
             "metrics": {"nll": 0.5 + split / 10 + shift + (method == "svi") * (1 + split / 99)},
             "seconds": {"train": 2.0},
         }  # fmt: skip
@@ -65,10 +66,18 @@ def test_the_same_runs_of_two_commits_lie_in_two_folders(results, capsys, tmp_pa
     assert len(answer) == 9 and all(d["difference"] == pytest.approx(-0.25) for d in answer)
 
 
+def test_power_is_a_table_and_json_of_the_pairs_of_compare(results, capsys):
+    assert "splits needed" in out(capsys, "power", "sep", "svi", "--results", results, "--dataset", "pima,heart")
+    answer = json.loads(out(capsys, "power", "sep", "svi", "--results", results, "--json"))
+    assert [(line["dataset"], line["n_splits"]) for line in answer] == [(d, 3) for d in ("crabs", "heart", "pima")]
+    assert all(line["splits_needed"] == 2 and line["test_train_ratio"] == pytest.approx(1 / 9) for line in answer)
+
+
 @pytest.mark.parametrize(
     "words, line",
     [(["rank", "--method", "sep"], "two methods"), (["rank", "--dataset", "pima"], "two data sets"),
-     (["rank", "--metric", "nil"], "did you mean nll"), (["compare", "sep", "svii"], "did you mean svi")],
+     (["rank", "--metric", "nil"], "did you mean nll"), (["compare", "sep", "svii"], "did you mean svi"),
+     (["power", "sep", "svii"], "did you mean svi"), (["power", "sep", "svi", "--out", "x.png"], "no picture")],
 )  # fmt: skip
 def test_an_invalid_ranking_or_comparison_is_one_line(results, capsys, words, line):
     assert main([*words, "--results", str(results)]) == 2
@@ -76,8 +85,8 @@ def test_an_invalid_ranking_or_comparison_is_one_line(results, capsys, words, li
     assert line in captured.err and captured.err.count("\n") == 1 and captured.out == ""
 
 
-def test_neither_verb_imports_jax(results):
-    for words in (["rank"], ["compare", "sep", "svi"]):
+def test_none_of_these_verbs_imports_jax(results):
+    for words in (["rank"], ["compare", "sep", "svi"], ["power", "sep", "svi"]):
         program = f"import sys; from gpbench.cli import main; main({[*words, '--results', str(results)]!r}); " \
                   "sys.exit('jax' in sys.modules)"  # fmt: skip
         assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0

@@ -14,7 +14,8 @@ A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
 def record(method="sep", split=0, nll=0.5, dataset="pima", **fields):
     return {"id": f"{method}{dataset}{split}{fields}", "status": "done", "dataset": dataset, "method": method,
             "setting": "m=15%", "protocol": "clean", "split": split, "seed": 0, "metrics": {"nll": nll},
-            "commit": "a1b2", "precision": "float64", "seconds": {}, **fields}  # fmt: skip
+            "commit": "a1b2", "train_rows": 900, "test_rows": 100, "precision": "float64", "seconds": {},
+            **fields}  # fmt: skip
 
 
 def both(a=A, b=B, of_a=(), **of_b):
@@ -39,6 +40,41 @@ def test_the_winner_follows_the_direction_of_the_metric_and_needs_significance()
     records = [{**r, "metrics": {"test_ll": r["metrics"]["nll"]}} for r in both(b=[b + 1 for b in B])]
     (higher,), _ = compared(records, metric="test_ll")
     assert higher.winner == "B"
+
+
+def test_a_side_on_one_split_or_without_its_numbers_of_rows_is_never_better():
+    clear = both(b=[b + 1 for b in B])
+    unknown = [{k: v for k, v in r.items() if k != "train_rows"} for r in clear]
+    reasons = ("a single split", "records without the numbers of training and test rows")
+    for records, reason in zip((clear[::5], unknown), reasons):
+        pairs, _ = compared(records)
+        assert (pairs[0].winner, pairs[0].test.low) == ("", None)
+        sheet = differences.sheet(Side("method", "sep"), Side("method", "svi"), pairs, [])
+        assert f"no test ({reason}): pima m=15%" in sheet.feet and "no significant difference in 0" in sheet.feet[0]
+        assert sheet.grids[0].rows[0][-1] == "" and sheet.rows[0]["better"] is None
+
+
+def test_the_larger_ratio_of_both_sides_counts():
+    (one,), _ = compared(both(train_rows=200))
+    assert one.ratio == 0.5
+
+
+def test_other_split_sets_are_other_rows():
+    with pytest.raises(ConfigError, match="no common split"):
+        compared(both(split_set="groups90"))
+
+
+def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_line():
+    a = {"seconds": {"train": 1.0}, "host": {"cores": 1}, "versions": {"jax": "0.1", "numpy": "2"}}
+    b = {**a, "host": {"cores": 8}, "versions": {"jax": "0.2", "numpy": "2"}}
+    sides = Side("method", "sep"), Side("method", "svi")
+    line = "seconds are not comparable where these differ: cores 1 (5), 8 (5); jax 0.1 (5), 0.2 (5)"
+    for records, metric, expected in ((both(of_a=a, **b), "seconds", [line]), (both(of_a=a, **a), "seconds", []),
+                                      (both(of_a=a, **b), "nll", [])):  # fmt: skip
+        pairs, _ = compared(records, metric=metric)
+        feet = differences.sheet(*sides, pairs, []).feet
+        assert [foot for foot in feet if foot.startswith("seconds")] == expected
+        assert (line.split(":")[0] in draw(*sides, pairs).get_supxlabel()) == bool(expected)
 
 
 def test_settings_are_paired_alike_and_an_only_setting_with_all():

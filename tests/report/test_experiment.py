@@ -10,6 +10,7 @@ import pytest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.report import formats
+from gpbench.report.blocks import table_blocks
 from gpbench.report.cells import entries, group_runs
 from gpbench.report.experiment import table
 from gpbench.report.marks import with_marks
@@ -27,7 +28,8 @@ def record(dataset="pima", method="sep", split=0, nll=0.5, **fields):
     return {
         "id": f"{dataset}{method}{split}", "cell": dataset + method, "status": "done", "dataset": dataset,
         "method": method, "setting": "m=15%", "protocol": "hl2016", "precision": "float64", "preset": "quick",
-        "split": split, "seed": 0, "output": None, "metrics": {"nll": nll}, "device": "a cpu", "commit": "c" * 40,
+        "split": split, "seed": 0, "train_rows": 900, "test_rows": 100,
+        "output": None, "metrics": {"nll": nll}, "device": "a cpu", "commit": "c" * 40,
         "seconds": {"compile": 1.0, "train": 2.0 + split}, "versions": {"jax": "0.10", "numpy": "2"}, **fields,
     }  # fmt: skip
 
@@ -60,7 +62,7 @@ def test_best_and_tied_are_marked_beside_splits_and_published(format, best, tied
     text = render(format)
     assert f"{best} (4) [0.52, -1.2 se]" in text and f"{tied} (4) [0.54, -1.5 se]" in text
     assert "0.688 ± 0.032 (4) [0.49, +5.9 se]" in text.replace(r"$\pm$", "±")
-    assert "not significantly different from the best (paired t test over splits, 5" in text
+    assert "not significantly different from the best (corrected resampled t test over splits, 5" in text
 
 
 def test_csv_has_the_same_numbers_and_marks():
@@ -131,9 +133,29 @@ def test_where_more_is_better_the_largest_is_best():
     assert marks(row) == ["", "best"]
 
 
-def test_one_split_marks_nothing():
+def test_one_split_and_unknown_numbers_of_rows_mark_nothing():
     row = entries(group_runs([record(method=m) for m in ("a", "b")]), ["nll"])
     assert marks(row) == ["", ""] and math.isfinite(row[0].mean)
+    older = [record(method=m, split=k, nll=x + k / 99) for m, x in (("a", 1.0), ("b", 3.0)) for k in range(3)]
+    older[0].pop("test_rows")
+    assert marks(entries(group_runs(older), ["nll"])) == ["", ""]
+
+
+def test_a_difference_that_only_the_plain_test_shows_is_marked_as_none():
+    # differences 1, 2, 3, 3: plain t = 4.7, corrected with 1/9: 3.9; with 1/1: 2.1, and t(3) needs 3.18
+    runs = [(m, k, x) for m, of in (("a", (1, 1, 1, 1)), ("b", (2, 3, 4, 4))) for k, x in enumerate(of)]
+    for rows, second in ((1000, ""), (100, "tied")):
+        row = entries(group_runs([record(method=m, split=k, nll=x, train_rows=rows) for m, k, x in runs]), ["nll"])
+        assert marks(row) == ["best", second]
+
+
+def test_an_average_over_data_sets_needs_the_rows_of_all_of_them():
+    def of_seconds(records):
+        blocks = table_blocks(EXPERIMENT, with_records(CELLS, records))
+        return [entry.cell.ratio for entry in blocks[0].rows["average seconds"].values()]
+
+    assert of_seconds(RECORDS) == [pytest.approx(1 / 9)] * 3
+    assert of_seconds([{**r, "test_rows": None} if r["dataset"] == "australian" else r for r in RECORDS]) == [None] * 3
 
 
 def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_beside_the_papers():

@@ -161,6 +161,18 @@ def test_simulated_devices_are_hollow_points_that_the_legend_explains():
     assert "devices that share cores" in [text.get_text() for text in axis.get_legend().get_texts()]
 
 
+@pytest.mark.parametrize(("kind", "differing"), [("traces", "cores 1 (1), 8 (1); devices"), ("scaling", "cores 1")])
+def test_seconds_of_different_machines_are_named_below_the_figure(kind, differing):
+    figure = experiment(kind=kind, panels=["nll"], colour="method", along="run.devices")
+    jobs = [{"method": "sep", "run.devices": k} for k in ("1", "2")]
+    cells = [cell(job, record(f"{k}", devices=k, host={"cores": cores})) for k, (job, cores) in
+             enumerate(zip(jobs, (1, 8)), 1)]  # fmt: skip
+    line = " ".join(small_print(drawn(figure, cells)))
+    assert f"seconds are not comparable where these differ: {differing}" in line
+    assert ("devices 1 (1), 2 (1)" in line) == (kind == "traces")
+    assert "comparable" not in " ".join(small_print(drawn(figure, cells[:1])))
+
+
 def test_the_caption_names_the_quick_preset_and_mixed_presets():
     traces_of = experiment(kind="traces", panels=["nll"], colour="method")
     quick = [cell({"method": "sep"}, record("a", preset="quick"))]

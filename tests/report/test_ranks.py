@@ -115,6 +115,29 @@ def test_means_are_over_the_splits_that_all_have():
     assert ranking.methods == ("a", "b")
 
 
+def test_outputs_of_one_data_set_are_not_independent_data_sets():
+    two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
+    outputs = {f"arm y{k}": two for k in range(7)}
+    with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
+        ranks.rank_table(outputs, "nmse")
+    (caveat,) = ranks.rank_table(outputs | {"pima": two}, "nmse").caveats
+    assert caveat == "outputs of one data set are not independent, which makes p too small: arm (7)"
+
+
+def test_data_sets_with_a_single_split_are_counted():
+    one = {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
+    ranking = ranking_of({"pima": one, "heart": one, "crabs": {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}})
+    assert "ranked on a single split: 2 of 3" in ranks.ranking_notes(ranking)
+
+
+def test_ranks_by_the_seconds_of_different_machines_say_so():
+    records = [record(d, m, 0, 0.0, host={"cores": cores}) | {"seconds": {"train": 1.0 + cores}}
+               for d in ("pima", "heart") for m, cores in (("a", 1), ("b", 2))]  # fmt: skip
+    notes = ranks.ranking_notes(ranks.ranking(group_runs(records), "seconds"))
+    assert "seconds are not comparable where these differ: cores 1 (2), 2 (2)" in notes
+    assert not any("seconds" in note for note in ranks.ranking_notes(ranks.ranking(group_runs(records), "nll")))
+
+
 def test_diverged_runs_are_named():
     diverged = record("pima", "a", 1, None, status="diverged")
     ranking = ranking_of({d: {"a": {0: 0.1}, "b": {0: 0.2}} for d in ("heart", "pima")}, also=[diverged])

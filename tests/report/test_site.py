@@ -13,8 +13,10 @@ import sites
 from gpbench.cli import main
 from gpbench.errors import StorageError
 from gpbench.records.store import Store
+from gpbench.report.cells import entries, group_runs
 from gpbench.report.site import write_site
 from gpbench.report.site.facts import page
+from gpbench.report.site.views import mark_datasets
 
 VOID = {"img", "input", "link", "meta", "br"}
 
@@ -216,3 +218,12 @@ definition.names = lambda folders=(): ["sep/fig1_left"]  # for speed
 sys.exit(main({words!r}) or "jax" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+
+def test_marks_never_compare_two_split_sets():
+    runs = [sites.record("heart", m, k, id=f"{m}{k}{of}", split_set=of, setting=of)
+            for m in ("sep", "gfitc") for k in range(4) for of in ("random90", "groups90")]  # fmt: skip
+    marked = mark_datasets(entries(group_runs(runs), ["nll"]))
+    assert {(e.cell.method, e.cell.setting): e.mark for e in marked} == {
+        (m, of): "best" * (m == "sep") for m in ("sep", "gfitc") for of in ("random90", "groups90")
+    }

@@ -7,6 +7,7 @@ import sites
 from browser import CHROMIUM, Browser
 
 from gpbench.cli import main
+from gpbench.report.ranks import rank_table
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
 
@@ -113,6 +114,19 @@ def test_chosen_ranks_are_those_of_the_verb(site, results, browser, capsys, meth
         assert ranks[name] == pytest.approx(expected[name], rel=1e-9), name
     assert [tuple(group) for group in ranks["groups"]] == [tuple(group) for group in expected["groups"]]
     assert len(ranks["datasets"]) == len(expected["datasets"]) == 4
+
+
+def test_the_caveats_of_chosen_ranks_are_those_of_the_verb(site, browser):
+    two, one = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}, {"a": {0: 0.1}, "b": {0: 0.3, 1: 0.4}}
+    table = {"arm y1": two, "arm y2": two, "pima": one}
+    data = {"datasets": table, "higher": False, "quantiles": [1.96]}
+    browser.open(site / "ranks.html")
+    lines = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), [])')
+    caveats = rank_table(table, "nll").caveats
+    assert len(caveats) == 2 and lines[3:] == list(caveats)
+    del data["datasets"]["pima"]
+    (line,) = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), [])')
+    assert line.endswith("there is arm.")
 
 
 def test_the_tail_of_chi_square_is_scipys(site, browser):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
-from gpbench.report.provenance import provenance
+from gpbench.report.provenance import provenance, seconds_lines
 
 __all__ = ["KINDS", "Arrays", "draw", "save", "write"]
 
@@ -46,7 +46,7 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     with style.context():
         figure = importlib.import_module(f"gpbench.report.figures.{kind}").draw(experiment, planned, arrays)
         preset_text = preset_line(planned, preset, experiment.presets.get(preset, ""))
-        notes = [preset_text, absent(planned, 2), _provenance(planned)]
+        notes = [preset_text, absent(planned, 2), _provenance(planned), *_seconds(kind, planned)]
         style.caption(figure, experiment.title, [line for line in notes if line])
     return figure
 
@@ -69,6 +69,14 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
     dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with style.context():
         figure.savefig(file, format=format, metadata=dates.get(format or ""))
+
+
+def _seconds(kind: str, planned: Sequence[Cell]) -> list[str]:
+    """`seconds_lines` of figures whose axis is seconds; the devices of `scaling` are its other axis."""
+    if kind not in ("traces", "scaling"):
+        return []
+    axis = ("devices", "processes") if kind == "scaling" else ()
+    return seconds_lines((dict(record) for cell in planned for record in cell.records), axis)
 
 
 def _provenance(planned: Sequence[Cell]) -> str:

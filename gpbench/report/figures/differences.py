@@ -7,14 +7,14 @@ from matplotlib.figure import Figure
 from gpbench.metrics import better
 from gpbench.report.differences import NOTE, Difference, Side
 from gpbench.report.figures import style
-from gpbench.report.provenance import provenance_lines
+from gpbench.report.provenance import provenance_lines, seconds_lines
 from gpbench.report.tables import title
 
 
 def draw(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
     """A - B for each data set, from the top.
 
-    Hollow points are from a single split, and grey ones are not significantly different from 0.
+    Hollow points have no test, as those of a single split, and grey ones are not significantly different from 0.
     """
     metric = differences[0].metric
     hues = {"A": style.POSITIVE, "B": style.NEGATIVE, "": "#777777"}
@@ -22,7 +22,7 @@ def draw(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
         figure = style.figure(6.8, 1.7 + 0.26 * len(differences))
         axis = figure.subplots()
         for y, d in enumerate(differences):
-            mean, low, high, _ = d.test
+            mean, low, high = d.test.mean, d.test.low, d.test.high
             ends = [mean, mean] if low is None or high is None else [low, high]
             axis.plot(ends, [y, y], color=hues[d.winner], linewidth=1.8, solid_capstyle="butt")
             axis.plot(mean, y, "o", color=hues[d.winner], markersize=5,
@@ -32,6 +32,8 @@ def draw(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
         axis.set_ylim(len(differences) - 0.4, -0.6)
         left, right = (a.value, b.value) if better(metric) == "lower" else (b.value, a.value)
         axis.set_xlabel(f"← {left} better     difference of {metric}, {a.value} - {b.value}     {right} better →")
-        runs = provenance_lines(record for d in differences for cell in (d.a, d.b) for record in cell.records)
-        style.caption(figure, f"{a.value} and {b.value}: {title(metric)}", [NOTE, *runs])
+        records = [record for d in differences for cell in (d.a, d.b) for record in cell.records]
+        runs = provenance_lines(records)
+        timed = seconds_lines(records) if metric == "seconds" else []
+        style.caption(figure, f"{a.value} and {b.value}: {title(metric)}", [NOTE, *runs, *timed])
     return figure

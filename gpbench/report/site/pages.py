@@ -19,7 +19,7 @@ from gpbench.report.provenance import provenance, provenance_footer
 from gpbench.report.site import facts, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.rank_sections import rank_sections
-from gpbench.report.tables import LEGEND, notes, title
+from gpbench.report.tables import LEGEND, notes, seconds_notes, title
 
 _STATIC = ("style.css", "site.js")
 
@@ -147,7 +147,7 @@ def _table(site: _Site, planned: PlannedExperiment) -> dict[str, Any]:
         "columns": blocks.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
         "verdict": reports.verdict(entries),
-        "provenance": provenance_footer(records),
+        "provenance": [*seconds_notes(entries), *provenance_footer(records)],
     }
 
 

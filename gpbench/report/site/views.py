@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from gpbench.report.cells import CellRuns, Entry
 from gpbench.report.marks import with_marks
-from gpbench.report.tables import notes
+from gpbench.report.tables import notes, seconds_notes
 from gpbench.report.text import number
 
 
@@ -30,16 +30,17 @@ class View:
 
 @dataclass(frozen=True)
 class Table:
-    """The views of one table, and the footnotes that they refer to."""
+    """The views of one table, the footnotes that they refer to, and lines on the table as a whole."""
 
     views: Sequence[View]
     footnotes: Sequence[str]
+    remarks: Sequence[str] = ()
 
 
 def table(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Table:
     """The views of these entries; `page_of` maps ids of records to pages."""
     footnotes = notes(entries)
-    return Table([view(entry, page_of, footnotes) for entry in entries], footnotes)
+    return Table([view(entry, page_of, footnotes) for entry in entries], footnotes, seconds_notes(entries))
 
 
 def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> View:
@@ -67,10 +68,11 @@ def badges(cell: CellRuns, diverged: int | None = None) -> list[tuple[str, str]]
 
 
 def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries with marks: the best of each data set and metric among the entries with the most splits."""
+    """The entries with marks: the best of each data set, split set and metric among those with the most splits."""
     groups: dict[tuple, list[int]] = {}
     for k, entry in enumerate(entries):
-        groups.setdefault((entry.cell.dataset, entry.cell.output, entry.metric), []).append(k)
+        splits = entry.cell.records[0].get("split_set")
+        groups.setdefault((entry.cell.dataset, entry.cell.output, splits, entry.metric), []).append(k)
     marked = list(entries)
     for group in groups.values():
         most = max(entries[k].n_splits for k in group)

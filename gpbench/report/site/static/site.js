@@ -77,23 +77,26 @@ function chiSquareTail(x, freedom) {
 
 // As gpbench/report/ranks.py: average ranks over the data sets that all of these methods have, best first.
 function ranking(data, methods) {
-  const datasets = [], leftOut = [], table = [];
+  const datasets = [], leftOut = [], table = [], outputs = {};
+  let single = 0;
   for (const [name, row] of Object.entries(data.datasets)) {
     const of = methods.map((method) => row[method]);
     const splits = of.length && of.every(Boolean) ? Object.keys(of[0]).filter((split) => of.every((one) => split in one)) : [];
     if (!splits.length) { leftOut.push(name); continue; }
     datasets.push(name);
+    outputs[name.split(" ")[0]] = (outputs[name.split(" ")[0]] || 0) + 1;
+    single += splits.length === 1;
     table.push(ranksOf(of.map((one) => splits.reduce((sum, s) => sum + one[s], 0) / splits.length), data.higher));
   }
   const N = datasets.length, k = methods.length;
-  if (k < 2 || N < 2) return { datasets, leftOut, methods: [], groups: [] };
+  if (k < 2 || Object.keys(outputs).length < 2) return { datasets, leftOut, outputs, methods: [], groups: [] };
   const average = methods.map((_, j) => table.reduce((sum, row) => sum + row[j], 0) / N);
   const order = methods.map((_, j) => j).sort((i, j) => average[i] - average[j]);
   const critical = data.quantiles[k - 2] * Math.sqrt(k * (k + 1) / (6 * N));
   const spread = table.flat().reduce((sum, r) => sum + r * r, 0) - N * k * (k + 1) ** 2 / 4;
   const between = average.reduce((sum, r) => sum + (N * r - N * (k + 1) / 2) ** 2, 0);
   const statistic = spread > 0 ? (k - 1) * between / spread : 0;
-  const result = { datasets, leftOut, critical, statistic, p: chiSquareTail(statistic, k - 1), groups: [],
+  const result = { datasets, leftOut, outputs, single, critical, statistic, p: chiSquareTail(statistic, k - 1), groups: [],
                    methods: order.map((j) => methods[j]), average: order.map((j) => average[j]) };
   for (let first = 0; first < k; first++) {
     let last = first;
@@ -158,7 +161,12 @@ function notesOf(ranks, diverged) {
          ranks.critical.toFixed(2),
        "groups: no significant difference within a group (Nemenyi's test, 5 %)"]
     : [`Ranks need at least two methods, and two data sets that all of them have; there ${
-         ranks.datasets.length === 1 ? `is ${ranks.datasets[0]}` : "is none"}.`];
+         Object.keys(ranks.outputs).length === 1 ? `is ${Object.keys(ranks.outputs)[0]}` : "is none"}.`];
+  if (ranks.methods.length) {
+    const several = Object.entries(ranks.outputs).filter(([, n]) => n > 1).map(([name, n]) => `${name} (${n})`);
+    if (several.length) lines.push(`outputs of one data set are not independent, which makes p too small: ${several.join(", ")}`);
+    if (ranks.single) lines.push(`ranked on a single split: ${ranks.single} of ${ranks.datasets.length}`);
+  }
   const counts = diverged.filter(([dataset, name]) => ranks.datasets.includes(dataset) && ranks.methods.includes(name));
   if (counts.length) {
     lines.push(`diverged runs do not count: ${counts.map(([dataset, name, n]) => `${name} on ${dataset} (${n})`).join("; ")}`);

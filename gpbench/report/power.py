@@ -1,0 +1,138 @@
+"""What recorded splits can show: the smallest significant difference, and the splits that the observed one needs.
+
+Under the corrected resampled t test (`gpbench.report.statistics`) the statistic has Student's noncentral t distribution
+with n - 1 degrees of freedom, whose noncentrality is the true difference over the corrected standard error
+s sqrt(1 / n + n_test / n_train).  The second term has no n: differences below a floor need more data, not more splits.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpbench.errors import ConfigError
+from gpbench.report.differences import Difference, Side, untested
+from gpbench.report.formats import Grid, Sheet
+from gpbench.report.provenance import provenance_lines, seconds_lines
+from gpbench.report.statistics import LEVEL
+from gpbench.report.tables import title
+from gpbench.report.text import number
+
+POWER = 0.8
+"""The probability with which a difference is to be shown."""
+NOTE = (
+    "smallest true difference that n splits, or any number of them, show with 80 % probability, and splits needed if"
+    " the true difference is the observed one: corrected resampled t test, two-sided at 5 %, with the observed standard"
+    " deviation of splits"
+)
+_MOST = 10**6
+"""A number of splits beyond which more of them change nothing."""
+_LARGE = 100.0
+"""A noncentrality that is significant with any number of splits, and that SciPy's functions still compute."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """What the splits of a difference can show, in units of the metric.
+
+    sd: the standard deviation of the differences between splits.
+    smallest: the smallest true difference that `difference.n` splits show.
+    floor: the smallest that any number of splits shows.
+    needed: splits to show a true difference of the observed size; infinite where a million are too few.
+    """
+
+    difference: Difference
+    sd: float
+    smallest: float
+    floor: float
+    needed: float
+
+
+def power_of(noncentrality: float, n: int) -> float:
+    """The probability that the two-sided test over n splits rejects: P(|T| > t) for a noncentral T."""
+    from scipy.special import nctdtr, stdtrit
+
+    shift, t = min(abs(noncentrality), _LARGE), stdtrit(n - 1, 1 - LEVEL / 2)
+    lower, upper = nctdtr(n - 1, shift, -t), 1 - nctdtr(n - 1, shift, t)
+    return float(upper + (0.0 if math.isnan(lower) else lower))  # NaN where it underflows
+
+
+def smallest_difference(sd: float, n: int, ratio: float) -> float:
+    """The true difference that n splits show with probability POWER."""
+    from scipy.optimize import brentq
+
+    return _stderr(sd, n, ratio) * float(brentq(lambda shift: power_of(shift, n) - POWER, 0, _LARGE))
+
+
+def splits_needed(difference: float, sd: float, ratio: float) -> float:
+    """The fewest splits that show this true difference with probability POWER; infinite where a million are too few."""
+
+    def enough(n: int) -> bool:
+        stderr = _stderr(sd, n, ratio)
+        return power_of(difference / stderr if stderr else math.copysign(_LARGE, difference), n) >= POWER
+
+    if difference == 0 or not enough(_MOST):
+        return math.inf
+    few, many = 1, _MOST
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if enough(middle) else (middle, many)
+    return many
+
+
+def powers(differences: Sequence[Difference]) -> list[Power]:
+    """What the splits of these differences can show, of those with a test.  Raises ConfigError where none has one."""
+    tested = [_power(d) for d in differences if d.test.possible]
+    if not tested:
+        raise ConfigError("no power without a test, which needs two splits that both sides have and records with the"
+                          " numbers of training and test rows: train more splits with `gpbench run`")  # fmt: skip
+    return tested
+
+
+def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
+    """The table of what the splits can show, for the differences with a test.  Raises ConfigError as `powers` does."""
+    tested = powers(differences)
+    records = [record for p in tested for cell in (p.difference.a, p.difference.b) for record in cell.records]
+    header = (
+        "data set", f"{a.value} - {b.value}", "sd of splits", "corrected se", "n", "smallest with n", "with any n",
+        "splits needed",
+    )  # fmt: skip
+    grid = Grid(title(differences[0].metric), header, tuple(map(_line, tested)))
+    feet = [NOTE, *untested(differences)]
+    if differences[0].metric == "seconds":
+        feet += seconds_lines(records)
+    return Sheet(provenance_lines(records), [grid], feet, [row(p) for p in tested])
+
+
+def row(p: Power) -> dict:
+    """One line for CSV and JSON; `splits_needed` is "never" where no number is enough."""
+    d = p.difference
+    return {
+        "dataset": d.a.dataset, "output": d.a.output or None, "method_a": d.a.method, "setting_a": d.a.label,
+        "method_b": d.b.method, "setting_b": d.b.label, "metric": d.metric, "difference": d.test.mean, "sd": p.sd,
+        "stderr": d.test.stderr, "n_splits": d.n, "test_train_ratio": d.ratio, "smallest_difference": p.smallest,
+        "floor": p.floor, "splits_needed": _count(p.needed),
+    }  # fmt: skip
+
+
+def _power(d: Difference) -> Power:
+    assert d.test.stderr is not None and d.ratio is not None
+    sd = d.test.stderr / _stderr(1.0, d.n, d.ratio)
+    smallest, floor = (smallest_difference(sd, n, d.ratio) for n in (d.n, _MOST))
+    return Power(d, sd, smallest, floor, splits_needed(d.test.mean, sd, d.ratio))
+
+
+def _stderr(sd: float, n: int, ratio: float) -> float:
+    return sd * math.sqrt(1 / n + ratio)
+
+
+def _line(p: Power) -> tuple[str, ...]:
+    d = p.difference
+    needed = _count(p.needed)
+    return (
+        d.name, f"{d.test.mean:+.4g}", number(p.sd), number(d.test.stderr), str(d.n), number(p.smallest),
+        number(p.floor), f"{needed:,}" if isinstance(needed, int) else needed,
+    )  # fmt: skip
+
+
+def _count(needed: float) -> int | str:
+    return "never" if math.isinf(needed) else int(needed)
