@@ -11,14 +11,13 @@ from gpbench.report.formats import Grid, Sheet
 from gpbench.report.provenance import provenance_lines, seconds_lines
 from gpbench.report.statistics import TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.report.tables import title
-from gpbench.report.text import number
+from gpbench.report.text import abridge, number
 
 KINDS = ("method", "protocol", "preset", "precision", "commit")
 NOTE = (
     "mean of the paired differences over n splits, with the 95 % interval and two-sided p of the corrected resampled t"
     " test (Nadeau and Bengio 2003): variance times 1/n + n_test/n_train, n - 1 degrees of freedom"
 )
-_MAX_NAMES = 6  # in a line below the table
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
         feet += seconds_lines(record for records in sides.values() for record in records)
     if unmatched:
         names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
-        feet.append(f"without partner: {some(names)}")
+        feet.append(f"without partner: {abridge(names)}")
     return Sheet(heads, [grid], feet, [row(d) for d in differences])
 
 
@@ -121,13 +120,7 @@ def untested(differences: Sequence[Difference]) -> list[str]:
             d.name for d in differences if d.n > 1 and d.ratio is None
         ],
     }
-    return [f"no test ({reason}): {some(names)}" for reason, names in reasons.items() if names]
-
-
-def some(names: Sequence[str]) -> str:
-    """The first of these names, and how many more there are."""
-    more = [f"and {len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
-    return "; ".join([*names[:_MAX_NAMES], *more])
+    return [f"no test ({reason}): {abridge(names)}" for reason, names in reasons.items() if names]
 
 
 def row(d: Difference) -> dict:

@@ -53,6 +53,12 @@ def number(value: float | None, stderr: float | None = None) -> str:
     return f"{value:.{decimals}f} ± {stderr:.{decimals}f}"
 
 
+def abridge(names: Sequence[str], most: int = 6) -> str:
+    """The first of these names, and how many more there are."""
+    more = [f"and {len(names) - most} more"] if len(names) > most else []
+    return "; ".join([*names[:most], *more])
+
+
 def natural(text: str) -> list[tuple[int, float, str]]:
     """A sort key that orders numbers in texts by size: m=15% before m=100."""
     return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in re.split(r"(\d+)", text) if part]

@@ -49,7 +49,9 @@ def test_the_smallest_difference_is_shown_in_80_percent_of_simulated_sets_of_spl
 def test_the_splits_needed_are_the_fewest_with_80_percent():
     for difference, sd, ratio in ((0.1, 0.1, 0.0), (0.12, 0.1, 1 / 9), (-0.11, 0.1, 1 / 9), (0.02, 0.1, 0.0)):
         n = splits_needed(difference, sd, ratio)
-        reached = [power_of(difference / (sd * math.sqrt(1 / k + ratio)), k) >= 0.8 for k in (n - 1, n) if k > 1]
+        reached = [
+            power_of(difference / (sd * math.sqrt(1 / k + ratio)), k) >= 0.8 for k in (int(n) - 1, int(n)) if k > 1
+        ]
         assert reached == ([False, True] if n > 2 else [True])
 
 
@@ -64,7 +66,7 @@ def test_no_number_of_splits_shows_a_difference_below_the_floor():
 def test_a_line_has_the_observed_difference_and_what_n_splits_show():
     values = [0.1, 0.3, 0.2, 0.6, 0.4]
     (p,) = power.powers(differences(values))
-    sd = np.std(values, ddof=1)
+    sd = float(np.std(values, ddof=1))
     assert p.sd == pytest.approx(sd) and p.difference.test.stderr == pytest.approx(sd * math.sqrt(1 / 5 + 1 / 9))
     assert p.smallest == pytest.approx(smallest_difference(sd, 5, 1 / 9))
     assert p.floor == pytest.approx(NORMAL * sd / 3, rel=1e-4)
