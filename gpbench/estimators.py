@@ -17,6 +17,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gpbench.config.values import as_word
 from gpbench.data import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError
 
@@ -58,7 +59,7 @@ class _Estimator(BaseEstimator):
         options = self.options or {}
         if unknown := [key for key in options if not key.startswith(("method.", "protocol."))]:
             raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
-        settings = [f"{key}={value if isinstance(value, str) else json.dumps(value)}" for key, value in options.items()]
+        settings = [f"{key}={as_word(value)}" for key, value in options.items()]
         try:
             cfg = _compose(f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
         except ConfigError as error:

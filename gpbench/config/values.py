@@ -1,7 +1,7 @@
 """Which values the keys of `conf/config.yaml` may have."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpbench.errors import ConfigError, nearest
@@ -77,4 +77,6 @@ def check_values(cfg: dict[str, Any]) -> None:
 
 def as_word(value: Any) -> str:
     """A value as one writes it on a command line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {as_word(of)}" for key, of in value.items()) + "}"
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,16 +1,23 @@
 """A sparse GP as a value: kernel, additive noise and inducing features; models have one such layer or several."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.covariances import Covariances
 from gpbench.core.features import Features, InducingPoints, ScaledFeatures
 from gpbench.core.inducing import LengthscaleStart, inducing_points
-from gpbench.core.kernels import Kernel, Spec, SquaredExponential, kernel_spec, require
+from gpbench.core.kernels import (
+    Kernel,
+    LengthscalePrior,
+    Spec,
+    SquaredExponential,
+    kernel_spec,
+    lengthscale_prior,
+    require,
+)
 from gpbench.core.linalg import describe_failure
 from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
 
@@ -26,6 +33,7 @@ class SparseLayer(eqx.Module):
     log_noise: Float[Array, ""] | None
     features: Features
     noise_on_inducing: bool = eqx.field(static=True, default=False)
+    lengthscale_prior: LengthscalePrior | None = eqx.field(static=True, default=None)
 
     def gram(self) -> Float[Array, "M M"]:
         """Kzz of the inducing features."""
@@ -40,6 +48,12 @@ class SparseLayer(eqx.Module):
         if self.log_noise is not None:
             xx = xx + jnp.exp(self.log_noise)
         return Covariances(self.gram(), self.features.cross(self.kernel, X), xx)
+
+    def log_prior(self) -> Float[Array, ""]:
+        """The log density of the hyper-parameters under their prior: 0 without one."""
+        if self.lengthscale_prior is None:
+            return jnp.zeros(())
+        return self.lengthscale_prior.log_prob(self.kernel, self.features.Z.shape[1])
 
     def diagnose(self) -> str:
         """Why a factorisation of Kzz fails with these parameters, or "" where it does not."""
@@ -63,8 +77,10 @@ class SparseMethod(Method):
     """Initial inducing points."""
     lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
     """Initial lengthscales, from the initial inducing points."""
-    lengthscales: Literal["together", "free"] = eqx.field(static=True, kw_only=True, default="together")
-    """Whether all lengthscales take the same step, along their mean gradient, or each its own."""
+    lengthscale_prior: LengthscalePrior | None = eqx.field(
+        static=True, kw_only=True, default=None, converter=lengthscale_prior
+    )
+    """A log-normal prior on the lengthscales, whose log density is part of the objective."""
     noise: float = eqx.field(static=True, kw_only=True, default=1e-3)
     """Initial additive noise."""
     noise_on_inducing: bool = eqx.field(static=True, kw_only=True, default=False)
@@ -84,18 +100,5 @@ class SparseMethod(Method):
             require(self.kernel, SquaredExponential, "method.features=generalised")
             features = ScaledFeatures(Z, jnp.zeros_like(Z))
         log_noise = jnp.asarray(jnp.log(self.noise), dtype) if additive_noise else None
-        return SparseLayer(kernel, log_noise, features, self.noise_on_inducing and additive_noise)
-
-    def tie_lengthscales(self, gradient: Any) -> Any:
-        """The gradient within the hyper-parameters that are allowed: those of equal lengthscales, or all.
-
-        Every step that is a combination of such gradients, L-BFGS's too, then keeps equal lengthscales equal.
-        """
-        if self.lengthscales == "free":
-            return gradient
-
-        def tie(path, leaf):
-            is_lengthscale = jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"
-            return jnp.full_like(leaf, leaf.mean()) if is_lengthscale else leaf
-
-        return jax.tree_util.tree_map_with_path(tie, gradient)
+        on_inducing = self.noise_on_inducing and additive_noise
+        return SparseLayer(kernel, log_noise, features, on_inducing, self.lengthscale_prior)

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.papers.published import NOTES, Published, lookup
+from gpbench.papers.published import Published, lookup
+from gpbench.report.caveats import caveats
 from gpbench.report.statistics import mean_stderr
 from gpbench.report.text import natural
 
-LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
 
@@ -75,12 +75,7 @@ class Entry:
     @property
     def notes(self) -> list[str]:
         """Caveats for the comparison, as footnotes."""
-        lines = [
-            "" if self.cell.held_out else LEAKED,
-            self.published.note if self.published else "",
-            NOTES["naval"] if self.cell.dataset == "naval" else "",
-        ]
-        return [line for line in dict.fromkeys(lines) if line]
+        return caveats(self.cell.dataset, self.metric, self.cell.records, self.published)
 
 
 def group_runs(records: Iterable[dict], *, by_preset: bool = True) -> list[CellRuns]:

@@ -308,7 +308,8 @@ def test_a_choice_is_hashable_and_does_not_depend_on_the_order_of_its_options():
     [
         ("studentt", "unknown likelihood 'studentt': did you mean student_t?"),
         ({"student_t": {"dof": 3}}, "likelihood student_t: no option 'dof'; did you mean df?"),
-        ({"gaussian": {"df": 3}}, "likelihood gaussian: no option 'df'; it has no options"),
+        ({"gaussian": {"df": 3}}, "likelihood gaussian: no option 'df'; known are floor"),
+        ({"gaussian": {"floor": -1.0}}, "likelihood gaussian: the noise floor -1 must be at least 0"),
         ({"student_t": {"df": -1}}, "df=-1 must be positive"),
         ({"student_t": {"learn_df": 1}}, "learn_df=1 must be of type bool"),
         ({"student_t": {"nodes": 2.5}}, "nodes=2.5 must be of type int"),

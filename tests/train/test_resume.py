@@ -16,7 +16,7 @@ from gpbench.train.checkpoint import Checkpoint
 ROOT = Path(__file__).resolve().parents[2]
 # A second or two of training, in chunks of a few milliseconds, each with a checkpoint.
 WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "method.steps=600", "run.trace_every=1"]
-SEP = ["dataset=moons", "method=sep_minibatch", "method.inducing=8", "method.batch_size=64", "method.steps=300",
+SEP = ["dataset=moons", "method=sep_minibatch", "method.inducing=8", "method.batch_size=64", "method.steps=160",
        "run.trace_every=2"]  # fmt: skip
 OFTEN = "run.checkpoint_every=0.0001"
 
@@ -96,7 +96,7 @@ def test_a_sweep_killed_with_its_jobs_goes_on(tmp_path, walked):
 
 
 def test_sigterm_stops_at_a_checkpoint_with_exit_code_75(tmp_path, walked):
-    process = start(tmp_path, *WALK, OFTEN)
+    process = start(tmp_path, *WALK, OFTEN, "run.progress=false")
     await_step(tmp_path, 20)
     process.terminate()
     code, err = finish(process)

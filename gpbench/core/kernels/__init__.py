@@ -7,6 +7,7 @@ from gpbench.core.kernels.constant import Constant
 from gpbench.core.kernels.linear import Linear
 from gpbench.core.kernels.matern import Matern12, Matern32, Matern52
 from gpbench.core.kernels.periodic import Periodic
+from gpbench.core.kernels.priors import LengthscalePrior, lengthscale_prior
 from gpbench.core.kernels.product import Product
 from gpbench.core.kernels.rational_quadratic import RationalQuadratic
 from gpbench.core.kernels.spec import FAMILIES, Spec, kernel_spec, require
@@ -20,6 +21,7 @@ __all__ = [
     "ActiveInputs",
     "Constant",
     "Kernel",
+    "LengthscalePrior",
     "Linear",
     "Matern12",
     "Matern32",
@@ -32,5 +34,6 @@ __all__ = [
     "Stationary",
     "Sum",
     "kernel_spec",
+    "lengthscale_prior",
     "require",
 ]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gpbench.core.predictive import Predictive
+from gpbench.errors import ConfigError
 
 
 class Likelihood(eqx.Module):
@@ -76,3 +77,11 @@ class Likelihood(eqx.Module):
     @abstractmethod
     def predictive(self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."]) -> Predictive:
         """p(y) = E p(y|f) for f ~ N(mean, variance)."""
+
+
+def above_floor(name: str, noise: float, floor: float) -> float:
+    """The initial noise less its floor.  Raises ConfigError where the floor is negative or not below the noise."""
+    if not 0.0 <= floor < noise:
+        raise ConfigError(f"likelihood {name}: the noise floor {floor:g} must be at least 0 and below the initial noise"
+                          f" {noise:g}")  # fmt: skip
+    return noise - floor

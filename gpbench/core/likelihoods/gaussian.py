@@ -2,12 +2,13 @@
 
 from typing import ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core import predictive
-from gpbench.core.likelihoods.base import Likelihood
+from gpbench.core.likelihoods.base import Likelihood, above_floor
 
 
 class Gaussian(Likelihood):
@@ -16,16 +17,18 @@ class Gaussian(Likelihood):
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
     log_noise: Float[Array, ""]
+    """The logarithm of the noise above its floor."""
+    floor: float = eqx.field(static=True, default=0.0)
 
     @classmethod
-    def initial(cls, noise: float, classes: int, dtype) -> "Gaussian":
-        """Noise of this variance."""
-        return cls(jnp.asarray(jnp.log(noise), dtype))
+    def initial(cls, noise: float, classes: int, dtype, *, floor: float = 0.0) -> "Gaussian":
+        """Noise of this variance, which must be above its floor, the least that training may make of it."""
+        return cls(jnp.asarray(jnp.log(above_floor("gaussian", noise, floor)), dtype), floor)
 
     @property
     def noise(self) -> Float[Array, ""]:
         """The variance of y about f."""
-        return jnp.exp(self.log_noise)
+        return self.floor + jnp.exp(self.log_noise)
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
         """log N(y | f, noise)."""

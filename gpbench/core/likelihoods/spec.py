@@ -35,17 +35,23 @@ class Spec:
     name: str = "auto"
     options: tuple[tuple[str, Any], ...] = ()
 
-    def initial(self, task: str, classes: int, *, noise: float, dtype) -> Likelihood:
+    def __str__(self) -> str:
+        options = ", ".join(f"{name}={value}" for name, value in self.options)
+        return f"{self.name}({options})" if options else self.name
+
+    def initial(self, task: str, classes: int, *, noise: float, floor: float = 0.0, dtype) -> Likelihood:
         """The likelihood to start from, for data of `task` (regression, binary or multiclass) with `classes` classes.
 
-        `noise` is the initial variance of y about f (regression).  "auto" is gaussian, probit or softmax by the task.
+        `noise` is the initial variance of y about f (regression), and `floor` the least that training may make of it,
+        for likelihoods with an unset option of that name.  "auto" is gaussian, probit or softmax by the task.
         Raises ConfigError where the likelihood does not fit the task.
         """
         name = _AUTO[task] if self.name == "auto" else self.name
         if task not in FAMILIES[name].tasks:
             able = [other for other, family in FAMILIES.items() if task in family.tasks]
             raise ConfigError(f"likelihood {name} does not fit {task} data; choose {' or '.join(able)}")
-        return FAMILIES[name].initial(noise, classes, dtype, **dict(self.options))
+        floors = {"floor": floor} if "floor" in _options(name) else {}
+        return FAMILIES[name].initial(noise, classes, dtype, **{**floors, **dict(self.options)})
 
 
 def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
@@ -69,7 +75,7 @@ def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
     known = {} if name == "auto" else _options(name)
     for key, option in options.items():
         if key not in known:
-            hint = nearest(str(key), known) if known else "it has no options"
+            hint = nearest(str(key), known)
             raise ConfigError(f"likelihood {name}: no option {key!r}; {hint}")
         if not _fits(option, known[key]):
             raise ConfigError(f"likelihood {name}: {key}={option!r} must be of type {type(known[key]).__name__}")

@@ -130,7 +130,8 @@ class SEP(SparseMethod):
         else:
             fixed = self.gradient == "exact"
             slope = jax.grad(energy, argnums=1)(likelihood, cov, batch.y, counted, weight, outside, fixed_factors=fixed)
-        gradient = self.tie_lengthscales(pull_back(slope)[0])
+        prior, prior_slope = jax.value_and_grad(SparseLayer.log_prior)(state.layer)
+        value, gradient = value + prior, jax.tree.map(jnp.add, *pull_back(slope), prior_slope)
         is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(ravel_pytree(gradient)[0]))
 
         updates, optimiser = self.optimiser.update(jax.tree.map(jnp.negative, gradient), state.optimiser, state.layer)
@@ -224,7 +225,8 @@ class SEP(SparseMethod):
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         cov = state.layer.covariances(data.X)
         likelihood = self._p_y_given_f(data.X)
-        return energy(likelihood, cov, data.y, state.sites, data.weight, None, fixed_factors=False)
+        log_z = energy(likelihood, cov, data.y, state.sites, data.weight, None, fixed_factors=False)
+        return log_z + state.layer.log_prior()
 
     def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         approximation = state.approximation

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import Kernel, Spec, kernel_spec
+from gpbench.core.kernels import Kernel, LengthscalePrior, Spec, kernel_spec, lengthscale_prior
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determinant
 from gpbench.core.predictive import Predictive
@@ -45,14 +45,20 @@ class GPR(GradientMethod):
     """How many training rows it is trained on, in their random order; None is all.  The paper `svdgp` takes 1,024."""
     lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
     """Initial lengthscales, from the rows it is trained on."""
+    lengthscale_prior: LengthscalePrior | None = eqx.field(
+        static=True, kw_only=True, default=None, converter=lengthscale_prior
+    )
+    """A log-normal prior on the lengthscales, whose log density is part of the objective."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
     """Initial noise variance of the scaled targets."""
+    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
+    """The least noise variance that training may reach, in units of the scaled targets' variance."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         if self.optimiser is not None:
             raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
         kernel = self.kernel.initial(data.first(self.rows).X, start=self.lengthscale_start)
-        return Parameters(kernel, Gaussian.initial(self.target_noise, 0, data.X.dtype))
+        return Parameters(kernel, Gaussian.initial(self.target_noise, 0, data.X.dtype, floor=self.noise_floor))
 
     def init_extra(self, parameters: Parameters, data: Batch) -> tuple[Solution, Float[Array, "N D"]]:
         X = data.first(self.rows).X
@@ -69,6 +75,8 @@ class GPR(GradientMethod):
         A = inverse_cholesky(parameters.covariance(data.X))
         whitened = A @ data.y
         value = -0.5 * (jnp.sum(whitened**2) + log_determinant(A) + len(whitened) * jnp.log(2.0 * jnp.pi))
+        if self.lengthscale_prior is not None:
+            value += self.lengthscale_prior.log_prob(parameters.kernel, data.X.shape[1])
         return value, Solution(A, whitened)
 
     def _marginals(self, state: GradientState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
@@ -90,7 +98,7 @@ class GPR(GradientMethod):
         A, whitened, noise = solution.A, solution.whitened, state.parameters.likelihood.noise
         fit = jnp.sum(whitened**2) - noise * jnp.sum((A.T @ whitened) ** 2)
         lost = len(whitened) - noise * jnp.sum(A**2)
-        return 0.5 * (fit - lost + log_determinant(A) - len(whitened) * state.parameters.likelihood.log_noise)
+        return 0.5 * (fit - lost + log_determinant(A) - len(whitened) * jnp.log(noise))
 
     def expected_log_prob(
         self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]

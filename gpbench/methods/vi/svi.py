@@ -5,6 +5,8 @@ Hensman, Fusi and Lawrence, UAI 2013; Hensman, Matthews and Ghahramani, AISTATS 
 With more than two classes every class has a latent function of its own: one kernel and set of features, and a q each.
 """
 
+from typing import Literal
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.covariances import residual
 from gpbench.core.gaussians import Natural, Normal, standard_normal, unit_factor
-from gpbench.core.likelihoods import Likelihood, likelihood_spec
+from gpbench.core.likelihoods import Gaussian, Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.natural_gradient import natural_gradient_step
@@ -38,20 +40,25 @@ class SVI(SparseMethod, GradientMethod):
     everything, or with `natural_step` the hyper-parameters alone, after a natural-gradient step of q.
     """
 
-    natural_step: float | None = eqx.field(static=True, kw_only=True, default=None)
-    """γ of natural-gradient steps of q; None leaves q to the optimiser."""
+    natural_step: float | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default=None)
+    """γ of natural-gradient steps of q; "auto" is 1 under Gaussian noise, where that reaches the optimum, and 0.3 else;
+    None leaves q to the optimiser."""
     likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
     """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
     """Initial noise variance of the scaled targets, in regression."""
+    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
+    """The least noise variance that training may reach in regression, in units of the scaled targets' variance."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         if self.optimiser is None and self.natural_step is not None:
-            raise ConfigError("method.natural_step needs a method.optimiser for the hyper-parameters, such as adam")
-        if self.natural_step is not None and not 0 < self.natural_step <= 1:
+            raise ConfigError("method.natural_step needs a method.optimiser for the hyper-parameters, such as adam; or"
+                              " set it to null")  # fmt: skip
+        if isinstance(self.natural_step, float | int) and not 0 < self.natural_step <= 1:
             raise ConfigError(f"method.natural_step={self.natural_step:g}: must be above 0 and at most 1, or null")
         dtype = data.X.dtype
-        likelihood = self.likelihood.initial(data.task, data.classes, noise=self.target_noise, dtype=dtype)
+        noise = {"noise": self.target_noise, "floor": self.noise_floor}
+        likelihood = self.likelihood.initial(data.task, data.classes, **noise, dtype=dtype)
         layer = self.initial_layer(data, additive_noise=data.task != "regression", key=key)
         m, latents = layer.gram().shape[0], likelihood.latents()
         q = standard_normal(m, dtype)
@@ -74,10 +81,13 @@ class SVI(SparseMethod, GradientMethod):
         mean, variance, V = self._marginals(parameters, batch.X)
         weight = batch.scale * batch.weight
 
-        def factor_step(factor, mean, variance, expected):
-            return natural_gradient_step(factor, expected, mean, variance, V, weight, self.natural_step or 0.0)
-
         likelihood = parameters.likelihood
+        automatic = 1.0 if isinstance(likelihood, Gaussian) else 0.3
+        size = self.natural_step if isinstance(self.natural_step, float) else automatic
+
+        def factor_step(factor, mean, variance, expected):
+            return natural_gradient_step(factor, expected, mean, variance, V, weight, size)
+
         if likelihood.latents() == 1:
             expected = lambda m, v: likelihood.expected_log_prob(m, v, batch.y)
             factor = factor_step(variables, mean, variance, expected)
@@ -95,17 +105,17 @@ class SVI(SparseMethod, GradientMethod):
         """With natural gradients the optimiser sees the hyper-parameters alone."""
         return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
 
-    def project(self, gradient: Parameters) -> Parameters:
-        return self.tie_lengthscales(gradient)
-
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         return -self.bound(parameters, batch), None
 
     def bound(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
-        """The lower bound on the log evidence, or an unbiased estimate of it from a minibatch, in nats."""
+        """The lower bound on the log evidence, or an unbiased estimate of it from a minibatch, in nats.
+
+        With a prior on the lengthscales its log density is added.
+        """
         mean, variance, _ = self._marginals(parameters, batch.X)
         expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y)
-        return batch.scale * jnp.sum(batch.weight * expected) - _kl(parameters)
+        return batch.scale * jnp.sum(batch.weight * expected) - _kl(parameters) + parameters.layer.log_prior()
 
     def _marginals(self, parameters: Parameters, X: Float[Array, "N D"]):
         """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9), and the whitened features."""

@@ -44,19 +44,18 @@ class VSGPR(SparseMethod, GradientMethod):
     """How many training rows it is trained on, in their random order; None is all.  The paper `svdgp` takes 4,096."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
     """Initial noise variance of the scaled targets."""
+    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
+    """The least noise variance that training may reach, in units of the scaled targets' variance."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         if self.optimiser is not None:
             raise ConfigError(f"{self.name}'s bound is no sum over rows: leave method.optimiser=null, or use svi")
         layer = self.initial_layer(data.first(self.rows), additive_noise=False, key=key)
-        return Parameters(layer, Gaussian.initial(self.target_noise, 0, data.X.dtype))
+        return Parameters(layer, Gaussian.initial(self.target_noise, 0, data.X.dtype, floor=self.noise_floor))
 
     def init_extra(self, parameters: Parameters, data: Batch) -> Optimum:
         A = inverse_cholesky(parameters.layer.gram())
         return Optimum(A, unit_factor(len(A), A.dtype).posterior())
-
-    def project(self, gradient: Parameters) -> Parameters:
-        return self.tie_lengthscales(gradient)
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Optimum]:
         value, optimum = self.bound(parameters, batch)
@@ -73,8 +72,8 @@ class VSGPR(SparseMethod, GradientMethod):
         factor = site_product(V, Sites(data.weight / noise, data.weight * data.y / noise))
         q = factor.posterior()
         fit = jnp.sum(data.weight * (data.y**2 + residual(cov, V))) / noise - q.mean @ factor.shift
-        determinant = data.total * (jnp.log(2.0 * jnp.pi) + parameters.likelihood.log_noise) + log_determinant(q.root)
-        return -0.5 * (fit + determinant), Optimum(A, q)
+        determinant = data.total * (jnp.log(2.0 * jnp.pi) + jnp.log(noise)) + log_determinant(q.root)
+        return -0.5 * (fit + determinant) + parameters.layer.log_prior(), Optimum(A, q)
 
     def _marginals(self, state: GradientState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """q's mean and variance of f at X."""

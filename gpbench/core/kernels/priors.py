@@ -1,0 +1,42 @@
+"""A prior on lengthscales, which keeps inputs of little use from being fitted."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float
+
+from gpbench.core.kernels.base import Kernel
+from gpbench.errors import ConfigError
+
+
+class LengthscalePrior(NamedTuple):
+    """log l ~ N(log(median √D), spread²) for every lengthscale l of a kernel of D inputs.
+
+    The median grows with √D as the distances between rows do (Hvarfner, Hellsten and Nardi 2024).
+    """
+
+    median: float
+    spread: float
+
+    def log_prob(self, kernel: Kernel, inputs: int) -> Float[Array, ""]:
+        """The log density of the logarithms of all lengthscales of `kernel`, whose parameters they are."""
+        centre = math.log(self.median * math.sqrt(inputs))
+        leaves = jax.tree_util.tree_leaves_with_path(kernel)
+        lengthscales = [leaf for path, leaf in leaves if jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"]
+        return sum((norm.logpdf(0.5 * leaf, centre, self.spread).sum() for leaf in lengthscales), jnp.zeros(()))
+
+
+def lengthscale_prior(value: Any) -> LengthscalePrior | None:
+    """The prior that the configuration's value means: None, or {median: M, spread: S}.  Raises ConfigError."""
+    if value is None or isinstance(value, LengthscalePrior):
+        return value
+    example = "null, or {median: 1.0, spread: 1.0} with positive numbers"
+    if not isinstance(value, Mapping) or value.keys() != {"median", "spread"}:
+        raise ConfigError(f"method.lengthscale_prior must be {example}, not {value!r}")
+    if not all(isinstance(v, int | float) and not isinstance(v, bool) and 0 < v < math.inf for v in value.values()):
+        raise ConfigError(f"method.lengthscale_prior must be {example}, not {dict(value)}")
+    return LengthscalePrior(float(value["median"]), float(value["spread"]))

@@ -1,0 +1,33 @@
+"""What a reader must know before comparing a cell of a table: its footnotes."""
+
+from collections.abc import Mapping, Sequence
+
+from gpbench.papers.published import NOTES, Published
+
+LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
+UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
+DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
+
+_CONSTANT = -1.4189
+"""The bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
+
+
+def caveats(dataset: str, metric: str, records: Sequence[Mapping], published: Published | None) -> list[str]:
+    """The footnotes of one metric of a cell, from its records and its published value."""
+    lines = [
+        LEAKED if any(record.get("held_out") is False for record in records) else "",
+        published.note if published else "",
+        NOTES["naval"] if dataset == "naval" else "",
+        UNCONVERGED if any(record.get("converged") is False for record in records) else "",
+        DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, records)) else "",
+    ]
+    return [line for line in dict.fromkeys(lines) if line]
+
+
+def _is_degenerate(record: Mapping) -> bool:
+    """Whether a run's bound is below a constant prediction's; the log-likelihoods tell the scale of the targets."""
+    values = [record["metrics"].get(name) for name in ("vlb_per_row", "test_ll", "ll_std")]
+    if any(value is None for value in values):
+        return False
+    bound, original, standardised = values
+    return bound + standardised - original < _CONSTANT
