@@ -7,6 +7,8 @@ from typing import Any
 
 from gpbench.errors import ConfigError
 
+_FIELDS = {"split_set", "train_rows", "test_rows"}
+
 
 def with_rows(record: dict, config: Callable[[], str | None]) -> dict:
     """The record with `split_set`, `train_rows` and `test_rows`.
@@ -14,7 +16,9 @@ def with_rows(record: dict, config: Callable[[], str | None]) -> dict:
     Where it lacks them they are those of the card in its stored configuration, the text of which `config` returns; what
     the card does not say stays absent.
     """
-    return record if "test_rows" in record else {**record, **_rows(_card(config() or ""))}
+    if _FIELDS <= record.keys():
+        return record
+    return record | {name: value for name, value in _rows(_card(config() or "")).items() if name not in record}
 
 
 def _card(config: str) -> str:

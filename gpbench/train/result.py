@@ -53,8 +53,6 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         **context.facts,
         "split": run.split,
         "split_set": splits.identity(context.card)["set"],
-        "train_rows": len(prepared.y),
-        "test_rows": len(prepared.y_test),
         "output": None if run.output is None else context.dataset.outputs[run.output],
         "metrics": values if finite else dict.fromkeys(values),
         "seconds": {name: seconds / size for name, seconds in fit.seconds.items()},

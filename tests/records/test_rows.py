@@ -45,6 +45,7 @@ def test_an_unreadable_configuration_says_nothing():
 def test_a_record_with_rows_is_left_alone():
     own = {**RECORD, "split_set": "yang", "train_rows": 9, "test_rows": 1}
     assert with_rows(own, lambda: yaml.safe_dump(config())) is own
+    assert with_rows({**RECORD, "test_rows": 1}, lambda: yaml.safe_dump(config()))["test_rows"] == 1
 
 
 def test_folders_and_collections_complete_their_records(tmp_path):
