@@ -16,7 +16,7 @@ def with_rows(record: dict, config: Callable[[], str | None]) -> dict:
     Where it lacks them they are those of the card in its stored configuration, the text of which `config` returns; what
     the card does not say stays absent.
     """
-    if _FIELDS <= record.keys():
+    if record.keys() >= _FIELDS:
         return record
     return record | {name: value for name, value in _rows(_card(config() or "")).items() if name not in record}
 
