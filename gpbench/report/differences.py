@@ -50,7 +50,7 @@ class Difference:
     @property
     def winner(self) -> str:
         """Which side is significantly better: "A", "B" or ""."""
-        if not self.test.significant:
+        if not self.test.significant or not better(self.metric):
             return ""
         return "A" if (self.test.mean < 0) == (better(self.metric) == "lower") else "B"
 

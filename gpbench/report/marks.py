@@ -19,7 +19,11 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
     The comparison is over the splits that all entries with values share, which must be at least two.  An entry is tied
     if a two-sided paired t test over these splits does not distinguish it from the best at 5 %.
     """
-    values = {k: entry.values for k, entry in enumerate(row) if entry.values and entry.metric not in _UNMARKED}
+    values = {
+        k: entry.values
+        for k, entry in enumerate(row)
+        if entry.values and entry.metric not in _UNMARKED and better(entry.metric)
+    }
     common = common_splits(values.values())
     if len(values) < 2 or len(common) < 2:
         return list(row)

@@ -84,7 +84,9 @@ def title(metric: str) -> str:
     from gpbench.metrics import METRICS  # not at the top: CSV and JSON need no NumPy
 
     known = METRICS.get(metric)
-    return f"{metric} ({known.unit}; {known.better} is better)" if known else metric
+    if not known:
+        return metric
+    return f"{metric} ({known.unit}; {known.better} is better)" if known.better else f"{metric} ({known.unit})"
 
 
 def _grid(metric: str, entries: Sequence[Entry], footnotes: Sequence[str]) -> Grid:
