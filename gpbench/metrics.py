@@ -52,7 +52,8 @@ class Scored:
 class Metric:
     """A measure: `unit` as a table's head prints it, which way is better, the tasks it is for, and how to compute it.
 
-    `better` is None where neither way is: such a metric has no best.  `compute` is None for what a run measures by itself, not from predictions (seconds, the bound).
+    `better` is None where neither way is: such a metric has no best.  `compute` is None for what a run measures by
+    itself, not from predictions (seconds).
     """
 
     name: str
@@ -157,11 +158,11 @@ METRICS: dict[str, Metric] = {
         Metric("rmse", "original units", "lower", REGRESSION, lambda s: s.y_std * np.sqrt(_mse(s))),
         Metric("test_ll", "nats per row, original units", "higher", REGRESSION, _test_ll),
         Metric("mnlp", "nats per row, original units", "lower", REGRESSION, lambda s: -_test_ll(s)),
-        Metric("crps", "original units", "lower", REGRESSION, lambda s: s.y_std * np.mean(s.crps)),
+        Metric("crps", "original units", "lower", REGRESSION, lambda s: s.y_std * float(np.mean(s.crps))),
         Metric("coverage95", "fraction of rows in the 95 % interval", None, REGRESSION,
-               lambda s: np.mean((s.low95 <= s.y) & (s.y <= s.high95))),
+               lambda s: float(np.mean((s.low95 <= s.y) & (s.y <= s.high95)))),
         # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
-        Metric("width95", "original units", None, REGRESSION, lambda s: s.y_std * np.mean(s.high95 - s.low95)),
+        Metric("width95", "original units", None, REGRESSION, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
         Metric("rmse_std", "standard deviations", "lower", REGRESSION, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
         Metric("ll_std", "nats per row, standardised", "higher", REGRESSION,
                lambda s: _log_prob(s) + 0.5 * np.log(s.y_train_var)),

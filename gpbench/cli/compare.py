@@ -1,6 +1,7 @@
 """`gpbench compare`: paired differences between two methods, protocols, presets, precisions or commits."""
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 from gpbench.cli import output, selection
@@ -27,9 +28,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError for ambiguous sides, or without a common split."""
-    from gpbench.report import differences
+    from gpbench.report import differences, rows
 
-    records = selection.select(selection.all_records(selection.open_stores(args.results)), args)
+    stores = selection.open_stores(args.results)
+    records = selection.select(selection.all_records(stores), args)
     a, b = differences.parse_sides(args.a, args.b, records)
     # two commits have the same runs in two folders: the latest of each side counts
     records = [record for side in (a, b) for record in selection.latest(r for r in records if side.has(r))]
@@ -42,4 +44,5 @@ def run(args: argparse.Namespace) -> int:
         return draw(a, b, pairs)
 
     sheet = differences.sheet(a, b, pairs, unmatched)
+    sheet = replace(sheet, feet=[*sheet.feet, *rows.lines(pairs, selection.predictions_of(stores))])
     return output.write_output(args, sheet, sheet.rows, picture)

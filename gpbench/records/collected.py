@@ -29,7 +29,8 @@ _CONFIG = "_config"
 
 
 class Collected(Store):
-    """The records in a Parquet file that `gpbench collect` made: a results folder to read from, without traces."""
+    """The records in a Parquet file that `gpbench collect` made: a results folder to read from, without traces and
+    predictions."""
 
     def __init__(self, path: Path | str) -> None:
         super().__init__(path)
@@ -49,6 +50,9 @@ class Collected(Store):
         return self._configs.get(id) or ""
 
     def trace(self, id: str) -> dict:
+        return {}
+
+    def predictions(self, id: str) -> dict:
         return {}
 
     def write(self, record: Mapping[str, Any], *args: Any, **kwargs: Any) -> Path:

@@ -1,9 +1,9 @@
 """Quantiles and the continuous ranked probability score of a density on the real line, from its cdf alone.
 
-Both use x = centre + scale sinh v, which resolves the middle and reaches far into heavy tails.  Against a dense trapezoid
-the score's relative error in float64 is below 1e-6 for Gaussians, Student t (df ≥ 2) and their mixtures, and below 1e-4
-where the density has a kink, as of Laplace noise without latent variance; a mixture whose parts are much narrower than
-their distances has a larger one.
+Both use x = centre + scale sinh v, which resolves the middle and reaches far into heavy tails.  Against a dense
+trapezoid the score's relative error in float64 is below 1e-6 for Gaussians, Student t (df ≥ 2) and their mixtures, and
+below 1e-4 where the density has a kink, as of Laplace noise without latent variance; a mixture whose parts are much
+narrower than their distances has a larger one.
 """
 
 from collections.abc import Callable
@@ -24,9 +24,7 @@ _TAIL = 9.0
 """Integrals end at sinh 9 = 4,000 quarter widths of the 95 % interval."""
 
 
-def intervals(
-    cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
-) -> dict[str, Array]:
+def intervals(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> dict[str, Array]:
     """`crps` at y, and the ends `low95` and `high95` of the central 95 % interval, each (N,)."""
     low, high = (quantile(cdf, mean, var, p) for p in (0.025, 0.975))
     return {"crps": crps(cdf, y, low, high), "low95": low, "high95": high}
@@ -47,9 +45,7 @@ def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: flo
     return mean + scale * jnp.sinh(0.5 * (low + high))
 
 
-def crps(
-    cdf: Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[Array, " N"]
-) -> Float[Array, " N"]:
+def crps(cdf: Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[Array, " N"]) -> Float[Array, " N"]:
     """∫ (F(x) - 1{x ≥ y})² dx of each row (Gneiting & Raftery 2007, eq. 20), by Gauss-Legendre on either side of y.
 
     `low` and `high` are the ends of the central 95 % interval.
