@@ -13,6 +13,7 @@ from gpbench.report.statistics import mean_stderr
 from gpbench.report.text import natural
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
+_IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
 
@@ -32,6 +33,11 @@ class CellRuns:
     preset: str
     held_out: bool
     records: tuple[dict, ...]
+
+    @property
+    def imported(self) -> bool:
+        """Whether any of the runs is another program's (`gpbench import`)."""
+        return any(record.get("imported") for record in self.records)
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,7 @@ class Entry:
             "" if self.cell.held_out else LEAKED,
             self.published.note if self.published else "",
             NOTES["naval"] if self.cell.dataset == "naval" else "",
+            imported_note(self.cell.records),
         ]
         return [line for line in dict.fromkeys(lines) if line]
 
@@ -128,6 +135,16 @@ def summarise(
     """The entry of these values by split, beside the published value."""
     mean, stderr = mean_stderr([*values.values()]) if values else (None, None)
     return Entry(cell, metric, values, mean, stderr, diverged, published, _delta_se(mean, stderr, published))
+
+
+def imported_note(records: Iterable[Mapping]) -> str:
+    """Which of these records are other programs' predictions, and from which files; "" if none is."""
+    sources = {
+        f"{record['method']} ({record.get('source')}, SHA-256 {(record.get('source_checksum') or '')[:12]})": None
+        for record in records
+        if record.get("imported")
+    }
+    return f"{_IMPORTED}: {', '.join(sources)}" if sources else ""
 
 
 def cell_key(record: Mapping) -> tuple:

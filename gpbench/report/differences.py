@@ -6,7 +6,7 @@ from statistics import fmean
 
 from gpbench.errors import ConfigError, nearest
 from gpbench.metrics import better
-from gpbench.report.cells import CellRuns, by_split, group_runs
+from gpbench.report.cells import CellRuns, by_split, group_runs, imported_note
 from gpbench.report.formats import Grid, Sheet
 from gpbench.report.provenance import provenance_lines
 from gpbench.report.statistics import TTest, common_splits, paired_t_test
@@ -100,6 +100,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
     count = {side: sum(d.winner == side for d in differences) for side in ("A", "B", "")}
     feet = [f"{a.value} is significantly better in {count['A']} of {len(differences)}, {b.value} in {count['B']};"
             f" no significant difference in {count['']}", NOTE]  # fmt: skip
+    feet += filter(None, [imported_note(record for records in sides.values() for record in records)])
     if unmatched:
         names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
         more = [f"and {len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []

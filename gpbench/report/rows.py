@@ -109,5 +109,6 @@ def _text(of: Spread, metric: str) -> str:
     share = f" ({100 * min(1.0, of.rows / of.total):.0f} %)" if of.total else ""
     return (
         f"over {of.n_splits} splits with {of.n_rows:,} test rows the variance of {what} is {of.total:.2g}, of which"
-        f" rows explain {of.rows:.2g}{share} and splits {of.splits:.2g}; standard deviation between rows {of.row_std:.2g}"
+        f" rows explain {of.rows:.2g}{share} and splits {of.splits:.2g}; standard deviation between rows"
+        f" {of.row_std:.2g}"
     )

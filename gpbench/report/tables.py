@@ -20,7 +20,10 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     metrics = dict.fromkeys(entry.metric for entry in entries)
     grids = [_grid(metric, [e for e in entries if e.metric == metric], footnotes) for metric in metrics]
     heads = provenance_lines(record for entry in entries for record in entry.cell.records)
-    return Sheet(heads, grids, [LEGEND, *numbered(footnotes)], [row(entry) for entry in entries])
+    rows = [row(entry) for entry in entries]
+    if any(entry.cell.imported for entry in entries):
+        rows = [{**row, "imported": entry.cell.imported} for row, entry in zip(rows, entries)]
+    return Sheet(heads, grids, [LEGEND, *numbered(footnotes)], rows)
 
 
 def row(entry: Entry) -> dict:
@@ -50,6 +53,7 @@ def as_dict(entry: Entry) -> dict:
     return {
         **row(entry),
         "diverged": entry.diverged,
+        "imported": entry.cell.imported,
         "published_in": f"{published.source}, {published.table}" if published else None,
         "published_stderr": published.stderr if published else None,
         "notes": entry.notes,
