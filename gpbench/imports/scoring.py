@@ -14,15 +14,12 @@ from gpbench.errors import ConfigError, DataError, GpbenchError
 from gpbench.imports.submissions import Submission
 from gpbench.records import identity
 from gpbench.records.folder import clean
-from gpbench.records.predictions import Predictions
+from gpbench.records.predictions import MOST_ROWS, Predictions
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
     from gpbench.core.predictive import Predictive
     from gpbench.data import Dataset
-
-_MOST_ROWS = 10_000
-"""Predictions of more test rows are scored, but not kept."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +69,9 @@ class Importer:
 
         try:
             splits.asked(card, submission.split)
+            if dataset.outputs and submission.output is None:
+                names = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
+                raise ConfigError(f"the column output is empty; the outputs of {dataset.name} are {names}")
             members.outputs(card, "all" if submission.output is None else submission.output)
             train, test = splits.indices(card, dataset, submission.split)
             # scaling by "none" leaves the original units, in which the predictions are
@@ -116,7 +116,7 @@ class Importer:
             "seconds": {} if submission.seconds is None else {"train": submission.seconds},
             "held_out": prepared.held_out,
         }
-        few = len(test) <= _MOST_ROWS
+        few = len(test) <= MOST_ROWS
         return ImportedRun(clean(record), config, result.predictions_by_row(prepared, batched, 0) if few else {})
 
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Not made by pandas, which does not return records as they were: it reads null as NaN, gives every record every field,
 makes whole numbers with gaps floats, and refuses a column of texts and numbers.  Mappings of numbers in a record
-(`metrics`, `seconds`) become a column for each number, as in `metrics.nll`; whatever
-else is no number, truth value or text is kept as JSON.
+(`metrics`, `seconds`) become a column for each number, as in `metrics.nll`; whatever else is no number, truth value or
+text is kept as JSON.
 """
 
 import contextlib

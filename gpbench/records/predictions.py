@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
 
 FILE = "predictions.parquet"
+MOST_ROWS = 10_000
+"""Test rows of which predictions are kept unless the user decides (`run.predictions`): 240 kB a run."""
 _TYPES = {"row": "int64", "target": "float64", "mean": "float64"}
 """Of columns that are not float32."""
 

@@ -106,9 +106,9 @@ def _by_split(cell: CellRuns, metric: str, predictions_of: PredictionsOf) -> "di
 
 def _text(of: Spread, metric: str) -> str:
     what = "A - B of the mean squared error" if metric in _SQUARED else "A - B"
-    share = f" ({100 * min(1.0, of.rows / of.total):.0f} %)" if of.total else ""
+    share = f" ({100 * of.splits / of.total:.0f} %)" if of.total else ""
     return (
-        f"over {of.n_splits} splits with {of.n_rows:,} test rows the variance of {what} is {of.total:.2g}, of which"
-        f" rows explain {of.rows:.2g}{share} and splits {of.splits:.2g}; standard deviation between rows"
+        f"over {of.n_splits} splits with {of.n_rows:,} test rows {what} has the variance {of.total:.2g}: {of.rows:.2g}"
+        f" is expected from rows alone, and {of.splits:.2g}{share} is left for splits; standard deviation between rows"
         f" {of.row_std:.2g}"
     )

@@ -18,12 +18,10 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Method, State
 from gpbench.records import environment, identity
 from gpbench.records.plan import Run, RunPlan
+from gpbench.records.predictions import MOST_ROWS
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
 from gpbench.train.loop import Cadence, Fit, Group, Programs
-
-_MOST_ROWS = 10_000
-"""Test rows whose predictions `run.predictions=auto` keeps: 200 kB a run."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Context:
 
     def keeps_predictions(self, rows: int) -> bool:
         """Whether the predictions of so many test rows are kept beside the record."""
-        return rows <= _MOST_ROWS if self.predictions == "auto" else bool(self.predictions)
+        return rows <= MOST_ROWS if self.predictions == "auto" else bool(self.predictions)
 
     def checkpoint(self, group: Sequence[Run], *, again: bool) -> Checkpoint:
         """The checkpoint of a group; `run.again` never resumes what was stopped without it."""

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from gpbench import cli
 from gpbench.cli import main
 from gpbench.config.compose import compose
 from gpbench.data import configured, splits
@@ -257,7 +256,7 @@ def test_tables_ranks_and_comparisons_mark_them(beside_ours, capsys, verb):
 
 def test_comparisons_with_them_have_rows_and_splits(beside_ours, capsys):
     assert main(["compare", "theirs", "linear", "--metric", "test_ll", "--results", str(beside_ours)]) == 0
-    assert "friedman: over 2 splits with 200 test rows the variance of A - B" in capsys.readouterr().out
+    assert "friedman: over 2 splits with 200 test rows A - B has the variance" in capsys.readouterr().out
 
 
 def test_csv_and_json_say_which_are_imported(beside_ours, capsys):
@@ -297,5 +296,48 @@ def test_data_rows_exports_the_split(tmp_path, monkeypatch, capsys):
     assert main(["data", "rows", "sinc", "--split", "0", "--set", "yang"]) == 2
 
 
-def test_import_is_a_verb():
-    assert "import" in cli.VERBS
+OWN_CARD = """
+name: wings
+task: regression
+outputs: 2
+sources: [{kind: file, path: wings.csv, target: [lift, drag]}]
+splits: {set: random90, sets: {random90: 3, hla: 3}}
+"""
+
+
+@pytest.fixture
+def wings(tmp_path):
+    """A user's data set of two outputs and two split sets, its arrays, and predictions for a split of either set."""
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "wings.yaml").write_text(OWN_CARD)
+    rows = [f"{i},{i % 7},{i / 2},{-i * i}" for i in range(40)]
+    (tmp_path / "dataset" / "wings.csv").write_text("\n".join(["speed,angle,lift,drag", *rows]) + "\n")
+
+    def table(chosen, output):
+        cfg = compose(["dataset=wings", f"dataset.splits.set={chosen}"], [tmp_path])
+        dataset = configured(cfg)
+        _, test = splits.indices(cfg["dataset"], dataset, 1)
+        values = {"mean": dataset.y[test, output or 0] + 3.0, "variance": 9.0}
+        columns = {"dataset": "wings", "split": 1, "method": "theirs", "row": test, **values}
+        return pd.DataFrame(columns if output is None else {**columns, "output": output})
+
+    return tmp_path, table
+
+
+def test_each_output_is_a_run_of_its_own(wings, capsys):
+    folder, table = wings
+    both = pd.concat([table("random90", output) for output in (0, 1)])
+    assert bring(folder, both, "--config-dir", str(folder)) == 0
+    assert {(r["output"], r["metrics"]["rmse"]) for r in records(folder)} == {("lift", 3.0), ("drag", 3.0)}
+    assert len({r["cell"] for r in records(folder)}) == 2
+    assert bring(folder, table("random90", None), "--config-dir", str(folder)) == 2
+    assert "the outputs of wings are 0 (lift), 1 (drag)" in capsys.readouterr().err
+
+
+def test_another_split_set_has_other_rows_and_another_id(wings):
+    folder, table = wings
+    own = ("--config-dir", str(folder))
+    assert bring(folder, table("hla", 0), *own) == 3  # not the rows of random90
+    assert bring(folder, table("hla", 0), *own, "--set", "hla") == 0
+    [record] = records(folder)
+    assert record["setting"] == "set=hla"

@@ -73,7 +73,7 @@ def test_a_comparison_has_one_line_of_it():
     records, *_ = cells()
     pairs, _ = paired_differences(Side("method", "a"), Side("method", "b"), records, "nll")
     [line] = lines(pairs, simulated(3, 5, 0.1, 0.1))
-    assert line.startswith("pima: over 3 splits with 15 test rows") and "rows explain" in line
+    assert line.startswith("pima: over 3 splits with 15 test rows") and "is expected from rows alone" in line
     assert lines(pairs, lambda record: {}) == []
 
 

@@ -62,7 +62,7 @@ def test_the_metrics_of_values_follow_from_them_in_original_units(of_values):
 def test_false_keeps_none_and_auto_none_of_many_rows(tmp_path, monkeypatch):
     [record] = job(tmp_path / "false", *LINEAR, "run.predictions=false")
     assert Store(tmp_path / "false").predictions(record["id"]) == {}
-    monkeypatch.setattr(context, "_MOST_ROWS", 99)  # friedman has 100 test rows
+    monkeypatch.setattr(context, "MOST_ROWS", 99)  # friedman has 100 test rows
     for value, kept in (("auto", False), ("true", True)):
         [record] = job(tmp_path / value, *LINEAR, f"run.predictions={value}")
         assert bool(Store(tmp_path / value).predictions(record["id"])) is kept
