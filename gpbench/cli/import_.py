@@ -47,10 +47,10 @@ def run(args: argparse.Namespace) -> int:
     _check_names(args, [submission.method for submission in submissions])
     checksum = hashlib.sha256(args.file.read_bytes()).hexdigest()
     importer = scoring.Importer(args.protocol, args.precision, args.set, checksum, args.config_dir)
-    scored = importer.score(submissions)
+    runs = importer.score(submissions)
     store = open_store(args.results or paths.results_dir())
-    written = scoring.write(scored, store, again=args.again)
-    records = [one.record for one in scored]
+    n_new = scoring.write(runs, store, again=args.again)
+    records = [run.record for run in runs]
     if args.json:
         text.print_json(records)
         return 0
@@ -60,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
         for r in records
     ]  # fmt: skip
     text.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
-    already = f"; {len(records) - written} of {len(records)} were there already" if written < len(records) else ""
-    print(f"imported {written} run{'s' * (written != 1)} into {store.runs}{already}")
+    already = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
+    print(f"imported {n_new} run{'s' * (n_new != 1)} into {store.runs}{already}")
     return 0
 
 

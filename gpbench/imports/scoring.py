@@ -81,8 +81,8 @@ class Importer:
         submission.check_values(prepared.classes)
         values = submission.in_order_of(test, train, len(dataset.y))
         arrays = _predictive(submission, values, prepared.classes).arrays(jnp.asarray(prepared.y_test))
-        batched = {name: np.asarray(array)[None] for name, array in arrays.items()}
-        if not (finite := np.isfinite(batched["log_prob"][0])).all():
+        batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
+        if not (finite := np.isfinite(batch["log_prob"][0])).all():
             row = test[int(np.argmin(finite))]
             raise DataError(f"{submission.title}: row {row} has probability 0 for its target, and the nll is infinite")
         config = self._config(submission, card)
@@ -112,16 +112,16 @@ class Importer:
             "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "split": submission.split,
             "output": None if submission.output is None else dataset.outputs[submission.output],
-            "metrics": result.scores(prepared, batched, 0),
+            "metrics": result.scores(prepared, batch, 0),
             "seconds": {} if submission.seconds is None else {"train": submission.seconds},
             "held_out": prepared.held_out,
         }
         few = len(test) <= MOST_ROWS
-        return ImportedRun(clean(record), config, result.predictions_by_row(prepared, batched, 0) if few else {})
+        return ImportedRun(clean(record), config, result.predictions_by_row(prepared, batch, 0) if few else {})
 
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
-        chosen = [f"set={self.split_set}"] if self.split_set else []
-        setting = ", ".join([submission.setting] * bool(submission.setting) + chosen)
+        parts = [submission.setting, f"set={self.split_set}" if self.split_set else ""]
+        setting = ", ".join(filter(None, parts))
         return {
             "dataset": dict(card),
             "method": {"name": submission.method, "setting": setting, "imported": True},
@@ -132,25 +132,25 @@ class Importer:
         }
 
 
-def write(scored: Sequence[ImportedRun], store: Store, *, again: bool = False) -> int:
+def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> int:
     """Records what is not recorded yet, and returns how much that was.
 
     A record from the same file is kept.  One from another file is replaced with `again`; otherwise ConfigError is
     raised, before anything is written.
     """
-    before = {one.record["id"]: store.get(one.record["id"]) for one in scored}
+    before = {run.record["id"]: store.get(run.record["id"]) for run in runs}
     new = []
-    for one in scored:
-        record, earlier = one.record, before[one.record["id"]]
+    for run in runs:
+        record, earlier = run.record, before[run.record["id"]]
         same = earlier and earlier.get("source_checksum") == record["source_checksum"]
         if earlier and not same and not again:
             what = f"{record['method']} on {record['dataset']} split {record['split']}"
             raise ConfigError(f"{record['source']}: {what} is recorded from another file ({earlier.get('source')});"
                               " --again replaces it")  # fmt: skip
         if not same:
-            new.append(one)
-    for one in new:
-        store.write(one.record, one.config, {}, predictions=one.predictions, replace=True)
+            new.append(run)
+    for run in new:
+        store.write(run.record, run.config, {}, predictions=run.predictions, replace=True)
     return len(new)
 
 

@@ -56,9 +56,9 @@ class Submission:
         )
         _, first = np.unique(self.rows, return_index=True)
         self.require(np.isin(np.arange(len(self.rows)), first), "is there twice")
-        tested = np.isin(self.rows, test)
-        self.require(tested | ~np.isin(self.rows, train), "is a training row of this split; give its test rows alone")
-        self.require(tested, "is no test row of this split; `gpbench data rows` gives these")
+        in_test = np.isin(self.rows, test)
+        self.require(in_test | ~np.isin(self.rows, train), "is a training row of this split; give its test rows alone")
+        self.require(in_test, "is no test row of this split; `gpbench data rows` gives these")
         absent = test[~np.isin(test, self.rows)]
         if len(absent):
             raise DataError(f"{self.title}: test row {absent[0]} is missing, one of {len(absent)} of {len(test)}")

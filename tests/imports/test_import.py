@@ -95,13 +95,14 @@ def test_order_of_rows_file_format_and_logarithms_do_not_matter(tmp_path):
 
 
 def test_our_own_predictions_score_as_they_did_in_our_run(tmp_path):
-    """A run of ours, sent through a file: the same metrics, to the float32 of kept predictions."""
+    """A run of ours, sent through a file: the same metrics, to the float32 of predictions predictions."""
     words = ["dataset=friedman", "method=linear", "split=3", f"run.results={tmp_path / 'ours'}", "run.progress=false"]
     assert main(["run", *words]) == 0
     [ours] = Store(tmp_path / "ours").all()
-    kept = Store(tmp_path / "ours").predictions(ours["id"])
+    predictions = Store(tmp_path / "ours").predictions(ours["id"])
     table = pd.DataFrame(
-        {"dataset": "friedman", "split": 3, "method": "theirs"} | {n: kept[n] for n in ("row", "mean", "variance")}
+        {"dataset": "friedman", "split": 3, "method": "theirs"}
+        | {n: predictions[n] for n in ("row", "mean", "variance")}
     )
     assert bring(tmp_path, table) == 0
     [theirs] = records(tmp_path)
@@ -111,7 +112,7 @@ def test_our_own_predictions_score_as_they_did_in_our_run(tmp_path):
     assert theirs["data_checksum"] == ours["data_checksum"] and theirs["id"] != ours["id"]
 
 
-def spoilt(table, line, /, **values):
+def with_values(table, line, /, **values):
     """The table with other values in one line."""
     table = table.copy()
     for name, value in values.items():
@@ -121,13 +122,16 @@ def spoilt(table, line, /, **values):
 
 
 FAULTS = {
-    "a row twice": (lambda t: spoilt(t, 2, row=t["row"][0]), "row {first} is there twice"),
+    "a row twice": (lambda t: with_values(t, 2, row=t["row"][0]), "row {first} is there twice"),
     "a missing row": (lambda t: t.drop(index=2), "test row {third} is missing, one of 1 of 20"),
-    "a training row": (lambda t: spoilt(t, 2, row=data("sinc")[1][0]), "row {training} is a training row"),
-    "no such row": (lambda t: spoilt(t, 2, row=200), "row 200 does not exist: sinc has rows 0 to 199"),
-    "a variance of 0": (lambda t: spoilt(t, 2, variance=0.0), "row {third} has a variance that is not positive"),
-    "a mean of NaN": (lambda t: spoilt(t, 2, mean=np.nan), "row {third} has a value of mean that is not finite"),
-    "an infinite mean": (lambda t: spoilt(t, 2, mean=np.inf), "row {third} has a value of mean that is not finite"),
+    "a training row": (lambda t: with_values(t, 2, row=data("sinc")[1][0]), "row {training} is a training row"),
+    "no such row": (lambda t: with_values(t, 2, row=200), "row 200 does not exist: sinc has rows 0 to 199"),
+    "a variance of 0": (lambda t: with_values(t, 2, variance=0.0), "row {third} has a variance that is not positive"),
+    "a mean of NaN": (lambda t: with_values(t, 2, mean=np.nan), "row {third} has a value of mean that is not finite"),
+    "an infinite mean": (
+        lambda t: with_values(t, 2, mean=np.inf),
+        "row {third} has a value of mean that is not finite",
+    ),
     "no variance": (lambda t: t.drop(columns="variance"), "no column variance; a regression data set needs mean"),
     "no such split": (lambda t: t.assign(split=20), "sinc has splits 0 to 19"),
     "an output": (lambda t: t.assign(output=1), "sinc has one output only"),
@@ -161,7 +165,7 @@ def test_a_fault_of_regression_is_one_line_with_file_data_set_split_and_row(tmp_
 def test_a_fault_of_classification_is_one_line_with_file_data_set_split_and_row(tmp_path, capsys, values, line):
     table = classification()
     positive = int(np.argmax(data("moons")[0].y[table["row"]] > 0))
-    assert bring(tmp_path, spoilt(table, positive, **values)) == 3
+    assert bring(tmp_path, with_values(table, positive, **values)) == 3
     error = capsys.readouterr().err
     assert f"theirs.parquet: moons split 0: row {table['row'][positive]} {line}" in error and error.count("\n") == 1
 
@@ -196,7 +200,7 @@ def test_no_file_and_another_kind_of_file_are_one_line(tmp_path, capsys, content
 
 
 def test_one_fault_in_one_split_records_none(tmp_path):
-    table = pd.concat([regression(0), spoilt(regression(1), 2, variance=-1.0)])
+    table = pd.concat([regression(0), with_values(regression(1), 2, variance=-1.0)])
     assert bring(tmp_path, table) == 3
     assert records(tmp_path) == []
 
@@ -313,8 +317,8 @@ def wings(tmp_path):
     rows = [f"{i},{i % 7},{i / 2},{-i * i}" for i in range(40)]
     (tmp_path / "dataset" / "wings.csv").write_text("\n".join(["speed,angle,lift,drag", *rows]) + "\n")
 
-    def table(chosen, output):
-        cfg = compose(["dataset=wings", f"dataset.splits.set={chosen}"], [tmp_path])
+    def table(split_set, output):
+        cfg = compose(["dataset=wings", f"dataset.splits.set={split_set}"], [tmp_path])
         dataset = configured(cfg)
         _, test = splits.indices(cfg["dataset"], dataset, 1)
         values = {"mean": dataset.y[test, output or 0] + 3.0, "variance": 9.0}

@@ -18,7 +18,7 @@ def cells(splits=3):
     return records, *group_runs(records)
 
 
-def simulated(splits, rows, split_std, row_std, seed=0):
+def simulation(splits, rows, split_std, row_std, seed=0):
     """Predictions by id whose differences a - b have these standard deviations."""
     rng = np.random.default_rng(seed)
     predictions = {}
@@ -35,7 +35,7 @@ def simulated(splits, rows, split_std, row_std, seed=0):
 def test_the_parts_are_those_of_which_the_differences_were_made(split_std, row_std):
     splits, rows = 400, 25
     _, a, b = cells(splits)
-    of = spread(a, b, "nll", simulated(splits, rows, split_std, row_std))
+    of = spread(a, b, "nll", simulation(splits, rows, split_std, row_std))
     assert (of.n_splits, of.n_rows) == (splits, splits * rows)
     assert of.row_std == pytest.approx(row_std, rel=0.04)
     assert of.rows == pytest.approx(row_std**2 / rows, rel=0.08)
@@ -56,7 +56,7 @@ def test_the_parts_by_hand():
 
 @pytest.mark.parametrize("change", ["one side", "other rows", "one split", "a metric that is no mean"])
 def test_nothing_is_said_where_the_sides_have_no_two_splits_of_equal_rows(change):
-    of = simulated(3, 5, 0.1, 0.1)
+    of = simulation(3, 5, 0.1, 0.1)
     metric = "auc" if change == "a metric that is no mean" else "nll"
 
     def predictions(record):
@@ -72,7 +72,7 @@ def test_nothing_is_said_where_the_sides_have_no_two_splits_of_equal_rows(change
 def test_a_comparison_has_one_line_of_it():
     records, *_ = cells()
     pairs, _ = paired_differences(Side("method", "a"), Side("method", "b"), records, "nll")
-    [line] = lines(pairs, simulated(3, 5, 0.1, 0.1))
+    [line] = lines(pairs, simulation(3, 5, 0.1, 0.1))
     assert line.startswith("pima: over 3 splits with 15 test rows") and "is expected from rows alone" in line
     assert lines(pairs, lambda record: {}) == []
 
