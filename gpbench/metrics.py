@@ -23,8 +23,9 @@ class Scored:
     """A test set and what a method predicted for it, in the units in which the method was trained.
 
     `y`: the truth (binary -1/+1, multiclass 0..C-1, regression scaled).  `log_prob`: log density or probability of
-    the truth.  `mean`, `var`, `cdf` at the truth (n,): regression, else empty.  `log_probs` (n, C): classification,
-    else empty; one column per class (binary: -1, then +1).
+    the truth.  `mean`, `var`, `cdf` and `crps` at the truth, `low95` and `high95`, the ends of the central 95 %
+    interval, (n,) each: regression, else empty.  `log_probs` (n, C): classification, else empty; one column per class
+    (binary: -1, then +1).
     `expected_log_prob` (n,), `kl`: of variational methods E_q log p(y|f), and KL[q || prior]; else empty, NaN.
     `y_mean`, `y_std`: original = y_mean + y_std * scaled.  `y_train_var`: variance of the scaled training targets.
     `train_rows`: how many rows were trained on.
@@ -35,6 +36,9 @@ class Scored:
     mean: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     var: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     cdf: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    crps: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    low95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    high95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     log_probs: Float[ndarray, "_ C"] = field(default_factory=lambda: np.empty((0, 0)))
     expected_log_prob: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     kl: float = np.nan
@@ -48,12 +52,13 @@ class Scored:
 class Metric:
     """A measure: `unit` as a table's head prints it, which way is better, the tasks it is for, and how to compute it.
 
-    `compute` is None for what a run measures by itself, not from predictions (seconds, the bound).
+    `better` is None where neither way is: such a metric has no best.  `compute` is None for what a run measures by
+    itself, not from predictions (seconds).
     """
 
     name: str
     unit: str
-    better: Literal["lower", "higher"]
+    better: Literal["lower", "higher"] | None
     tasks: tuple[str, ...]
     compute: Callable[[Scored], float] | None = None
 
@@ -69,8 +74,8 @@ def score(task: str, scored: Scored) -> dict[str, float]:
         }
 
 
-def better(metric: str) -> Literal["lower", "higher"]:
-    """Which way is better; an unknown metric counts as a loss."""
+def better(metric: str) -> Literal["lower", "higher"] | None:
+    """Which way is better, None where neither is; an unknown metric counts as a loss."""
     return METRICS[metric].better if metric in METRICS else "lower"
 
 
@@ -100,8 +105,26 @@ def _hits(s: Scored) -> np.ndarray:
     return np.argmax(s.log_probs, axis=1) == _codes(s)
 
 
-def _calibration(s: Scored) -> float:
-    return _expected_calibration_error(s) if s.log_probs.size else _coverage_error(s)
+def _probs(s: Scored) -> np.ndarray:
+    return np.exp(s.log_probs)
+
+
+def _brier(s: Scored) -> float:
+    """Mean of Σ_c (p_c - 1{y = c})² (Brier 1950): from 0 to 2; of two classes twice the squared error of p(+1)."""
+    truth = np.arange(s.log_probs.shape[1]) == _codes(s)[:, None]
+    return float(np.mean(np.sum((_probs(s) - truth) ** 2, axis=1)))
+
+
+def _auc(s: Scored) -> float:
+    """P(a +1 row has a higher p(+1) than a -1 row), ties counted half, from mid-ranks; NaN where a class is absent."""
+    positive = s.y > 0
+    n, n_positive = len(s.y), int(positive.sum())
+    if n_positive in (0, n):
+        return np.nan
+    # log odds, so that probabilities that round to 1 are still in order
+    _, place, counts = np.unique(s.log_probs[:, 1] - s.log_probs[:, 0], return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - 0.5 * (counts - 1))[place]
+    return float((ranks[positive].sum() - 0.5 * n_positive * (n_positive + 1)) / (n_positive * (n - n_positive)))
 
 
 def _expected_calibration_error(s: Scored, bins: int = 15) -> float:
@@ -128,10 +151,18 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("nll", "nats per row", "lower", CLASSIFICATION, lambda s: -_log_prob(s)),
         Metric("error", "fraction misclassified", "lower", CLASSIFICATION, lambda s: 1 - np.mean(_hits(s))),
-        Metric("calibration", "probability", "lower", CLASSIFICATION + REGRESSION, _calibration),
+        Metric("ece", "probability", "lower", CLASSIFICATION, _expected_calibration_error),
+        Metric("brier", "sum over classes of squared errors", "lower", CLASSIFICATION, _brier),
+        Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc),
+        Metric("coverage_error", "probability", "lower", REGRESSION, _coverage_error),
         Metric("rmse", "original units", "lower", REGRESSION, lambda s: s.y_std * np.sqrt(_mse(s))),
         Metric("test_ll", "nats per row, original units", "higher", REGRESSION, _test_ll),
         Metric("mnlp", "nats per row, original units", "lower", REGRESSION, lambda s: -_test_ll(s)),
+        Metric("crps", "original units", "lower", REGRESSION, lambda s: s.y_std * float(np.mean(s.crps))),
+        Metric("coverage95", "fraction of rows in the 95 % interval", None, REGRESSION,
+               lambda s: float(np.mean((s.low95 <= s.y) & (s.y <= s.high95)))),
+        # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
+        Metric("width95", "original units", None, REGRESSION, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
         Metric("rmse_std", "standard deviations", "lower", REGRESSION, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
         Metric("ll_std", "nats per row, standardised", "higher", REGRESSION,
                lambda s: _log_prob(s) + 0.5 * np.log(s.y_train_var)),

@@ -4,16 +4,19 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import laplace, norm
+from jax import numpy as jnp
+from scipy.stats import norm
+from sklearn.metrics import roc_auc_score
 
+from gpbench.core.predictive import Gaussian, Laplace
 from gpbench.metrics import BOUNDS, METRICS, Scored, better, score
 
 RNG = np.random.default_rng(1)
 
 
 def gaussian(y, mean, var, **units):
-    log_prob = -0.5 * (np.log(2 * np.pi * var) + (y - mean) ** 2 / var)
-    return Scored(y=y, mean=mean, var=var, cdf=norm.cdf(y, mean, np.sqrt(var)), log_prob=log_prob, **units)
+    arrays = Gaussian(jnp.asarray(mean), jnp.asarray(var)).arrays(jnp.asarray(y))
+    return Scored(y=y, **{name: np.asarray(array) for name, array in arrays.items()}, **units)
 
 
 def classes(y, probs):
@@ -44,8 +47,9 @@ def test_the_better_model_is_better_in_every_metric(task):
     good, bad = (score(task, scored) for scored in good_and_bad(task))
     assert set(good) == {m.name for m in METRICS.values() if m.compute and task in m.tasks and m.name not in BOUNDS}
     for name in good:
-        ranked = sorted([bad[name], good[name]], reverse=better(name) == "higher")
-        assert ranked[0] == good[name] != bad[name], name
+        if better(name):  # coverage95 and width95 have no direction
+            ranked = sorted([bad[name], good[name]], reverse=better(name) == "higher")
+            assert ranked[0] == good[name] != bad[name], name
 
 
 def test_metrics_a_run_measures_have_a_direction_too():
@@ -80,10 +84,53 @@ def test_regression_metrics_are_in_their_units():
     assert a["nmse"] == pytest.approx(a["rmse"] ** 2 / np.var(y))
 
 
-def test_a_calibrated_model_has_calibration_near_zero():
-    for task in ("binary", "multiclass", "regression"):
-        good, bad = (score(task, scored)["calibration"] for scored in good_and_bad(task))
-        assert good < 0.04 < 0.15 < bad
+@pytest.mark.parametrize(
+    ("task", "metric"), [("binary", "ece"), ("multiclass", "ece"), ("regression", "coverage_error")]
+)
+def test_a_calibrated_model_has_a_calibration_error_near_zero(task, metric):
+    good, bad = (score(task, scored)[metric] for scored in good_and_bad(task))
+    assert good < 0.04 < 0.15 < bad
+
+
+def test_the_95_percent_interval_of_the_truth_covers_95_percent_and_its_width_is_in_original_units():
+    good, bad = (score("regression", scored) for scored in good_and_bad("regression"))
+    assert good["coverage95"] == pytest.approx(0.95, abs=0.014)  # 4 standard errors of 4,000 rows
+    assert good["width95"] == pytest.approx(2 * 1.959964 * 0.3 * 3.0, rel=1e-6)
+    assert bad["width95"] < good["width95"] and bad["coverage95"] < 0.5
+    assert better("coverage95") is better("width95") is None
+
+
+def test_brier_is_the_sum_over_classes_of_squared_errors():
+    probs = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.8, 0.1]])
+    with np.errstate(divide="ignore"):
+        value = score("multiclass", classes(np.array([2.0, 0.0, 0.0]), probs))["brier"]
+    assert value == pytest.approx(((0.04 + 0.09 + 0.25) + 0 + (0.81 + 0.64 + 0.01)) / 3)
+
+
+def test_auc_of_two_classes_is_that_of_scikit_learn_and_brier_twice_the_squared_error():
+    p = np.round(RNG.uniform(0.05, 0.95, size=300), 1)  # with ties
+    y = np.where(RNG.uniform(size=300) < p, 1.0, -1.0)
+    values = score("binary", classes(y, np.stack([1 - p, p], axis=1)))
+    assert values["auc"] == pytest.approx(roc_auc_score(y, p), rel=1e-12)
+    assert values["brier"] == pytest.approx(2 * np.mean((p - (y > 0)) ** 2))
+
+
+@pytest.mark.parametrize(("p", "auc"), [([0.1, 0.2, 0.8], 1.0), ([0.9, 0.8, 0.1], 0.0), ([0.4, 0.4, 0.4], 0.5)])
+def test_auc_counts_pairs_in_the_right_order_and_ties_half(p, auc):
+    p = np.array(p)
+    assert score("binary", classes(np.array([-1.0, -1.0, 1.0]), np.stack([1 - p, p], axis=1)))["auc"] == auc
+
+
+def test_auc_of_one_class_is_not_finite():
+    assert np.isnan(score("binary", classes(np.ones(3), np.tile([0.1, 0.9], (3, 1))))["auc"])
+
+
+def test_crps_is_the_mean_in_original_units_and_prefers_the_right_width():
+    y = RNG.normal(size=2000)
+    sharp, right, blunt = (score("regression", gaussian(y, np.zeros(2000), np.full(2000, v), y_std=5.0))["crps"]
+                           for v in (0.01, 1.0, 100.0))  # fmt: skip
+    assert right < sharp and right < blunt
+    assert right == pytest.approx(5 / np.sqrt(np.pi), rel=0.05)  # E crps(N(0, 1), N(0, 1))
 
 
 def test_coverage_by_the_cdf_is_that_of_intervals_about_a_gaussian_mean():
@@ -92,15 +139,16 @@ def test_coverage_by_the_cdf_is_that_of_intervals_about_a_gaussian_mean():
     levels = np.arange(0.05, 0.96, 0.05)
     inside = (np.abs(y - mean) / np.sqrt(var))[:, None] <= norm.ppf((1 + levels) / 2)
     expected = np.mean(np.abs(inside.mean(axis=0) - levels))
-    assert score("regression", gaussian(y, mean, var))["calibration"] == pytest.approx(expected, rel=1e-12)
+    assert score("regression", gaussian(y, mean, var))["coverage_error"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_density_that_is_not_gaussian_is_calibrated_by_its_own_cdf():
     y = RNG.laplace(size=4000)
-    arrays = {"mean": np.zeros(4000), "var": np.full(4000, 2.0), "log_prob": laplace.logpdf(y)}
-    own = score("regression", Scored(y=y, cdf=laplace.cdf(y), **arrays))["calibration"]
-    normal = score("regression", Scored(y=y, cdf=norm.cdf(y, 0.0, np.sqrt(2.0)), **arrays))["calibration"]
-    assert own < 0.015 < 0.04 < normal
+    own = Laplace(jnp.zeros(4000), jnp.full(4000, 1e-9), jnp.array(2.0)).arrays(jnp.asarray(y))
+    arrays = {name: np.asarray(array) for name, array in own.items()}
+    normal = {**arrays, "cdf": norm.cdf(y, 0.0, np.sqrt(2.0))}
+    right, wrong = (score("regression", Scored(y=y, **part))["coverage_error"] for part in (arrays, normal))
+    assert right < 0.015 < 0.04 < wrong
 
 
 @pytest.mark.filterwarnings("error")
@@ -110,11 +158,12 @@ def test_one_test_row_has_no_nmse_and_warns_of_nothing():
 
 def test_the_bound_is_in_original_units_with_the_held_out_rows_in_the_place_of_all():
     """The density of y = mean + std t is that of t divided by std: a bound on N rows falls by N log std."""
-    told = {"y": np.zeros(4), "log_prob": np.zeros(4), "mean": np.zeros(4), "var": np.ones(4), "cdf": np.full(4, 0.5)}
-    found = score(
+    zeros = dict.fromkeys(("y", "log_prob", "mean", "crps", "low95", "high95"), np.zeros(4))
+    arrays = {**zeros, "var": np.ones(4), "cdf": np.full(4, 0.5)}
+    bound = score(
         "regression",
-        Scored(**told, train_rows=50, expected_log_prob=np.array([-1.0, -2.0, -3.0, -2.0]), kl=30.0, y_std=np.e),
+        Scored(**arrays, train_rows=50, expected_log_prob=np.array([-1.0, -2.0, -3.0, -2.0]), kl=30.0, y_std=np.e),
     )
-    assert found["vlb"] == pytest.approx(50 * (-2.0 - 1.0) - 30.0)
-    assert found["vlb_per_row"] == pytest.approx(found["vlb"] / 50)
-    assert not set(BOUNDS) & set(score("regression", Scored(**told)))
+    assert bound["vlb"] == pytest.approx(50 * (-2.0 - 1.0) - 30.0)
+    assert bound["vlb_per_row"] == pytest.approx(bound["vlb"] / 50)
+    assert not set(BOUNDS) & set(score("regression", Scored(**arrays)))

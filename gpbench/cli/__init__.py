@@ -3,13 +3,14 @@
 import argparse
 import errno
 import importlib
+import keyword
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, nearest
 
-__all__ = ["VERBS", "Parser", "main"]
+__all__ = ["VERBS", "Parser", "main", "module_of"]
 
 VERBS = {
     "run": "train and score methods on data sets; sweeps with -m",
@@ -20,6 +21,7 @@ VERBS = {
     "compare": "two methods, protocols, presets or commits, split by split",
     "power": "which difference recorded splits can show, and how many they need",
     "report": "a static site of all recorded runs",
+    "import": "score and record predictions of other programs",
     "collect": "merge the records of several folders into one Parquet file",
     "ls": "methods, data sets, protocols, experiments, runs",
     "show": "one recorded run",
@@ -69,6 +71,11 @@ def main(argv: list[str] | None = None) -> int:
         return _print_error(StorageError(f"{error.filename or 'cannot write'}: {error.strerror}"))
 
 
+def module_of(verb: str) -> Any:
+    """The module of a verb, imported: `gpbench.cli.VERB`, with an underscore where VERB is a keyword of Python."""
+    return importlib.import_module(f"gpbench.cli.{verb}{'_' * keyword.iskeyword(verb)}")
+
+
 def _dispatch(argv: list[str]) -> int:
     from gpbench import __version__
 
@@ -87,7 +94,7 @@ def _dispatch(argv: list[str]) -> int:
         for name, text in VERBS.items():
             subparsers.add_parser(name, help=text)
     else:
-        importlib.import_module(f"gpbench.cli.{verb}").add_parser(subparsers)
+        module_of(verb).add_parser(subparsers)
     args, rest = parser.parse_known_args(argv)
     if rest:  # argparse parses only the first of several groups of words, as in `run a=1 -m b=2`
         unknown = [word for word in rest if word.startswith("-") or not hasattr(args, "overrides")]

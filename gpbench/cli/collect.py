@@ -20,7 +20,7 @@ def add_parser(subparsers: Any) -> None:
         help="merge the records of several folders into one Parquet file",
         description="Merge the records of results folders or Parquet files into one Parquet file, with a row for each"
         " run and a column for each field.  Of several records of a run the oldest is used.  Every --results also"
-        " takes such a file, which has no traces.",
+        " takes such a file, which has no traces and no predictions.",
         epilog="example: gpbench collect results here/results there/results --out all.parquet",
     )
     parser.add_argument("results", nargs="*", type=Path, metavar="DIR", help="default: the results folder")

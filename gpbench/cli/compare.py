@@ -1,12 +1,15 @@
 """`gpbench compare`: paired differences between two methods, protocols, presets, precisions or commits."""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gpbench.cli import output, selection
 from gpbench.report.formats import FORMATS
 
 if TYPE_CHECKING:
+    from gpbench.records.store import Store
     from gpbench.report.cells import CellRuns
     from gpbench.report.differences import Difference, Side
 
@@ -34,14 +37,16 @@ def add_sides(parser: Any) -> None:
     selection.add_filters(parser)
 
 
-def read_differences(args: argparse.Namespace) -> "tuple[Side, Side, list[Difference], list[CellRuns]]":
+def read_differences(
+    args: argparse.Namespace, stores: "Sequence[Store]"
+) -> "tuple[Side, Side, list[Difference], list[CellRuns]]":
     """Both sides, their differences on every data set, and the cells without a partner.
 
     Raises ConfigError for ambiguous sides, or without a common split.
     """
     from gpbench.report import differences
 
-    records = selection.select(selection.all_records(selection.open_stores(args.results)), args)
+    records = selection.select(selection.all_records(stores), args)
     a, b = differences.parse_sides(args.a, args.b, records)
     # two commits have the same runs in two folders: the latest of each side counts
     records = [record for side in (a, b) for record in selection.latest(r for r in records if side.has(r))]
@@ -51,9 +56,10 @@ def read_differences(args: argparse.Namespace) -> "tuple[Side, Side, list[Differ
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `read_differences` does."""
-    from gpbench.report import differences
+    from gpbench.report import differences, rows
 
-    a, b, pairs, unmatched = read_differences(args)
+    stores = selection.open_stores(args.results)
+    a, b, pairs, unmatched = read_differences(args, stores)
 
     def picture() -> Any:
         from gpbench.report.figures.differences import draw
@@ -61,4 +67,5 @@ def run(args: argparse.Namespace) -> int:
         return draw(a, b, pairs)
 
     sheet = differences.sheet(a, b, pairs, unmatched)
+    sheet = replace(sheet, feet=[*sheet.feet, *rows.lines(pairs, selection.predictions_of(stores))])
     return output.write_output(args, sheet, sheet.rows, picture)

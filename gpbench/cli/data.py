@@ -1,4 +1,4 @@
-"""`gpbench data ls|fetch|verify|info`: lists, fetches, verifies and describes data sets.
+"""`gpbench data ls|fetch|verify|info|rows`: lists, fetches, verifies, describes and exports data sets.
 
 `ls` and `info` read cards only, not data.
 """
@@ -15,9 +15,9 @@ from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError
 
 
 def add_parser(subparsers) -> None:
-    """Adds the verb and its four actions to the parser."""
-    verb = subparsers.add_parser("data", help="list, fetch, verify and describe data sets", description=__doc__)
-    actions = verb.add_subparsers(dest="action", required=True, metavar="ls|fetch|verify|info")
+    """Adds the verb and its actions to the parser."""
+    verb = subparsers.add_parser("data", help="list, fetch, verify, describe and export data sets", description=__doc__)
+    actions = verb.add_subparsers(dest="action", required=True, metavar="ls|fetch|verify|info|rows")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON")
     common.add_argument("--mirror", type=Path, help="a folder of data files; default: GPBENCH_MIRROR")
@@ -28,6 +28,7 @@ def add_parser(subparsers) -> None:
         "fetch": "download data sets into the store",
         "verify": "check store, mirror and built-in data against the checksums of the cards",
         "info": "print all fields of the card",
+        "rows": "write the rows of a split into a NumPy file: X, y, and the row numbers train and test",
     }.items():
         parser = actions.add_parser(action, help=text, description=text, parents=[common])
         if action != "ls":
@@ -35,6 +36,10 @@ def add_parser(subparsers) -> None:
         if action == "fetch":
             parser.add_argument("--offline", action="store_true", help="do not download")
             parser.add_argument("--again", action="store_true", help="replace what the store has")
+        if action == "rows":
+            parser.add_argument("--split", type=int, required=True, metavar="K", help="the number of the split")
+            parser.add_argument("--set", metavar="NAME", help="the split set; default: the card's")
+            parser.add_argument("--out", type=Path, metavar="FILE", help="default: NAME-K.npz")
         parser.set_defaults(func=run)
 
 
@@ -45,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     names = getattr(args, "names", ["all"])
     if names == ["all"]:
         names = cards.names(args.config_dir)
-    action = {"ls": _ls, "fetch": _fetch, "verify": _verify, "info": _info}[args.action]
+    action = {"ls": _ls, "fetch": _fetch, "verify": _verify, "info": _info, "rows": _rows}[args.action]
     rows, code = [], 0
     for name in names:
         try:
@@ -119,6 +124,26 @@ def _fetch(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
         raise StorageError(f"cannot store {card['name']} in {stored.parent}")
     row = {"name": card["name"], "rows": len(dataset.y), "checksum": dataset.checksum, "stored": stored and str(stored)}
     return row, f"{card['name']:<16} {stored or 'not stored: its card has no checksum'}"
+
+
+def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
+    """Writes X (N, D) and y (N,) or (N, O) in original units, classes coded, and the row numbers of the split."""
+    import numpy as np
+
+    from gpbench.data import load, splits
+
+    if args.set:
+        card = {**card, "splits": {**(card.get("splits") or splits.DEFAULT), "set": args.set}}
+    splits.asked(card, args.split)
+    dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store)
+    train, test = splits.indices(card, dataset, args.split)
+    out = args.out or Path(f"{card['name']}-{args.split}.npz")
+    columns, classes, outputs = (np.array(of, str) for of in (dataset.columns, dataset.classes, dataset.outputs))
+    with open(out, "wb") as file:  # NumPy would append .npz to other names
+        np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, columns=columns, classes=classes,
+                            outputs=outputs)  # fmt: skip
+    row = {"name": card["name"], "split": args.split, "train": len(train), "test": len(test), "out": str(out)}
+    return row, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
 
 
 def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:

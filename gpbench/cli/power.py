@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpbench.cli import compare, output
+from gpbench.cli import compare, output, selection
 from gpbench.report.formats import FORMATS
 
 
@@ -25,6 +25,6 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `compare` does, and where no test is possible."""
     from gpbench.report import power
 
-    a, b, differences, _ = compare.read_differences(args)
+    a, b, differences, _ = compare.read_differences(args, selection.open_stores(args.results))
     sheet = power.sheet(a, b, differences)
     return output.write_output(args, sheet, sheet.rows)

@@ -1,7 +1,7 @@
 """`gpbench rank`: average ranks of methods over data sets, and which methods are significantly different."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpbench.cli import output, selection
@@ -46,8 +46,9 @@ def run(args: argparse.Namespace) -> int:
     return output.write_output(args, sheet(ranks, records), vars(ranks), picture)
 
 
-def sheet(ranking: "Ranking", records: Iterable[dict]) -> Sheet:
+def sheet(ranking: "Ranking", records: Sequence[dict]) -> Sheet:
     """The ranking as a table, with the last method below each that is not significantly different from it."""
+    from gpbench.report.caveats import imported_note
     from gpbench.report.ranks import ranking_notes
 
     methods, groups = ranking.methods, ranking.groups
@@ -60,4 +61,5 @@ def sheet(ranking: "Ranking", records: Iterable[dict]) -> Sheet:
         tuple((method, f"{average:.3f}", last if last != method else "") for method, average, last in lines),
     )
     rows = [{"method": method, "average_rank": average, "not_told_from": last} for method, average, last in lines]
-    return Sheet(heads=provenance_lines(records), grids=[grid], feet=ranking_notes(ranking), rows=rows)
+    feet = [*ranking_notes(ranking), *filter(None, [imported_note(records)])]
+    return Sheet(heads=provenance_lines(records), grids=[grid], feet=feet, rows=rows)

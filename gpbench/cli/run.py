@@ -130,8 +130,9 @@ def _mean(values: Sequence[float | None]) -> str:
 
 def _print(rows: list[tuple[str, str]]) -> None:
     if not sys.stdout.isatty():
+        width = max(len(name) for name, _ in rows)
         for name, value in rows:
-            print(f"  {name:<12}{value}")
+            print(f"  {name:<{width}}  {value}")
         return
     from rich.console import Console
     from rich.table import Table

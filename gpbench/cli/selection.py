@@ -1,15 +1,18 @@
 """The records that a verb works on: stores and filters that table, rank, compare and report share."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpbench import paths
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import published
 from gpbench.records.collected import open_store
 from gpbench.records.store import Store
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FIELDS = ("dataset", "method", "protocol", "preset", "precision")
 
@@ -34,6 +37,16 @@ def all_records(stores: Sequence[Store]) -> list[dict]:
         folders = ", ".join(str(store.runs) for store in stores)
         raise ConfigError(f"no runs in {folders} yet; train with `gpbench run`")
     return records
+
+
+def predictions_of(stores: Sequence[Store]) -> "Callable[[dict], dict[str, np.ndarray]]":
+    """From a record of one of these stores to the predictions beside it; two stores may have runs of one id."""
+
+    def of(record: dict) -> "dict[str, np.ndarray]":
+        store = next((store for store in stores if store.get(record["id"]) == record), None)
+        return store.predictions(record["id"]) if store else {}
+
+    return of
 
 
 def latest(records: Iterable[dict]) -> list[dict]:

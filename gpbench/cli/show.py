@@ -16,7 +16,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help="the id of a run or its first digits (`gpbench ls runs`)")
     parser.add_argument("--last", action="store_true", help="the latest run")
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON: the record, its configuration as `config`")
+    parser.add_argument("--json", action="store_true", help="print JSON: the record, `config`, rows of `predictions`")
     parser.set_defaults(func=run)
 
 
@@ -27,13 +27,16 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.results or paths.results_dir())
     record = store.last() if args.last else store.find(args.run)
     config = store.config(record["id"])
+    predictions = store.predictions(record["id"])
+    rows = len(predictions["row"]) if predictions else None
     if args.json:
-        text.print_json({**record, "config": config})
+        text.print_json({**record, "predictions": rows, "config": config})
         return 0
     import yaml
 
     print("\n".join(text.aligned(("id", record["id"]), [(k, _line(v)) for k, v in record.items() if k != "id"])))
     print(f"folder  {store.runs / record['id']}")
+    print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:
         print("\n" + yaml.safe_dump(config, sort_keys=False).rstrip())
     return 0

@@ -53,6 +53,7 @@ _CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "run.together": (lambda v: v == "auto" or _flag(v) or _whole(1)(v), "auto, true, false, or a whole number from 1"),
     "run.preset": (lambda v: v in (None, "quick", "full"), "quick, full, or null"),
     "run.keep": (_flag, "true or false"),
+    "run.predictions": (lambda v: v == "auto" or _flag(v), "auto, true, or false"),
     "run.progress": (_flag, "true or false"),
     "data.mirror": (_optional(_text), "a folder, or null"),
     "data.store": (_optional(_text), "a folder, or null"),

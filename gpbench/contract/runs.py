@@ -82,7 +82,7 @@ def predicts_distributions(problem: Problem) -> None:
     if not abs(worst - 1) < 1e-3:
         raise Broken(f"exp(log_prob) sums to {worst:.4g} over all targets of a test row")
     if problem.task == "regression":
-        cdf = jax.jit(jax.vmap(lambda y: problem.predictive.arrays(y)["cdf"]))(targets)
+        cdf = jax.jit(jax.vmap(lambda y: problem.predictive.pointwise(y)["cdf"]))(targets)
         if where := difference(mass, cdf, tolerance=1e-3):
             raise Broken(f"cdf differs from the integral of exp(log_prob) {where}")
 

@@ -17,7 +17,7 @@ class Prepared:
     `y_mean`, `y_std`: original units = y * y_std + y_mean (0 and 1 for classification).  `classes`: their number, 0 for
     regression.  `held_out`: no test row is a training row.  `scaled_by_all_rows`: a scaler was fitted to other rows
     than the training rows.  Columns constant among the training rows are zeros in both parts under the scalers that
-    divide.
+    divide.  `test_rows`: the numbers of the test rows in the data set.
     """
 
     X: Float[np.ndarray, "n D"]
@@ -30,6 +30,7 @@ class Prepared:
     classes: int
     held_out: bool
     scaled_by_all_rows: bool
+    test_rows: Int[np.ndarray, " t"]
 
 
 def prepare(
@@ -77,6 +78,7 @@ def prepare(
         classes=len(dataset.classes),
         held_out=_disjoint(train_idx, test_idx, len(all_y)),
         scaled_by_all_rows=not (x_scaler.train_only and y_scaler.train_only),
+        test_rows=test_idx,
     )
 
 

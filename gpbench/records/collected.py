@@ -1,7 +1,9 @@
 """Many records in one Parquet file, a column for each field, and read back as the records they were.
 
-Mappings of numbers in a record (`metrics`, `seconds`) become a column for each number, as in `metrics.nll`; whatever
-else is no number, truth value or text is kept as JSON.
+Not made by pandas, which does not return records as they were: it reads null as NaN, gives every record every field,
+makes whole numbers with gaps floats, and refuses a column of texts and numbers.  Mappings of numbers in a record
+(`metrics`, `seconds`) become a column for each number, as in `metrics.nll`; whatever else is no number, truth value or
+text is kept as JSON.
 """
 
 import contextlib
@@ -31,7 +33,8 @@ _CONFIG = "_config"
 
 
 class Collected(Store):
-    """The records in a Parquet file that `gpbench collect` made: a results folder to read from, without traces."""
+    """The records in a Parquet file that `gpbench collect` made: a results folder to read from, without traces and
+    predictions."""
 
     def __init__(self, path: Path | str) -> None:
         super().__init__(path)
@@ -51,6 +54,9 @@ class Collected(Store):
         return self._configs.get(id) or ""
 
     def trace(self, id: str) -> dict:
+        return {}
+
+    def predictions(self, id: str) -> dict:
         return {}
 
     def write(self, record: Mapping[str, Any], *args: Any, **kwargs: Any) -> Path:

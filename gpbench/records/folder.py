@@ -1,4 +1,4 @@
-"""One run's folder: record.json, config.yaml and trace.npz, and when a record is whole."""
+"""One run's folder: record.json, config.yaml, trace.npz and perhaps predictions, and when a record is whole."""
 
 import json
 import math
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench.records import predictions as prediction_file
 from gpbench.records.identity import SCHEMA
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _NEEDED: dict[str, type | tuple[type, ...]] = {
 _OPTIONAL: dict[str, type | tuple[type, ...]] = {
     "output": (str, int), "preset": str, "precision": str, "device": str, "created": str, "commit": str, "cell": str,
     "data_checksum": str, "versions": dict, "objective": _NUMBER, "held_out": bool,
-    "schema": int,
+    "schema": int, "imported": bool, "source": str, "source_checksum": str,
 }  # fmt: skip
 
 
@@ -64,8 +65,14 @@ def _fault(record: Any, id: str) -> str:
     return ""
 
 
-def write(folder: Path, record: Mapping, config: Mapping, trace: "Mapping[str, np.ndarray]") -> None:
-    """Makes the folder with its three files, on the disk and not only in its cache.  Raises OSError."""
+def write(
+    folder: Path,
+    record: Mapping,
+    config: Mapping,
+    trace: "Mapping[str, np.ndarray]",
+    predictions: prediction_file.Predictions | None = None,
+) -> None:
+    """Makes the folder with its files, on the disk and not only in its cache.  Raises OSError."""
     import numpy as np
     import yaml
 
@@ -73,6 +80,8 @@ def write(folder: Path, record: Mapping, config: Mapping, trace: "Mapping[str, n
     (folder / "record.json").write_text(json.dumps(clean(record), indent=1, allow_nan=False) + "\n")
     (folder / "config.yaml").write_text(yaml.safe_dump(clean(config), sort_keys=False))
     np.savez_compressed(folder / "trace.npz", allow_pickle=False, **{k: np.asarray(v) for k, v in trace.items()})
+    if predictions:
+        prediction_file.write(folder, predictions)
     for path in (*folder.iterdir(), folder):
         fsync(path)
 

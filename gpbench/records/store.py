@@ -1,4 +1,5 @@
-"""The results folder: one folder per finished run, `runs/<id>/` with record.json, config.yaml and trace.npz.
+"""The results folder: one folder per finished run, `runs/<id>/` with record.json, config.yaml, trace.npz
+and perhaps predictions.parquet.
 
 A run's folder is written beside and renamed into place, so a folder with an id for a name is whole or damaged
 from outside, never half-written; many processes may write at once, and folders copied in from elsewhere count.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench.errors import ConfigError, StorageError, nearest
 from gpbench.records import folder as files
+from gpbench.records import predictions as prediction_file
 from gpbench.records.rows import with_rows
 
 if TYPE_CHECKING:
@@ -102,12 +104,17 @@ class Store:
         except (OSError, ValueError, EOFError, zipfile.BadZipFile):
             return {}
 
+    def predictions(self, id: str) -> "dict[str, np.ndarray]":
+        """The predictions of the test rows (`gpbench.records.predictions`); empty if none were kept."""
+        return prediction_file.read(self.runs / id)
+
     def write(
         self,
         record: Mapping[str, Any],
         config: Mapping[str, Any],
         trace: "Mapping[str, np.ndarray]",
         *,
+        predictions: prediction_file.Predictions | None = None,
         replace: bool = False,
     ) -> Path:
         """Puts a finished run in place and returns its folder; NaN and infinities become null in record.json.
@@ -120,7 +127,7 @@ class Store:
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             self._clean()
-            files.write(beside, record, config, trace)
+            files.write(beside, record, config, trace, predictions)
             if folder.exists() and (replace or self.get(record["id"]) is None):
                 folder.rename(beside.with_name(beside.name + "-old"))
             try:

@@ -1,11 +1,12 @@
 """What a reader must know before comparing a cell of a table: its footnotes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.papers.published import NOTES, Published
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
+IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
 
 _CONSTANT = -1.4189
@@ -19,9 +20,20 @@ def caveats(dataset: str, metric: str, records: Sequence[Mapping], published: Pu
         published.note if published else "",
         NOTES["naval"] if dataset == "naval" else "",
         UNCONVERGED if any(record.get("converged") is False for record in records) else "",
+        imported_note(records),
         DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, records)) else "",
     ]
     return [line for line in dict.fromkeys(lines) if line]
+
+
+def imported_note(records: Iterable[Mapping]) -> str:
+    """Which of these records are other programs' predictions, and from which files; "" if none is."""
+    sources = {
+        f"{record['method']} ({record.get('source')}, SHA-256 {(record.get('source_checksum') or '')[:12]})": None
+        for record in records
+        if record.get("imported")
+    }
+    return f"{IMPORTED}: {', '.join(sources)}" if sources else ""
 
 
 def _is_degenerate(record: Mapping) -> bool:

@@ -40,6 +40,11 @@ class CellRuns:
         ratios = [test / train for train, test in sizes if train and test]
         return fmean(ratios) if ratios and len(ratios) == len(sizes) else None
 
+    @property
+    def imported(self) -> bool:
+        """Whether any of the runs is another program's (`gpbench import`)."""
+        return any(record.get("imported") for record in self.records)
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -6,6 +6,7 @@ from statistics import fmean
 
 from gpbench.errors import ConfigError, nearest
 from gpbench.metrics import better
+from gpbench.report.caveats import imported_note
 from gpbench.report.cells import CellRuns, by_split, group_runs
 from gpbench.report.formats import Grid, Sheet
 from gpbench.report.provenance import provenance_lines, seconds_lines
@@ -53,7 +54,7 @@ class Difference:
     @property
     def winner(self) -> str:
         """Which side is significantly better: "A", "B" or ""."""
-        if not self.test.significant:
+        if not self.test.significant or not better(self.metric):
             return ""
         return "A" if (self.test.mean < 0) == (better(self.metric) == "lower") else "B"
 
@@ -106,6 +107,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
             NOTE, *untested(differences)]  # fmt: skip
     if differences[0].metric == "seconds":
         feet += seconds_lines(record for records in sides.values() for record in records)
+    feet += filter(None, [imported_note(record for records in sides.values() for record in records)])
     if unmatched:
         names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
         feet.append(f"without partner: {abridge(names)}")

@@ -20,7 +20,11 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
     these splits does not distinguish it from the best at 5 %.  Where no test is possible, on fewer than two common
     splits and where an entry's ratio of test to training rows is unknown, nothing is marked.
     """
-    values = {k: entry.values for k, entry in enumerate(row) if entry.values and entry.metric not in _UNMARKED}
+    values = {
+        k: entry.values
+        for k, entry in enumerate(row)
+        if entry.values and entry.metric not in _UNMARKED and better(entry.metric)
+    }
     common = common_splits(values.values())
     ratio = largest_ratio(row[k].cell.ratio for k in values)
     if len(values) < 2 or len(common) < 2 or ratio is None:

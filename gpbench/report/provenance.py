@@ -10,10 +10,11 @@ def provenance(records: Iterable[Mapping]) -> dict[str, dict[str, int]]:
     """How many runs were made with each protocol, preset, precision, device, version of JAX and commit."""
     counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
     for record in records:
-        commit = (record.get("commit") or "unknown")[:12] + (" with changes" if record.get("dirty") else "")
+        absent = "imported" if record.get("imported") else "unknown"
+        commit = (record.get("commit") or absent)[:12] + (" with changes" if record.get("dirty") else "")
         facts = {**record, "jax": (record.get("versions") or {}).get("jax"), "commit": commit}
         for name in _FACTS:
-            counts[name][str(facts.get(name) or ("none" if name == "preset" else "unknown"))] += 1
+            counts[name][str(facts.get(name) or ("none" if name == "preset" else absent))] += 1
     return {name: dict(counter.most_common()) for name, counter in counts.items()}
 
 

@@ -107,9 +107,14 @@ def rank_values(
     diverged: Sequence[str] = (),
     caveats: Sequence[str] = (),
 ) -> Ranking:
-    """The ranking of k methods by their values on N data sets; ties share their average rank."""
+    """The ranking of k methods by their values on N data sets; ties share their average rank.
+
+    Raises ConfigError for a metric of which neither direction is better.
+    """
     from scipy.stats import rankdata
 
+    if not better(metric):
+        raise ConfigError(f"{metric} ranks no method: neither a lower nor a higher value is better by itself")
     # to 12 digits, so that rounding errors break no tie
     rounded = np.array([[float(f"{value:.12g}") for value in row] for row in values])
     ranks = rankdata(rounded if better(metric) == "lower" else -rounded, axis=1)

@@ -24,7 +24,10 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     grids = [_grid(metric, [e for e in entries if e.metric == metric], footnotes) for metric in metrics]
     heads = provenance_lines(record for entry in entries for record in entry.cell.records)
     feet = [LEGEND, *numbered(footnotes), *seconds_notes(entries)]
-    return Sheet(heads, grids, feet, [row(entry) for entry in entries])
+    rows = [row(entry) for entry in entries]
+    if any(entry.cell.imported for entry in entries):
+        rows = [{**row, "imported": entry.cell.imported} for row, entry in zip(rows, entries)]
+    return Sheet(heads, grids, feet, rows)
 
 
 def row(entry: Entry) -> dict:
@@ -54,6 +57,7 @@ def as_dict(entry: Entry) -> dict:
     return {
         **row(entry),
         "diverged": entry.diverged,
+        "imported": entry.cell.imported,
         "published_in": f"{published.source}, {published.table}" if published else None,
         "published_stderr": published.stderr if published else None,
         "notes": entry.notes,
@@ -93,7 +97,9 @@ def title(metric: str) -> str:
     from gpbench.metrics import METRICS  # not at the top: CSV and JSON need no NumPy
 
     known = METRICS.get(metric)
-    return f"{metric} ({known.unit}; {known.better} is better)" if known else metric
+    if not known:
+        return metric
+    return f"{metric} ({known.unit}; {known.better} is better)" if known.better else f"{metric} ({known.unit})"
 
 
 def _grid(metric: str, entries: Sequence[Entry], footnotes: Sequence[str]) -> Grid:

@@ -20,6 +20,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Method, State
 from gpbench.records import environment, identity
 from gpbench.records.plan import Run, RunPlan
+from gpbench.records.predictions import MOST_ROWS
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
 from gpbench.train.loop import Cadence, Fit, Group, Programs
@@ -29,8 +30,8 @@ from gpbench.train.loop import Cadence, Fit, Group, Programs
 class Context:
     """A plan with its method and compiled programs, its data, and what training and records need of the configuration.
 
-    `inputs`, `targets`: names of scalers.  `together` as in conf/config.yaml.  `facts` are in every record of the job.
-    Nothing behind it reads the configuration.
+    `inputs`, `targets`: names of scalers.  `together`, `predictions` as in conf/config.yaml.  `facts` are in every
+    record of the job.  Nothing behind it reads the configuration.
     """
 
     plan: RunPlan
@@ -43,6 +44,7 @@ class Context:
     seed: int
     cadence: Cadence
     together: int | str
+    predictions: bool | str
     facts: Mapping[str, Any]
 
     @classmethod
@@ -85,6 +87,7 @@ class Context:
             cfg["seed"],
             Cadence(run["trace_every"], run["checkpoint_every"]),
             run["together"],
+            run["predictions"],
             facts,
         )
 
@@ -106,6 +109,10 @@ class Context:
     def state(self, fit: Fit, i: int) -> State:
         """The state of the i-th run of a group, on one device.  All processes must ask."""
         return jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), self.devices.on_host(fit.state))
+
+    def keeps_predictions(self, rows: int) -> bool:
+        """Whether the predictions of so many test rows are kept beside the record."""
+        return rows <= MOST_ROWS if self.predictions == "auto" else bool(self.predictions)
 
     def checkpoint(self, group: Sequence[Run], *, again: bool) -> Checkpoint:
         """The checkpoint of a group; `run.again` never resumes what was stopped without it."""

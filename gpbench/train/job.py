@@ -18,6 +18,8 @@ from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
+Arrays = dict[str, np.ndarray]
+
 
 def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopRequest) -> list[dict]:
     """Trains and records the runs of a plan that are not recorded yet; the records of all of them, in its order.
@@ -51,9 +53,9 @@ class _Job:
             self._heed_stop()
             runs = self._resumable(checkpoint, missing)
             context.devices.must_agree([context.plan.results, *([run.id for run in part] for part in (missing, runs))])
-            for run, record, trace in self._train(runs, checkpoint):
+            for run, record, trace, predictions in self._train(runs, checkpoint):
                 if run in missing:
-                    self._record(record, trace)
+                    self._record(record, trace, predictions)
             if context.devices.leads:
                 checkpoint.delete()
                 context.checkpoint(group, again=False).delete()  # recorded now, however that was left
@@ -76,15 +78,16 @@ class _Job:
         checkpoint.delete()  # of a process killed after its last record
         return list(missing)
 
-    def _record(self, record: dict, trace: dict[str, np.ndarray]) -> None:
+    def _record(self, record: dict, trace: Arrays, predictions: Arrays | None) -> None:
         plan = self.context.plan
         if self.context.devices.leads:
-            self.store.write(record, plan.cfg, trace, replace=plan.again or plan.needs_arrays)
+            replace = plan.again or plan.needs_arrays
+            self.store.write(record, plan.cfg, trace, predictions=predictions, replace=replace)
         self.records[record["id"]] = clean(record)
         self.began = True
 
-    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[tuple[Run, dict, dict[str, np.ndarray]]]:
-        """Each of these runs, trained together, with its record and its trace."""
+    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[tuple[Run, dict, Arrays, Arrays | None]]:
+        """Each of these runs, trained together, with its record, its trace and the predictions to keep."""
         context = self.context
         group, prepared = load(context, runs)
         self.progress.begin(context.title, context.method.steps, named(group.members))
@@ -107,5 +110,8 @@ class _Job:
             if context.plan.needs_arrays:
                 state = context.state(outcome, i)
                 trace |= keep.arrays(context.method, state, prepared[i], context.precision, key=group.step_keys[i])
-            results.append((run, result.record(context, run, outcome, i, prepared[i]), trace))
+            record = result.record(context, run, outcome, i, prepared[i])
+            keeps = record["status"] == "done" and context.keeps_predictions(len(prepared[i].y_test))
+            predictions = result.predictions_by_row(prepared[i], outcome.predictions, i) if keeps else None
+            results.append((run, record, trace, predictions))
         return results

@@ -1,4 +1,4 @@
-"""What comes of a trained run: its metrics and its record."""
+"""What comes of a trained run: its metrics, its record and the predictions of its test rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -31,6 +31,20 @@ def scores_of_all(prepared: Sequence[Prepared], predictions: Predictions) -> dic
     """The metrics of every run of a group, (members,) each."""
     rows = [scores(part, predictions, i) for i, part in enumerate(prepared)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def predictions_by_row(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
+    """The predictions of the i-th run of a group in original units, as `gpbench.records.predictions` describes them."""
+    shift, scale = prepared.y_mean, prepared.y_std
+    ours = {name: np.asarray(array[i], np.float64) for name, array in predictions.items()}
+    columns = {
+        "row": prepared.test_rows,
+        "target": prepared.y_test * scale + shift,
+        "log_prob": ours["log_prob"] - np.log(scale),
+    }
+    if "log_probs" in ours:
+        return columns | {f"log_prob_{c}": column for c, column in enumerate(ours["log_probs"].T)}
+    return columns | {"mean": ours["mean"] * scale + shift, "variance": ours["var"] * scale**2}
 
 
 def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 from gpbench.cli import main
 from gpbench.experiments import definition
 from gpbench.experiments.plan import plan
+from gpbench.metrics import METRICS
 from gpbench.records.collected import open_store
 from gpbench.records.identity import SCHEMA
 
@@ -24,6 +25,7 @@ def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, coun
     committed = open_store(RESULTS / paper / "records.parquet").all()
     assert len(committed) == len({record["id"] for record in committed}) == count
     assert {record["schema"] for record in committed} == {SCHEMA}
+    assert {name for record in committed for name in record["metrics"]} <= METRICS.keys()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ def results(tmp_path):
             "protocol": "clean", "split": k, "seed": 0, "metrics": {"nll": 0.5}, "seconds": {"train": 2.0},
             "created": f"2026-01-0{k + 1}T00:00:00+00:00",
         }  # fmt: skip
-        Store(tmp_path).write(record, {"method": {"m": "15%"}}, {"step": np.arange(2)})
+        predictions = {"row": np.arange(5), "target": np.ones(5), "log_prob": np.zeros(5)} if k else None
+        config = {"method": {"m": "15%"}}
+        Store(tmp_path).write(record, config, {"step": np.arange(2)}, predictions=predictions)
     return tmp_path
 
 
@@ -32,6 +34,14 @@ def test_text_has_record_folder_and_configuration(results, capsys):
     assert main(["show", "a0", "--results", str(results)]) == 0
     text = capsys.readouterr().out
     assert "nll 0.5" in text and str(results / "runs" / "a000000000000000") in text and "m: 15%" in text
+
+
+def test_it_says_whether_predictions_were_kept(results, capsys):
+    for id, rows, line in (("a0", None, "predictions  none"), ("a1", 5, "predictions  of 5 test rows")):
+        assert main(["show", id, "--results", str(results), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["predictions"] == rows
+        assert main(["show", id, "--results", str(results)]) == 0
+        assert line in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("argv", [["a"], ["zz"], [], ["a0", "--last"]])

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate
-from scipy.stats import laplace, norm
+from scipy.stats import laplace, norm, t
 
-from gpbench.core.predictive import Bernoulli, Categorical, Gaussian, Laplace, Mixture, StudentT
+from gpbench.core.predictive import Bernoulli, Categorical, Gaussian, Laplace, Mixture, StudentT, numerical
 
 MEAN, LATENT = jnp.array([0.3, -1.0, 2.0]), jnp.array([0.5, 1e-4, 3.0])
 DENSITIES = {
@@ -28,7 +28,7 @@ def grid(request):
     """A density with targets in rising order (Q, N), far out and dense in the middle, and its arrays there."""
     predictive = DENSITIES[request.param]
     targets = predictive.mean + 0.5 * jnp.sinh(jnp.linspace(-9.0, 9.0, 8001))[:, None]
-    return predictive, np.asarray(targets), jax.jit(jax.vmap(predictive.arrays))(targets)
+    return predictive, np.asarray(targets), jax.jit(jax.vmap(predictive.pointwise))(targets)
 
 
 def test_a_density_integrates_to_one_and_has_its_mean_and_variance(grid):
@@ -46,6 +46,44 @@ def test_the_cdf_is_the_integral_of_the_density(grid):
     parts = 0.5 * (density[1:] + density[:-1]) * np.diff(targets, axis=0)
     np.testing.assert_allclose(np.diff(cdf, axis=0), parts, atol=2e-6)
     np.testing.assert_allclose(cdf[[0, -1]], [[0, 0, 0], [1, 1, 1]], atol=1e-6)
+
+
+def test_the_crps_is_the_squared_distance_of_the_cdf_from_a_step_and_the_interval_its_quantiles(grid):
+    predictive, targets, pointwise = grid
+    arrays = jax.jit(lambda y: predictive.arrays(y))
+    cdf = np.asarray(pointwise["cdf"])
+    for k in (300, 3500, 4100, 6000):  # about -2,000, -1, 0.1 and 22 from the mean
+        below = np.trapezoid(cdf[: k + 1] ** 2, targets[: k + 1], axis=0)
+        above = np.trapezoid((1.0 - cdf[k:]) ** 2, targets[k:], axis=0)
+        ours = arrays(jnp.asarray(targets[k]))
+        np.testing.assert_allclose(ours["crps"], below + above, rtol=1e-3)
+    for name, p in (("low95", 0.025), ("high95", 0.975)):
+        np.testing.assert_allclose(predictive.cdf(ours[name]), p, rtol=1e-9)
+
+
+@pytest.mark.parametrize("y", [-20.0, 0.0, 0.4, 3.0])
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-9), ("float32", 2e-5)])
+def test_numerical_intervals_of_a_gaussian_are_those_in_closed_form(y, dtype, tolerance):
+    gaussian = jax.tree.map(lambda a: a.astype(dtype), DENSITIES["gaussian"])
+    at = jnp.full(3, y, dtype)
+    numbers = numerical.intervals(gaussian.cdf, gaussian.mean, gaussian.var, at)
+    for name, value in gaussian.intervals(at).items():
+        assert value.dtype == numbers[name].dtype == dtype
+        np.testing.assert_allclose(numbers[name], value, rtol=tolerance, atol=tolerance)
+
+
+def test_the_crps_of_laplace_noise_alone_has_its_closed_form():
+    """|d| + b e^(-|d|/b) - 3b/4 (Jordan, Krüger and Lerch 2019, appendix A)."""
+    y, b = np.array([-3.0, -0.2, 0.0, 0.6, 20.0]), 0.7
+    ours = Laplace(jnp.zeros(5), jnp.full(5, 1e-12), jnp.array(2 * b**2)).intervals(jnp.asarray(y))
+    np.testing.assert_allclose(ours["crps"], np.abs(y) + b * np.exp(-np.abs(y) / b) - 0.75 * b, rtol=1e-4)
+    np.testing.assert_allclose(ours["high95"], laplace.ppf(0.975, scale=b), rtol=1e-6)
+
+
+def test_quantiles_exist_where_the_variance_does_not():
+    wide = StudentT(jnp.zeros(1), jnp.array([1e-9]), jnp.array(2.0), jnp.array(1.5))
+    assert not np.isfinite(wide.var).any()
+    np.testing.assert_allclose(wide.intervals(jnp.zeros(1))["high95"], t.ppf(0.975, 1.5, scale=2.0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", DENSITIES)
@@ -100,9 +138,14 @@ def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
         "var": [0.25 * 1 + 0.75 * 4 + 0.25 * 1.5**2 + 0.75 * 0.5**2, 0.25 * 0.5 + 0.75 * 2],
     }
     arrays = mixture.arrays(y)
-    assert set(arrays) == set(by_hand) and set(mixture.summary()) == {"mean", "var"}
+    assert set(arrays) == {*by_hand, "crps", "low95", "high95"} and set(mixture.summary()) == {"mean", "var"}
     for name, expected in by_hand.items():
         np.testing.assert_allclose(arrays[name], expected, rtol=1e-9)
+    # Σ w A(y - m, v) - ½ ΣΣ w w' A(m - m', v + v') with A(d, v) = E|N(d, v)| (Grimit et al. 2006)
+    expected = lambda d, v: 2 * np.sqrt(v) * norm.pdf(d / np.sqrt(v)) + d * (2 * norm.cdf(d / np.sqrt(v)) - 1)
+    pairs = expected(mean[:, None] - mean, var[:, None] + var)
+    crps = weights @ expected(y - mean, var) - 0.5 * np.einsum("s,t,stn->n", weights, weights, pairs)
+    np.testing.assert_allclose(arrays["crps"], crps, rtol=1e-7)
     np.testing.assert_array_equal(mixture.mean, arrays["mean"])
     np.testing.assert_array_equal(mixture.cdf(y), arrays["cdf"])
 
@@ -122,7 +165,7 @@ def test_a_mixture_of_equal_parts_is_the_part():
     y = jnp.array([0.4, -1.02, 4.0])
     mixed, single = Mixture(twice, jnp.array([0.3, -2.0])).arrays(y), alone.arrays(y)
     for name in single:
-        np.testing.assert_allclose(mixed[name], single[name], rtol=1e-12)
+        np.testing.assert_allclose(mixed[name], single[name], rtol=1e-9)
 
 
 def test_classes_have_the_log_prob_of_their_column():

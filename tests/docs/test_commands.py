@@ -1,14 +1,13 @@
 """Every command in the documentation is one that gpbench has, and every link leads somewhere."""
 
 import argparse
-import importlib
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from gpbench.cli import VERBS
+from gpbench.cli import VERBS, module_of
 from gpbench.config.compose import compose
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +31,7 @@ def parse(words: list[str]) -> argparse.Namespace:
     """The arguments of `gpbench WORDS`; words that are not known are an error, as on the command line."""
     parser = argparse.ArgumentParser()
     assert words[0] in VERBS
-    importlib.import_module(f"gpbench.cli.{words[0]}").add_parser(parser.add_subparsers())
+    module_of(words[0]).add_parser(parser.add_subparsers())
     args, rest = parser.parse_known_args(words)
     assert not [word for word in rest if word.startswith("-")], rest
     if rest:

@@ -46,6 +46,21 @@ def test_the_pages_show_the_files_as_they_are():
     assert first_rows in blocks(dataset)
 
 
+def test_gaussian_processes_of_scikit_learn_are_imported_as_the_page_says(tmp_path):
+    (code,) = blocks(ROOT / "docs" / "import.md", "python")
+    assert code == (EXAMPLES / "import_sklearn.py").read_text()
+    names = ("sinc", "wdbc")
+    for name in names:
+        gpbench(tmp_path, "data", "rows", name, "--split", "0")
+    script = [sys.executable, str(EXAMPLES / "import_sklearn.py"), *(f"{name}-0.npz" for name in names)]
+    subprocess.run(script, cwd=tmp_path, check=True, capture_output=True, timeout=240)
+    gpbench(tmp_path, "import", "predictions.parquet")
+    rows = json.loads(gpbench(tmp_path, "table", "--json", "--metric", "rmse,nll"))
+    (nll,) = (row["mean"] for row in rows if row["metric"] == "nll")
+    (rmse,) = (row["mean"] for row in rows if row["metric"] == "rmse")
+    assert nll < 0.2 and rmse < 0.3 and all(row["imported"] and row["method"] == "sklearn_gp" for row in rows)
+
+
 def test_the_example_of_the_estimators_runs(tmp_path):
     (code,) = blocks(ROOT / "docs" / "estimators.md", "python")
     names: dict = {}

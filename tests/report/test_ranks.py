@@ -50,6 +50,11 @@ def test_critical_values_are_those_of_demsars_table_5(k, q):
     assert rank_tests.nemenyi_quantile(k) == pytest.approx(q, abs=1.1e-3)  # the table truncates some
 
 
+def test_a_metric_without_a_direction_ranks_nothing():
+    with pytest.raises(ConfigError, match="coverage95 ranks no method"):
+        of([[0.94, 0.96], [0.9, 0.95]], names="ab", metric="coverage95")
+
+
 def test_friedman_is_scipys_with_ties_and_without():
     rng = np.random.default_rng(0)
     for values in (AUC, rng.normal(size=(9, 5)), rng.integers(0, 3, size=(12, 4)).astype(float)):

@@ -7,6 +7,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from gpbench.core.predictive import numerical
+
 
 class Predictive(eqx.Module):
     """p(y) at N inputs, one distribution a row."""
@@ -16,12 +18,16 @@ class Predictive(eqx.Module):
         """The log density (regression) or log probability (classification) of each row's target."""
 
     @abstractmethod
+    def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """`log_prob` (N,) and `summary`, and for regression also `cdf` (N,): what mixtures average."""
+
+    @abstractmethod
     def summary(self) -> dict[str, Array]:
         """The distribution itself: `mean` and `var`, each (N,), or `log_probs` (N, C)."""
 
-    @abstractmethod
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """What metrics need: `log_prob` (N,) and `summary`, and for regression also `cdf` (N,) at y."""
+        """What metrics need: `pointwise`, and for regression also `crps`, `low95` and `high95`, each (N,)."""
+        return self.pointwise(y)
 
 
 class Continuous(Predictive):
@@ -39,13 +45,24 @@ class Continuous(Predictive):
     def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """P(target ≤ y) for each row."""
 
+    def intervals(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """`crps` at y, in the units of y, and the ends `low95`, `high95` of the central 95 % interval, each (N,).
+
+        From the cdf, where a family has no closed form.
+        """
+        return numerical.intervals(self.cdf, self.mean, self.var, y)
+
     def summary(self) -> dict[str, Array]:
         """`mean` and `var`, each (N,)."""
         return {"mean": self.mean, "var": self.var}
 
-    def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`log_prob`, `cdf`, `mean` and `var`, each (N,)."""
+    def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """`log_prob`, `cdf`, `mean` and `var`, each (N,): those of a mixture follow from its components'."""
         return {"log_prob": self.log_prob(y), "cdf": self.cdf(y)} | self.summary()
+
+    def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """`pointwise` and `intervals`, each (N,)."""
+        return self.pointwise(y) | self.intervals(y)
 
 
 class Discrete(Predictive):
@@ -65,6 +82,6 @@ class Discrete(Predictive):
         """`log_probs` (N, C)."""
         return {"log_probs": self.log_probs}
 
-    def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
+    def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
         """`log_prob` (N,) and `log_probs` (N, C)."""
         return {"log_prob": self.log_prob(y)} | self.summary()

@@ -21,6 +21,13 @@ class Gaussian(Continuous):
         """Φ((y - mean) / √var)."""
         return norm.cdf(y, self.mean, jnp.sqrt(self.var))
 
+    def intervals(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """mean ± 1.96 s, and s (z (2 Φ(z) - 1) + 2 φ(z) - 1/√π), z = (y - mean)/s (Gneiting & Raftery 2007, eq. 21)."""
+        s = jnp.sqrt(self.var)
+        z, reach = (y - self.mean) / s, s * norm.ppf(0.975).astype(s.dtype)
+        score = s * (z * (2.0 * norm.cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / jnp.sqrt(jnp.pi).astype(s.dtype))
+        return {"crps": score, "low95": self.mean - reach, "high95": self.mean + reach}
+
 
 class Laplace(Continuous):
     """y = f + ε with f ~ N(mean, latent) and ε of a Laplace distribution of variance `noise` = 2 b².

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from gpbench.core.predictive import numerical
 from gpbench.core.predictive.base import Predictive
 
 
@@ -12,8 +13,8 @@ class Mixture(Predictive):
     """Σ_s w_s p_s(y), with the same weights in every row.
 
     `components` is one predictive distribution whose arrays all have a leading axis of S samples, as `jax.vmap` returns
-    it; `log_weights` (S,) need not be normalised.  What the components have, the mixture has: `mean`, `var` and `cdf`,
-    or `log_probs`.
+    it; `log_weights` (S,) need not be normalised.  What the components have, the mixture has: `mean`, `var`, `cdf` and
+    intervals, or `log_probs`.
     """
 
     components: Predictive
@@ -21,11 +22,11 @@ class Mixture(Predictive):
 
     def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """log Σ w p(y)."""
-        return self.arrays(y)["log_prob"]
+        return self.pointwise(y)["log_prob"]
 
     def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """Σ w P(target ≤ y), of continuous components."""
-        return self.arrays(y)["cdf"]
+        return self.pointwise(y)["cdf"]
 
     @property
     def mean(self) -> Float[Array, " N"]:
@@ -43,9 +44,15 @@ class Mixture(Predictive):
         """`mean` and `var`, each (N,), or `log_probs` (N, C): of whatever kind the components are."""
         return self._mixed(jax.vmap(lambda part: part.summary())(self.components))
 
+    def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
+        """`log_prob` and `summary`, and of continuous components `cdf`."""
+        return self._mixed(jax.vmap(lambda part: part.pointwise(y))(self.components))
+
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
         """What metrics need, of whatever kind the components are."""
-        return self._mixed(jax.vmap(lambda part: part.arrays(y))(self.components))
+        parts = self.pointwise(y)
+        # a score and quantiles are not the means of the components': they are made from the mixture's cdf
+        return parts | numerical.intervals(self.cdf, parts["mean"], parts["var"], y) if "cdf" in parts else parts
 
     def _mixed(self, parts: dict[str, Array]) -> dict[str, Array]:
         """The mixture's arrays from those of its components, which have a leading axis."""

@@ -30,8 +30,11 @@ def draw(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(range(len(differences)), [f"{d.name} (n = {d.n})" for d in differences])
         axis.set_ylim(len(differences) - 0.4, -0.6)
-        left, right = (a.value, b.value) if better(metric) == "lower" else (b.value, a.value)
-        axis.set_xlabel(f"← {left} better     difference of {metric}, {a.value} - {b.value}     {right} better →")
+        label = f"difference of {metric}, {a.value} - {b.value}"
+        if direction := better(metric):
+            left, right = (a.value, b.value) if direction == "lower" else (b.value, a.value)
+            label = f"← {left} better     {label}     {right} better →"
+        axis.set_xlabel(label)
         records = [record for d in differences for cell in (d.a, d.b) for record in cell.records]
         runs = provenance_lines(records)
         timed = seconds_lines(records) if metric == "seconds" else []

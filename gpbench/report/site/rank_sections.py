@@ -9,6 +9,7 @@ from typing import Any
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.report import figures
+from gpbench.report.caveats import imported_note
 from gpbench.report.cells import CellRuns, by_split, group_runs
 from gpbench.report.figures.rank_diagram import draw
 from gpbench.report.rank_tests import nemenyi_quantile
@@ -76,4 +77,6 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection 
         "diverged": [(*key, n) for key, n in diverged.items()],
         "datasets": table,
     }
-    return RankSection(title, bool(quick), data, ranking, picture.getvalue(), ranking_notes(ranking), settings)
+    imported = imported_note(record for cell in cells for record in cell.records)
+    notes = [*ranking_notes(ranking), *filter(None, [imported])]
+    return RankSection(title, bool(quick), data, ranking, picture.getvalue(), notes, settings)

@@ -15,7 +15,7 @@ class View:
 
     page: the page of its cell, "" without records.
     ours, published, delta: our mean, the published value, and their difference in standard errors; "" where absent.
-    badges: pairs (kind, text) with kind quick, dirty or diverged.
+    badges: pairs (kind, text) with kind quick, imported, dirty or diverged.
     notes: numbers of footnotes, from 1.
     """
 
@@ -57,11 +57,12 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 
 
 def badges(cell: CellRuns, diverged: int | None = None) -> list[tuple[str, str]]:
-    """Warnings beside a value: quick preset, diverged runs (by default those of the cell), uncommitted changes."""
+    """Warnings beside a value: quick preset, imported, diverged (by default all of the cell's), uncommitted changes."""
     if diverged is None:
         diverged = sum(record["status"] == "diverged" for record in cell.records)
     return [
         *_counted("quick", "quick", cell, lambda record: record.get("preset") == "quick"),
+        *_counted("imported", "imported", cell, lambda record: bool(record.get("imported"))),
         *([("diverged", f"{diverged} diverged")] if diverged else []),
         *_counted("dirty", "uncommitted changes", cell, lambda record: bool(record.get("dirty"))),
     ]

@@ -1,0 +1,77 @@
+"""`gpbench import`: scores predictions of other programs by our metrics on our splits, and records them as imported."""
+
+import argparse
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from gpbench import paths
+from gpbench.errors import ConfigError, nearest
+from gpbench.report import text
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the verb to the parser."""
+    parser = subparsers.add_parser(
+        "import",
+        help="score and record predictions of other programs",
+        description="Score predictions of another program by our metrics on our splits, and record them as imported:"
+        " a Parquet or CSV file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1,"
+        " ... (or log_prob_0, ...); optional are setting, output and seconds.  Nothing is recorded unless all of it is"
+        " right.",
+        epilog="`gpbench data rows` exports the rows of a split; docs/import.md has an example",
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="predictions, .parquet or .csv")
+    parser.add_argument("--protocol", default="clean", metavar="NAME",
+                        help="the protocol beside whose runs they are listed; default: clean")  # fmt: skip
+    parser.add_argument("--precision", choices=("float64", "float32"), default="float64",
+                        help="in which they were computed; default: float64")  # fmt: skip
+    parser.add_argument("--set", metavar="NAME", help="the split set (`gpbench data info`); default: the card's")
+    parser.add_argument("--again", action="store_true", help="replace what was imported from another file")
+    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
+                        help="a folder with your own dataset/ cards")  # fmt: skip
+    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
+    parser.add_argument("--json", action="store_true", help="print the records as JSON")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the verb and returns the exit code.  Raises ConfigError and DataError for what is wrong in the file."""
+    from gpbench import runtime
+
+    runtime.configure(device="cpu")  # before pandas imports NumPy
+    from gpbench.imports import scoring, tables
+    from gpbench.records.collected import open_store
+
+    submissions = tables.read(args.file)
+    _check_names(args, [submission.method for submission in submissions])
+    checksum = hashlib.sha256(args.file.read_bytes()).hexdigest()
+    importer = scoring.Importer(args.protocol, args.precision, args.set, checksum, args.config_dir)
+    runs = importer.score(submissions)
+    store = open_store(args.results or paths.results_dir())
+    n_new = scoring.write(runs, store, again=args.again)
+    records = [run.record for run in runs]
+    if args.json:
+        text.print_json(records)
+        return 0
+    rows = [
+        (r["dataset"], r["output"] or "", r["method"], r["setting"], str(r["split"]),
+         ", ".join(f"{name} {text.number(value)}" for name, value in r["metrics"].items()))
+        for r in records
+    ]  # fmt: skip
+    text.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
+    already = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
+    print(f"imported {n_new} run{'s' * (n_new != 1)} into {store.runs}{already}")
+    return 0
+
+
+def _check_names(args: argparse.Namespace, methods: list[str]) -> None:
+    """Raises ConfigError for an unknown protocol, and for a method that would pass for one of gpbench's."""
+    from gpbench.cli.ls import descriptions
+
+    protocols = [item["name"] for item in descriptions("protocol", args.config_dir)]
+    if args.protocol not in protocols:
+        raise ConfigError(f"no protocol {args.protocol!r}; {nearest(args.protocol, protocols)}")
+    ours = {item["name"] for item in descriptions("method", ())}
+    if taken := [name for name in methods if name in ours]:
+        raise ConfigError(f"{args.file.name}: method {taken[0]!r} is one of gpbench's; give yours a name of its own")

@@ -1,0 +1,167 @@
+"""Submissions scored on our splits by our metrics, as records marked as imported."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpbench import data as data_layer
+from gpbench.data import cards, members, splits
+from gpbench.errors import ConfigError, DataError, GpbenchError
+from gpbench.imports.submissions import Submission
+from gpbench.records import identity
+from gpbench.records.folder import clean
+from gpbench.records.predictions import MOST_ROWS, Predictions
+from gpbench.records.store import Store
+
+if TYPE_CHECKING:
+    from gpbench.core.predictive import Predictive
+    from gpbench.data import Dataset
+
+
+@dataclass(frozen=True)
+class ImportedRun:
+    """A submission with its record, the configuration that identifies it, and its predictions in our format."""
+
+    record: dict[str, Any]
+    config: dict[str, Any]
+    predictions: Predictions
+
+
+@dataclass(frozen=True)
+class Importer:
+    """What the submissions of one file share.
+
+    protocol: under whose name they are listed.  precision: of the other program.  split_set: of every data set, None
+    for each card's default.  checksum: the SHA-256 of the file.
+    """
+
+    protocol: str
+    precision: str
+    split_set: str | None
+    checksum: str
+    config_dirs: Sequence[Path] = ()
+
+    def score(self, submissions: Sequence[Submission]) -> list[ImportedRun]:
+        """Every submission, checked and scored.  Raises ConfigError and DataError that name file and data set."""
+        datasets: dict[str, tuple[Mapping, Dataset]] = {}
+        for submission in submissions:
+            if submission.dataset not in datasets:
+                datasets[submission.dataset] = self._load(submission)
+        return [self._score(submission, *datasets[submission.dataset]) for submission in submissions]
+
+    def _load(self, submission: Submission) -> "tuple[Mapping, Dataset]":
+        try:
+            card = cards.read(submission.dataset, self.config_dirs)
+        except ConfigError as error:
+            raise ConfigError(f"{submission.file}: {error}") from error
+        if self.split_set:
+            card = {**card, "splits": {**(card.get("splits") or splits.DEFAULT), "set": self.split_set}}
+        return card, data_layer.load(card, config_dirs=self.config_dirs)
+
+    def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> ImportedRun:
+        import jax.numpy as jnp
+
+        from gpbench.train import result
+
+        try:
+            splits.asked(card, submission.split)
+            if dataset.outputs and submission.output is None:
+                names = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
+                raise ConfigError(f"the column output is empty; the outputs of {dataset.name} are {names}")
+            members.outputs(card, "all" if submission.output is None else submission.output)
+            train, test = splits.indices(card, dataset, submission.split)
+            # scaling by "none" leaves the original units, in which the predictions are
+            prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
+        except GpbenchError as error:
+            raise type(error)(f"{submission.title}: {error}") from error
+        submission.check_values(prepared.classes)
+        values = submission.in_order_of(test, train, len(dataset.y))
+        arrays = _predictive(submission, values, prepared.classes).arrays(jnp.asarray(prepared.y_test))
+        batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
+        if not (finite := np.isfinite(batch["log_prob"][0])).all():
+            row = test[int(np.argmin(finite))]
+            raise DataError(f"{submission.title}: row {row} has probability 0 for its target, and the nll is infinite")
+        config = self._config(submission, card)
+        shared = identity.of(config, dataset.checksum)
+        member = members.Member(submission.split, submission.output)
+        record = {
+            "schema": identity.SCHEMA,
+            "id": identity.run_id(**shared, **member.identity, seed=0),
+            "cell": identity.cell_id(**shared, **member.cell),
+            "status": "done",
+            "message": None,
+            "imported": True,
+            "source": submission.file,
+            "source_checksum": self.checksum,
+            "dataset": card["name"],
+            "method": submission.method,
+            "setting": config["method"]["setting"],
+            "protocol": self.protocol,
+            "seed": 0,
+            "data_checksum": dataset.checksum,
+            "preset": None,
+            "device": None,
+            "precision": self.precision,
+            "versions": {},
+            "commit": None,
+            "dirty": None,
+            "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "split": submission.split,
+            "output": None if submission.output is None else dataset.outputs[submission.output],
+            "metrics": result.scores(prepared, batch, 0),
+            "seconds": {} if submission.seconds is None else {"train": submission.seconds},
+            "held_out": prepared.held_out,
+        }
+        few = len(test) <= MOST_ROWS
+        return ImportedRun(clean(record), config, result.predictions_by_row(prepared, batch, 0) if few else {})
+
+    def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
+        parts = [submission.setting, f"set={self.split_set}" if self.split_set else ""]
+        setting = ", ".join(filter(None, parts))
+        return {
+            "dataset": dict(card),
+            "method": {"name": submission.method, "setting": setting, "imported": True},
+            "protocol": {"name": self.protocol, "precision": self.precision},
+            "run": {},
+            "split": submission.split,
+            "config_dirs": [str(folder) for folder in self.config_dirs],
+        }
+
+
+def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> int:
+    """Records what is not recorded yet, and returns how much that was.
+
+    A record from the same file is kept.  One from another file is replaced with `again`; otherwise ConfigError is
+    raised, before anything is written.
+    """
+    before = {run.record["id"]: store.get(run.record["id"]) for run in runs}
+    new = []
+    for run in runs:
+        record, earlier = run.record, before[run.record["id"]]
+        same = earlier and earlier.get("source_checksum") == record["source_checksum"]
+        if earlier and not same and not again:
+            what = f"{record['method']} on {record['dataset']} split {record['split']}"
+            raise ConfigError(f"{record['source']}: {what} is recorded from another file ({earlier.get('source')});"
+                              " --again replaces it")  # fmt: skip
+        if not same:
+            new.append(run)
+    for run in new:
+        store.write(run.record, run.config, {}, predictions=run.predictions, replace=True)
+    return len(new)
+
+
+def _predictive(submission: Submission, values: Mapping[str, np.ndarray], classes: int) -> "Predictive":
+    import jax.numpy as jnp
+
+    from gpbench.core.predictive import Categorical, Gaussian
+
+    if classes == 0:
+        return Gaussian(jnp.asarray(values["mean"]), jnp.asarray(values["variance"]))
+    columns = np.stack([values[name] for name in submission.class_columns(classes)], axis=1)
+    with np.errstate(divide="ignore"):
+        logs = columns if submission.class_columns(classes)[0].startswith("log_") else np.log(columns)
+    return Categorical(jnp.asarray(logs))

@@ -1,0 +1,71 @@
+"""Records as a pandas DataFrame: a row for each run, or for each run and metric."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpbench import paths
+from gpbench.records.collected import open_store
+from gpbench.records.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_RUN = ("id", "dataset", "output", "method", "setting", "protocol", "precision", "preset", "split", "seed", "status",
+        "imported")  # fmt: skip
+_ORIGIN = ("device", "commit", "dirty", "created", "source", "schema", "cell", "data_checksum", "held_out", "steps",
+           "objective")  # fmt: skip
+_TEXTS = ("output", "precision", "preset", "device", "commit", "created", "source", "cell", "data_checksum")
+_FLAGS = ("imported", "dirty", "held_out")
+_COUNTS = ("split", "seed", "schema", "steps")
+
+
+def frame(results: "Path | str | Store | None" = None, *, long: bool = False) -> "pd.DataFrame":
+    """The records of a results folder or of a collected Parquet file, oldest first.
+
+    Args:
+        results: a folder, a file that `gpbench collect` made, or a store; by default the results folder.
+        long: one row for each run and metric, with the columns `metric` and `value` (float), instead of one row for
+            each run with a column `metrics.NAME` for each metric and `seconds.PART` for each part of the time.
+
+    A missing value is NaN in a column of floats, and otherwise `pandas.NA`: whole numbers stay whole, and truth values
+    stay truth values (`Int64`, `boolean`, `string`).  A metric that is not finite is NaN, as where it was not recorded.
+    """
+    store = results if isinstance(results, Store) else open_store(results or paths.results_dir())
+    records = store.all()
+    return _long(records) if long else _wide(records)
+
+
+def _wide(records: list[dict]) -> "pd.DataFrame":
+    columns = {name: [_field(record, name) for record in records] for name in (*_RUN, *_ORIGIN)}
+    for part in ("metrics", "seconds"):
+        names = dict.fromkeys(name for record in records for name in record[part])
+        columns |= {f"{part}.{name}": [record[part].get(name) for record in records] for name in names}
+    return _typed(columns)
+
+
+def _long(records: list[dict]) -> "pd.DataFrame":
+    pairs = [(record, name, value) for record in records for name, value in record["metrics"].items()]
+    columns = {name: [_field(record, name) for record, _, _ in pairs] for name in _RUN}
+    return _typed(columns | {"metric": [name for _, name, _ in pairs], "value": [value for _, _, value in pairs]})
+
+
+def _field(record: Mapping, name: str) -> object:
+    value = record.get(name)
+    if name == "imported":
+        return bool(value)
+    return str(value) if name in _TEXTS and value is not None else value
+
+
+def _typed(columns: Mapping[str, list]) -> "pd.DataFrame":
+    """A frame whose columns have the type of their name, whatever is missing."""
+    import pandas as pd
+
+    def dtype(name: str) -> str:
+        if name in _FLAGS:
+            return "boolean"
+        if name in _COUNTS:
+            return "Int64"
+        return "float64" if name in ("value", "objective") or "." in name else "string"
+
+    return pd.DataFrame({name: pd.array(values, dtype=dtype(name)) for name, values in columns.items()})

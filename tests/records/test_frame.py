@@ -1,0 +1,85 @@
+"""Records as pandas DataFrames: every value, with its type."""
+
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+import gpbench
+from gpbench.cli import main
+from gpbench.records.store import Store
+
+
+def record(id, **more):
+    base = {
+        "id": id, "status": "done", "dataset": "pima", "method": "sep", "setting": "m=15%", "protocol": "clean",
+        "split": 0, "seed": 0, "output": None, "metrics": {"nll": 0.5, "error": 0.25}, "seconds": {"train": 1.5},
+        "dirty": False, "steps": 250, "objective": -3.5, "held_out": True, "created": "2026-01-01T00:00:00",
+    }  # fmt: skip
+    return base | more
+
+
+RECORDS = [
+    record("a" * 16),
+    record("b" * 16, status="diverged", metrics={"nll": None, "error": None}, created="2026-01-02T00:00:00"),
+    record("c" * 16, metrics={"rmse": 1, "test_ll": -2.5}, output="torque", split=3, created="2026-01-03T00:00:00"),
+    record("d" * 16, metrics={"rmse": 2.0}, imported=True, source="x.csv", dirty=None, steps=None, objective=None,
+           seconds={}, created="2026-01-04T00:00:00"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def results(tmp_path):
+    for one in RECORDS:
+        Store(tmp_path / "results").write(one, {}, {})
+    return tmp_path / "results"
+
+
+def test_a_row_is_a_run_with_its_metrics_and_seconds(results):
+    table = gpbench.frame(results)
+    assert list(table["id"]) == [record["id"] for record in RECORDS]
+    assert table["metrics.nll"][0] == 0.5 and table["metrics.nll"].isna().tolist() == [False, True, True, True]
+    assert list(table["metrics.rmse"])[2:] == [1.0, 2.0] and list(table["seconds.train"])[:3] == [1.5] * 3
+    assert table["output"].isna().tolist() == [True, True, False, True] and table["output"][2] == "torque"
+    assert table["status"].tolist() == ["done", "diverged", "done", "done"]
+    assert table["imported"].tolist() == [False, False, False, True] and table["source"][3] == "x.csv"
+
+
+def test_a_row_of_the_long_form_is_a_run_and_a_metric(results):
+    table = gpbench.frame(results, long=True)
+    expected = [(one["id"], name, value) for one in RECORDS for name, value in one["metrics"].items()]
+    assert list(zip(table["id"], table["metric"])) == [(id, name) for id, name, _ in expected]
+    assert [None if pd.isna(v) else v for v in table["value"]] == [value for _, _, value in expected]
+    means = table.groupby(["dataset", "method", "metric"])["value"].mean()
+    assert means["pima", "sep", "rmse"] == 1.5
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_types_do_not_depend_on_what_is_missing(results, tmp_path, long):
+    kinds = {"split": "Int64", "seed": "Int64", "imported": "boolean", "dataset": "string", "output": "string"}
+    kinds |= {"value": "float64"} if long else {"steps": "Int64", "dirty": "boolean", "metrics.nll": "float64"}
+    for folder in (results, tmp_path / "none"):
+        table = gpbench.frame(folder, long=long)
+        assert {name: str(table[name].dtype) for name in kinds if name in table} == kinds or not len(table)
+    assert gpbench.frame(results)["steps"].tolist()[:3] == [250] * 3
+
+
+def test_a_collection_has_the_same_frame_as_its_folder(results, tmp_path):
+    assert main(["collect", str(results), "--out", str(tmp_path / "all.parquet")]) == 0
+    pd.testing.assert_frame_equal(gpbench.frame(tmp_path / "all.parquet"), gpbench.frame(results))
+
+
+def test_pandas_is_imported_by_the_first_frame_and_by_no_other_verb(tmp_path, results):
+    code = (
+        "import sys, gpbench; from gpbench.cli import main;"
+        f"main(['ls', 'runs', '--results', {str(results)!r}]); main(['table', '--results', {str(results)!r}]);"
+        "assert not {'pandas', 'jax'} & set(sys.modules);"
+        f"gpbench.frame({str(results)!r}); assert 'pandas' in sys.modules and 'jax' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'frames'"):
+        gpbench.frames  # noqa: B018
