@@ -48,8 +48,6 @@ class SVI(SparseMethod, GradientMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         if self.optimiser is None and self.natural_step is not None:
             raise ConfigError("method.natural_step needs a method.optimiser for the hyper-parameters, such as adam")
-        if self.natural_step is not None and not 0 < self.natural_step <= 1:
-            raise ConfigError(f"method.natural_step={self.natural_step:g}: must be above 0 and at most 1, or null")
         dtype = data.X.dtype
         likelihood = self.likelihood.initial(data.task, data.classes, noise=self.target_noise, dtype=dtype)
         layer = self.initial_layer(data, additive_noise=data.task != "regression", key=key)
