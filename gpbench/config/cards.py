@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpbench.errors import ConfigError, as_word, nearest
-from gpbench.ranges import parse
+from gpbench.ranges import Words, parse
 
 
 class Keys(NamedTuple):
@@ -74,6 +74,23 @@ SPLIT_SETS: Mapping[str, Keys] = {
 }
 """The keys of a card's section `splits`, besides `set` and `sets`, that each rule of `gpbench.data.splits` reads."""
 
+RANGES: Mapping[str, Words] = {
+    "task": ["binary", "multiclass", "regression"],
+    "rows": "count or null",
+    "inputs": "count or null",
+    "outputs": "count or null",
+    "incomplete": ["drop", None],
+    "seed": "whole",
+    "delimiter": "text",
+    "missing": "text",
+    "header": "flag",
+    "skip": "whole",
+    "frames": [1, 2],
+    "test_rows": "count or null",
+    "train_rows": "count or null",
+}
+"""The ranges of keys of cards, of their sources and of their splits, by name."""
+
 
 def reader(source: Mapping[str, Any]) -> str | None:
     """The reader of a source; None for an address whose file people can read, but gpbench cannot."""
@@ -88,8 +105,6 @@ def check(card: Any, path: Path | str = "the card") -> None:
     # the name becomes a folder of the store
     if not re.fullmatch(r"\w[\w.-]*", str(card["name"])):
         raise ConfigError(f"{path}: the name {card['name']!r} may hold letters, digits, '_', '-' and '.' only")
-    if (incomplete := card.get("incomplete")) not in ("drop", None):
-        raise ConfigError(f"{path}: incomplete: {incomplete}: must be drop or null")
     _check_labels(path, card)
     for source in card["sources"]:
         _check_source(path, source)
@@ -123,6 +138,8 @@ def _check_keys(subject: str, node: Any, keys: Keys) -> None:
         raise ConfigError(f"{subject} lacks {', '.join(absent)}")
     if unknown := [str(key) for key in node if key not in keys.known]:
         raise ConfigError(f"{subject} has an unknown key {unknown[0]!r}; {nearest(unknown[0], keys.known)}")
+    for key in node.keys() & RANGES.keys():
+        parse(RANGES[key]).check(f"{subject}: {key}", node[key])
 
 
 def _check_source(path: Path | str, source: Any) -> None:
@@ -167,5 +184,3 @@ def _check_splits(path: Path | str, splits: Any) -> None:
         raise ConfigError(f"{path}: no split set {chosen!r}; {nearest(str(chosen), sets)}")
     for name, count in sets.items():
         parse("count").check(f"{path}: splits.sets.{name}", count)
-    for key in keys.known:
-        parse("count or null").check(f"{path}: splits.{key}", splits.get(key))

@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 
 from gpbench.errors import DataError
 
-TASKS = ("binary", "multiclass", "regression")
 _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the card"
 
 
@@ -77,8 +76,6 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     labels, one class only, several outputs of a task other than regression, and sizes that are not the card's.
     """
     name, task = card["name"], card["task"]
-    if task not in TASKS:
-        raise DataError(f"{name}: task {task!r} is none of {', '.join(TASKS)}")
     _check_arrays(name, raw.X, raw.target)
     X, target, groups = raw.X.astype("<f8"), raw.target, np.asarray(raw.groups)
     if not len(X) == len(target) == (len(groups) if groups.size else len(X)):

@@ -46,7 +46,7 @@ REFUSED = {
     "+dataset.splits.rows=40": "dataset: splits has an unknown key 'rows'",
     "dataset.splits.set=randm90": "dataset: no split set 'randm90'; did you mean random90?",
     "+dataset.colums=[a]": "dataset: the card has an unknown key 'colums'; did you mean columns or counts?",
-    "+dataset.incomplete=dropp": "dataset: incomplete: dropp: must be drop or null",
+    "+dataset.incomplete=dropp": "dataset: the card: incomplete=dropp: must be drop or null",
     "dataset.labels.malignant=-1.5": "dataset: the code of label 'malignant'=-1.5: must be a whole number",
 }
 
