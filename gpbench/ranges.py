@@ -113,8 +113,10 @@ NAMES: Mapping[str, Sequence[str]] = {
 core/likelihoods."""
 
 
-def parse(words: Words) -> Range:
-    """The range that `words` mean.  Raises ConfigError for an unknown name."""
+def parse(words: Any) -> Range:
+    """The range that `words` mean, which are a `Words`; raises ConfigError for anything else."""
+    if not words or not isinstance(words, str | list | tuple):
+        raise ConfigError(f"a range is a name such as positive, or a list of choices, not {as_word(words)}")
     if not isinstance(words, str):
         choices = tuple(words)
         is_choice = lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
@@ -126,7 +128,7 @@ def parse(words: Words) -> Range:
 
 
 def check_node(
-    where: str, node: Mapping[str, Any], table: Mapping[str, Words], own: Mapping[str, Words] | None = None
+    where: str, node: Mapping[str, Any], table: Mapping[str, Words], own: Mapping[str, Any] | None = None
 ) -> None:
     """Check the values of a section of the configuration: those whose keys `table` or `own` has against their ranges,
     names of kernels and likelihoods, arguments of our optimisers, and that every number is finite.
@@ -139,8 +141,8 @@ def check_node(
     for key, value in node.items():
         name = f"{where}.{key}"
         hint = "" if ours or key in own else f"; or declare another range in the file, as in ranges: {{{key}: any}}"
-        if (words := own.get(key, table.get(key))) is not None:
-            parse(words).check(name, value, hint)
+        if key in own or key in table:
+            parse(own[key] if key in own else table[key]).check(name, value, hint)
         elif key in NAMES:
             _check_name(name, key, value, hint)
         elif isinstance(value, Mapping) and (arguments := OPTIMISERS.get(str(value.get("_target_")))):

@@ -106,3 +106,9 @@ def test_a_message_names_the_key_the_value_and_the_range():
 def test_an_unknown_range_is_answered_with_the_nearest(words):
     with pytest.raises(ConfigError, match=r"no range '(positve|nul)'; did you mean"):
         ranges.parse(words)
+
+
+@pytest.mark.parametrize("words", [3, None, [], {"least": 1}])
+def test_what_is_no_range_is_one_line(words):
+    with pytest.raises(ConfigError, match="a range is a name such as positive, or a list of choices, not"):
+        ranges.parse(words)

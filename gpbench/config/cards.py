@@ -99,8 +99,6 @@ def reader(source: Mapping[str, Any]) -> str | None:
 
 def check(card: Any, path: Path | str = "the card") -> None:
     """Raise ConfigError for a card with a missing or unknown key, or a value out of its range; `path` says where."""
-    if not isinstance(card, Mapping):
-        raise ConfigError(f"{path}: a card is a mapping with name, task and sources")
     _check_keys(f"{path}: the card", card, CARD)
     # the name becomes a folder of the store
     if not re.fullmatch(r"\w[\w.-]*", str(card["name"])):
@@ -108,12 +106,12 @@ def check(card: Any, path: Path | str = "the card") -> None:
     _check_labels(path, card)
     for source in card["sources"]:
         _check_source(path, source)
-    if variants := card.get("variants"):
-        for variant in variants.values():
-            _check_keys(f"{path}: a variant", variant, Keys((), CARD.known))
-        if (chosen := str(card.get("variant"))) not in variants:
-            raise ConfigError(f"{card['name']} has no variant {chosen!r}: {nearest(chosen, variants)}")
-    _check_splits(path, card.get("splits") or {})
+    variants = _mapping(f"{path}: variants", card.get("variants"))
+    for variant in variants.values():
+        _check_keys(f"{path}: a variant", variant, Keys((), CARD.known))
+    if variants and (chosen := str(card.get("variant"))) not in variants:
+        raise ConfigError(f"{card['name']} has no variant {chosen!r}: {nearest(chosen, variants)}")
+    _check_splits(path, _mapping(f"{path}: splits", card.get("splits")))
 
 
 def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
@@ -131,19 +129,26 @@ def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
 _SPLIT_KEYS = {key for keys in SPLIT_SETS.values() for key in keys.known}
 
 
-def _check_keys(subject: str, node: Any, keys: Keys) -> None:
-    if not isinstance(node, Mapping):
+def _mapping(subject: str, node: Any) -> Mapping[str, Any]:
+    """The node, {} for none.  Raises ConfigError for anything but a mapping."""
+    if not isinstance(node, Mapping | None):
         raise ConfigError(f"{subject} must be a mapping, not {as_word(node)}")
+    return node or {}
+
+
+def _check_keys(subject: str, node: Any, keys: Keys) -> None:
+    node = _mapping(subject, node)
     if absent := [key for key in keys.required if node.get(key) in (None, "", [], {})]:
         raise ConfigError(f"{subject} lacks {', '.join(absent)}")
     if unknown := [str(key) for key in node if key not in keys.known]:
         raise ConfigError(f"{subject} has an unknown key {unknown[0]!r}; {nearest(unknown[0], keys.known)}")
-    for key in node.keys() & RANGES.keys():
+    for key in filter(RANGES.__contains__, node):
         parse(RANGES[key]).check(f"{subject}: {key}", node[key])
 
 
 def _check_source(path: Path | str, source: Any) -> None:
-    if (kind := source.get("kind") if isinstance(source, Mapping) else None) is None or kind not in KINDS:
+    kind = str(_mapping(f"{path}: a source", source).get("kind"))
+    if kind not in KINDS:
         raise ConfigError(f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}")
     keys = KINDS[kind] | Keys(("kind",), ("labels", "note"))
     if (name := reader(source)) is not None and "reader" in keys.known:
@@ -156,26 +161,20 @@ def _check_source(path: Path | str, source: Any) -> None:
 
 def _check_labels(path: Path | str, node: Mapping[str, Any]) -> None:
     """Check that the codes of the classes are whole numbers."""
-    if not isinstance(labels := node.get("labels") or {}, Mapping):
-        raise ConfigError(f"{path}: labels must be a mapping of labels to codes, such as {{ham: -1, spam: 1}}")
-    for label, code in labels.items():
+    for label, code in _mapping(f"{path}: labels", node.get("labels")).items():
         parse("integer").check(f"{path}: the code of label {label!r}", code)
 
 
 def _check_read(path: Path | str, splits: Mapping[str, Any], sets: Iterable[str]) -> None:
     """Raise ConfigError for a key of `splits` that one of our split sets reads, and none of `sets` does."""
-    for key in _SPLIT_KEYS & splits.keys() - {key for name in sets for key in SPLIT_SETS[name].known}:
+    for key in sorted(_SPLIT_KEYS & splits.keys() - {key for name in sets for key in SPLIT_SETS[name].known}):
         readers = " or ".join(name for name, keys in SPLIT_SETS.items() if key in keys.known)
-        subject = f"{path}: splits.{key}={as_word(splits[key])}"
-        raise ConfigError(
-            f"{subject}: the split set {' or '.join(sets)} does not read it, only {readers}; leave it out"
-        )
+        hint = f"the split set {' or '.join(sets)} does not read it ({readers} does); leave it out"
+        raise ConfigError(f"{path}: splits.{key}={as_word(splits[key])}: {hint}")
 
 
-def _check_splits(path: Path | str, splits: Any) -> None:
-    if not isinstance(splits, Mapping):
-        raise ConfigError(f"{path}: splits must be a mapping, such as {{sets: {{random90: 20}}}}")
-    sets = splits.get("sets") or {"random90": 20}
+def _check_splits(path: Path | str, splits: Mapping[str, Any]) -> None:
+    sets = _mapping(f"{path}: splits.sets", splits.get("sets")) or {"random90": 20}
     _check_keys(f"{path}: splits.sets", sets, Keys((), tuple(SPLIT_SETS)))
     _check_read(path, splits, sets)
     keys = functools.reduce(Keys.__or__, (SPLIT_SETS[name] for name in sets))

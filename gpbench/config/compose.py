@@ -32,7 +32,7 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
     Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
     (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone) and `implied` (a
     reserved section of a method's file, see `_section`).  Raises ConfigError for an unknown choice or key, an override
-    that cannot be read, a missing value, a broken interpolation, a value out of its range, and a wrong card.
+    that cannot be read, a missing value, a broken interpolation, a value out of its range, and what is wrong in a card.
     """
     with hydra(config_dirs) as composer:
         return composer.compose(overrides)
