@@ -64,7 +64,6 @@ METHOD: Mapping[str, Words] = {
     "features": ["values", "generalised"],
     "start": ["rows", "kmeans"],
     "lengthscale_start": ["median", "root_median", "median_each"],
-    "lengthscales": ["together", "free"],
     "noise": "positive",
     "noise_on_inducing": "flag",
     "target_noise": "positive",

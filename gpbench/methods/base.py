@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench import ranges
 from gpbench.core.predictive import Predictive
@@ -109,6 +109,10 @@ class Method(eqx.Module):
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """What training makes larger (log evidence, bound, ...).  Optional."""
         raise NotImplementedError
+
+    def converged(self, state: State) -> Bool[Array, ""] | None:
+        """Whether further steps leave this state as it is, so that training may end; None: no criterion.  Optional."""
+        return None
 
     def kl(self, state: State) -> Float[Array, ""] | None:
         """KL of the posterior from the prior, in nats, for the bound on held-out rows (metric `vlb`).  Optional."""

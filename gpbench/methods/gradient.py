@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core import lbfgs
 from gpbench.core.optimisers import with_rate
@@ -33,7 +33,7 @@ class GradientMethod(Method):
     """A method whose steps follow the gradient of a loss.
 
     A subclass has `init_parameters` and `loss`.  The others have defaults: `init_variables` and `update`, for what is
-    not moved by gradients; `trainable`, what of the parameters is; `project`, for constraints on the gradient.
+    not moved by gradients; and `trainable`, what of the parameters is.
     """
 
     optimiser: optax.GradientTransformation | None = eqx.field(static=True, kw_only=True, default=None)
@@ -66,16 +66,12 @@ class GradientMethod(Method):
         """The part of the parameters that the optimiser moves."""
         return parameters
 
-    def project(self, gradient: Parameters) -> Parameters:
-        """The gradient within the parameters that the configuration allows, such as equal lengthscales."""
-        return gradient
-
     def evaluate(
         self, parameters: Parameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Parameters, Any]:
         """Loss, gradient and by-products; `extra` are those of the last evaluation, to start from."""
         (value, extra), gradient = jax.value_and_grad(self.loss, has_aux=True)(parameters, batch, key=key)
-        return value, self.project(gradient), extra
+        return value, gradient, extra
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState:
         whole = self.batch_size is None or self.batch_size >= data.total
@@ -100,6 +96,10 @@ class GradientMethod(Method):
         updates, optimiser = self.optimiser.update(self.trainable(gradient), state.optimiser, part)
         parameters = eqx.tree_at(self.trainable, parameters, optax.apply_updates(part, updates))
         return GradientState(parameters, optimiser, variables), Info(-value)
+
+    def converged(self, state: GradientState) -> Bool[Array, ""] | None:
+        """L-BFGS's criterion (`lbfgs.step`); other optimisers have none."""
+        return state.optimiser.converged if isinstance(state.optimiser, lbfgs.State) else None
 
     def with_rate(self, state: GradientState, rate: float) -> GradientState:
         return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))

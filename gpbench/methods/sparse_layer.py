@@ -1,9 +1,8 @@
 """A sparse GP as a value: kernel, additive noise and inducing features; models have one such layer or several."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -63,8 +62,6 @@ class SparseMethod(Method):
     """Initial inducing points."""
     lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
     """Initial lengthscales, from the initial inducing points."""
-    lengthscales: Literal["together", "free"] = eqx.field(static=True, kw_only=True, default="together")
-    """Whether all lengthscales take the same step, along their mean gradient, or each its own."""
     noise: float = eqx.field(static=True, kw_only=True, default=1e-3)
     """Initial additive noise."""
     noise_on_inducing: bool = eqx.field(static=True, kw_only=True, default=False)
@@ -85,17 +82,3 @@ class SparseMethod(Method):
             features = ScaledFeatures(Z, jnp.zeros_like(Z))
         log_noise = jnp.asarray(jnp.log(self.noise), dtype) if additive_noise else None
         return SparseLayer(kernel, log_noise, features, self.noise_on_inducing and additive_noise)
-
-    def tie_lengthscales(self, gradient: Any) -> Any:
-        """The gradient within the hyper-parameters that are allowed: those of equal lengthscales, or all.
-
-        Every step that is a combination of such gradients, L-BFGS's too, then keeps equal lengthscales equal.
-        """
-        if self.lengthscales == "free":
-            return gradient
-
-        def tie(path, leaf):
-            is_lengthscale = jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"
-            return jnp.full_like(leaf, leaf.mean()) if is_lengthscale else leaf
-
-        return jax.tree_util.tree_map_with_path(tie, gradient)

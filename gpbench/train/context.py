@@ -13,6 +13,8 @@ import jax.numpy as jnp
 from gpbench import data as data_layer
 from gpbench import runtime
 from gpbench.config.build import build_method
+from gpbench.core.kernels import Spec as KernelSpec
+from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.data import Dataset
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method, State
@@ -117,7 +119,9 @@ def setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
     texts = [method.setting] if method.setting else []
     for key, value in cfg["changes"].items():
         name = key.partition(".")[2].removeprefix("splits.")
-        text = f"{name}={value}"
+        field = name.partition(".")[0]
+        spec = getattr(method, field, None) if key.startswith("method.") else None
+        text = f"{field}={spec}" if isinstance(spec, KernelSpec | LikelihoodSpec) else f"{name}={value}"
         # sets.NAME is how many splits there are, which changes none of them
         if name not in method.setting_fields and not name.startswith("sets.") and text not in texts:
             texts.append(text)

@@ -67,10 +67,12 @@ class Fit:
     state: State
     step: int = 0
     over: bool = False
-    """All steps are done, or every member has diverged."""
+    """All steps are done, or every member has converged or diverged."""
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
     trace: dict[str, np.ndarray] = field(default_factory=dict)
     predictions: Predictions = field(default_factory=dict)
+    converged: list[bool] | None = None
+    """Of each member, whether further steps would change nothing; None for methods without a criterion."""
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -134,7 +136,8 @@ def fit(
     group = lay_out(devices, group)
 
     def save():
-        facts = {"members": group.members, "step": run.step, "over": run.over, "seconds": run.seconds}
+        facts: dict[str, Any] = {"members": group.members, "seconds": run.seconds}
+        facts |= {"step": run.step, "over": run.over, "converged": run.converged}
         state = devices.on_host(run.state)
         if devices.leads:
             checkpoint.save(state, run.trace, facts)
@@ -148,7 +151,7 @@ def fit(
         _extend(run, {"step": run.step, "seconds": run.seconds["train"], "objective": objective, **metrics})
         progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
         diverged = not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any()
-        run.over = run.step >= method.steps or diverged
+        run.over = run.step >= method.steps or diverged or (run.converged is not None and all(run.converged))
         reason = None if run.over else stop.reason
         every = cadence.checkpoint_every
         stopped, due = devices.any(bool(reason), every is not None and time.monotonic() - saved_at > every)
@@ -174,7 +177,7 @@ def _begin(programs: "Programs", group: Group, checkpoint: Checkpoint, progress:
     if saved := checkpoint.load(run.state):
         state, trace, facts = saved
         progress.note(f"going on from the checkpoint at step {facts['step']}")
-        return Fit(lay(state), facts["step"], facts["over"], facts["seconds"], trace)
+        return Fit(lay(state), facts["step"], facts["over"], facts["seconds"], trace, converged=facts["converged"])
     if checkpoint.path.exists():
         progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     return run
@@ -220,8 +223,9 @@ class Programs:
         """`steps` more; the objective of the last, per member."""
         program, args = self._advance(group, run, steps)
         with run.timed("train"):
-            run.state, objective = jax.block_until_ready(program(*args))
+            run.state, objective, converged = jax.block_until_ready(program(*args))
         run.step += steps
+        run.converged = None if converged is None else np.asarray(converged).tolist()
         return np.asarray(objective)
 
     def predict(self, group: Group, run: Fit) -> None:
@@ -250,11 +254,12 @@ class Programs:
             return jax.jit(partial(_predict, method), out_shardings=devices.common)
         # The old state's memory becomes the new one's: a state may be most of what there is.
         body = partial(_advance, method, group.classes, group.rows, devices)
-        return jax.jit(body, donate_argnums=0, out_shardings=(devices.layout(run.state), devices.common))
+        layouts = (devices.layout(run.state), devices.common, devices.common)
+        return jax.jit(body, donate_argnums=0, out_shardings=layouts)
 
 
 def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, X, y, keys, start, end):
-    """Steps `start` to `end` - 1 on every member, and the last objective of each.
+    """Steps `start` to `end` - 1 on every member; the last objective of each, and whether it has converged.
 
     `start` and `end` are traced, so that chunks of every length are one program.
     """
@@ -267,7 +272,8 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
             state, info = method.step(carry[0], batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))
             return state, info.objective.astype(X.dtype)
 
-        return jax.lax.fori_loop(start, end, one_step, (state, jnp.full((), jnp.nan, X.dtype)))
+        state, objective = jax.lax.fori_loop(start, end, one_step, (state, jnp.full((), jnp.nan, X.dtype)))
+        return state, objective, method.converged(state)
 
     return _over_members(on_member, state, X, y, keys)
 

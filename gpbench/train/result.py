@@ -58,7 +58,10 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         "group": size,
         "objective": float(objective),
         "steps": fit.step,
+        "converged": None if fit.converged is None else fit.converged[i],
         "peak_memory_mb": runtime.jax_memory_peak_mb(),
+        "train_rows": len(prepared.y),
+        "test_rows": len(prepared.y_test),
         "held_out": prepared.held_out,
         "scaled_by_all_rows": prepared.scaled_by_all_rows,
     }

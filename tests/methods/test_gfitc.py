@@ -58,7 +58,7 @@ def test_gfitc_is_full_ep_on_its_prior_and_so_on_the_gp_itself_where_the_inducin
 def test_gradient_is_that_of_the_evidence_at_convergence():
     data = binary(15)
     layer = layer_at(data.X[:3])
-    method, sites = GFITC(tolerance=1e-12, lengthscales="free"), initial_sites(data.weight)
+    method, sites = GFITC(tolerance=1e-12), initial_sites(data.weight)
     x, unravel = ravel_pytree(layer)
     _, gradient, _ = evidence(method, layer, data)
     expected = differences(lambda x: method.evidence(unravel(x), data, sites)[0], x)
@@ -95,10 +95,8 @@ def test_training_raises_the_evidence_at_every_step_and_predicts_with_the_conver
     assert (np.diff(objective) >= 0).all()
     np.testing.assert_allclose(objective_of(method, state, data), objective[-1], atol=1e-6)
     assert predict(method, state, data.X).log_prob(data.y).mean() > np.log(0.5)
-    # lengthscales="together", the default: they have moved, and are equal
     before, after = (s.parameters.kernel.log_lengthscale2 for s in (start, state))
-    np.testing.assert_allclose(after[0], after[1], rtol=1e-12)
-    assert abs(after[0] - before[0]) > 1e-2
+    assert (np.abs(after - before) > 1e-2).all() and abs(after[0] - after[1]) > 1e-2  # each its own
 
 
 def test_the_three_methods_start_from_the_same_inducing_points_and_hyper_parameters():

@@ -72,7 +72,7 @@ def test_extra_is_that_of_the_accepted_point():
 
 
 def test_same_optimum_as_l_bfgs_b_of_scipy_on_svi():
-    data, method = binary(40), SVI(inducing=5, lengthscales="free")
+    data, method = binary(40), SVI(inducing=5)
     start = method.init(data, key=KEY)
     _, objective = train(method, data, 600, start)
     x, unravel = ravel_pytree(start.parameters)

@@ -93,7 +93,7 @@ def test_natural_steps_end_where_the_bound_is_flat_in_q():
 
 
 def test_l_bfgs_with_gaussian_noise_and_all_data_as_inducing_points_reaches_the_best_exact_evidence():
-    data, method = regression(20), SVI(inducing=20, lengthscales="free")
+    data, method = regression(20), SVI(inducing=20)
     start = method.init(data, key=KEY)
     _, objective = train(method, data, 800, start)
 

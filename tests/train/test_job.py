@@ -16,6 +16,7 @@ import yaml
 from toys import HERE, Greedy, StopAfter, job, numbers
 
 from gpbench import cli, runtime
+from gpbench.config.build import build_method
 from gpbench.config.compose import compose
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, Stopped, StorageError
@@ -338,3 +339,10 @@ def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_togethe
     assert (alone[0]["id"], alone[0]["output"]) == (both[1]["id"], "drag")
     assert alone[0]["metrics"] == pytest.approx(both[1]["metrics"], rel=1e-9)
     assert both[0]["metrics"]["nmse"] < 0.01 < both[1]["metrics"]["nmse"]
+
+
+def test_a_kernel_and_a_likelihood_are_one_word_each_of_the_setting():
+    kernel = "method.kernel={matern52: {isotropic: true, inputs: [0, 1]}}"
+    cfg = compose(["method=svi", "dataset=heart", "method.likelihood=logistic", kernel])
+    text = context.setting_text(build_method(cfg["method"]), cfg)
+    assert text == "m=15%, kernel=matern52(isotropic, inputs=[0, 1]), likelihood=logistic"

@@ -35,6 +35,10 @@ class Spec:
     name: str = "auto"
     options: tuple[tuple[str, Any], ...] = ()
 
+    def __str__(self) -> str:
+        options = ", ".join(f"{name}={value}" for name, value in self.options)
+        return f"{self.name}({options})" if options else self.name
+
     def initial(self, task: str, classes: int, *, noise: float, dtype) -> Likelihood:
         """The likelihood to start from, for data of `task` (regression, binary or multiclass) with `classes` classes.
 

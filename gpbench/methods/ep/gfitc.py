@@ -85,7 +85,7 @@ class GFITC(SparseMethod, GradientMethod):
         at = marginals(q, V, V, inner)
         value = log_normaliser(likelihood, data.y, rest, q, at, factor.shift, inner, data.weight)
         (gradient,) = pull_back(approximate_gradient(likelihood, data.y, rest, A, V, q, at, inner, data.weight))
-        return value, self.tie_lengthscales(gradient), Inference(sites, A, q)
+        return value, gradient, Inference(sites, A, q)
 
     def converge(self, likelihood: Likelihood, data: Batch, V, rest, sites: Sites) -> Sites:
         """The sites after parallel damped EP updates to convergence, O(N M²) each."""

@@ -129,7 +129,7 @@ class SEP(SparseMethod):
         else:
             fixed = self.gradient == "exact"
             slope = jax.grad(energy, argnums=1)(likelihood, cov, batch.y, counted, weight, outside, fixed_factors=fixed)
-        gradient = self.tie_lengthscales(pull_back(slope)[0])
+        (gradient,) = pull_back(slope)
         is_finite = jnp.isfinite(value) & jnp.all(jnp.isfinite(ravel_pytree(gradient)[0]))
 
         updates, optimiser = self.optimiser.update(jax.tree.map(jnp.negative, gradient), state.optimiser, state.layer)

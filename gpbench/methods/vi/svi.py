@@ -93,9 +93,6 @@ class SVI(SparseMethod, GradientMethod):
         """With natural gradients the optimiser sees the hyper-parameters alone."""
         return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
 
-    def project(self, gradient: Parameters) -> Parameters:
-        return self.tie_lengthscales(gradient)
-
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         return -self.bound(parameters, batch), None
 

@@ -55,9 +55,6 @@ class VSGPR(SparseMethod, GradientMethod):
         A = inverse_cholesky(parameters.layer.gram())
         return Optimum(A, unit_factor(len(A), A.dtype).posterior())
 
-    def project(self, gradient: Parameters) -> Parameters:
-        return self.tie_lengthscales(gradient)
-
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Optimum]:
         value, optimum = self.bound(parameters, batch)
         return -value, optimum

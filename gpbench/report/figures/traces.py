@@ -83,17 +83,22 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 
 
 def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> Curve | None:
-    """The curve of a cell over the splits that did not diverge, up to the shortest of them; None without any.
+    """The curve of a cell over the splits that did not diverge; None without any.
 
-    Splits trained as a group have the seconds of the whole group in their traces; each counts its share.
+    A split whose training ended early, by convergence, keeps its last values.  Splits trained as a group have the
+    seconds of the whole group in their traces; each counts its share.
     """
     traces = [(record, arrays(record["id"])) for record in cell.done]
     traces = [(record, trace) for record, trace in traces if metric in trace and len(trace[metric])]
     if not traces:
         return None
-    last = min(len(trace[metric]) for _, trace in traces)
-    seconds = np.mean([trace["seconds"][:last] / record.get("group", 1) for record, trace in traces], axis=0)
-    points = np.stack([trace[metric][:last] for _, trace in traces], axis=1).tolist()
+    length = max(len(trace[metric]) for _, trace in traces)
+
+    def extended(values: ndarray) -> ndarray:
+        return np.pad(values, (0, length - len(values)), mode="edge")
+
+    seconds = np.mean([extended(trace["seconds"]) / record.get("group", 1) for record, trace in traces], axis=0)
+    points = np.stack([extended(trace[metric]) for _, trace in traces], axis=1).tolist()
     mean, stderr = zip(*map(mean_stderr, points))
     return Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
 
