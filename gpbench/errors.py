@@ -4,7 +4,9 @@ Whatever else escapes from the program is a bug of ours, and keeps its traceback
 """
 
 import difflib
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class GpbenchError(Exception):
@@ -75,3 +77,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     return f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(known)}"
+
+
+def as_word(value: Any) -> str:
+    """A value as one writes it on a command line: true, null, 0.15, nan, [0, 1], {a: 1}; a text is taken as it is."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {as_word(entry)}" for key, entry in value.items()) + "}"
+    return str(value) if isinstance(value, str | float) else json.dumps(value, default=str)

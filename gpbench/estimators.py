@@ -17,9 +17,8 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpbench.config.values import as_word
 from gpbench.data import fit_scalers
-from gpbench.errors import ConfigError, DivergedError, GpbenchError
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word
 
 NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training

@@ -136,7 +136,16 @@ def test_three_classes_with_a_method_for_two_go_one_against_the_rest():
         (Classifier(method="sepp"), "method=sepp: no such method; did you mean sep"),
         (Classifier(protocol="cleen"), "protocol=cleen: no such protocol; did you mean clean"),
         (Classifier(options={"method.indcing": 3}), "no key 'indcing' in method"),
-        (Classifier(options={"protocol.inputs": "standardize"}), "protocol.inputs=standardize: no such scaler"),
+        (
+            Classifier(options={"protocol.inputs": "standardize"}),
+            "protocol.inputs=standardize: must be standardise, unit",
+        ),
+        (
+            Classifier(options={"method.inducing": 1.5}),
+            "method.inducing=1.5: must be a whole number from 1, or a number",
+        ),
+        (Classifier(options={"method.noise": float("nan")}), "method.noise=nan: must be a number above 0"),
+        (Classifier(seed=-1), "seed=-1: must be a whole number from 0 to 4294967295"),
         (Classifier(options={"run.jobs": 3}), "'run.jobs' is no setting of the method or the protocol"),
         (Classifier(options={"method.inducing": 3000}), "asks for 3000 inducing points, but there are 60"),
         (Classifier(method="linear"), "method linear is for regression data, and these are binary"),

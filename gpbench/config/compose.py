@@ -18,7 +18,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from gpbench import paths, plugins
+from gpbench import paths, plugins, ranges
+from gpbench.config import cards
 from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, nearest
 
@@ -29,9 +30,9 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
     """The configuration that the words of a command line stand for, as a plain resolved dict.
 
     Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
-    (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone) and `implied` (the
-    reserved section of a method's file, see `_implied`).  Raises ConfigError for an unknown choice or key, an
-    override that cannot be read, a missing value, a broken interpolation and a wrong type.
+    (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone) and `implied` (a
+    reserved section of a method's file, see `_section`).  Raises ConfigError for an unknown choice or key, an override
+    that cannot be read, a missing value, a broken interpolation, a value out of its range, and what is wrong in a card.
     """
     with hydra(config_dirs) as composer:
         return composer.compose(overrides)
@@ -69,9 +70,15 @@ class Composer:
             if not isinstance(cfg.get(group), dict):
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
-        cfg["implied"] = _implied(cfg["method"])
+        cfg["implied"], own = (_section(cfg["method"], name) for name in ("implied", "ranges"))
+        ranges.check_node("method", cfg["method"], ranges.METHOD, own)
+        ranges.check_node("protocol", cfg["protocol"], ranges.PROTOCOL)
         defaults = self._defaults[choices]
-        cfg["changes"] = {key: value for key, value in _leaves(cfg) if key not in defaults or defaults[key] != value}
+        # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
+        is_default = lambda key, value: key in defaults and repr(defaults[key]) == repr(value)
+        cfg["changes"] = {key: value for key, value in _leaves(cfg) if not is_default(key, value)}
+        cards.check(cfg["dataset"], "dataset")
+        cards.check_changes(cfg["dataset"], cfg["changes"])
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
         cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
         return cfg
@@ -112,18 +119,21 @@ def plain(cfg: DictConfig, *, throw_on_missing: bool = True) -> dict[str, Any]:
     return {str(key): value for key, value in container.items()}
 
 
-def _implied(method: dict[str, Any]) -> dict[str, Any]:
-    """Takes the reserved section `implied` out of a method's node.  Raises ConfigError where it is not one.
+def _section(method: dict[str, Any], name: str) -> dict[str, Any]:
+    """Takes the reserved section `name` out of a method's node.  Raises ConfigError where it is not one.
 
-    It has the keys that the method got after runs of it were recorded, each with the value that does what was done
-    before: with that value a key is no part of the identity.
+    `implied` has the keys that the method got after runs of it were recorded, each with the value that does what was
+    done before: with that value a key is no part of the identity.  `ranges` has keys with their ranges in words.
     """
-    implied = method.pop("implied", None) or {}
-    if not isinstance(implied, dict):
-        raise ConfigError("method.implied: must be a mapping of the method's keys to values, such as {new_key: value}")
-    if unknown := sorted(implied.keys() - method.keys()):
-        raise ConfigError(f"method.implied: {unknown[0]!r} is not a key of the method; {nearest(unknown[0], method)}")
-    return implied
+    section = method.pop(name, None) or {}
+    if not isinstance(section, dict):
+        raise ConfigError(f"method.{name}: must be a mapping of keys of the method, such as {_EXAMPLES[name]}")
+    if unknown := sorted(section.keys() - method.keys()):
+        raise ConfigError(f"method.{name}: {unknown[0]!r} is not a key of the method; {nearest(unknown[0], method)}")
+    return section
+
+
+_EXAMPLES = {"implied": "{new_key: value}", "ranges": "{key: positive}"}
 
 
 def _leaves(node: Mapping, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -8,8 +8,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench.config.values import as_word
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, as_word, nearest
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}

@@ -1,83 +1,62 @@
 """Which values the keys of `conf/config.yaml` may have."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.ranges import Range, Words, is_whole, parse
+
+_is_count = parse("count").contains
 
 
-def _whole(least: int) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _some(value: Any) -> bool:
+def _is_some(value: Any) -> bool:
     if isinstance(value, list):
-        return bool(value) and all(map(_whole(0), value)) and len(set(value)) == len(value)
-    return value == "all" or _whole(0)(value)
+        return bool(value) and all(is_whole(v) and v >= 0 for v in value) and len(set(value)) == len(value)
+    return value == "all" or (is_whole(value) and value >= 0)
 
 
-def _optional(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: value is None or check(value)
+def _is_together(value: Any) -> bool:
+    return value == "auto" or isinstance(value, bool) or _is_count(value)
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-_SOME = "a number from 0, a list of different ones such as [0,3], or all"
-_CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "split": (_some, _SOME),
-    "output": (_some, _SOME),
-    "seed": (_whole(0), "a whole number from 0"),
-    "run.results": (_optional(_text), "a folder, or null"),
-    "run.again": (_flag, "true or false"),
-    "run.time_limit": (_optional(lambda v: _number(v) and v > 0), "a number of seconds above 0, or null"),
-    "run.jobs": (_whole(1), "a whole number from 1"),
-    "run.trace_every": (_whole(1), "a whole number of steps from 1"),
-    "run.checkpoint_every": (_optional(lambda v: _number(v) and v > 0), "a number of seconds above 0, or null"),
-    "run.device": (lambda v: v in (None, "cpu", "gpu"), "cpu, gpu, or null"),
-    "run.devices": (_optional(_whole(1)), "a whole number from 1, or null"),
-    "run.processes": (lambda v: v == "cluster" or _whole(1)(v), "a whole number from 1, or cluster"),
-    "run.cores": (_optional(_whole(1)), "a whole number from 1, or null"),
-    "run.timing": (_flag, "true or false"),
-    "run.memory_fraction": (_optional(lambda v: _number(v) and 0 < v <= 1), "a number above 0 and up to 1, or null"),
-    "run.together": (lambda v: v == "auto" or _flag(v) or _whole(1)(v), "auto, true, false, or a whole number from 1"),
-    "run.preset": (lambda v: v in (None, "quick", "full"), "quick, full, or null"),
-    "run.keep": (_flag, "true or false"),
-    "run.predictions": (lambda v: v == "auto" or _flag(v), "auto, true, or false"),
-    "run.progress": (_flag, "true or false"),
-    "data.mirror": (_optional(_text), "a folder, or null"),
-    "data.store": (_optional(_text), "a folder, or null"),
-    "data.offline": (_flag, "true or false"),
+_SOME = Range(_is_some, "a number from 0, a list of different ones such as [0,3], or all")
+_RANGES: Mapping[str, Range | Words] = {
+    "split": _SOME,
+    "output": _SOME,
+    "seed": Range(lambda value: is_whole(value) and 0 <= value < 2**32, "a whole number from 0 to 4294967295"),
+    "run.results": "text or null",
+    "run.again": "flag",
+    "run.time_limit": "positive or null",
+    "run.jobs": "count",
+    "run.trace_every": "count",
+    "run.checkpoint_every": "positive or null",
+    "run.device": ["cpu", "gpu", None],
+    "run.devices": "count or null",
+    "run.processes": Range(lambda value: value == "cluster" or _is_count(value), "a whole number from 1, or cluster"),
+    "run.cores": "count or null",
+    "run.timing": "flag",
+    "run.memory_fraction": "fraction or null",
+    "run.together": Range(_is_together, "auto, true, false, or a whole number from 1"),
+    "run.preset": ["quick", "full", None],
+    "run.keep": "flag",
+    "run.predictions": "auto or flag",
+    "run.progress": "flag",
+    "data.mirror": "text or null",
+    "data.store": "text or null",
+    "data.offline": "flag",
 }
 
 
 def check_values(cfg: dict[str, Any]) -> None:
-    """Raise ConfigError for the first of our own values in `cfg` that is not of its kind, or unknown in its section."""
+    """Raise ConfigError for the first value of `cfg` that is out of its range, or whose section has no such key."""
     for section in ("run", "data"):
         if not isinstance(values := cfg.get(section, {}), dict):
             raise ConfigError(f"{section}={as_word(values)}: is a section; set its keys, as in {section}.KEY=VALUE")
         for name in values:
-            if f"{section}.{name}" not in _CHECKS:
-                raise ConfigError(f"no key {section}.{name}; {nearest(f'{section}.{name}', _CHECKS)}")
-    for key, (fits, kind) in _CHECKS.items():
+            if f"{section}.{name}" not in _RANGES:
+                raise ConfigError(f"no key {section}.{name}; {nearest(f'{section}.{name}', _RANGES)}")
+    for key, words in _RANGES.items():
         section, _, name = key.rpartition(".")
         values = cfg.get(section, {}) if section else cfg
-        if name in values and not fits(values[name]):
-            raise ConfigError(f"{key}={as_word(values[name])}: must be {kind}")
-
-
-def as_word(value: Any) -> str:
-    """A value as one writes it on a command line."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {as_word(of)}" for key, of in value.items()) + "}"
-    return value if isinstance(value, str) else json.dumps(value)
+        if name in values:
+            parse(words).check(key, values[name])

@@ -4,8 +4,6 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gpbench.errors import ConfigError
-
 
 class Sites(eqx.Module):
     """Natural parameters of N one-dimensional Gaussian sites: precision ν and precision-times-mean τ."""
@@ -24,12 +22,6 @@ class Sites(eqx.Module):
 def initial_sites(weight: Float[Array, " N"]) -> Sites:
     """Sites without information; ν is tiny rather than 0 so that ratios stay defined, and 0 for rows of weight 0."""
     return Sites(1e-10 * weight, jnp.zeros_like(weight))
-
-
-def check_damping(rho: float) -> None:
-    """Raises ConfigError unless 0 < ρ <= 1: with 0 no site moves, and beyond 1 the update overshoots its target."""
-    if not 0 < rho <= 1:
-        raise ConfigError(f"method.damping={rho:g}: must be above 0 and at most 1, which is no damping")
 
 
 def damp(new: Sites, old: Sites, rho: Float[Array, ""] | Float[Array, " N"] | float) -> Sites:

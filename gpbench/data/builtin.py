@@ -15,14 +15,19 @@ from gpbench.errors import ConfigError, nearest
 
 
 def sklearn(options: Mapping) -> Raw:
-    """scikit-learn's `load_<loader>` with `arguments`; classes keep the names it gives them.  Raises ConfigError for an
-    unknown loader."""
+    """scikit-learn's `load_<loader>` with `arguments`; classes keep the names it gives them.
+
+    Raises ConfigError for an unknown loader or argument.
+    """
     from sklearn import datasets
 
     loader = getattr(datasets, f"load_{options['loader']}", None)
     if loader is None:
         raise ConfigError(f"scikit-learn has no loader load_{options['loader']}")
-    bunch = loader(**options.get("arguments", {}))
+    try:
+        bunch = loader(**options.get("arguments", {}))
+    except (TypeError, ValueError) as error:  # scikit-learn's InvalidParameterError is both
+        raise ConfigError(f"scikit-learn's load_{options['loader']}: {' '.join(str(error).split())}") from None
     target = bunch.target if "target_names" not in bunch else np.array(bunch.target_names).astype(str)[bunch.target]
     return Raw(bunch.data, target, tuple(name.replace(" ", "_") for name in bunch.feature_names))
 

@@ -4,25 +4,14 @@ A card states the task, sizes, labels, columns, split sets, licence and oddities
 the order they are tried.  See `docs/data.md` for how to write one.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
 from gpbench import paths
+from gpbench.config.cards import check
 from gpbench.errors import ConfigError, nearest
-
-# What a source of each kind must have.  official: the original address; copy: a repository at a fixed commit; file: the
-# user's own.
-KINDS = {
-    "mirror": ("files", "reader"),
-    "official": ("at", "files"),
-    "copy": ("at", "files", "reader"),
-    "file": ("path",),  # its reader is table unless it names another
-    "sklearn": ("loader",),
-    "generated": ("generator", "seed", "rows"),
-}
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
 
@@ -53,32 +42,12 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     return checked(card, files[name])
 
 
-def reader(source: Mapping) -> str | None:
-    """The reader of a source; None for an address whose file people can read, but we cannot."""
-    return source.get("reader", "table" if source["kind"] == "file" else None)
-
-
 def checked(card, path: Path | str = "the card") -> dict:
-    """The card, if it has what every card must have; else ConfigError.
+    """The card, if `gpbench.config.cards.check` accepts it; else ConfigError.
 
     A data set that has `variants` (other rows of one source) is that of its key `variant`: what a variant says (rows,
     counts, checksum) is then the card's.
     """
-    if not isinstance(card, dict):
-        raise ConfigError(f"{path}: a card is a mapping with name, task and sources")
-    if absent := [key for key in ("name", "task", "sources") if not card.get(key)]:
-        raise ConfigError(f"{path}: the card lacks {', '.join(absent)}")
-    # the name becomes a folder of the store
-    if not re.fullmatch(r"\w[\w.-]*", str(card["name"])):
-        raise ConfigError(f"{path}: the name {card['name']!r} may hold letters, digits, '_', '-' and '.' only")
-    for source in card["sources"]:
-        kind = source.get("kind") if isinstance(source, dict) else None
-        if kind not in KINDS:
-            raise ConfigError(f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}")
-        needed = (*KINDS[kind], *(("target",) if reader(source) == "table" else ()))
-        if absent := [key for key in needed if source.get(key) is None]:
-            raise ConfigError(f"{path}: the {kind} source lacks {', '.join(absent)}")
-    variants = card.get("variants", {})
-    if variants and (chosen := str(card.get("variant"))) not in variants:
-        raise ConfigError(f"{card['name']} has no variant {chosen!r}: {nearest(chosen, variants)}")
+    check(card, path)
+    variants = card.get("variants")
     return {**card, **variants[card["variant"]]} if variants else card

@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 
 from gpbench.errors import DataError
 
-TASKS = ("binary", "multiclass", "regression")
 _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the card"
 
 
@@ -73,12 +72,11 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     """Applies a card to a table: drops rows with missing cells where the card says so, codes the labels, names the
     columns, takes the checksum.  `labels` overrides the card's where a source spells them differently.
 
-    Raises DataError for a table without rows, missing or infinite cells, unknown labels, one class only, several
-    outputs of a task other than regression, and sizes that are not the card's.
+    Raises DataError for a table without rows, arrays of the wrong shape or type, missing or infinite cells, unknown
+    labels, one class only, several outputs of a task other than regression, and sizes that are not the card's.
     """
     name, task = card["name"], card["task"]
-    if task not in TASKS:
-        raise DataError(f"{name}: task {task!r} is none of {', '.join(TASKS)}")
+    _check_arrays(name, raw.X, raw.target)
     X, target, groups = raw.X.astype("<f8"), raw.target, np.asarray(raw.groups)
     if not len(X) == len(target) == (len(groups) if groups.size else len(X)):
         raise DataError(f"{name}: {len(X)} rows of inputs, but {len(target)} targets and {len(groups)} groups")
@@ -112,11 +110,28 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     return Dataset(name, task, X, y, columns, classes, checksum(canonical(X, y, numbers)), folds, outputs, numbers)
 
 
+def _check_arrays(name: str, X: np.ndarray, target: np.ndarray) -> None:
+    """Raises DataError unless inputs are a matrix of real numbers, and targets a vector or matrix of such or labels."""
+    for what, array, kinds, shapes in (
+        ("inputs", X, _REAL, {2: "(rows, inputs)"}),
+        ("targets", target, _REAL + "U", {1: "(rows,)", 2: "(rows, outputs)"}),
+    ):
+        if array.ndim not in shapes:
+            raise DataError(f"{name}: {what} of shape {array.shape}: must be {' or '.join(shapes.values())}")
+        if array.dtype.kind not in kinds:
+            raise DataError(f"{name}: {what} of type {array.dtype}: must be real numbers")
+
+
+_REAL = "biuf"  # kinds of dtype
+
+
 def _names(name: str, what: str, count: int, labels: Sequence, letter: str) -> tuple[str, ...]:
     """The labels of `count` inputs or outputs as text; x1, x2, ... or y1, y2, ... by default."""
     names = tuple(map(str, labels or (f"{letter}{i + 1}" for i in range(count))))
     if len(names) != count:
         raise DataError(f"{name}: {count} {what}, but its card names {len(names)} {what.replace('inputs', 'columns')}")
+    if len(set(names)) < count:
+        raise DataError(f"{name}: two {what} have the same name; names are {', '.join(names[:20])}")
     return names
 
 

@@ -45,8 +45,9 @@ def prepare(
     """The rows of one split, inputs and regression targets scaled by the `SCALERS` of these names.
 
     `output` is the number, from 0, of the output that is the target, for data sets with several and only for those.
-    Raises DataError: empty split, NaN or infinite cells, one class only among the training rows, constant targets;
-    ConfigError: an unknown scaler, an output that is missing, superfluous or out of range.
+    Raises DataError: empty split, NaN or infinite cells, one class only among the training rows, constant targets, a
+    column whose squares would be infinite or 0; ConfigError: an unknown scaler, an output that is missing, superfluous
+    or out of range.
     """
     if len(train_idx) == 0 or len(test_idx) == 0:
         raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
@@ -63,6 +64,7 @@ def prepare(
         task=dataset.task,
         population=(dataset.X, all_y),
         dataset=dataset.name,
+        columns=dataset.columns,
         target=target,
     )
     x_scaler.transform(X_test)

@@ -8,6 +8,7 @@ import csv
 import io
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -46,6 +47,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         raise DataError("the table has no rows")
     width = len(rows[0])
     names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(width)]
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
     if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
         raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; is the delimiter right?")
     at = [_column(names, target) for target in targets]
@@ -103,8 +106,10 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     try:
         for row, (_, *pairs) in enumerate(lines):
             for index, value in (pair.split(":") for pair in pairs):
+                if not 1 <= int(index) <= options["inputs"]:
+                    raise ValueError(f"line {row + 1} has index {index}, and indices count from 1")
                 X[row, int(index) - 1] = float(value)
-    except (ValueError, IndexError) as error:
+    except ValueError as error:
         raise DataError(f"not libsvm text with {options['inputs']} inputs: {error}") from None
     return Raw(X, np.array([line[0] for line in lines]))
 
@@ -150,9 +155,9 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
     try:
         if "outputs" not in options:
             arrays = loadmat(io.BytesIO(blobs[0]), variable_names=[options["matrix"], options["target"]])
-            return Raw(arrays[options["matrix"]].astype("<f8"), arrays[options["target"]].ravel())
+            return Raw(arrays[options["matrix"]], arrays[options["target"]].ravel())
         parts = [loadmat(io.BytesIO(blob), variable_names=[name])[name] for blob, name in zip(blobs, options["matrix"])]
-        inputs, targets = np.split(np.concatenate(parts).astype("<f8"), [-options["outputs"]], axis=1)
+        inputs, targets = np.split(np.concatenate(parts), [-options["outputs"]], axis=1)
         return Raw(inputs, targets)
     except (MatReadError, KeyError, ValueError, TypeError, NotImplementedError, OSError, zlib.error) as error:
         raise DataError(f"not the expected MATLAB file: {error}") from None

@@ -1,6 +1,6 @@
 """Scalers of inputs and targets, fitted to the training rows; a protocol names them (`inputs`, `targets`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,8 @@ from gpbench.errors import ConfigError, DataError, nearest
 
 # A constant column's computed std is rarely 0 (kegg's is 1e-21): compare it with the column's size, never with 0.
 _CONSTANT = 1e-12
+# Beyond these sizes the square of a number is infinite or 0, in float64.
+_SMALLEST, _LARGEST = 1e-150, 1e150
 
 
 @dataclass(frozen=True)
@@ -102,16 +104,17 @@ def fit_scalers(
     task: str,
     population: tuple[Float[np.ndarray, "M D"], Float[np.ndarray, " M"]] | None = None,
     dataset: str = "data",
+    columns: Sequence[str] = (),
     target: str = "target",
 ) -> tuple[Scaler, Scaler]:
     """Fit the scalers of inputs and targets, and scale the training rows X (N, D) and y (N,) in place.
 
     `inputs` and `targets` name members of `SCALERS`; class labels are never scaled.  `task` is `regression`, `binary`
     or `multiclass`.  `population`: all rows of the data set, in original units; the training rows by default.
-    `dataset` and `target` name the data set and its target in messages.
+    `dataset`, `columns` and `target` name the data set, its inputs (x1, x2, ... by default) and its target in messages.
 
-    Raises ConfigError for an unknown scaler; DataError for one class only among the training rows, and for constant
-    targets, unless these stay as they are.
+    Raises ConfigError for an unknown scaler; DataError for one class only among the training rows, for constant
+    targets, unless these stay as they are, and for a column whose squares would be infinite or 0.
     """
     fit_inputs, fit_targets = _choose("inputs", inputs), _choose("targets", targets)
     all_X, all_y = population or (X, y)
@@ -119,10 +122,22 @@ def fit_scalers(
         if len(np.unique(y)) < 2:
             raise DataError(f"{dataset}: one class only among the {len(y)} training rows; take another split")
         fit_targets = _none
+    _check_sizes(dataset, X, columns or [f"x{i + 1}" for i in range(X.shape[1])])
+    _check_sizes(dataset, y[:, None], (target,))
     scalers = fit_inputs(X, all_X), fit_targets(y, all_y)
     if scalers[1].constant:
         raise DataError(f"{dataset}: column {target!r}: the targets of the {len(y)} training rows are all equal")
     return scalers
+
+
+def _check_sizes(dataset: str, rows: Float[np.ndarray, "N D"], columns: Sequence[str]) -> None:
+    """Raises DataError that names the first column with infinite squares, or that varies while its squares are 0."""
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    size = _size(low, high)
+    varies = high / 2 - low / 2 > _CONSTANT * size  # halves, since the difference may be infinite
+    for i in np.flatnonzero((size > _LARGEST) | (varies & (high / 2 - low / 2 < _SMALLEST))).tolist():
+        raise DataError(f"{dataset}: column {columns[i]!r} has values from {low[i]:.3g} to {high[i]:.3g}, whose squares"
+                        " float64 cannot hold; give it in other units")  # fmt: skip
 
 
 def _choose(key: str, name: str) -> Fit:

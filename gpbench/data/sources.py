@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpbench import paths
+from gpbench.config.cards import reader
 from gpbench.data import builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.dataset import Dataset, checksum, from_raw
 from gpbench.data.readers import READERS
-from gpbench.errors import ConfigError, DataError, nearest
+from gpbench.errors import DataError
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated}
 
@@ -74,7 +75,7 @@ def obtain(
     if source["kind"] in _BUILTIN:
         raw = _BUILTIN[source["kind"]](source)
     else:
-        read, blobs = _reader(card, source), _content(source, mirror, offline, folders)
+        read, blobs = _reader(source), _content(source, mirror, offline, folders)
         try:
             raw = read(blobs, {"variant": card.get("variant"), **source})
         except DataError as error:
@@ -93,11 +94,9 @@ def place(source: Mapping) -> str:
     return f"{source['kind']} {source.get('at', '')}{name}"
 
 
-def _reader(card: Mapping, source: Mapping):
-    if (name := cards.reader(source)) is None:
+def _reader(source: Mapping):
+    if (name := reader(source)) is None:
         raise files.Absent(f"{place(source)}: {source.get('note', 'not read by gpbench')}")
-    if name not in READERS:
-        raise ConfigError(f"{card['name']}: unknown reader {name!r}: {nearest(str(name), READERS)}")
     return READERS[name]
 
 

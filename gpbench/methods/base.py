@@ -1,12 +1,15 @@
 """The interface every method has, and all that the training loop knows of it."""
 
 import abc
+import dataclasses
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from gpbench import ranges
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 
@@ -82,11 +85,11 @@ class Method(eqx.Module):
     """How many steps each of `rates` is tried for."""
 
     def __check_init__(self) -> None:
-        """Raises ConfigError for a negative number of steps and an empty minibatch."""
-        if self.steps < 0:
-            raise ConfigError(f"method.steps={self.steps}: must be a whole number from 0")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ConfigError(f"method.batch_size={self.batch_size}: must be a whole number from 1, or null")
+        """Raises ConfigError for a field that a class of gpbench has, and whose value is out of its range."""
+        ours = [cls for cls in type(self).__mro__ if cls.__module__.startswith("gpbench.")]
+        names = {field.name for cls in ours if dataclasses.is_dataclass(cls) for field in dataclasses.fields(cls)}
+        for name in sorted(names & ranges.METHOD.keys()):
+            ranges.parse(ranges.METHOD[name]).check(f"method.{name}", getattr(self, name))
 
     @abc.abstractmethod
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
@@ -146,11 +149,10 @@ class Method(eqx.Module):
 def inducing_count(inducing: float | int, n: int) -> int:
     """How many inducing points: a fraction of the N training rows, or a whole number.
 
-    Raises ConfigError beyond 1 .. N.
+    Raises ConfigError beyond 1 .. N, and for a number that is neither.
     """
-    if inducing > 1 and inducing != int(inducing):
-        raise ConfigError(f"method.inducing={inducing:g}: must be a whole number, or a fraction up to 1.0")
-    m = round(inducing * n) if isinstance(inducing, float) and inducing <= 1 else int(inducing)
+    ranges.parse(ranges.METHOD["inducing"]).check("method.inducing", inducing)
+    m = int(inducing) if isinstance(inducing, Integral) else round(inducing * n)
     if not 1 <= m <= n:
         raise ConfigError(f"method.inducing={inducing:g} asks for {m} inducing points, but there are {n} training rows:"
                           f" choose a number from 1 to {n} or a fraction up to 1.0")  # fmt: skip
@@ -159,5 +161,4 @@ def inducing_count(inducing: float | int, n: int) -> int:
 
 def inducing_setting(inducing: float | int) -> str:
     """`m=15%` for a fraction, `m=200` for a number."""
-    is_fraction = isinstance(inducing, float) and inducing <= 1
-    return f"m={100 * inducing:g}%" if is_fraction else f"m={int(inducing)}"
+    return f"m={inducing}" if isinstance(inducing, Integral) else f"m={100 * inducing:g}%"

@@ -28,7 +28,7 @@ MISTAKES = {
     "seed that is a word": (["seed=abc"], "seed=abc: must be a whole number from 0"),
     "flag that is a word": (["run.again=maybe"], "run.again=maybe: must be true or false"),
     "no jobs": (["run.jobs=0"], "run.jobs=0: must be a whole number from 1"),
-    "unknown device": (["run.device=tpu"], "run.device=tpu: must be cpu, gpu, or null"),
+    "unknown device": (["run.device=tpu"], "run.device=tpu: must be cpu, gpu or null"),
     "section replaced by a value": (["run=3"], "run=3: is a section"),
     "group set to nothing": (["method=null"], "dataset, method and protocol each take a name"),
     "group deleted": (["~method"], "method is not set; choose one"),

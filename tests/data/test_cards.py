@@ -1,12 +1,40 @@
 """The shipped cards are complete, and the built-in data sets need nothing but them."""
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 
-from gpbench.data import cards, load, splits
+from gpbench.config import cards as config
+from gpbench.data import cards, load, readers, splits
 from gpbench.errors import ConfigError
 
+SOURCE = "name: mine\ntask: binary\nsources: [{{{}}}]\n"
+FILE = SOURCE.format("kind: file, path: a, target: y")
 BUILTIN = ["wdbc", "digits_odd_even", "diabetes", "sinc", "sinc500", "friedman", "moons", "kuka_sim1", "kuka_sim2"]
+
+
+OPTION = re.compile(r"""options(?:\.get\(|\[)"(\w+)""")
+
+
+@pytest.mark.parametrize("name", config.READERS)
+def test_the_options_of_a_reader_are_those_that_it_reads(name):
+    functions = {"table": (readers.table, readers._rows)}.get(name, (readers.READERS[name],))
+    read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
+    read |= {"outputs"} if name == "mat" else {"group"} if name == "npz" else set()  # asked for by `in`
+    assert {*config.READERS[name].known} == read - {"variant"}
+
+
+def test_readers_and_split_sets_are_those_there_are():
+    assert config.READERS.keys() == readers.READERS.keys()
+    assert config.SPLIT_SETS.keys() == splits._RULES.keys()
+
+
+def test_the_keys_of_a_split_set_are_those_that_its_rule_reads():
+    for name, rule in splits._RULES.items():
+        read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", inspect.getsource(rule)))
+        assert {*config.SPLIT_SETS[name].known} == read, name
 
 
 @pytest.mark.parametrize("name", cards.names())
@@ -42,12 +70,43 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[1, 2]", "a card is a mapping"),
+        ("[1, 2]", r"the card must be a mapping, not \[1, 2\]"),
         ("name: mine\ntask: binary\n", "lacks sources"),
         ("name: ../mine\ntask: binary\nsources: [{kind: file, path: a}]", "may hold letters"),
+        ("name: mine\ntask: binary\nsources: [web]", "a source must be a mapping, not web"),
         ("name: mine\ntask: binary\nsources: [{kind: web}]", "source kind 'web' is none of"),
         ("name: mine\ntask: binary\nsources: [{kind: file, path: a}]", "the file source lacks target"),
         ("name: [", "is not YAML"),
+        (FILE + "splitz: {}", "the card has an unknown key 'splitz'; did you mean splits?"),
+        (FILE + "incomplete: dropp", "the card: incomplete=dropp: must be drop or null"),
+        (
+            SOURCE.format("kind: web").replace("binary", "ranking"),
+            "task=ranking: must be binary, multiclass or regress",
+        ),
+        (FILE + "labels: {a: -1.5, b: 1}", "the code of label 'a'=-1.5: must be a whole number"),
+        (FILE + "labels: {a: no, b: 1}", "the code of label 'a'=false: must be a whole number"),
+        (FILE + "labels: [a, b]", "labels must be a mapping"),
+        (FILE + "splits: {sets: {random09: 5}}", "splits.sets has an unknown key 'random09'; did you mean random90"),
+        (FILE + "splits: {sets: {random90: 0}}", "splits.sets.random90=0: must be a whole number from 1"),
+        (FILE + "splits: {set: hla, sets: {random90: 5}}", "no split set 'hla'; known are random90"),
+        (FILE + "splits: {sets: {random90: 5}, seed: 1}", "splits has an unknown key 'seed'; did you mean set or sets"),
+        (FILE + "splits: {sets: {random90: 5}, test_rows: 9}", "splits.test_rows=9: the split set random90 does not"),
+        (FILE + "splits: {sets: {random: 5}}", "splits lacks test_rows"),
+        (FILE + "splits: {sets: {random: 5}, test_rows: 1.5}", "splits: test_rows=1.5: must be a whole number from 1"),
+        (FILE + "splits: random90", "splits must be a mapping, not random90"),
+        (FILE + "variants: [a]", "variants must be a mapping"),
+        (FILE + "variant: a\nvariants: {b: {}}", "mine has no variant 'a'"),
+        (FILE + "variant: a\nvariants: {a: {row: 3}}", "a variant has an unknown key 'row'; did you mean rows?"),
+        (SOURCE.format("kind: file, path: a, target: y, delimeter: ;"), "unknown key 'delimeter'; did you mean delim"),
+        (SOURCE.format("kind: file, path: a, reader: npz, delimiter: ;"), "the file source has an unknown key 'delimi"),
+        (SOURCE.format("kind: file, path: a, reader: npy"), "unknown reader 'npy': did you mean npz"),
+        (SOURCE.format("kind: file, path: a, reader: libsvm"), "the file source lacks inputs"),
+        (SOURCE.format("kind: file, path: a, target: y, at: b"), "the file source has an unknown key 'at'"),
+        (SOURCE.format("kind: file, path: a, target: y, missing: -999"), "missing=-999: must be a text"),
+        (SOURCE.format("kind: file, path: a, reader: mujoco_walk, frames: 3"), "frames=3: must be 1 or 2"),
+        (SOURCE.format("kind: sklearn, loader: wine, reader: npz"), "the sklearn source has an unknown key 'reader'"),
+        (SOURCE.format("kind: generated, generator: sinc, seed: 0, row: 9"), "the generated source lacks rows"),
+        (SOURCE.format("kind: file, path: a, target: y, labels: {a: 0.5}"), "the code of label 'a'=0.5: must be"),
     ],
 )
 def test_a_card_that_is_wrong_gives_one_clear_line(tmp_path, text, message):
@@ -56,3 +115,10 @@ def test_a_card_that_is_wrong_gives_one_clear_line(tmp_path, text, message):
     with pytest.raises(ConfigError, match=message) as caught:
         cards.read("mine", [tmp_path])
     assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_argument_of_a_scikit_learn_loader_is_one_line():
+    card = {"name": "mine", "task": "regression", "sources": [{"kind": "sklearn", "loader": "diabetes"}]}
+    card["sources"][0]["arguments"] = {"scalled": False}
+    with pytest.raises(ConfigError, match=r"scikit-learn's load_diabetes: .*scalled"):
+        load(card, offline=True)

@@ -52,6 +52,8 @@ def test_gzipped_csv_reads_like_the_plain_one():
         (b"a,y\n1,2\nred,2\n", {"target": "y"}, "column 'a', row 2: 'red' is not a number"),
         (b"a,y\n1,2\n", {"target": "z"}, "no column 'z'; the table has a, y"),
         (b"1,2\n", {"target": 5}, "no column 5"),
+        (b"a,b,a,y\n1,2,3,4\n", {"target": "y"}, "the header has 'a' more than once"),
+        (b"a,y, y\n1,2,3\n", {"target": "y"}, "the header has 'y' more than once"),
         (b"", {"target": "y"}, "no rows"),
         (b"a,y\n", {"target": "y"}, "no rows"),
         (b"PK\x03\x04\x00,\x00", {"target": "y"}, "no rows|no column|not a table"),
@@ -67,8 +69,15 @@ def test_libsvm_text_fills_what_a_line_leaves_out_with_zero():
     raw = readers.libsvm([b"+1 1:0.5 3:2\n2 2:1e-3\n"], {"inputs": 3})
     np.testing.assert_array_equal(raw.X, [[0.5, 0, 2], [0, 1e-3, 0]])
     assert raw.target.tolist() == ["+1", "2"]
+
+
+@pytest.mark.parametrize("index", [0, -1, 3])
+def test_libsvm_indices_count_from_one(index):
+    text = f"1 1:1\n1 {index}:1\n".encode()
+    with pytest.raises(DataError, match=f"not libsvm text with 2 inputs: line 2 has index {index}, and indices count"):
+        readers.libsvm([text], {"inputs": 2})
     with pytest.raises(DataError, match="not libsvm text with 2 inputs"):
-        readers.libsvm([b"1 3:1\n"], {"inputs": 2})
+        readers.libsvm([b"1 a:1\n"], {"inputs": 2})
 
 
 def _idx(array: np.ndarray) -> bytes:

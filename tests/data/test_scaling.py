@@ -154,3 +154,20 @@ def test_bad_rows_give_one_clear_line():
         prepare(make(X, y), train, test, inputs="standard")
     with pytest.raises(ConfigError, match="targets=whiten: no such scaler; known are centre_all, none"):
         prepare(make(X, y), train, test, targets="whiten")
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_a_column_whose_squares_float64_cannot_hold_is_named(scaler, unit):
+    X, y = RNG.normal(3, 2, (30, 3)), RNG.normal(5, 3, 30)
+    X[:, 1] *= unit
+    with pytest.raises(DataError, match=r"toy: column 'x2' has values from .*e[+-]\d+ to .*, whose squares float64"):
+        prepare(make(X, y), TRAIN, TEST, inputs=scaler)
+    with pytest.raises(DataError, match=r"toy: column 'target' has values .*; give it in other units"):
+        prepare(make(X[:, :1], y * unit), TRAIN, TEST, targets=scaler)
+
+
+@pytest.mark.parametrize("unit", [1e140, 1e-140])
+def test_units_that_float64_can_square_are_scaled_as_any(unit):
+    X, y = RNG.normal(3, 2, (30, 3)), RNG.normal(5, 3, 30)
+    np.testing.assert_allclose(prepare(make(X * unit, y), TRAIN, TEST).X, prepare(make(X, y), TRAIN, TEST).X)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.io
 
 from gpbench.data import cards, load, prepare, splits
 from gpbench.errors import DataError
@@ -68,7 +69,6 @@ def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path)
         ({"rows": ["1,2,a", "2,2,b", "3,3,c"]}, "3 classes; say `task: multiclass`"),
         ({"rows": ["1,2,a"], "task": "regression"}, "the target is not a number"),
         ({"rows": []}, "no rows"),
-        ({"task": "ranking"}, "task 'ranking' is none of"),
         ({"more": ", drop: [a, b]"}, "no rows or no inputs"),
         ({"more": ", sha256: abc"}, "sha256 is"),
         ({"more": ", labels: {ham: -1}"}, "label 'spam' is not in the card's labels"),
@@ -79,6 +79,43 @@ def test_a_mistake_in_the_data_gives_one_clear_line(write, arguments, message):
     with pytest.raises(DataError, match=message) as caught:
         write(**arguments)()
     assert "\n" not in str(caught.value)
+
+
+ARRAYS = {
+    "complex inputs": (np.ones((4, 2)) * 1j, np.arange(4.0), "inputs of type complex128: must be real numbers"),
+    "inputs as text": (np.array([["a"], ["b"]]), np.arange(2.0), "inputs of type <U1: must be real numbers"),
+    "inputs of one axis": (np.ones(4), np.arange(4.0), r"inputs of shape \(4,\): must be \(rows, inputs\)"),
+    "complex targets": (np.ones((4, 2)), np.arange(4) * 1j, "targets of type complex128: must be real numbers"),
+    "targets of three axes": (
+        np.ones((4, 2)),
+        np.ones((4, 1, 1)),
+        r"targets of shape \(4, 1, 1\): must be \(rows,\) or",
+    ),
+    "targets without axes": (np.ones((4, 2)), np.array(3.0), r"targets of shape \(\): must be"),
+}
+
+
+@pytest.mark.parametrize(("X", "y", "message"), ARRAYS.values(), ids=ARRAYS)
+def test_arrays_of_the_wrong_type_or_shape_are_refused(tmp_path, X, y, message):
+    np.savez(tmp_path / "mine.npz", X=X, y=y)
+    source = {"kind": "file", "path": "mine.npz", "reader": "npz"}
+    with pytest.raises(DataError, match=f"^mine: {message}"):
+        load({"name": "mine", "task": "regression", "sources": [source]}, config_dirs=[tmp_path])
+
+
+def test_complex_arrays_of_a_matlab_file_are_refused(tmp_path):
+    scipy.io.savemat(tmp_path / "mine.mat", {"data": np.eye(2) * 1j, "target": [[1], [-1]]})
+    source = {"kind": "file", "path": "mine.mat", "reader": "mat", "matrix": "data", "target": "target"}
+    with pytest.raises(DataError, match="inputs of type complex128"):
+        load({"name": "mine", "task": "binary", "sources": [source]}, config_dirs=[tmp_path])
+
+
+def test_two_columns_of_one_name_are_refused(write, tmp_path):
+    read = write()
+    with open(tmp_path / "dataset" / "mine.yaml", "a") as card:
+        card.write("columns: [a, a]\n")
+    with pytest.raises(DataError, match="mine: two inputs have the same name"):
+        read()
 
 
 def test_a_missing_file_says_where_it_was_looked_for(write, tmp_path):

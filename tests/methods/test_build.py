@@ -2,12 +2,12 @@
 
 import equinox as eqx
 import pytest
-from problems import KEY, binary
 
 from gpbench.config.build import build_method
 from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method, inducing_count
+from gpbench.methods.vi.svi import SVI
 
 MISTAKES = {
     "unknown kernel": ("method.kernel=matern53", "unknown kernel 'matern53': did you mean matern52"),
@@ -89,15 +89,48 @@ def test_a_method_without_a_target_is_one_line():
         build_method({"name": "mine"})
 
 
-@pytest.mark.parametrize("method", ["sep", "gfitc"])
-@pytest.mark.parametrize("damping", [0.0, 7.0])
-def test_damping_beyond_its_range_is_refused(method, damping):
-    built = build_method(compose([f"method={method}", f"method.damping={damping}", "method.inducing=3"])["method"])
-    with pytest.raises(ConfigError, match=r"method\.damping=.: must be above 0 and at most 1"):
-        built.init(binary(10), key=KEY)
+REFUSED = {
+    "inducing": (1.5, 0, -3, 20.0, float("nan"), True),
+    "steps": (-1, True),
+    "noise": (-1, 0.0, float("inf")),
+    "target_noise": (0, -0.1),
+    "natural_step": (0, 3.0),
+    "batch_size": (0,),
+    "rates": ([0.1, 0], [0.1, float("nan")], ["fast"]),
+    "trial_steps": (0,),
+}
+
+
+@pytest.mark.parametrize("field, value", [(field, value) for field, values in REFUSED.items() for value in values])
+def test_a_class_refuses_a_value_out_of_its_range_when_it_is_made(field, value):
+    with pytest.raises(ConfigError, match=rf"^method\.{field}=.*: must be (?!finite)"):
+        SVI(**{field: value})
+
+
+@pytest.mark.parametrize("method, field, value", [
+    ("sep", "damping", 0.0), ("sep", "damping", 7), ("gfitc", "damping", float("nan")), ("gfitc", "sweeps", 0),
+    ("sep", "update", "foo"), ("vsgpr", "rows", 0), ("svdgp", "growth", 0), ("linear", "ridge", -1.0),
+])  # fmt: skip
+def test_every_method_refuses_a_value_out_of_its_range(method, field, value):
+    node = compose([f"method={method}"])["method"]
+    with pytest.raises(ConfigError, match=rf"method\.{field}=.*: must be "):
+        build_method(node | {field: value})
+
+
+class Random(Nameless):
+    """Has a field with the name of one of ours and another meaning."""
+
+    features: int = eqx.field(static=True, kw_only=True, default=10)
+
+
+def test_a_users_field_has_a_range_of_its_own():
+    assert build_method({"_target_": f"{__name__}.Random", "name": "random", "features": 20}).features == 20
+    with pytest.raises(ConfigError, match=r"method\.steps=-1"):
+        Random(steps=-1)
 
 
 def test_a_number_of_inducing_points_between_two_whole_ones_is_refused():
-    with pytest.raises(ConfigError, match=r"method.inducing=1.5: must be a whole number, or a fraction up to 1.0"):
-        inducing_count(1.5, 100)
-    assert inducing_count(20.0, 100) == 20 and inducing_count(1.0, 100) == 100
+    for wrong in (1.5, 20.0):
+        with pytest.raises(ConfigError, match=rf"method.inducing={wrong}: must be a whole number from 1, or a number"):
+            inducing_count(wrong, 100)
+    assert inducing_count(1, 100) == 1 and inducing_count(1.0, 100) == 100

@@ -1,4 +1,4 @@
-"""A method imports from gpbench.core, gpbench.errors and the methods' shared parts, never another method's file."""
+"""A method imports core, errors, ranges and the methods' shared parts, never another method's file."""
 
 import ast
 from pathlib import Path
@@ -38,7 +38,7 @@ def is_allowed(name: str) -> bool:
     """Whether a method may import the module of gpbench of this name."""
     if name.startswith("gpbench.methods."):
         return name in PARTS or name.endswith(".base")
-    return name == "gpbench.errors" or name == "gpbench.core" or name.startswith("gpbench.core.")
+    return name in ("gpbench.errors", "gpbench.ranges", "gpbench.core") or name.startswith("gpbench.core.")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(METHODS).as_posix())

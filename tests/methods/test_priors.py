@@ -70,6 +70,6 @@ def test_the_noise_of_targets_without_any_ends_at_its_floor(method):
 
 @pytest.mark.parametrize("value", [3, {"median": 1.0}, {"median": 0.0, "spread": 1.0}, {"median": 1.0, "spread": "x"}])
 def test_what_is_no_prior_is_one_line(value):
-    with pytest.raises(ConfigError, match=r"method\.lengthscale_prior must be null, or "):
+    with pytest.raises(ConfigError, match=r"method\.lengthscale_prior=.*: must be null, or "):
         lengthscale_prior(value)
     assert lengthscale_prior(None) is None

@@ -175,7 +175,5 @@ def test_choices_that_do_not_fit_are_named():
         SVI(batch_size=10).init(data, key=KEY)
     with pytest.raises(ConfigError, match="natural_step needs"):
         SVI(natural_step=0.1).init(data, key=KEY)
-    with pytest.raises(ConfigError, match="natural_step=3: must be above 0 and at most 1"):
-        SVI(optimiser=FROZEN, natural_step=3.0).init(data, key=KEY)
     with pytest.raises(ConfigError, match="likelihood probit does not fit regression data"):
         SVI(likelihood="probit").init(regression(30), key=KEY)

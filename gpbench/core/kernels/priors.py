@@ -1,7 +1,6 @@
 """A prior on lengthscales, which keeps inputs of little use from being fitted."""
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +9,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core.kernels.base import Kernel
-from gpbench.errors import ConfigError
+from gpbench.ranges import LENGTHSCALE_PRIOR
 
 
 class LengthscalePrior(NamedTuple):
@@ -32,11 +31,7 @@ class LengthscalePrior(NamedTuple):
 
 def lengthscale_prior(value: Any) -> LengthscalePrior | None:
     """The prior that the configuration's value means: None, or {median: M, spread: S}.  Raises ConfigError."""
-    if value is None or isinstance(value, LengthscalePrior):
+    if isinstance(value, LengthscalePrior):
         return value
-    example = "null, or {median: 1.0, spread: 1.0} with positive numbers"
-    if not isinstance(value, Mapping) or value.keys() != {"median", "spread"}:
-        raise ConfigError(f"method.lengthscale_prior must be {example}, not {value!r}")
-    if not all(isinstance(v, int | float) and not isinstance(v, bool) and 0 < v < math.inf for v in value.values()):
-        raise ConfigError(f"method.lengthscale_prior must be {example}, not {dict(value)}")
-    return LengthscalePrior(float(value["median"]), float(value["spread"]))
+    LENGTHSCALE_PRIOR.check("method.lengthscale_prior", value)
+    return None if value is None else LengthscalePrior(float(value["median"]), float(value["spread"]))

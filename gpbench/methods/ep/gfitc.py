@@ -18,7 +18,7 @@ from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Predictive
-from gpbench.core.sites import Sites, check_damping, damp, initial_sites, moment_match
+from gpbench.core.sites import Sites, damp, initial_sites, moment_match
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.gradient import GradientMethod, GradientState
@@ -54,7 +54,6 @@ class GFITC(SparseMethod, GradientMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> SparseLayer:
         if self.optimiser is not None:
             raise ConfigError("gfitc's evidence is no sum over rows: leave method.optimiser=null, or use sep or svi")
-        check_damping(self.damping)
         self._p_y_given_f(data.X)
         return self.initial_layer(data, additive_noise=True, key=key)
 

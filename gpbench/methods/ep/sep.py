@@ -20,7 +20,7 @@ from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Predictive
-from gpbench.core.sites import Sites, check_damping, initial_sites
+from gpbench.core.sites import Sites, initial_sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, inducing_count
 from gpbench.methods.sparse_layer import SparseLayer, SparseMethod
@@ -95,7 +95,6 @@ class SEP(SparseMethod):
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         n, dtype = len(data.y), data.X.dtype
         whole = self.batch_size is None or self.batch_size >= data.total
-        check_damping(self.damping)
         if self.gradient == "scalars" and not whole:
             raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
         self._p_y_given_f(data.X)

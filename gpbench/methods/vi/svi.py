@@ -54,8 +54,6 @@ class SVI(SparseMethod, GradientMethod):
         if self.optimiser is None and self.natural_step is not None:
             raise ConfigError("method.natural_step needs a method.optimiser for the hyper-parameters, such as adam; or"
                               " set it to null")  # fmt: skip
-        if isinstance(self.natural_step, float | int) and not 0 < self.natural_step <= 1:
-            raise ConfigError(f"method.natural_step={self.natural_step:g}: must be above 0 and at most 1, or null")
         dtype = data.X.dtype
         noise = {"noise": self.target_noise, "floor": self.noise_floor}
         likelihood = self.likelihood.initial(data.task, data.classes, **noise, dtype=dtype)

@@ -1,0 +1,206 @@
+"""Which values the fields of methods and protocols can have.  Needs no JAX: configurations are checked without it.
+
+A range is written in words, here and in the section `ranges` of a user's method: a name of `WORDS`, "list of" such a
+name, several of these joined by "or" ("count or null"), or a list of choices (["rows", "kmeans"]).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from gpbench.errors import ConfigError, as_word, nearest
+
+Words = str | Sequence[Any]
+"""A range in words: see the module's docstring."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """A set of values; `text` ends the message "KEY=VALUE: must be ..."."""
+
+    contains: Callable[[Any], bool]
+    text: str
+
+    def check(self, key: str, value: Any, hint: str = "") -> None:
+        """Raise ConfigError, with `hint` at the end of its message, for a value that is not in the range."""
+        if not self.contains(value):
+            raise ConfigError(f"{key}={as_word(value)}: must be {self.text}{hint}")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number, of Python or NumPy; true and false are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number, whole or not."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+WORDS: Mapping[str, Range] = {
+    "count": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
+    "whole": Range(lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
+    "integer": Range(is_whole, "a whole number"),
+    "number": Range(is_number, "a finite number"),
+    "positive": Range(lambda value: is_number(value) and value > 0, "a number above 0"),
+    "nonnegative": Range(lambda value: is_number(value) and value >= 0, "a number from 0"),
+    "fraction": Range(lambda value: is_number(value) and 0 < value <= 1, "a number above 0 and up to 1"),
+    "flag": Range(lambda value: isinstance(value, bool), "true or false"),
+    "text": Range(lambda value: isinstance(value, str), "a text"),
+    "null": Range(lambda value: value is None, "null"),
+    "auto": Range(lambda value: value == "auto", "auto"),
+    "any": Range(lambda value: True, "any value"),
+}
+
+
+def _is_prior(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return value is None
+    return value.keys() == {"median", "spread"} and all(is_number(v) and v > 0 for v in value.values())
+
+
+LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with positive numbers")
+
+METHOD: Mapping[str, Words | Range] = {
+    "name": "text",
+    "steps": "whole",
+    "batch_size": "count or null",
+    "rates": "list of positive",
+    "trial_steps": "count",
+    "rows": "count or null",
+    "inducing": "count or fraction",  # 1 is one point, 1.0 all rows
+    "features": ["values", "generalised"],
+    "start": ["rows", "kmeans"],
+    "lengthscale_start": ["median", "root_median", "median_each"],
+    "noise": "positive",
+    "noise_on_inducing": "flag",
+    "target_noise": "positive",
+    "noise_floor": "nonnegative",
+    "lengthscale_prior": LENGTHSCALE_PRIOR,
+    "natural_step": "fraction or auto or null",
+    "damping": "fraction",  # with 0 no site moves, and beyond 1 an update overshoots its target
+    "tolerance": "nonnegative",
+    "sweeps": "count",
+    "update": ["inner", "outer"],
+    "gradient": ["approximate", "exact", "scalars"],
+    "memory": ["factors", "scalars"],
+    "mean_basis": "count",
+    "covariance_basis": "count",
+    "growth": "count",
+    "columns": "count",
+    "parametrisation": ["direct", "jacobi", "hybrid", "orthogonal"],
+    "ridge": "nonnegative",
+}
+"""The ranges of the fields of our methods, by name."""
+
+PROTOCOL: Mapping[str, Words | Range] = {
+    **METHOD,  # most of a protocol's values are methods' fields
+    "inputs": ["standardise", "unit_interval", "centre_all", "none"],
+    "targets": ["standardise", "unit_interval", "centre_all", "none"],
+    "precision": ["float64", "float32"],
+    "minibatch_damping": "fraction",
+    "lbfgs": "any",  # sections, whose values are checked in the method that refers to them
+    "variational": "any",
+}
+"""The ranges of the keys of protocols, by name."""
+
+OPTIMISERS: Mapping[str, Mapping[str, Words]] = {
+    "gpbench.core.optimisers.adaptive_rates": {
+        "start": "positive", "up": "positive", "down": "positive", "shared": "text", "reach": "positive",
+    },
+    "gpbench.core.optimisers.adadelta": {"rho": "fraction", "eps": "positive"},
+    "gpbench.core.optimisers.decaying_adam": {"rate": "positive", "decay": "nonnegative"},
+}  # fmt: skip
+"""The ranges of the arguments of our optimisers, by `_target_`."""
+
+NAMES: Mapping[str, Sequence[str]] = {
+    "kernel": (
+        "squared_exponential", "matern12", "matern32", "matern52", "rational_quadratic", "periodic", "linear",
+        "constant", "sum", "product", "anova",
+    ),
+    "likelihood": ("auto", "gaussian", "laplace", "student_t", "probit", "logistic", "softmax", "robust_max"),
+}  # fmt: skip
+"""The names that a kernel and a likelihood can have.  Their options are parsed with JAX, by core/kernels and
+core/likelihoods."""
+
+
+def parse(words: Any) -> Range:
+    """The range that `words` mean, which are a `Words` or a range; raises ConfigError for anything else."""
+    if isinstance(words, Range):
+        return words
+    if not words or not isinstance(words, str | list | tuple):
+        raise ConfigError(f"a range is a name such as positive, or a list of choices, not {as_word(words)}")
+    if not isinstance(words, str):
+        choices = tuple(words)
+        is_choice = lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
+        return Range(is_choice, _joined([as_word(choice) for choice in choices]))
+    parts = [_list(part) if part.startswith("list of ") else _word(part) for part in words.split(" or ")]
+    if len(parts) == 1:
+        return parts[0]
+    return Range(lambda value: any(part.contains(value) for part in parts), ", or ".join(part.text for part in parts))
+
+
+def check_node(
+    where: str, node: Mapping[str, Any], table: Mapping[str, Words | Range], own: Mapping[str, Any] | None = None
+) -> None:
+    """Check the values of a section of the configuration: those whose keys `table` or `own` has against their ranges,
+    names of kernels and likelihoods, arguments of our optimisers, and that every number is finite.
+
+    `own` are the ranges that a method's file declares; they go before those of `table`.  Raises ConfigError for the
+    first value that does not fit.
+    """
+    own = own or {}
+    ours = str(node.get("_target_", "gpbench.")).startswith("gpbench.")
+    for key, value in node.items():
+        name = f"{where}.{key}"
+        hint = "" if ours or key in own else f"; or declare another range in the file, as in ranges: {{{key}: any}}"
+        if key in own or key in table:
+            parse(own[key] if key in own else table[key]).check(name, value, hint)
+        elif key in NAMES:
+            _check_name(name, key, value, hint)
+        elif isinstance(value, Mapping) and (arguments := OPTIMISERS.get(str(value.get("_target_")))):
+            check_node(name, value, arguments)
+        _check_finite(name, value)
+
+
+def _word(word: str) -> Range:
+    if word not in WORDS:
+        raise ConfigError(f"no range {word!r}; {nearest(word, WORDS)}, or a list of choices")
+    return WORDS[word]
+
+
+def _list(words: str) -> Range:
+    entry = _word(words.removeprefix("list of "))
+    contains = lambda value: isinstance(value, list | tuple) and all(map(entry.contains, value))
+    return Range(contains, f"a list, each entry {entry.text}")
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return " or ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def _check_finite(name: str, value: Any) -> None:
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            _check_finite(f"{name}.{key}", entry)
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            _check_finite(name, entry)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{name}={as_word(value)}: must be finite")
+
+
+def _check_name(name: str, kind: str, value: Any, hint: str = "") -> None:
+    """Check the name in "NAME" or {NAME: options}, and those in the lists of kernels that sums and products are of."""
+    options = None
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((value, options),) = value.items()
+    if not isinstance(value, str):
+        raise ConfigError(f"{name}={as_word(value)}: a {kind} is a name or a name with its options{hint}")
+    if value not in NAMES[kind]:
+        raise ConfigError(f"{name}: unknown {kind} {value!r}: {nearest(value, NAMES[kind])}{hint}")
+    if value in ("sum", "product") and isinstance(options, list):
+        for part in options:
+            _check_name(name, kind, part, hint)

@@ -1,0 +1,142 @@
+"""A value out of its range, or a key that nothing reads, is refused in one line before JAX is imported."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from commands import environment, gpbench
+
+from gpbench import cli
+from gpbench.experiments.plan import plans
+
+REFUSED = {
+    "method.inducing=1.5": "method.inducing=1.5: must be a whole number from 1, or a number above 0 and up to 1",
+    "method.inducing=0": "method.inducing=0: must be",
+    "method.inducing=-3": "method.inducing=-3: must be",
+    "method.inducing=nan": "method.inducing=nan: must be",
+    "method.inducing=true": "method.inducing=true: must be",
+    "method.inducing=many": "method.inducing=many: must be",
+    "method.steps=-1": "method.steps=-1: must be a whole number from 0",
+    "method.steps=1.5": "method.steps=1.5: must be",
+    "protocol.steps=-1": "method.steps=-1: must be",
+    "method.noise=-1": "method.noise=-1: must be a number above 0",
+    "method.noise=inf": "method.noise=inf: must be",
+    "method.damping=7": "method.damping=7: must be a number above 0 and up to 1",
+    "method.damping=nan": "method.damping=nan: must be",
+    "protocol.minibatch_damping=0": "protocol.minibatch_damping=0: must be",
+    "protocol.target_noise=0": "protocol.target_noise=0: must be a number above 0",
+    "seed=99999999999999999999": "seed=99999999999999999999: must be a whole number from 0 to 4294967295",
+    "method.batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
+    "method.start=foo": "method.start=foo: must be rows or kmeans",
+    "method.update=foo": "method.update=foo: must be inner or outer",
+    "method.lengthscale_start=foo": "method.lengthscale_start=foo: must be median, root_median or median_each",
+    "+method.rates=[0.1,0]": "method.rates=[0.1, 0]: must be a list, each entry a number above 0",
+    "protocol.precision=float16": "protocol.precision=float16: must be float64 or float32",
+    "protocol.inputs=whiten": "protocol.inputs=whiten: must be standardise, unit_interval, centre_all or none",
+    "protocol.optimiser.start=-1": "optimiser.start=-1: must be a number above 0",
+    "protocol.optimiser.up=inf": "optimiser.up=inf: must be a number above 0",
+    "+method.new=inf": "method.new=inf: must be finite",
+    "run.time_limit=nan": "run.time_limit=nan: must be",
+    "method.kernel=matern53": "method.kernel: unknown kernel 'matern53': did you mean matern52",
+    "method.kernel={sum: [linear, rbf]}": "method.kernel: unknown kernel 'rbf': known are",
+    "method.kernel=[linear]": "a kernel is a name or a name with its options",
+    "method.likelihood=probitt": "method.likelihood: unknown likelihood 'probitt': did you mean probit?",
+    "+dataset.splits.train_rows=40": "dataset: splits.train_rows=40: the split set random90 does not read it",
+    "+dataset.splits.rows=40": "dataset: splits has an unknown key 'rows'",
+    "dataset.splits.set=randm90": "dataset: no split set 'randm90'; did you mean random90?",
+    "+dataset.colums=[a]": "dataset: the card has an unknown key 'colums'; did you mean columns or counts?",
+    "+dataset.incomplete=dropp": "dataset: the card: incomplete=dropp: must be drop or null",
+    "dataset.labels.malignant=-1.5": "dataset: the code of label 'malignant'=-1.5: must be a whole number",
+}
+
+
+def test_what_is_refused_is_one_line_without_jax(tmp_path):
+    program = (
+        "import sys, json, contextlib, io\nfrom gpbench import cli\n"
+        "def line(word):\n"
+        "    with contextlib.redirect_stderr(io.StringIO()) as err:\n"
+        "        code = cli.main(['run', 'dataset=wdbc', word])\n"
+        "    return [code, err.getvalue()]\n"
+        "print(json.dumps([line(word) for word in json.load(sys.stdin)]))\n"
+        "assert not {'jax', 'numpy'} & sys.modules.keys()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment(tmp_path, fake=False),
+                          input=json.dumps(list(REFUSED)), capture_output=True, text=True, timeout=120)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for (word, line), (code, err) in zip(REFUSED.items(), json.loads(done.stdout), strict=True):
+        assert line in err and err.startswith("gpbench: ") and err.count("\n") == 1, word
+        assert code == 2, word
+
+
+@pytest.mark.parametrize(
+    "word", ["method.inducing=4,1.5", "method.kernel=linear,linaer", "dataset.splits.set=a,random90"]
+)
+def test_a_later_job_of_a_sweep_is_refused_before_the_first_starts(tmp_path, word):
+    code, out, err = gpbench(tmp_path, "run", "-m", "dataset=moons", word, fake=False)
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+METHOD = "_target_: fake_method.Fake\nname: mine\nfeatures: 10\ntemperature: 1.0\nmode: hot\nranges: {RANGES}\n"
+
+
+@pytest.mark.parametrize("ranges, words, line", [
+    ("features: any, temperature: positive, mode: [hot, cold]", [], ""),
+    ("temperature: positive", [], "method.features=10: must be values or generalised; or declare another range"),
+    ("features: count", ["method.features=0"], "method.features=0: must be a whole number from 1\n"),
+    ("features: any, temperature: positive", ["method.temperature=0"], "method.temperature=0: must be a number above"),
+    ("features: any, mode: [hot, cold]", ["method.mode=warm"], "method.mode=warm: must be hot or cold"),
+    ("features: any, mood: text", [], "method.ranges: 'mood' is not a key of the method; did you mean mode?"),
+    ("features: any, mode: txt", [], "no range 'txt'; did you mean text?"),
+])  # fmt: skip
+def test_a_users_method_declares_the_ranges_of_its_fields(tmp_path, ranges, words, line, capsys):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "mine.yaml").write_text(METHOD.replace("RANGES", ranges))
+    code = cli.main(["run", "--cfg", "--config-dir", str(tmp_path), "method=mine", *words])
+    captured = capsys.readouterr()
+    assert code == (2 if line else 0) and line in captured.err
+    assert "ranges" not in captured.out
+
+
+def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():
+    one, whole = plans([["method.inducing=1"], ["method.inducing=1.0"]])
+    assert one.runs[0].id != whole.runs[0].id and one.runs[0].cell != whole.runs[0].cell
+    assert (one.cfg["changes"], whole.cfg["changes"]) == ({"method.inducing": 1}, {"method.inducing": 1.0})
+    linear, same = plans([["method=logistic", "method.ridge=1"], ["method=logistic", "method.ridge=1.0"]])
+    assert linear.runs[0].id != same.runs[0].id  # and so the change is a setting
+    assert list(linear.cfg["changes"]) == ["method.ridge"] and not same.cfg["changes"]
+
+
+@pytest.mark.parametrize("fits, word", [
+    (True, "method.inducing=1"), (True, "method.inducing=1.0"), (True, "method.kernel={sum: [linear, matern32]}"),
+    (True, "method.likelihood={logistic: {nodes: 40}}"), (True, "seed=4294967295"), (True, "method.steps=0"),
+    (False, "method.inducing=1.5"), (False, "+dataset.splits.test_rows=3"),
+])  # fmt: skip
+def test_cfg_refuses_what_a_run_refuses(fits, word, capsys):
+    assert cli.main(["run", "--cfg", "dataset=wdbc", word]) == (0 if fits else 2)
+
+
+def test_a_setting_that_the_split_set_in_use_does_not_read_is_refused(capsys):
+    words = ["run", "--cfg", "dataset=sarcos", "dataset.splits.train_rows=40"]
+    assert cli.main(words) == 0
+    assert cli.main([*words, "dataset.splits.set=random90"]) == 2
+    assert "dataset: splits.train_rows=40: the split set random90 does not read it" in capsys.readouterr().err
+    assert cli.main([*words[:3], "dataset.splits.set=random90"]) == 0
+
+
+def test_one_point_and_all_rows_are_two_settings_from_the_words_to_the_records(tmp_path):
+    words = ["run", "--json", "dataset=sinc", "method=vsgpr", "method.steps=1"]
+    records = {}
+    for inducing in ("1", "1.0", "1"):
+        code, out, err = gpbench(tmp_path, *words, f"method.inducing={inducing}", fake=False, timeout=240)
+        assert code == 0, err
+        outcome = json.loads(out)
+        assert outcome["already"] == (1 if inducing in records else 0)
+        (records[inducing],) = outcome["records"]
+    one, whole = records["1"], records["1.0"]
+    assert one["id"] != whole["id"] and one["cell"] != whole["cell"]
+    assert (one["setting"], whole["setting"]) == ("m=1, steps=1", "m=100%, steps=1")
+    assert one["metrics"]["rmse"] > whole["metrics"]["rmse"]
+    code, out, err = gpbench(tmp_path, "ls", "runs", "--json", fake=False)
+    assert {(run["id"], run["setting"]) for run in json.loads(out)} == {(r["id"], r["setting"]) for r in (one, whole)}

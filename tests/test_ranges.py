@@ -1,0 +1,114 @@
+"""Every field of our methods and protocols has a range, which is what its class accepts; words mean what they say."""
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+import typing
+
+import pytest
+import yaml
+
+import gpbench.methods
+from gpbench import ranges
+from gpbench.core import kernels, likelihoods
+from gpbench.data import SCALERS
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Method
+from gpbench.paths import conf_dir
+
+PARSED_ELSEWHERE = {"_target_", "defaults", "implied", "ranges", "kernel", "likelihood", "optimiser"}
+NAN, INF = float("nan"), float("inf")
+
+for module in pkgutil.walk_packages(gpbench.methods.__path__, "gpbench.methods."):
+    importlib.import_module(module.name)
+
+
+def subclasses(cls: type) -> list[type]:
+    return [cls, *(below for child in cls.__subclasses__() for below in subclasses(child))]
+
+
+CLASSES = [cls for cls in subclasses(Method) if cls.__module__.startswith("gpbench.")]
+FIELDS = [(cls, field) for cls in CLASSES for field in dataclasses.fields(cls)]
+
+
+@pytest.mark.parametrize("path", sorted(conf_dir().glob("method/*.yaml")), ids=lambda path: path.stem)
+def test_every_key_of_a_method_has_a_range(path):
+    assert not yaml.safe_load(path.read_text()).keys() - ranges.METHOD.keys() - PARSED_ELSEWHERE
+
+
+@pytest.mark.parametrize("path", sorted(conf_dir().glob("protocol/*.yaml")), ids=lambda path: path.stem)
+def test_every_key_of_a_protocol_has_a_range(path):
+    optimisers = {"optimiser", "minibatch_optimiser"}
+    assert not yaml.safe_load(path.read_text()).keys() - ranges.PROTOCOL.keys() - optimisers
+
+
+def test_every_field_of_a_class_has_a_range_and_every_range_a_field():
+    assert {field.name for _, field in FIELDS} - PARSED_ELSEWHERE == ranges.METHOD.keys()
+
+
+def test_choices_are_those_of_the_classes():
+    for cls, field in FIELDS:
+        words = ranges.METHOD.get(field.name)
+        if typing.get_origin(field.type) is typing.Literal:
+            assert words == list(typing.get_args(field.type)), f"{cls.__name__}.{field.name}"
+        else:
+            assert not isinstance(words, list), f"{cls.__name__}.{field.name}"
+
+
+def test_every_default_is_in_its_range():
+    for _, field in FIELDS:
+        if field.name in ranges.METHOD and field.default is not dataclasses.MISSING:
+            ranges.parse(ranges.METHOD[field.name]).check(field.name, field.default)
+
+
+def test_scalers_kernels_and_likelihoods_are_those_there_are():
+    assert ranges.PROTOCOL["inputs"] == ranges.PROTOCOL["targets"] == list(SCALERS)
+    assert {*ranges.NAMES["kernel"]} == kernels.FAMILIES.keys()
+    assert {*ranges.NAMES["likelihood"]} == {"auto", *likelihoods.FAMILIES}
+
+
+@pytest.mark.parametrize("target", ranges.OPTIMISERS)
+def test_every_argument_of_our_optimisers_has_a_range(target):
+    module, _, name = target.rpartition(".")
+    arguments = inspect.signature(getattr(importlib.import_module(module), name)).parameters
+    assert ranges.OPTIMISERS[target].keys() == arguments.keys()
+
+
+@pytest.mark.parametrize("words, inside, outside", [
+    ("count", [1, 7], [0, -1, 1.0, True, "1", None, NAN]),
+    ("whole", [0, 7], [-1, 0.0, False]),
+    ("integer", [-7, 0], [0.5, 1.0, True]),
+    ("number", [-1, 0.5], [NAN, INF, True, "1"]),
+    ("positive", [1, 1e-9], [0, -1, NAN, INF, True]),
+    ("nonnegative", [0, 0.5], [-1e-9, NAN, INF]),
+    ("fraction", [1, 1.0, 0.2], [0, 0.0, 1.1, NAN]),
+    ("flag", [True, False], [0, 1, "true"]),
+    ("text", ["", "a"], [None, 1]),
+    ("any", [None, "a", NAN], []),
+    ("count or fraction", [1, 7, 1.0, 0.2], [0, 1.5, 7.0, True]),
+    ("count or null", [1, None], [0, "null"]),
+    ("list of positive", [[], [0.1, 1], (0.1,)], [0.1, [0], ["0.1"], [NAN]]),
+    (["rows", 1], ["rows", 1], ["row", 1.0, True, None, ["rows"]]),
+], ids=str)  # fmt: skip
+def test_a_range_has_the_values_that_its_words_say(words, inside, outside):
+    contains = ranges.parse(words).contains
+    assert all(map(contains, inside)) and not any(map(contains, outside))
+
+
+def test_a_message_names_the_key_the_value_and_the_range():
+    for words, text in (("count or null", "a whole number from 1, or null"), (["a", "b", None], "a, b or null")):
+        with pytest.raises(ConfigError, match=f"^method.size=nan: must be {text}$"):
+            ranges.parse(words).check("method.size", NAN)
+
+
+@pytest.mark.parametrize("words", ["positve", "count or nul", "list of positve"])
+def test_an_unknown_range_is_answered_with_the_nearest(words):
+    with pytest.raises(ConfigError, match=r"no range '(positve|nul)'; did you mean"):
+        ranges.parse(words)
+
+
+@pytest.mark.parametrize("words", [3, None, [], {"least": 1}])
+def test_what_is_no_range_is_one_line(words):
+    with pytest.raises(ConfigError, match="a range is a name such as positive, or a list of choices, not"):
+        ranges.parse(words)
