@@ -62,8 +62,9 @@ def _is_prior(value: Any) -> bool:
 
 
 LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with positive numbers")
+"""A field of methods that becomes a value of its own, as kernels and likelihoods do; see core/kernels/priors.py."""
 
-METHOD: Mapping[str, Words | Range] = {
+METHOD: Mapping[str, Words] = {
     "name": "text",
     "steps": "whole",
     "batch_size": "count or null",
@@ -78,7 +79,6 @@ METHOD: Mapping[str, Words | Range] = {
     "noise_on_inducing": "flag",
     "target_noise": "positive",
     "noise_floor": "nonnegative",
-    "lengthscale_prior": LENGTHSCALE_PRIOR,
     "natural_step": "fraction or auto or null",
     "damping": "fraction",  # with 0 no site moves, and beyond 1 an update overshoots its target
     "tolerance": "nonnegative",
@@ -95,7 +95,7 @@ METHOD: Mapping[str, Words | Range] = {
 }
 """The ranges of the fields of our methods, by name."""
 
-PROTOCOL: Mapping[str, Words | Range] = {
+PROTOCOL: Mapping[str, Words] = {
     **METHOD,  # most of a protocol's values are methods' fields
     "inputs": ["standardise", "unit_interval", "centre_all", "none"],
     "targets": ["standardise", "unit_interval", "centre_all", "none"],
@@ -143,7 +143,7 @@ def parse(words: Any) -> Range:
 
 
 def check_node(
-    where: str, node: Mapping[str, Any], table: Mapping[str, Words | Range], own: Mapping[str, Any] | None = None
+    where: str, node: Mapping[str, Any], table: Mapping[str, Words], own: Mapping[str, Any] | None = None
 ) -> None:
     """Check the values of a section of the configuration: those whose keys `table` or `own` has against their ranges,
     names of kernels and likelihoods, arguments of our optimisers, and that every number is finite.
@@ -160,6 +160,8 @@ def check_node(
             parse(own[key] if key in own else table[key]).check(name, value, hint)
         elif key in NAMES:
             _check_name(name, key, value, hint)
+        elif key == "lengthscale_prior":
+            LENGTHSCALE_PRIOR.check(name, value, hint)
         elif isinstance(value, Mapping) and (arguments := OPTIMISERS.get(str(value.get("_target_")))):
             check_node(name, value, arguments)
         _check_finite(name, value)

@@ -17,7 +17,16 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Method
 from gpbench.paths import conf_dir
 
-PARSED_ELSEWHERE = {"_target_", "defaults", "implied", "ranges", "kernel", "likelihood", "optimiser"}
+PARSED_ELSEWHERE = {
+    "lengthscale_prior",
+    "_target_",
+    "defaults",
+    "implied",
+    "ranges",
+    "kernel",
+    "likelihood",
+    "optimiser",
+}
 NAN, INF = float("nan"), float("inf")
 
 for module in pkgutil.walk_packages(gpbench.methods.__path__, "gpbench.methods."):
@@ -39,8 +48,8 @@ def test_every_key_of_a_method_has_a_range(path):
 
 @pytest.mark.parametrize("path", sorted(conf_dir().glob("protocol/*.yaml")), ids=lambda path: path.stem)
 def test_every_key_of_a_protocol_has_a_range(path):
-    optimisers = {"optimiser", "minibatch_optimiser"}
-    assert not yaml.safe_load(path.read_text()).keys() - ranges.PROTOCOL.keys() - optimisers
+    parsed = {"optimiser", "minibatch_optimiser", "lengthscale_prior"}
+    assert not yaml.safe_load(path.read_text()).keys() - ranges.PROTOCOL.keys() - parsed
 
 
 def test_every_field_of_a_class_has_a_range_and_every_range_a_field():
