@@ -52,7 +52,7 @@ class SparseLayer(eqx.Module):
     def log_prior(self) -> Float[Array, ""]:
         """The log density of the hyper-parameters under their prior: 0 without one."""
         if self.lengthscale_prior is None:
-            return jnp.zeros(())
+            return jnp.zeros((), self.features.Z.dtype)
         return self.lengthscale_prior.log_prob(self.kernel, self.features.Z.shape[1])
 
     def diagnose(self) -> str:

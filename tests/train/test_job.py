@@ -186,7 +186,7 @@ def test_a_diverged_run_counts_as_finished(tmp_path, trained):
     "words, line",
     [
         (["dataset=moons", "method=walk", "split=20"], "split=20: moons has splits 0 to 19"),
-        (["protocol.precision=float16"], "float16 is neither float32 nor float64"),
+        (["protocol.precision=float16"], "precision=float16: must be float64 or float32"),
         (["dataset=moons", "method=sep", "method.inducing=1000"], "asks for 1000 inducing points.*900 training rows"),
         (["dataset=sinc", "method=sep"], "method sep is for binary data, and sinc is regression"),
     ],

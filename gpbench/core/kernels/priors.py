@@ -26,7 +26,8 @@ class LengthscalePrior(NamedTuple):
         centre = math.log(self.median * math.sqrt(inputs))
         leaves = jax.tree_util.tree_leaves_with_path(kernel)
         lengthscales = [leaf for path, leaf in leaves if jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"]
-        return sum((norm.logpdf(0.5 * leaf, centre, self.spread).sum() for leaf in lengthscales), jnp.zeros(()))
+        zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(kernel)))
+        return sum((norm.logpdf(0.5 * leaf, centre, self.spread).sum() for leaf in lengthscales), zero)
 
 
 def lengthscale_prior(value: Any) -> LengthscalePrior | None:
