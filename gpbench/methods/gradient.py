@@ -32,8 +32,8 @@ class GradientState(eqx.Module):
 class GradientMethod(Method):
     """A method whose steps follow the gradient of a loss.
 
-    A subclass has `init_parameters` and `loss`.  The others have defaults: `init_variables` and `update`, for what is
-    not moved by gradients; and `trainable`, what of the parameters is.
+    A subclass has `init_parameters` and `loss`.  The others have defaults: `init_variables`, `update` and
+    `refine`, for what is not moved by gradients; and `trainable`, what of the parameters is.
     """
 
     optimiser: optax.GradientTransformation | None = eqx.field(static=True, kw_only=True, default=None)
@@ -60,6 +60,10 @@ class GradientMethod(Method):
 
     def update(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
         """What happens before a gradient step: a natural-gradient step of q, a growing basis, or nothing."""
+        return parameters, variables
+
+    def refine(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
+        """What happens after a gradient step: a natural-gradient step that fits q to where it ended, or nothing."""
         return parameters, variables
 
     def trainable(self, parameters: Parameters) -> Any:
@@ -95,6 +99,7 @@ class GradientMethod(Method):
         part = self.trainable(parameters)
         updates, optimiser = self.optimiser.update(self.trainable(gradient), state.optimiser, part)
         parameters = eqx.tree_at(self.trainable, parameters, optax.apply_updates(part, updates))
+        parameters, variables = self.refine(parameters, variables, batch)
         return GradientState(parameters, optimiser, variables), Info(-value)
 
     def converged(self, state: GradientState) -> Bool[Array, ""] | None:

@@ -32,6 +32,8 @@ from gpbench.core.likelihoods import Gaussian, Probit
 from gpbench.core.optimisers import adadelta
 from gpbench.errors import ConfigError
 from gpbench.methods.vi.svi import SVI, Parameters
+from gpbench.methods.vi.vsgpr import VSGPR
+from gpbench.methods.vi.vsgpr import Parameters as Collapsed
 from gpbench.train.batches import at_step, whole
 
 
@@ -177,3 +179,10 @@ def test_choices_that_do_not_fit_are_named():
         SVI(natural_step=0.1).init(data, key=KEY)
     with pytest.raises(ConfigError, match="likelihood probit does not fit regression data"):
         SVI(likelihood="probit").init(regression(30), key=KEY)
+
+
+def test_with_automatic_natural_steps_a_regression_ends_at_the_collapsed_bound_of_its_hyper_parameters():
+    data, method = regression(30), SVI(inducing=8, natural_step="auto", optimiser=optax.adam(0.05))
+    state, _ = train(method, data, 40)
+    collapsed, _ = VSGPR(inducing=8).bound(Collapsed(state.parameters.layer, state.parameters.likelihood), data)
+    np.testing.assert_allclose(objective_of(method, state, data), collapsed, rtol=1e-9)

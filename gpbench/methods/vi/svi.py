@@ -41,8 +41,8 @@ class SVI(SparseMethod, GradientMethod):
     """
 
     natural_step: float | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default=None)
-    """γ of natural-gradient steps of q; "auto" is 1 under Gaussian noise, where that reaches the optimum, and 0.3 else;
-    None leaves q to the optimiser."""
+    """γ of natural-gradient steps of q; "auto" is 1 under Gaussian noise, where that reaches the optimum, and 0.3 else,
+    and comes after the step of the hyper-parameters; None leaves q to the optimiser."""
     likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
     """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
@@ -73,7 +73,19 @@ class SVI(SparseMethod, GradientMethod):
     def update(
         self, parameters: Parameters, variables: Natural | None, batch: Batch
     ) -> tuple[Parameters, Natural | None]:
-        """A natural-gradient step of q, where the configuration asks for it."""
+        """A natural-gradient step of q of the size that the configuration gives, before the gradient step."""
+        return (parameters, variables) if self.natural_step == "auto" else self._step_q(parameters, variables, batch)
+
+    def refine(
+        self, parameters: Parameters, variables: Natural | None, batch: Batch
+    ) -> tuple[Parameters, Natural | None]:
+        """With `natural_step="auto"` the natural-gradient step comes last, so that q fits the hyper-parameters."""
+        return self._step_q(parameters, variables, batch) if self.natural_step == "auto" else (parameters, variables)
+
+    def _step_q(
+        self, parameters: Parameters, variables: Natural | None, batch: Batch
+    ) -> tuple[Parameters, Natural | None]:
+        """A natural-gradient step of q, where it has a factor (`init_variables`)."""
         if variables is None:
             return parameters, None
         mean, variance, V = self._marginals(parameters, batch.X)
