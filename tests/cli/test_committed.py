@@ -20,7 +20,7 @@ def records(experiment: str) -> Path:
     return RESULTS / experiment.split("/")[0] / "records.parquet"
 
 
-@pytest.mark.parametrize(("paper", "count"), [("sep", 1422), ("svdgp", 198), ("gpbench", 180)])
+@pytest.mark.parametrize(("paper", "count"), [("sep", 1422), ("svdgp", 198), ("gpbench", 210)])
 def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, count):
     committed = open_store(RESULTS / paper / "records.parquet").all()
     assert len(committed) == len({record["id"] for record in committed}) == count
@@ -48,3 +48,11 @@ def test_a_committed_table_is_made_again_byte_for_byte(experiment, preset, forma
     where = ["--preset", preset, "--results", str(records(experiment)), "--format", format]
     assert main(["table", experiment, *where, "--out", str(tmp_path / "table")]) == 0
     assert (tmp_path / "table").read_bytes() == (RESULTS / f"{experiment}.{format}").read_bytes()
+
+
+def test_the_committed_table_with_imported_runs_is_made_again_byte_for_byte(tmp_path):
+    words = ["--results", str(RESULTS / "gpbench" / "records.parquet"), "--dataset", "boston,energy,yacht"]
+    words += ["--metric", "rmse,test_ll", "--format", "md", "--out", str(tmp_path / "table")]
+    assert main(["table", *words]) == 0
+    table = (tmp_path / "table").read_bytes()
+    assert table == (RESULTS / "gpbench" / "imported.md").read_bytes() and b"imported: predictions" in table
