@@ -186,3 +186,11 @@ def test_with_automatic_natural_steps_a_regression_ends_at_the_collapsed_bound_o
     state, _ = train(method, data, 40)
     collapsed, _ = VSGPR(inducing=8).bound(Collapsed(state.parameters.layer, state.parameters.likelihood), data)
     np.testing.assert_allclose(objective_of(method, state, data), collapsed, rtol=1e-9)
+
+
+def test_a_natural_step_of_1_is_one_of_1_point_0_under_every_likelihood():
+    data = binary(25)
+    whole_number, fraction = (
+        train(SVI(inducing=5, natural_step=size, optimiser=FROZEN), data, 2)[0].parameters.q.mean for size in (1, 1.0)
+    )
+    np.testing.assert_array_equal(whole_number, fraction)

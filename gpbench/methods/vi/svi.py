@@ -36,8 +36,9 @@ class Parameters(eqx.Module):
 class SVI(SparseMethod, GradientMethod):
     """Configuration of `svi`; see the module's docstring.
 
-    All rows in each step: L-BFGS moves everything (`optimiser=null`).  Minibatches: an optimiser of optax's kind moves
-    everything, or with `natural_step` the hyper-parameters alone, after a natural-gradient step of q.
+    With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on all
+    rows or on minibatches, moves everything, or with `natural_step` the hyper-parameters alone, beside a natural-gradient
+    step of q.
     """
 
     natural_step: float | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default=None)
@@ -93,7 +94,7 @@ class SVI(SparseMethod, GradientMethod):
 
         likelihood = parameters.likelihood
         automatic = 1.0 if isinstance(likelihood, Gaussian) else 0.3
-        size = self.natural_step if isinstance(self.natural_step, float) else automatic
+        size = automatic if isinstance(self.natural_step, str) else float(self.natural_step or 0.0)
 
         def factor_step(factor, mean, variance, expected):
             return natural_gradient_step(factor, expected, mean, variance, V, weight, size)
