@@ -36,9 +36,9 @@ class Parameters(eqx.Module):
 class SVI(SparseMethod, GradientMethod):
     """Configuration of `svi`; see the module's docstring.
 
-    With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on all
-    rows or on minibatches, moves everything, or with `natural_step` the hyper-parameters alone, beside a natural-gradient
-    step of q.
+    With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on
+    all rows or on minibatches, moves everything too, or with `natural_step` the hyper-parameters alone, beside a
+    natural-gradient step of q.
     """
 
     natural_step: float | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default=None)
