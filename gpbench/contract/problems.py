@@ -9,6 +9,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import keystr
 from jaxtyping import Array
 
 from gpbench.contract.compare import largest_difference
@@ -30,6 +31,7 @@ class Problem:
     def __init__(self, method: Method, task: str, rows: int, precision: str = "float64"):
         self.method, self.task, self.rows, self.precision = method, task, rows, precision
         self.programs = Programs(method)
+        self.tracings: list[list[str]] = []
         splits = zip(*(_split(task, rows, seed) for seed in (0, 1)))
         X, y, X_test, y_test = (jnp.asarray(np.stack(arrays), precision) for arrays in splits)
         keys = jax.random.split(jax.random.key(0), 4)
@@ -58,22 +60,24 @@ class Problem:
         """The first step on these rows: the next state, and what the step reports."""
         return self.method.step(state, self._batch(X, y, key), key=key)
 
-    def step_uncompiled(self, state: State) -> tuple[State, Info]:
-        """The same on split 0, operation by operation; choosing its rows is no part of the method."""
-        return self.method.step(state, jax.jit(self._batch)(*self.rows_of()), key=self.both.step_keys[0])
-
     def _batch(self, X: Array, y: Array, key: Array) -> Batch:
         data = batches.whole(X, y, self.both.classes)
         return batches.at_step(data, self.method.batch_size, jnp.asarray(0), key=key)
 
     @cached_property
     def compiled(self) -> Callable[..., tuple[State, Info]]:
-        """`step`, compiled; `traced` counts how often it had to be."""
-        self.traced = 0
+        """`step`, compiled; `tracings` has an entry for each time that it had to be."""
+        return self.compile_step(self.tracings)
 
-        def counted(*args):
-            self.traced += 1
-            return self.step(*args)
+    def compile_step(self, tracings: list[list[str]]) -> Callable[..., tuple[State, Info]]:
+        """`step`, to be traced anew; every tracing adds to `tracings` the places of its state that it changes."""
+
+        def counted(state, X, y, key):
+            before = jax.tree_util.tree_leaves_with_path(state)
+            stepped = self.step(state, X, y, key)
+            now = jax.tree.leaves(state)
+            tracings.append([keystr(path) for (path, old), new in zip(before, now) if old is not new])
+            return stepped
 
         return jax.jit(counted)
 

@@ -1,7 +1,6 @@
 """What `init` and `step` promise.  A check's docstring is the claim; it raises Broken, or Doubtful."""
 
 import jax.numpy as jnp
-import numpy as np
 
 from gpbench.contract.compare import Broken, difference, kind, leaves, require_arrays, same_structure
 from gpbench.contract.problems import Problem
@@ -44,20 +43,19 @@ def keeps_its_shape(problem: Problem) -> None:
 
 
 def steps_purely(problem: Problem) -> None:
-    """step is pure: the same from the same, compiled or not, and its arguments are left alone"""
-    state = problem.start()
-    before = {place: np.array(leaf) for place, leaf in leaves(state)}
-    uncompiled = problem.step_uncompiled(state)
-    if where := difference(before, dict(leaves(state)), tolerance=0.0):
-        raise Broken(f"step changes the state that it is given ({where}): return a new one")
-    if where := difference(uncompiled, problem.stepped[0], problem.tolerance):
-        raise Broken(f"a second step from the same, not compiled, differs {where}: take all randomness from `key`, and"
+    """step is pure: the same from the same, however often it is traced, and its arguments are left alone"""
+    tracings: list[list[str]] = []
+    stepped = problem.compile_step(tracings)(problem.first[0], *problem.rows_of())
+    if changed := tracings[0]:
+        raise Broken(f"step changes the state that it is given (at {changed[0]}): return a new one")
+    if where := difference(stepped, problem.stepped[0], problem.tolerance):
+        raise Broken(f"a second step from the same, traced anew, differs {where}: take all randomness from `key`, and"
                      " keep nothing outside the state")  # fmt: skip
 
 
 def compiles_once(problem: Problem) -> None:
     """a second split of the same shape needs no second compilation"""
-    if problem.stepped and problem.traced > 1:
+    if problem.stepped and len(problem.tracings) > 1:
         raise Broken("the states of two splits differ in structure, shapes or static fields: keep numbers that come"
                      " from the data in arrays")  # fmt: skip
 

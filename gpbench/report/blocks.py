@@ -23,7 +23,7 @@ _Row = Mapping[str, CellRuns]  # by column
 
 @dataclass(frozen=True)
 class Block:
-    """One metric of one value of the key `blocks`: marked entries by row and column, under the table's labels."""
+    """One metric of one value of the keys `blocks`: marked entries by row and column, under the table's labels."""
 
     title: str
     rows: Mapping[str, Mapping[str, Entry]]
@@ -35,7 +35,7 @@ class Block:
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
-    """The table of an experiment, a block for each metric and value of the key `blocks`.
+    """The table of an experiment, a block for each metric and value of the keys `blocks`.
 
     With `average: METRIC` the blocks of the first metric end with a row of METRIC averaged over data sets; where rows
     are outputs, every block ends with rows of mean and standard deviation over outputs.
@@ -65,10 +65,11 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
     """The cells by block, row and column."""
     layout = experiment.table
     assert layout is not None
-    column_key, row_key, block_key = layout["columns"], layout["rows"], layout.get("blocks")
+    column_key, row_key, block_keys = layout["columns"], layout["rows"], layout.get("blocks", [])
+    block_keys = [block_keys] if isinstance(block_keys, str) else block_keys
     grouped: dict[str, dict[str, dict[str, CellRuns]]] = {}
     for cell in planned:
-        block = experiment.label(block_key, cell.job[block_key]) if block_key else ""
+        block = ", ".join(experiment.label(key, cell.job[key]) for key in block_keys)
         row = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
         column = experiment.label(column_key, cell.job[column_key])
         grouped.setdefault(block, {}).setdefault(row, {})[column] = _cell_runs(cell, block)
