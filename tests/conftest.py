@@ -1,7 +1,8 @@
 """For every test: JAX configured before it is imported, shapes checked at each call, temporary folders, bounded memory.
 
-The tests compile thousands of small programs and run each a few times, so nearly all of their time would be XLA's
-optimiser.  They run with little of it; `JAX_DISABLE_MOST_OPTIMIZATIONS=0 make test` tests the programs that users run.
+The tests compile thousands of small programs and run each a few times, so nearly all of their time is XLA's.  They run
+with little of its optimiser; `JAX_DISABLE_MOST_OPTIMIZATIONS=0 make test` tests the programs that users run.  Compiled
+programs are kept in `.pytest_cache/xla` for the next time; `make clean` removes them.
 """
 
 import atexit
@@ -19,6 +20,7 @@ from jaxtyping import install_import_hook
 from gpbench import runtime
 
 _MIRROR = os.environ.get("GPBENCH_MIRROR")
+_PROGRAMS = Path(__file__).resolve().parents[1] / ".pytest_cache" / "xla"
 _SESSION = Path(tempfile.mkdtemp(prefix="gpbench-tests-"))
 atexit.register(shutil.rmtree, _SESSION, ignore_errors=True)
 
@@ -28,7 +30,7 @@ os.environ |= {f"GPBENCH_{name}": str(_SESSION / name.lower()) for name in ("STO
 
 def _quick_compilation():
     """Make XLA optimise little, in xdist's workers and in commands too: they inherit the environment and its cache."""
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(_SESSION / "xla")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(_PROGRAMS)
     # Leaving out XLA's MLIR emitters as well would be twice as fast, but then JAX 0.10 compiles some gradients wrongly.
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 

@@ -175,3 +175,14 @@ def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_be
     assert list(by_output) == ["y1", "y2", "mean", "std"]
     assert by_output["mean"]["mean"] == pytest.approx(0.3) and by_output["std"]["mean"] == pytest.approx(0.15)
     assert (by_output["mean"]["published"], by_output["std"]["published"]) == (0.169, 0.025)
+
+
+def test_several_keys_of_blocks_give_a_table_for_each_combination_of_their_values():
+    cells = [
+        replace(c, job={**c.job, "protocol": p}, id=f"{c.id}{p}") for c in CELLS[:3] for p in ("hl2016", "clean")
+    ]
+    records = [record(method=m, split=k, nll=nll, cell=f"pima{m}{p}", protocol=p)
+               for p in ("hl2016", "clean") for m in NLL for k, nll in enumerate(NLL[m])]  # fmt: skip
+    experiment = replace(EXPERIMENT, table={**EXPERIMENT.table, "blocks": ["method.inducing", "protocol"]})
+    titles = [block.title for block in table_blocks(experiment, with_records(cells, records))]
+    assert [title.split(", nll")[0] for title in titles] == ["m=15%, hl2016", "m=15%, clean"]
