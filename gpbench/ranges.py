@@ -47,6 +47,7 @@ WORDS: Mapping[str, Range] = {
     "positive": Range(lambda value: is_number(value) and value > 0, "a number above 0"),
     "nonnegative": Range(lambda value: is_number(value) and value >= 0, "a number from 0"),
     "fraction": Range(lambda value: is_number(value) and 0 < value <= 1, "a number above 0 and up to 1"),
+    "share": Range(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
     "flag": Range(lambda value: isinstance(value, bool), "true or false"),
     "text": Range(lambda value: isinstance(value, str), "a text"),
     "null": Range(lambda value: value is None, "null"),
@@ -80,6 +81,8 @@ METHOD: Mapping[str, Words] = {
     "target_noise": "positive",
     "noise_floor": "nonnegative",
     "natural_step": "fraction or auto or null",
+    "alpha": "share",
+    "conditional": ["prior", "scaled"],
     "damping": "fraction",  # with 0 no site moves, and beyond 1 an update overshoots its target
     "tolerance": "nonnegative",
     "sweeps": "count",

@@ -1,4 +1,4 @@
-"""Exact Gaussian processes of GPyTorch on regression splits that `gpbench data rows` exported, as predictions to import."""
+"""Exact Gaussian processes of GPyTorch on splits that `gpbench data rows` exported, as predictions to import."""
 
 import sys
 import time

@@ -26,11 +26,13 @@ from gpbench.core.features import ScaledFeatures
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian
 from gpbench.errors import ConfigError
+from gpbench.methods.collapsed import Parameters as Collapsed
+from gpbench.methods.ep.pep import PowerEP
 from gpbench.methods.exact import gpr
 from gpbench.methods.exact.gpr import GPR
-from gpbench.methods.vi import svi, vsgpr
+from gpbench.methods.vi import svi
 from gpbench.methods.vi.svi import SVI
-from gpbench.methods.vi.vsgpr import VSGPR
+from gpbench.methods.vi.vsgpr import TVSGPR, VSGPR
 from gpbench.train.batches import whole
 
 NOISE = Gaussian(jnp.asarray(np.log(0.05)))
@@ -63,7 +65,7 @@ def test_vsgpr_with_every_point_inducing_has_the_exact_evidence_and_with_fewer_l
 
     def bound(m):
         layer = layer_at(data.X[:m], None, generalised=generalised)
-        return float(bound_of(method, vsgpr.Parameters(layer, NOISE), data)[0])
+        return float(bound_of(method, Collapsed(layer, NOISE), data)[0])
 
     exact = dense(data)[1]
     np.testing.assert_allclose(bound(data.total), exact, rtol=1e-6)
@@ -77,7 +79,7 @@ def test_one_natural_step_of_svi_reaches_the_collapsed_bound():
     start = method.init(data, key=KEY)
     state = start_at(method, data, svi.Parameters(layer, NOISE, start.parameters.q))
     state, _ = train(method, data, 1, state)
-    collapsed, optimum = bound_of(VSGPR(name="vsgpr"), vsgpr.Parameters(layer, NOISE), data)
+    collapsed, optimum = bound_of(VSGPR(name="vsgpr"), Collapsed(layer, NOISE), data)
     np.testing.assert_allclose(objective_of(method, state, data), collapsed, rtol=1e-8)
     np.testing.assert_allclose(state.parameters.q.mean, optimum.q.mean, rtol=1e-6, atol=1e-9)
 
@@ -178,3 +180,84 @@ def test_outliers_have_less_influence_under_laplace_noise():
         return float(jnp.sqrt(jnp.mean((predict(method, state, X).mean - truth) ** 2)))
 
     assert error("laplace") < 0.5 * error("gaussian")
+
+
+def collapsed_bound(method, m=6, noise=NOISE):
+    """The objective of a collapsed method with `m` inducing points at fixed hyper-parameters."""
+    layer = layer_at(inputs(m, seed=3), None)
+    return float(bound_of(method, Collapsed(layer, noise), regression())[0])
+
+
+def low_rank(m=6):
+    """Q = Kxz Kzz⁻¹ Kzx and d = diag(K - Q) of the same problem, by the formulas."""
+    X, Z = regression().X, inputs(m, seed=3)
+    Kxz = np.asarray(KERNEL.cross(X, Z))
+    Q = Kxz @ np.linalg.solve(np.asarray(KERNEL.cross(Z, Z)), Kxz.T)
+    return Q, np.exp(0.7) - np.diag(Q)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_the_power_ep_energy_is_that_of_the_dense_formula(alpha):
+    """Bui, Yan and Turner (2017), equation 21; α = 1 is FITC, and α = 0 the bound of vsgpr."""
+    (Q, d), y, noise = low_rank(), np.asarray(regression().y), 0.05
+    evidence = multivariate_normal(np.zeros(len(y)), Q + np.diag(alpha * d + noise)).logpdf(y)
+    correction = np.log1p(alpha * d / noise).sum() / alpha if alpha else d.sum() / noise
+    energy = collapsed_bound(PowerEP(name="pep", alpha=alpha))
+    np.testing.assert_allclose(energy, evidence - 0.5 * (1 - alpha) * correction, rtol=1e-7)
+
+
+def test_power_ep_tends_to_the_variational_bound_and_to_fitc():
+    at = lambda alpha: collapsed_bound(PowerEP(name="pep", alpha=alpha))
+    np.testing.assert_allclose(at(0.0), collapsed_bound(VSGPR(name="vsgpr")), rtol=1e-12)
+    np.testing.assert_allclose(at(1e-7), at(0.0), rtol=1e-5)
+    np.testing.assert_allclose(at(1 - 1e-7), at(1.0), rtol=1e-5)
+
+
+def test_fitc_with_every_point_inducing_is_the_exact_gp():
+    data, method = regression(), PowerEP(name="fitc_gp", alpha=1.0, inducing=1.0)
+    parameters = Collapsed(layer_at(data.X, None), NOISE)
+    value, optimum = bound_of(method, parameters, data)
+    K, exact = dense(data)
+    np.testing.assert_allclose(value, exact, rtol=1e-6)
+    state = eqx.tree_at(lambda s: s.optimiser.extra, start_at(method, data, parameters), optimum)
+    new = inputs(7, seed=5)
+    mean = np.asarray(KERNEL.cross(data.X, new)).T @ np.linalg.solve(K, data.y)
+    np.testing.assert_allclose(predict(method, state, new).mean, mean, rtol=1e-5)
+
+
+def test_fitc_predicts_by_the_posterior_of_its_prior():
+    """Snelson and Ghahramani (2006): mean Q*x (Q + diag(d) + σ²I)⁻¹ y, variance k** - Q*x (...)⁻¹ Qx* + σ²."""
+    data, method = regression(), PowerEP(name="fitc_gp", alpha=1.0, inducing=6)
+    parameters = Collapsed(layer_at(inputs(6, seed=3), None), NOISE)
+    state = start_at(method, data, parameters)
+    state = eqx.tree_at(lambda s: s.optimiser.extra, state, bound_of(method, parameters, data)[1])
+    new, Z = inputs(7, seed=5), inputs(6, seed=3)
+    Q, d = low_rank()
+    Kzz, Kzx, Kzn = (np.asarray(KERNEL.cross(Z, x)) for x in (Z, data.X, new))
+    cross, C = Kzn.T @ np.linalg.solve(Kzz, Kzx), Q + np.diag(d + 0.05)
+    predictive = predict(method, state, new)
+    np.testing.assert_allclose(predictive.mean, cross @ np.linalg.solve(C, data.y), rtol=1e-6)
+    variance = np.exp(0.7) - np.sum(cross.T * np.linalg.solve(C, cross.T), axis=0) + 0.05
+    np.testing.assert_allclose(predictive.var, variance, rtol=1e-6)
+
+
+def test_the_tighter_bound_lies_between_that_of_vsgpr_and_the_evidence():
+    """Titsias (2025): log N(y | 0, Q + σ²I) - ½ Σ log(1 + d/σ²)."""
+    (Q, d), data = low_rank(), regression()
+    tight = collapsed_bound(TVSGPR(name="tvsgpr"))
+    dense_value = multivariate_normal(np.zeros(len(d)), Q + 0.05 * np.eye(len(d))).logpdf(np.asarray(data.y))
+    np.testing.assert_allclose(tight, dense_value - 0.5 * np.log1p(d / 0.05).sum(), rtol=1e-7)
+    assert collapsed_bound(VSGPR(name="vsgpr")) < tight < dense(data)[1]
+
+
+def test_one_natural_step_of_tsvgp_reaches_the_tighter_collapsed_bound():
+    data, layer = regression(), layer_at(inputs(6, seed=3), None)
+    method = SVI(name="tsvgp", inducing=6, natural_step=1.0, optimiser=FROZEN, conditional="scaled")
+    start = method.init(data, key=KEY)
+    state, _ = train(method, data, 1, start_at(method, data, svi.Parameters(layer, NOISE, start.parameters.q)))
+    np.testing.assert_allclose(objective_of(method, state, data), collapsed_bound(TVSGPR(name="tvsgpr")), rtol=1e-8)
+
+
+def test_the_tighter_bound_needs_gaussian_noise():
+    with pytest.raises(ConfigError, match="needs Gaussian noise, and the likelihood is student_t"):
+        SVI(name="tsvgp", inducing=6, conditional="scaled", likelihood="student_t").init(regression(), key=KEY)

@@ -3,6 +3,9 @@
 Hensman, Fusi and Lawrence, UAI 2013; Hensman, Matthews and Ghahramani, AISTATS 2015; paper `sep`, section 3.  The bound
 (its equation 8) is Σ E_q log p(yₙ|fₙ) - KL[q(w) || N(0, I)] with whitened inducing outputs u = L w, Kzz = L Lᵀ.
 With more than two classes every class has a latent function of its own: one kernel and set of features, and a q each.
+
+`tsvgp` is the tighter bound of Titsias, ICML 2025, for Gaussian noise σ²: with dₙ the variance of fₙ given u, the term
+-dₙ/(2σ²) of E_q log p(yₙ|fₙ) becomes -½ log(1 + dₙ/σ²).
 """
 
 from typing import Literal
@@ -46,6 +49,9 @@ class SVI(SparseMethod, GradientMethod):
     and comes after the step of the hyper-parameters; None leaves q to the optimiser."""
     likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
     """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
+    conditional: Literal["prior", "scaled"] = eqx.field(static=True, kw_only=True, default="prior")
+    """q(fₙ|u): "prior" is p(fₙ|u); "scaled" scales its variance by the optimal factor 1 / (1 + dₙ/σ²), which needs
+    Gaussian noise (`tsvgp`)."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
     """Initial noise variance of the scaled targets, in regression."""
     noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
@@ -58,6 +64,9 @@ class SVI(SparseMethod, GradientMethod):
         dtype = data.X.dtype
         noise = {"noise": self.target_noise, "floor": self.noise_floor}
         likelihood = self.likelihood.initial(data.task, data.classes, **noise, dtype=dtype)
+        if self.conditional == "scaled" and not isinstance(likelihood, Gaussian):
+            raise ConfigError(f"{self.name}: the tighter bound needs Gaussian noise, and the likelihood is"
+                              f" {self.likelihood}: set method.conditional=prior, or use svi")  # fmt: skip
         layer = self.initial_layer(data, additive_noise=data.task != "regression", key=key)
         m, latents = layer.gram().shape[0], likelihood.latents()
         q = standard_normal(m, dtype)
@@ -89,7 +98,7 @@ class SVI(SparseMethod, GradientMethod):
         """A natural-gradient step of q, where it has a factor (`init_variables`)."""
         if variables is None:
             return parameters, None
-        mean, variance, V = self._marginals(parameters, batch.X)
+        mean, variance, V, _ = self._marginals(parameters, batch.X)
         weight = batch.scale * batch.weight
 
         likelihood = parameters.likelihood
@@ -124,26 +133,29 @@ class SVI(SparseMethod, GradientMethod):
 
         With a prior on the lengthscales its log density is added.
         """
-        mean, variance, _ = self._marginals(parameters, batch.X)
+        mean, variance, _, rest = self._marginals(parameters, batch.X)
         expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y)
+        if self.conditional == "scaled" and isinstance(parameters.likelihood, Gaussian):
+            ratio = rest / parameters.likelihood.noise
+            expected += 0.5 * (ratio - jnp.log1p(ratio))
         return batch.scale * jnp.sum(batch.weight * expected) - _kl(parameters) + parameters.layer.log_prior()
 
     def _marginals(self, parameters: Parameters, X: Float[Array, "N D"]):
-        """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9), and the whitened features."""
+        """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9), the whitened features, and d."""
         cov = parameters.layer.covariances(X)
         V = inverse_cholesky(cov.zz) @ cov.zx
         rest = residual(cov, V)
         if parameters.likelihood.latents() == 1:
             mean, variance = parameters.q.project(V)
-            return mean, variance + rest, V
+            return mean, variance + rest, V, rest
         mean, variance = jax.vmap(lambda q: q.project(V), out_axes=1)(parameters.q)
-        return mean, variance + rest[:, None], V
+        return mean, variance + rest[:, None], V, rest
 
     def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        mean, variance, _ = self._marginals(state.parameters, X)
+        mean, variance, *_ = self._marginals(state.parameters, X)
         return state.parameters.likelihood.predictive(mean, variance)
 
     def kl(self, state: GradientState) -> Float[Array, ""] | None:
@@ -153,7 +165,7 @@ class SVI(SparseMethod, GradientMethod):
     def expected_log_prob(
         self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"] | None:
-        mean, variance, _ = self._marginals(state.parameters, X)
+        mean, variance, *_ = self._marginals(state.parameters, X)
         return state.parameters.likelihood.expected_log_prob(mean, variance, y)
 
     def arrays(self, state: GradientState) -> dict[str, Array]:

@@ -1,0 +1,24 @@
+"""`pep` and `fitc_gp`: sparse GP regression by power EP, whose energy is in closed form under Gaussian noise.
+
+Bui, Yan and Turner, JMLR 2017, equation 21.  α = 1 is EP and FITC (Snelson and Ghahramani, NIPS 2006), the energy
+log N(y | 0, VᵀV + diag(d + σ²)); α to 0 is the variational bound of Titsias (2009).
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from gpbench.methods.collapsed import CollapsedMethod
+
+
+class PowerEP(CollapsedMethod):
+    """Configuration of `pep` and `fitc_gp`; see the module's docstring."""
+
+    alpha: float = eqx.field(static=True, kw_only=True, default=0.5)
+    """The power α from 0 to 1."""
+
+    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]):
+        """r = σ² + α d and c = -(1 - α)/(2α) log(1 + α d/σ²), which tends to -d/(2σ²)."""
+        ratio, alpha = rest / noise, self.alpha
+        scaled = jnp.log1p(alpha * ratio) / alpha if alpha > 0 else ratio
+        return noise + alpha * rest, -0.5 * (1.0 - alpha) * scaled
