@@ -83,6 +83,10 @@ METHOD: Mapping[str, Words] = {
     "natural_step": "fraction or auto or null",
     "alpha": "share",
     "conditional": ["prior", "scaled"],
+    "hidden": "list of count",
+    "hidden_covariance": ["diagonal", "full"],
+    "predictions": ["moments", "sample"],
+    "samples": "count",
     "damping": "fraction",  # with 0 no site moves, and beyond 1 an update overshoots its target
     "tolerance": "nonnegative",
     "sweeps": "count",
@@ -106,6 +110,7 @@ PROTOCOL: Mapping[str, Words] = {
     "minibatch_damping": "fraction",
     "lbfgs": "any",  # sections, whose values are checked in the method that refers to them
     "variational": "any",
+    "deep": "any",
 }
 """The ranges of the keys of protocols, by name."""
 

@@ -3,8 +3,8 @@
     python scripts/validate.py protocol.lengthscale_prior null '{median: 1.0, spread: 1.0}' \
         --methods svi:100 vsgpr:100 --datasets yacht energy --splits 2
 
-prints, for each data set and method, the mean log predictive density of the validation rows (nats per row, scaled
-targets) under the first value, and how much more it is under each of the others.
+prints, for each data set and method, the mean log predictive density of the validation rows (nats per row, original
+units) under the first value, and how much more it is under each of the others.
 """
 
 import argparse

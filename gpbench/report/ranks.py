@@ -16,7 +16,13 @@ from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.report.cells import CellRuns, by_split
 from gpbench.report.provenance import seconds_lines
-from gpbench.report.rank_tests import cliques, critical_difference, friedman, wilcoxon_holm
+from gpbench.report.rank_tests import (
+    cliques,
+    critical_difference,
+    friedman,
+    smallest_wilcoxon_holm,
+    wilcoxon_holm,
+)
 from gpbench.report.statistics import LEVEL, common_splits
 
 _TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
@@ -124,7 +130,7 @@ def rank_values(
     if critical:
         different = np.abs(average[:, None] - average) > critical - 1e-12
     else:
-        different = wilcoxon_holm(values[:, order]) < LEVEL
+        different = wilcoxon_holm(rounded[:, order]) < LEVEL
     statistic, p = friedman(ranks)
     return Ranking(
         metric, test, tuple(names[k] for k in order), tuple(map(float, average)), tuple(datasets), tuple(left_out),
@@ -139,12 +145,24 @@ def ranking_notes(ranking: Ranking) -> list[str]:
         f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}",
         f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}",
         f"groups: no significant difference within a group ({_TESTS[ranking.test]}, 5 %)",
+        *_power_caveats(ranking),
         *ranking.caveats,
     ]
     if ranking.left_out:
         lines.append(f"left out: {'; '.join(ranking.left_out)}")
     if ranking.diverged:
         lines.append(f"diverged runs do not count: {'; '.join(ranking.diverged)}")
+    return lines
+
+
+def _power_caveats(ranking: Ranking) -> list[str]:
+    """What the number of data sets does to the tests."""
+    N, k = len(ranking.datasets), len(ranking.methods)
+    lines = ["p is that of the chi-square distribution, which is rough for ten data sets or fewer"] * (N <= 10)
+    if ranking.test == "wilcoxon" and smallest_wilcoxon_holm(N, k) >= LEVEL:
+        lines.append(f"{N} data sets are too few for this test to find any difference between {k} methods")
+    if ranking.critical and ranking.p >= LEVEL and len(ranking.groups) != 1:
+        lines.append("Friedman's test finds no difference, so that groups of Nemenyi's test mean little")
     return lines
 
 

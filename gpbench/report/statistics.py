@@ -32,7 +32,7 @@ class TTest(NamedTuple):
 
     @property
     def possible(self) -> bool:
-        """Whether there is a test: not for a single split, and not where the ratio of the rows is unknown."""
+        """Whether there is a test: not for a single split, for equal differences other than 0, and without a ratio."""
         return self.p is not None
 
     @property
@@ -65,12 +65,13 @@ def paired_t_test(differences: Sequence[float], ratio: float | None) -> TTest:
     from scipy.special import stdtr, stdtrit
 
     n, (mean, plain) = len(differences), mean_stderr(differences)
-    if plain is None or ratio is None:
+    # differences that are equal to rounding have no variance to judge by, except that ties are ties
+    if plain is None or ratio is None or 0 < abs(mean) * 1e-12 >= plain:
         return TTest(mean, None, None, None, None)
     # s^2 (1 / n + ratio)
     stderr = plain * math.sqrt(1 + n * ratio)
     half_width = stderr * float(stdtrit(n - 1, 1 - LEVEL / 2))
-    p = 2 * float(stdtr(n - 1, -abs(mean) / stderr)) if stderr else float(mean == 0)
+    p = 2 * float(stdtr(n - 1, -abs(mean) / stderr)) if stderr else 1.0
     return TTest(mean, stderr, mean - half_width, mean + half_width, p)
 
 

@@ -18,17 +18,21 @@ SMALL = {
     "sep": ["method.inducing=5"],
     "svi": ["method.inducing=5"],
     "vsgpr": ["method.inducing=5"],
+    "pep": ["method.inducing=5"],
+    "dgp": ["method.inducing=5"],
 }
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
     "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
-    "svdgp": "regression",
+    "svdgp": "regression", "pep": "regression", "dgp": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 
 
 # These have classes of the others, and tests of their own.
-VARIANTS = {"ivsgpr", "odsvgp", "sep_minibatch", "svi_minibatch", "svi_natural"}
+VARIANTS = {
+    "fitc_gp", "ivsgpr", "odsvgp", "sep_minibatch", "svi_minibatch", "svi_natural", "tsvgp", "tvsgpr",
+}  # fmt: skip
 SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")} - VARIANTS)
 
 

@@ -194,3 +194,13 @@ def test_a_natural_step_of_1_is_one_of_1_point_0_under_every_likelihood():
         train(SVI(inducing=5, natural_step=size, optimiser=FROZEN), data, 2)[0].parameters.q.mean for size in (1, 1.0)
     )
     np.testing.assert_array_equal(whole_number, fraction)
+
+
+def test_automatic_natural_steps_on_minibatches_do_not_forget_the_other_rows():
+    """Steps of size 1 on 5 of 30 rows would leave q fitted to the last 5."""
+    data = regression(30)
+    fields = {"name": "svi", "inducing": 8, "optimiser": FROZEN, "natural_step": "auto"}
+    whole, _ = train(SVI(**fields), data, 1)
+    parts, _ = train(SVI(**fields, batch_size=5), data, 300)
+    best, reached = (float(objective_of(SVI(**fields), state, data)) for state in (whole, parts))
+    assert best - 10 < reached <= best + 1e-6

@@ -95,6 +95,20 @@ def test_ties_share_ranks_and_rounding_breaks_none():
     assert dict(zip(ranking.methods, ranking.average)) == {"a": 1.5, "c": 1.5, "b": 3.0}
 
 
+def test_rounding_makes_no_difference_to_wilcoxons_test():
+    values = np.random.default_rng(0).random((8, 1)) + np.array([0.0, 1e-15])
+    assert of(values, "ab", test="wilcoxon").groups == ((0, 1),)
+
+
+def test_too_few_data_sets_for_a_test_are_said():
+    values = np.random.default_rng(0).random((6, 1)) + np.array([0.0, 1.0, 2.0])
+    few = of(values, "abc", test="wilcoxon", datasets="uvwxyz")
+    assert few.groups == ((0, 2),)
+    assert "6 data sets are too few for this test to find any difference between 3 methods" in ranks.ranking_notes(few)
+    enough = of(np.vstack([values, values + 0.1]), "abc", test="wilcoxon", datasets="uvwxyzopqrst")
+    assert enough.groups == () and not any("too few" in line for line in ranks.ranking_notes(enough))
+
+
 def test_the_metrics_direction_decides_who_is_first():
     values = [[1.0, 2.0], [1.0, 3.0]]
     assert of(values, "ab", "nll").methods == ("a", "b") and of(values, "ab", "test_ll").methods == ("b", "a")

@@ -45,8 +45,9 @@ class SVI(SparseMethod, GradientMethod):
     """
 
     natural_step: float | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default=None)
-    """γ of natural-gradient steps of q; "auto" is 1 under Gaussian noise, where that reaches the optimum, and 0.3 else,
-    and comes after the step of the hyper-parameters; None leaves q to the optimiser."""
+    """γ of natural-gradient steps of q; "auto" is 1 under Gaussian noise, where that reaches the optimum, 0.3 under
+    other likelihoods and 0.1 on minibatches, and comes after the step of the hyper-parameters; None leaves q to the
+    optimiser."""
     likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
     """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
     conditional: Literal["prior", "scaled"] = eqx.field(static=True, kw_only=True, default="prior")
@@ -102,7 +103,8 @@ class SVI(SparseMethod, GradientMethod):
         weight = batch.scale * batch.weight
 
         likelihood = parameters.likelihood
-        automatic = 1.0 if isinstance(likelihood, Gaussian) else 0.3
+        full_step = 1.0 if isinstance(likelihood, Gaussian) else 0.3
+        automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not replace what q knows of others
         size = automatic if isinstance(self.natural_step, str) else float(self.natural_step or 0.0)
 
         def factor_step(factor, mean, variance, expected):
@@ -141,7 +143,7 @@ class SVI(SparseMethod, GradientMethod):
         return batch.scale * jnp.sum(batch.weight * expected) - _kl(parameters) + parameters.layer.log_prior()
 
     def _marginals(self, parameters: Parameters, X: Float[Array, "N D"]):
-        """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9), the whitened features, and d."""
+        """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9); the whitened features; d."""
         cov = parameters.layer.covariances(X)
         V = inverse_cholesky(cov.zz) @ cov.zx
         rest = residual(cov, V)

@@ -1,0 +1,125 @@
+"""The layers of deep GPs as values, and what a configuration starts them from."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+from scipy.stats import qmc
+
+from gpbench.core.covariances import Covariances
+from gpbench.core.features import InducingPoints
+from gpbench.core.inducing import LengthscaleStart, inducing_points
+from gpbench.core.kernels import Kernel, Spec, kernel_spec
+from gpbench.core.likelihoods import Likelihood, likelihood_spec
+from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
+from gpbench.methods.sparse_layer import SparseLayer
+
+
+class DeepLayer(eqx.Module):
+    """P functions (units) of the same inputs: one kernel and additive noise, and inducing points for each unit.
+
+    `log_noise` is the logarithm of the noise variance on every output; None in the last layer, whose noise is the
+    likelihood's.
+    """
+
+    kernel: Kernel
+    log_noise: Float[Array, ""] | None
+    Z: Float[Array, "P M D"]
+
+    @property
+    def units(self) -> int:
+        """P."""
+        return self.Z.shape[0]
+
+    @property
+    def noise(self) -> Float[Array, ""]:
+        """The noise variance on every output; 0 without one."""
+        return jnp.zeros((), self.Z.dtype) if self.log_noise is None else jnp.exp(self.log_noise)
+
+    def unit(self, Z: Float[Array, "M D"]) -> SparseLayer:
+        """The unit with these inducing points, without the noise: what `jax.vmap` maps over `self.Z`."""
+        return SparseLayer(self.kernel, None, InducingPoints(Z))
+
+    def covariances(self, X: Float[Array, "N D"]) -> Covariances:
+        """Kzz, Kzx and k(x, x) of every unit, with a leading axis P, without the noise."""
+        return jax.vmap(lambda Z: self.unit(Z).covariances(X))(self.Z)
+
+    def diagnose(self) -> str:
+        """Why a factorisation of Kzz fails with these parameters, or "" where none does."""
+        return next(filter(None, (self.unit(Z).diagnose() for Z in self.Z)), "")
+
+
+class DeepMethod(Method):
+    """A deep GP: the fields that configure its layers and its likelihood, and their initial values."""
+
+    setting_fields = frozenset({"inducing", "batch_size", "hidden"})
+
+    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
+    """The covariance function of every layer: see `gpbench.core.kernels.kernel_spec`."""
+    hidden: tuple[int, ...] = eqx.field(static=True, kw_only=True, default=(2,), converter=tuple)
+    """The number of units of each hidden layer; () is a model of one layer."""
+    inducing: float | int = eqx.field(static=True, kw_only=True, default=50)
+    """Number of inducing points of every unit, or the fraction of the training rows."""
+    start: Literal["rows", "kmeans"] = eqx.field(static=True, kw_only=True, default="kmeans")
+    """Initial inducing points of the first layer."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    """Initial lengthscales of the first layer, from its initial inducing points."""
+    noise: float = eqx.field(static=True, kw_only=True, default=0.01)
+    """Initial noise variance of hidden units."""
+    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
+    """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
+    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """Initial noise variance of the scaled targets, in regression."""
+    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
+    """The least noise variance that training may reach in regression, in units of the scaled targets' variance."""
+
+    @property
+    def setting(self) -> str:
+        widths = "-".join(map(str, self.hidden)) or "none"
+        batch = f", batch={self.batch_size}" if self.batch_size else ""
+        return f"{inducing_setting(self.inducing)}, hidden={widths}{batch}"
+
+    def initial_likelihood(self, data: Batch) -> Likelihood:
+        """The likelihood to start from.  Raises ConfigError where it does not fit the task."""
+        noise = {"noise": self.target_noise, "floor": self.noise_floor}
+        return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
+
+    def initial_layers(self, data: Batch, outputs: int, *, key: PRNGKeyArray) -> tuple[DeepLayer, ...]:
+        """The layers to start from (protocols.md says which paper starts so).
+
+        The first layer's inducing points are rows or their cluster centres, the same for all of its units.  Those of
+        later layers fill [-1, 1]^D evenly, with the lengthscale e and the amplitude 1.
+        Raises ConfigError for more inducing points than rows, or an unfit kernel.
+        """
+        X, dtype = data.X[: data.total], data.X.dtype
+        m = inducing_count(self.inducing, len(X))
+        first = inducing_points(X, m, self.start, key=key)
+        kernel = self.kernel.initial(first, start=self.lengthscale_start)
+        layers, widths = [], (*self.hidden, outputs)
+        for depth, units in enumerate(widths):
+            if depth == 0:
+                Z = first
+            else:
+                Z = jnp.asarray(_fill(m, widths[depth - 1]), dtype)
+                kernel = _with_lengthscale(self.kernel.initial(Z, start="median"), 1.0)
+            is_last = depth == len(widths) - 1
+            log_noise = None if is_last else jnp.asarray(jnp.log(self.noise), dtype)
+            layers.append(DeepLayer(kernel, log_noise, jnp.broadcast_to(Z, (units, *Z.shape))))
+        return tuple(layers)
+
+
+def _fill(m: int, dimensions: int):
+    """m points that fill [-1, 1]^D evenly."""
+    if dimensions == 1:
+        return jnp.linspace(-1.0, 1.0, m)[:, None]
+    return 2.0 * qmc.Halton(dimensions, scramble=False).random(m) - 1.0
+
+
+def _with_lengthscale(kernel: Kernel, log_lengthscale: float) -> Kernel:
+    """The kernel with every lengthscale at this value."""
+    is_squared = lambda path: jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"
+    fill = lambda path, leaf: jnp.full_like(leaf, 2.0 * log_lengthscale) if is_squared(path) else leaf
+    return jax.tree_util.tree_map_with_path(fill, kernel)
