@@ -102,6 +102,21 @@ METHOD: Mapping[str, Words] = {
 }
 """The ranges of the fields of our methods, by name."""
 
+_REAL = {"number", "positive", "nonnegative", "fraction", "share"}
+
+
+def canonical(key: str, value: Any) -> Any:
+    """The value of a field of ours in the form that is recorded: a whole number in a field of real numbers is a float.
+
+    So 1 and 1.0 are one setting, except of fields that distinguish them, such as `inducing`.
+    """
+    if key == "lengthscale_prior" and isinstance(value, Mapping):
+        return {name: float(v) if is_whole(v) else v for name, v in value.items()}
+    words = METHOD.get(key, "")
+    is_real = isinstance(words, str) and words and set(words.split(" or ")) <= _REAL | {"null", "auto"}
+    return float(value) if is_real and is_whole(value) else value
+
+
 PROTOCOL: Mapping[str, Words] = {
     **METHOD,  # most of a protocol's values are methods' fields
     "inputs": ["standardise", "unit_interval", "centre_all", "none"],

@@ -73,6 +73,8 @@ class Composer:
         cfg["implied"], own = (_section(cfg["method"], name) for name in ("implied", "ranges"))
         ranges.check_node("method", cfg["method"], ranges.METHOD, own)
         ranges.check_node("protocol", cfg["protocol"], ranges.PROTOCOL)
+        for section in ("method", "protocol"):
+            cfg[section] = {key: ranges.canonical(key, value) for key, value in cfg[section].items()}
         defaults = self._defaults[choices]
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
         is_default = lambda key, value: key in defaults and repr(defaults[key]) == repr(value)

@@ -121,10 +121,16 @@ class Context:
 
 
 def setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
-    """The method's own setting (`m=15%`), then whatever else differs from the defaults: `m=15%, update=outer`."""
+    """The method's own setting (`m=15%`), then whatever else differs from the defaults: `m=15%, update=outer`.
+
+    What a method reads of the protocol is among its own keys; what it does not read is no part of the setting.
+    """
     texts = [method.setting] if method.setting else []
     for key, value in cfg["changes"].items():
+        if key.startswith("protocol.") and key.split(".")[1] not in identity.PROTOCOL:
+            continue
         name = key.partition(".")[2].removeprefix("splits.")
+        value = "null" if value is None else value
         field = name.partition(".")[0]
         spec = getattr(method, field, None) if key.startswith("method.") else None
         text = f"{field}={spec}" if isinstance(spec, KernelSpec | LikelihoodSpec) else f"{name}={value}"

@@ -129,3 +129,20 @@ def test_records_import_neither_jax_nor_numpy():
         "e.facts(); assert not {'jax', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("method=vsgpr", "method.target_noise={}"), ("method=vsgpr", "protocol.lengthscale_prior={{median: {}, spread: 1}}"),
+     ("method=svi", "method.natural_step={}")],
+)  # fmt: skip
+def test_a_whole_number_in_a_field_of_real_numbers_is_that_real_number(words):
+    ids = {cell_id(**of(compose([word.format(one) for word in words] + ["dataset=sinc"]), "x"))
+           for one in ("1", "1.0")}  # fmt: skip
+    assert len(ids) == 1
+
+
+def test_one_inducing_point_is_not_all_rows():
+    ids = {cell_id(**of(compose(["dataset=sinc", "method=svi", f"method.inducing={m}"]), "x"))
+           for m in ("1", "1.0")}  # fmt: skip
+    assert len(ids) == 2

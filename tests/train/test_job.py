@@ -350,3 +350,13 @@ def test_a_kernel_and_a_likelihood_are_one_word_each_of_the_setting():
     cfg = compose(["method=svi", "dataset=heart", "method.likelihood=logistic", kernel])
     text = context.setting_text(build_method(cfg["method"]), cfg)
     assert text == "m=15%, kernel=matern52(isotropic, inputs=[0, 1]), likelihood=logistic"
+
+
+def test_a_key_of_the_protocol_that_the_method_does_not_read_is_no_part_of_the_setting():
+    def text(*words):
+        cfg = compose([*words, "dataset=moons"])
+        return context.setting_text(build_method(cfg["method"]), cfg)
+
+    assert text("method=constant", "protocol.noise_floor=0.01", "protocol.lengthscale_prior=null") == ""
+    assert text("method=svi", "method.inducing=5", "protocol.lengthscale_prior=null") == "m=5, lengthscale_prior=null"
+    assert text("method=constant", "protocol.inputs=none") == "inputs=none"
