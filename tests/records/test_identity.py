@@ -133,7 +133,7 @@ def test_records_import_neither_jax_nor_numpy():
 
 @pytest.mark.parametrize(
     "words",
-    [("method=vsgpr", "method.target_noise={}"), ("method=vsgpr", "protocol.lengthscale_prior={{median: {}, spread: 1}}"),
+    [("method=vsgpr", "method.target_noise={}"), ("method=svi", "protocol.lengthscale_prior={{median: {}, spread: 1}}"),
      ("method=svi", "method.natural_step={}")],
 )  # fmt: skip
 def test_a_whole_number_in_a_field_of_real_numbers_is_that_real_number(words):

@@ -1,0 +1,165 @@
+"""Deep GPs by approximate EP: moments against sampling, the tied factor's fixed point, limits, and refusals."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax.flatten_util import ravel_pytree
+from problems import KERNEL, KEY, inputs, objective_of, predict, regression, train
+from scipy.optimize import minimize
+
+from gpbench.config.build import build_method
+from gpbench.config.compose import compose
+from gpbench.core.gaussians import Normal
+from gpbench.core.psi import Moments
+from gpbench.errors import ConfigError
+from gpbench.methods.deep.dgp import DGP, moments_at, propagate
+from gpbench.methods.deep_layers import DeepLayer
+from gpbench.train.batches import at_step, whole
+
+ADAM = optax.adam(0.02)
+RANDOM = np.random.default_rng(0)
+LAYER = DeepLayer(KERNEL, jnp.asarray(np.log(0.02)), jnp.asarray(RANDOM.normal(size=(2, 5, 2))))
+Q = jax.vmap(Normal)(RANDOM.normal(size=(2, 5)), np.tril(RANDOM.normal(size=(2, 5, 5))) + 2 * np.eye(5))
+MEAN = jnp.asarray(RANDOM.normal(size=(3, 2)))
+SQUARE = RANDOM.normal(size=(3, 2, 2)) * 0.5
+COV = jnp.asarray(SQUARE @ SQUARE.transpose(0, 2, 1) + 0.05 * np.eye(2))
+
+
+def dgp(**fields):
+    return DGP(name="dgp", **{"inducing": 5, "optimiser": ADAM, **fields})
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_propagated_moments_are_those_of_samples(full):
+    """100,000 inputs a row, within five standard errors; the outputs given an input are independent normals."""
+    samples = 100_000
+    cov = COV if full else jax.vmap(jnp.diag)(jax.vmap(jnp.diagonal)(COV))
+    h = Moments(MEAN, COV if full else jax.vmap(jnp.diagonal)(COV))
+    ours = propagate(LAYER, Q, h, full=full)
+    roots = jnp.linalg.cholesky(cov)
+    for row in range(len(MEAN)):
+        x = MEAN[row] + jnp.asarray(RANDOM.normal(size=(samples, 2))) @ roots[row].T
+        given = moments_at(LAYER, Q, x)
+        mean, spread = np.asarray(given.mean), np.asarray(given.mean).std(axis=0) / np.sqrt(samples)
+        assert np.all(np.abs(ours.mean[row] - mean.mean(axis=0)) < 5 * spread)
+        centred = mean - mean.mean(axis=0)
+        products = np.einsum("si,sj->sij", centred, centred) + np.einsum("si,ij->sij", given.cov, np.eye(2))
+        expected, error = products.mean(axis=0), products.std(axis=0) / np.sqrt(samples) + 1e-12
+        difference = np.abs((ours.cov[row] if full else np.diag(ours.cov[row])) - expected)
+        assert np.all((difference < 5 * error)[np.ones((2, 2), bool) if full else np.eye(2, dtype=bool)])
+
+
+def test_known_inputs_are_the_limit_of_uncertain_ones():
+    ours = propagate(LAYER, Q, Moments(MEAN, jnp.full_like(MEAN, 1e-12)))
+    exact = moments_at(LAYER, Q, MEAN)
+    np.testing.assert_allclose(ours.mean, exact.mean, rtol=1e-7)
+    np.testing.assert_allclose(ours.cov, exact.cov, rtol=1e-6)
+
+
+def test_without_hidden_layers_a_stationary_point_has_the_averaged_moments_of_its_tilted_distributions():
+    """Section 4.2: F's factor matches the averages over rows, and is thus not FITC, whose factors differ by row."""
+    X = inputs(12)
+    data = whole(X, jnp.asarray(np.sin(2 * np.asarray(X)[:, 0])))
+    method = dgp(hidden=(), inducing=3)
+    start = method.init(data, key=KEY).parameters
+    flat, unravel = ravel_pytree(start.factors)
+
+    @jax.jit
+    def energy(x):
+        value = lambda x: -method.energy(eqx.tree_at(lambda p: p.factors, start, unravel(x)), data)
+        return jax.value_and_grad(value)(x)
+
+    end = minimize(energy, flat, jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 2000})
+    factors = unravel(jnp.asarray(end.x))[0]
+    layer = start.layers[0]
+    (q, _), (cavity, _) = factors.posterior(), factors.posterior(1 - 1 / 12)
+    cov = jax.tree.map(lambda a: np.asarray(a[0]), layer.covariances(X))
+    L = np.linalg.cholesky(cov.zz + 1e-10 * np.mean(np.diag(cov.zz)) * np.eye(3))
+    V = np.linalg.solve(L, cov.zx)
+    noise = cov.xx - np.sum(V**2, axis=0) + float(start.likelihood.noise)
+    moments = lambda q: (np.asarray(q.mean[0]), np.asarray(jnp.tril(q.root[0]).T @ jnp.tril(q.root[0])))
+    (mean, S), (m, C) = moments(q), moments(cavity)
+    means, squares = [], []
+    for n in range(12):  # the cavity times N(yₙ | Vₙᵀw, noiseₙ)
+        gain = C @ V[:, n] / (V[:, n] @ C @ V[:, n] + noise[n])
+        tilted = m + gain * (float(data.y[n]) - V[:, n] @ m)
+        means.append(tilted)
+        squares.append(C - np.outer(gain, V[:, n] @ C) + np.outer(tilted, tilted))
+    np.testing.assert_allclose(np.mean(means, axis=0), mean, atol=1e-6)
+    np.testing.assert_allclose(np.mean(squares, axis=0), S + np.outer(mean, mean), atol=1e-6)
+
+
+def test_the_energy_of_minibatches_is_unbiased():
+    data, method = regression(20), dgp(hidden=(2,), batch_size=5)
+    parameters = method.init(data, key=KEY).parameters
+    order = jnp.asarray(np.random.default_rng(0).permutation(20)).reshape(4, 5)
+    parts = [eqx.tree_at(lambda b: (b.X, b.y, b.index, b.weight), data,
+                         (data.X[i], data.y[i], data.index[i], data.weight[i])) for i in order]  # fmt: skip
+    energy = jax.jit(method.energy)
+    values = [energy(parameters, part) for part in parts]
+    np.testing.assert_allclose(np.mean(values), energy(parameters, data), rtol=1e-10)
+
+
+@pytest.mark.parametrize("hidden", [(1,), (2, 2)])
+def test_training_raises_the_energy_and_explains_the_targets(hidden):
+    data = regression(40)
+    covariance = "full" if len(hidden) > 1 else "diagonal"
+    state, objective = train(dgp(hidden=hidden, hidden_covariance=covariance), data, 300)
+    assert objective[-1] > objective[0] + 10
+    predictive = predict(dgp(hidden=hidden, hidden_covariance=covariance), state, data.X)
+    assert np.mean((predictive.mean - data.y) ** 2) < 0.5 * np.var(data.y)
+
+
+def test_sampled_predictions_have_the_moments_of_matched_ones_where_paths_hardly_differ():
+    data = regression(30)
+    state, _ = train(dgp(hidden=(2,)), data, 200)
+    matched, sampled = (predict(dgp(hidden=(2,), predictions=kind, samples=512), state, data.X[:8])
+                        for kind in ("moments", "sample"))  # fmt: skip
+    np.testing.assert_allclose(sampled.mean, matched.mean, atol=0.05)
+    np.testing.assert_allclose(sampled.var, matched.var, rtol=0.2)
+
+
+@pytest.mark.parametrize(("classes", "y"), [(2, [-1.0, 1.0]), (3, [0.0, 1.0, 2.0])])
+def test_classes_have_probabilities_that_sum_to_one(classes, y):
+    X = inputs(30)
+    labels = jnp.asarray(np.array(y)[np.random.default_rng(0).integers(classes, size=30)])
+    data, method = whole(X, labels, classes), dgp(hidden=(1,))
+    state, objective = train(method, data, 5)
+    predictive = predict(method, state, X[:4])
+    total = sum(np.exp(predictive.log_prob(jnp.full(4, code))) for code in y)
+    np.testing.assert_allclose(total, 1.0, rtol=1e-6)
+    assert np.isfinite(objective).all() and np.isfinite(objective_of(method, state, data))
+
+
+def test_a_batch_of_the_loop_is_one_of_these():
+    data, method = regression(20), dgp(batch_size=5)
+    batch = at_step(data, 5, jnp.asarray(0), key=KEY)
+    assert np.isfinite(jax.jit(method.energy)(method.init(data, key=KEY).parameters, batch))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["method.hidden=[0]"], "method.hidden=[0]: must be a list, each entry a whole number from 1"),
+        (["method.hidden=two"], "method.hidden=two: must be a list"),
+        (["method.hidden=3"], "method.hidden=3: must be a list"),
+    ],
+)
+def test_layers_that_cannot_be_are_one_line(words, line):
+    with pytest.raises(ConfigError) as caught:
+        compose(["method=dgp", "dataset=sinc", *words])
+    assert line in str(caught.value)
+
+
+def test_a_kernel_without_psi_statistics_is_one_line_that_names_those_with_them():
+    cfg = compose(["method=dgp", "dataset=sinc", "method.kernel=matern52", "method.inducing=5"])
+    with pytest.raises(ConfigError, match=r"psi statistics.*squared exponential kernel, not matern52"):
+        build_method(cfg["method"]).init(regression(), key=KEY)
+
+
+def test_more_inducing_points_than_rows_is_one_line():
+    with pytest.raises(ConfigError, match="asks for 50 inducing points, but there are 25 training rows"):
+        dgp(inducing=50).init(regression(25), key=KEY)
