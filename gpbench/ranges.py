@@ -122,6 +122,7 @@ PROTOCOL: Mapping[str, Words] = {
     "inputs": ["standardise", "unit_interval", "centre_all", "none"],
     "targets": ["standardise", "unit_interval", "centre_all", "none"],
     "precision": ["float64", "float32"],
+    "split_indices": ["correct", "int8"],
     "minibatch_damping": "fraction",
     "lbfgs": "any",  # sections, whose values are checked in the method that refers to them
     "variational": "any",

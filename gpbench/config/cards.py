@@ -68,6 +68,7 @@ SPLIT_SETS: Mapping[str, Keys] = {
     "groups90": Keys(),
     "random": Keys(("test_rows",), ("train_rows",)),
     "hla": Keys(),
+    "hla_int8": Keys(),
     "yang": Keys(),
     "raetsch": Keys(),
     "official": Keys(("train_rows",)),
@@ -183,3 +184,15 @@ def _check_splits(path: Path | str, splits: Mapping[str, Any]) -> None:
         raise ConfigError(f"{path}: no split set {chosen!r}; {nearest(str(chosen), sets)}")
     for name, count in sets.items():
         parse("count").check(f"{path}: splits.sets.{name}", count)
+
+
+def read_indices_as_int8(card: dict[str, Any]) -> None:
+    """Puts the split set `hla_int8` in the place of `hla`: the index files read as 8-bit integers (paper `aep_dgp`).
+
+    Raises ConfigError for a card whose split set has no index files that the fault concerned.
+    """
+    splits = card.get("splits") or {}
+    if splits.get("set") != "hla":
+        raise ConfigError(f"protocol.split_indices=int8: {card['name']} has no index files of Hernández-Lobato and"
+                          " Adams (2015); leave it at correct, or choose a data set with the split set hla")  # fmt: skip
+    card["splits"] = {**splits, "set": "hla_int8", "sets": {**splits["sets"], "hla_int8": splits["sets"]["hla"]}}

@@ -80,6 +80,8 @@ class Composer:
         is_default = lambda key, value: key in defaults and repr(defaults[key]) == repr(value)
         cfg["changes"] = {key: value for key, value in _leaves(cfg) if not is_default(key, value)}
         cards.check(cfg["dataset"], "dataset")
+        if cfg["protocol"].get("split_indices") == "int8":
+            cards.read_indices_as_int8(cfg["dataset"])
         cards.check_changes(cfg["dataset"], cfg["changes"])
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
         cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())

@@ -1,9 +1,9 @@
 """Which rows train and which test.  Every split is a function of its own names alone, never of run order.
 
 Split sets: `random90` (seeded 90/10), `groups90` (the same of groups of rows that stay together, such as trajectories),
-`random` (seeded: `test_rows` rows test, and of the others all or `train_rows`
-train; the test rows are the same however many train), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `yang` (ten
-disjoint folds that came with the data), `raetsch` (index files that came with the data), `official` (the first
+`random` (seeded: `test_rows` rows test, and of the others all or `train_rows` train; the test rows are the same however
+many train), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `hla_int8` (the same index files read as 8-bit integers,
+a fault of the paper `aep_dgp`: its test rows are training rows), `yang` (ten disjoint folds that came with the data), `raetsch` (index files that came with the data), `official` (the first
 `train_rows` rows).
 A card's `splits` names the sets it has, `sets: {name: count}`, and the one in use, `set`.
 """
@@ -82,7 +82,7 @@ def sizes(card: Mapping) -> tuple[int, int] | None:
     """
     chosen, _ = _chosen(card)
     splits, rows = card.get("splits") or DEFAULT, card.get("rows")
-    if not rows or chosen not in ("random90", "hla", "random", "official"):
+    if not rows or chosen not in ("random90", "hla", "hla_int8", "random", "official"):
         return None
     if chosen == "random":
         test, train = splits["test_rows"], splits.get("train_rows")
@@ -128,6 +128,12 @@ def _hla(card, dataset, k):
     return order[: round(0.9 * n)], order[round(0.9 * n) :]
 
 
+def _hla_int8(card, dataset, k):
+    # 300 becomes 44 and 8191 becomes -1, the last row: each index names one of 256 rows
+    n = len(dataset.y)
+    return tuple(part.astype(np.int8).astype(np.int64) % n for part in _hla(card, dataset, k))
+
+
 def _yang(card, dataset, k):
     fold = _folds(dataset, "yang")
     return np.flatnonzero(fold != k), np.flatnonzero(fold == k)
@@ -155,6 +161,7 @@ _RULES = {
     "groups90": _groups90,
     "random": _random,
     "hla": _hla,
+    "hla_int8": _hla_int8,
     "yang": _yang,
     "raetsch": _raetsch,
     "official": _official,

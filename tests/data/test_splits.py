@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gpbench.config.compose import compose
 from gpbench.data import splits
 from gpbench.data.dataset import Dataset
 from gpbench.errors import ConfigError, DataError
@@ -126,3 +127,19 @@ def test_too_few_rows_are_an_error():
 
 def test_a_card_that_says_nothing_has_twenty_random_splits():
     assert splits.count({"name": "toy"}) == 20
+
+
+def test_indices_read_as_8_bit_integers_name_256_rows_of_which_the_test_rows_are_training_rows():
+    train, test = splits.indices(card("hla_int8"), make(8192), 3)
+    right_train, right_test = splits.indices(card("hla"), make(8192), 3)
+    assert (len(train), len(test)) == (len(right_train), len(right_test))
+    assert set(train) <= {*range(128), *range(8192 - 128, 8192)} and set(test) <= set(train)
+    assert np.array_equal(test, [((i + 128) % 256 - 128) % 8192 for i in right_test])
+
+
+def test_int8_is_for_data_sets_with_these_index_files_alone():
+    assert compose(["dataset=boston", "protocol=bui2016", "protocol.split_indices=int8"])["dataset"]["splits"] == {
+        "set": "hla_int8", "sets": {"hla": 20, "hla_int8": 20},
+    }  # fmt: skip
+    with pytest.raises(ConfigError, match="split_indices=int8: pima has no index files"):
+        compose(["dataset=pima", "protocol=bui2016", "protocol.split_indices=int8"])
