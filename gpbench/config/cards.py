@@ -194,5 +194,5 @@ def read_indices_as_int8(card: dict[str, Any]) -> None:
     splits = card.get("splits") or {}
     if splits.get("set") != "hla":
         raise ConfigError(f"protocol.split_indices=int8: {card['name']} has no index files of Hernández-Lobato and"
-                          " Adams (2015); leave it at correct, or choose a data set with the split set hla")  # fmt: skip
+                          " Adams (2015); leave it at correct, or choose a data set of the split set hla")  # fmt: skip
     card["splits"] = {**splits, "set": "hla_int8", "sets": {**splits["sets"], "hla_int8": splits["sets"]["hla"]}}

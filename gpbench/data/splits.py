@@ -3,8 +3,8 @@
 Split sets: `random90` (seeded 90/10), `groups90` (the same of groups of rows that stay together, such as trajectories),
 `random` (seeded: `test_rows` rows test, and of the others all or `train_rows` train; the test rows are the same however
 many train), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `hla_int8` (the same index files read as 8-bit integers,
-a fault of the paper `aep_dgp`: its test rows are training rows), `yang` (ten disjoint folds that came with the data), `raetsch` (index files that came with the data), `official` (the first
-`train_rows` rows).
+a fault of the paper `aep_dgp`: its test rows are training rows), `yang` (ten disjoint folds that
+came with the data), `raetsch` (index files that came with the data), `official` (the first `train_rows` rows).
 A card's `splits` names the sets it has, `sets: {name: count}`, and the one in use, `set`.
 """
 
