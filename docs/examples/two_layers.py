@@ -24,7 +24,7 @@ class Parameters(eqx.Module):
 class TwoLayers(GradientMethod):
     """Doubly stochastic variational inference with one hidden unit; samples of it are shared by all rows."""
 
-    tasks = frozenset({"binary", "regression"})
+    tasks = frozenset({"regression"})
 
     inducing: int = eqx.field(static=True, kw_only=True, default=10)
     samples: int = eqx.field(static=True, kw_only=True, default=10)
