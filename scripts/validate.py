@@ -31,13 +31,15 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", required=True, metavar="NAME:M", help="with M inducing points")
     parser.add_argument("--datasets", nargs="+", required=True)
     parser.add_argument("--splits", type=int, default=2, help="how many splits, from 0")
+    parser.add_argument("--output", type=int, help="of a data set with several outputs, the number of one")
+    parser.add_argument("--also", nargs="+", default=[], metavar="KEY=VALUE", help="settings of all runs")
     args = parser.parse_args()
     gains: dict[str, list[float]] = {value: [] for value in args.values[1:]}
     print("| data set | method | " + " | ".join(args.values) + " |")
     print("| --- " * (2 + len(args.values)) + "|")
     for dataset in args.datasets:
         for method in args.methods:
-            scores = [score(dataset, method, args.key, value, args.splits) for value in args.values]
+            scores = [score(dataset, method, [*args.also, f"{args.key}={value}"], args) for value in args.values]
             more = [value - scores[0] for value in scores[1:]]
             for value, gain in zip(gains, more, strict=True):
                 gains[value].append(gain)
@@ -48,20 +50,21 @@ def main() -> None:
         print(f"{args.key}={value}: {fmean(gain):+.4f} ± {error:.4f} over {len(gain)} pairs of data set and method")
 
 
-def score(dataset: str, method: str, key: str, value: str, count: int) -> float:
-    """Mean log predictive density of the validation rows of the first `count` splits."""
+def score(dataset: str, method: str, settings: list[str], args: argparse.Namespace) -> float:
+    """Mean log predictive density of the validation rows of the first splits."""
     cfg = compose([f"dataset={dataset}"])
     data = data_layer.configured(cfg)
+    y = data.y if args.output is None else data.y[:, args.output]
     name, _, inducing = method.partition(":")
-    options = {key: yaml.safe_load(value)} | ({"method.inducing": yaml.safe_load(inducing)} if inducing else {})
+    settings = settings + [f"method.inducing={inducing}"] * bool(inducing)
+    options = {key: yaml.safe_load(value) for key, _, value in (setting.partition("=") for setting in settings)}
     kind = Regressor if data.task == "regression" else Classifier
     scores = []
-    for k in range(count):
+    for k in range(args.splits):
         train, _ = splits.indices(cfg["dataset"], data, k)
         ((fit, held_out),) = ShuffleSplit(1, test_size=0.2, random_state=k).split(train)
-        model = kind(method=name, options=options).fit(data.X[train[fit]], data.y[train[fit]])
-        X, y = data.X[train[held_out]], data.y[train[held_out]]
-        scores.append(float(np.mean(log_density(model, X, y))))
+        model = kind(method=name, options=options).fit(data.X[train[fit]], y[train[fit]])
+        scores.append(float(np.mean(log_density(model, data.X[train[held_out]], y[train[held_out]]))))
     return fmean(scores)
 
 
