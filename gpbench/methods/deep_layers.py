@@ -8,12 +8,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.stats import qmc
 
-from gpbench.core.covariances import Covariances
+from gpbench.core.covariances import Covariances, residual
 from gpbench.core.features import InducingPoints
+from gpbench.core.gaussians import Normal
 from gpbench.core.inducing import LengthscaleStart, inducing_points
 from gpbench.core.kernels import Kernel, Spec, kernel_spec
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.psi import Moments
 from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
 from gpbench.methods.sparse_layer import SparseLayer
 
@@ -109,6 +112,30 @@ class DeepMethod(Method):
             log_noise = None if is_last else jnp.asarray(jnp.log(self.noise), dtype)
             layers.append(DeepLayer(kernel, log_noise, jnp.broadcast_to(Z, (units, *Z.shape))))
         return tuple(layers)
+
+
+    def describe_failure(self, layers: tuple[DeepLayer, ...]) -> str:
+        """Which layer's Kzz cannot be factorised and why, or "" where all can."""
+        reasons = [layer.diagnose() for layer in layers]
+        return next((f"layer {depth}: {why}" for depth, why in enumerate(reasons, start=1) if why), "")
+
+
+def moments_at(layer: DeepLayer, q: Normal, X: Float[Array, "N D"]) -> Moments:
+    """Mean and variance of every unit, (N, P) each, noise included, at known inputs."""
+    cov = layer.covariances(X)
+
+    def unit(cov, q):
+        V = inverse_cholesky(cov.zz) @ cov.zx
+        mean, variance = q.project(V)
+        return mean, variance + residual(cov, V)
+
+    mean, variance = jax.vmap(unit, out_axes=1)(cov, q)
+    return Moments(mean, variance + layer.noise)
+
+
+def of_output(h: Moments):
+    """Mean and variance as likelihoods have them: (N,) for one unit, else (N, P)."""
+    return (h.mean[:, 0], h.cov[:, 0]) if h.mean.shape[1] == 1 else (h.mean, h.cov)
 
 
 def _fill(m: int, dimensions: int):

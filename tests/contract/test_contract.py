@@ -20,11 +20,13 @@ SMALL = {
     "vsgpr": ["method.inducing=5"],
     "pep": ["method.inducing=5"],
     "dgp": ["method.inducing=5"],
+    "dsdgp": ["method.inducing=5"],
 }
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
     "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
     "svdgp": "regression", "pep": "regression", "dgp": "regression",
+    "dsdgp": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 

@@ -15,8 +15,8 @@ from gpbench.config.compose import compose
 from gpbench.core.gaussians import Normal
 from gpbench.core.psi import Moments
 from gpbench.errors import ConfigError
-from gpbench.methods.deep.dgp import DGP, moments_at, propagate
-from gpbench.methods.deep_layers import DeepLayer
+from gpbench.methods.deep.dgp import DGP, propagate
+from gpbench.methods.deep_layers import DeepLayer, moments_at
 from gpbench.train.batches import at_step, whole
 
 ADAM = optax.adam(0.02)

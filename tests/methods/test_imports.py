@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 METHODS = ROOT / "gpbench" / "methods"
 FILES = sorted(path for path in METHODS.rglob("*.py") if path.name != "__init__.py")
 
-PARTS = {"gpbench.methods.base", "gpbench.methods.gradient", "gpbench.methods.sparse_layer"}
+PARTS = {f"gpbench.methods.{name}" for name in ("base", "collapsed", "deep_layers", "gradient", "sparse_layer")}
 """Files of gpbench/methods that methods share; beside them the `base.py` of each folder."""
 
 

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import residual
 from gpbench.core.gaussians import Natural, Normal
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Likelihood
@@ -23,7 +22,7 @@ from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.psi import Moments, psi1, psi2_cross_sum, psi2_sum
 from gpbench.core.quadrature import gaussian_points
 from gpbench.methods.base import Batch
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod
+from gpbench.methods.deep_layers import DeepLayer, DeepMethod, moments_at, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
 
 _LEAST_VARIANCE = 1e-8
@@ -99,7 +98,7 @@ class DGP(DeepMethod, GradientMethod):
         for depth, layer in enumerate(others, start=1):
             is_full = self.hidden_covariance == "full" and depth < len(others)
             h = propagate(layer, q[depth], h, full=is_full)
-        return _of_output(h)
+        return of_output(h)
 
     def posteriors(self, parameters: Parameters) -> list[Normal]:
         """q(w) of every layer, with a leading axis P."""
@@ -120,7 +119,7 @@ class DGP(DeepMethod, GradientMethod):
             for layer, q_layer, e in zip(parameters.layers, q, jnp.split(noise, np.cumsum(self.hidden)[:-1])):
                 h = moments_at(layer, q_layer, values)
                 values = h.mean + jnp.sqrt(h.cov) * e
-            return likelihood.predictive(*_of_output(moments_at(parameters.layers[-1], q[-1], values)))
+            return likelihood.predictive(*of_output(moments_at(parameters.layers[-1], q[-1], values)))
 
         return Mixture(jax.vmap(along)(points), jnp.zeros(self.samples, X.dtype))
 
@@ -128,21 +127,7 @@ class DGP(DeepMethod, GradientMethod):
         return {"inducing": state.parameters.layers[0].Z[0]}
 
     def diagnose(self, state: GradientState) -> str:
-        reasons = [layer.diagnose() for layer in state.parameters.layers]
-        return next((f"layer {depth}: {why}" for depth, why in enumerate(reasons, start=1) if why), "")
-
-
-def moments_at(layer: DeepLayer, q: Normal, X: Float[Array, "N D"]) -> Moments:
-    """Mean and variance of every unit, (N, P) each, noise included, at known inputs."""
-    cov = layer.covariances(X)
-
-    def unit(cov, q):
-        V = inverse_cholesky(cov.zz) @ cov.zx
-        mean, variance = q.project(V)
-        return mean, variance + residual(cov, V)
-
-    mean, variance = jax.vmap(unit, out_axes=1)(cov, q)
-    return Moments(mean, variance + layer.noise)
+        return self.describe_failure(state.parameters.layers)
 
 
 def propagate(layer: DeepLayer, q: Normal, h: Moments, *, full: bool = False) -> Moments:
@@ -174,11 +159,6 @@ def propagate(layer: DeepLayer, q: Normal, h: Moments, *, full: bool = False) ->
         ]  # fmt: skip
         columns.append(jnp.stack(between, axis=1))
     return Moments(mean, jnp.stack(columns, axis=2))
-
-
-def _of_output(h: Moments):
-    """Mean and variance as likelihoods have them: (N,) for one unit, else (N, P)."""
-    return (h.mean[:, 0], h.cov[:, 0]) if h.mean.shape[1] == 1 else (h.mean, h.cov)
 
 
 def _initial_factors(layer: DeepLayer, key: PRNGKeyArray) -> Factors:

@@ -1,0 +1,107 @@
+"""`dsdgp`: doubly stochastic variational inference for deep GPs (Salimbeni and Deisenroth, NIPS 2017).
+
+The bound is Σ E log p(yₙ|fₙ) - Σ KL[q(w) || N(0, I)] over all units, the expectation over one sampled path of every row
+through the hidden layers (its equation 16).  Hidden layers have a fixed linear mean, the leading principal components
+of the inputs or the identity (its section 3.1), so that no layer starts by forgetting its inputs.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.gaussians import Normal, standard_normal
+from gpbench.core.likelihoods import Likelihood
+from gpbench.core.predictive import Mixture, Predictive
+from gpbench.core.quadrature import gaussian_points
+from gpbench.methods.base import Batch
+from gpbench.methods.deep_layers import DeepLayer, DeepMethod, moments_at, of_output
+from gpbench.methods.gradient import GradientMethod, GradientState
+
+_HIDDEN_ROOT = 100.0
+"""The initial q of hidden layers has this root of its precision: nearly without noise, as in the paper."""
+
+
+class Parameters(eqx.Module):
+    """What the bound is a function of; `means` (D, P) of the hidden layers are fixed."""
+
+    layers: tuple[DeepLayer, ...]
+    q: tuple[Normal, ...]
+    likelihood: Likelihood
+    means: tuple[Float[Array, "_ _"], ...]
+
+
+class DSDGP(DeepMethod, GradientMethod):
+    """Configuration of `dsdgp`; see the module's docstring.  `hidden=[]` is `svi`'s model and bound."""
+
+    samples: int = eqx.field(static=True, kw_only=True, default=64)
+    """How many paths a prediction has."""
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        likelihood, means = self.initial_likelihood(data), self._linear_means(data)
+        layers = self._follow(means, self.initial_layers(data, likelihood.latents(), key=key))
+        q = []
+        for layer in layers:
+            units, m, _ = layer.Z.shape
+            start = standard_normal(m, data.X.dtype)
+            if layer is not layers[-1]:
+                start = Normal(start.mean, _HIDDEN_ROOT * start.root)
+            q.append(jax.tree.map(lambda leaf, units=units: jnp.broadcast_to(leaf, (units, *leaf.shape)), start))
+        return Parameters(layers, tuple(q), likelihood, means)
+
+    def _follow(self, means, layers: tuple[DeepLayer, ...]) -> tuple[DeepLayer, ...]:
+        """The layers with the inducing points of each where the linear means take those of the first."""
+        moved, Z = [layers[0]], layers[0].Z[0]
+        for layer, W in zip(layers[1:], means):
+            Z = Z @ W
+            kernel = self.kernel.initial(Z, start=self.lengthscale_start)
+            moved.append(DeepLayer(kernel, layer.log_noise, jnp.broadcast_to(Z, (layer.units, *Z.shape))))
+        return tuple(moved)
+
+    def _linear_means(self, data: Batch) -> tuple[Float[Array, "_ _"], ...]:
+        """Of each hidden layer: principal axes of the training inputs for the first, the identity for the others."""
+        means, width = [], data.X.shape[1]
+        for depth, units in enumerate(self.hidden):
+            axes = np.eye(width)
+            if depth == 0 and units < width:
+                X = np.asarray(data.X[: data.total])
+                axes = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2].T
+            W = np.zeros((width, units))
+            W[:, : min(width, units)] = axes[:, : min(width, units)]
+            means.append(jnp.asarray(W, data.X.dtype))
+            width = units
+        return tuple(means)
+
+    def trainable(self, parameters: Parameters):
+        """Everything but the fixed means."""
+        return parameters.layers, parameters.q, parameters.likelihood
+
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+        noise = jax.random.normal(key, (len(batch.y), sum(self.hidden)), batch.X.dtype)
+        mean, variance = self._output(parameters, batch.X, noise)
+        expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y)
+        kl = sum(jnp.sum(jax.vmap(Normal.kl)(q)) for q in parameters.q)
+        return kl - batch.scale * jnp.sum(batch.weight * expected), None
+
+    def _output(self, parameters: Parameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]):
+        """Mean and variance of the output along the path that this noise of the hidden units means."""
+        parts = jnp.split(noise, np.cumsum(self.hidden)[:-1], axis=1) if self.hidden else []
+        for layer, q, W, e in zip(parameters.layers, parameters.q, parameters.means, parts):
+            h = moments_at(layer, q, X)
+            X = h.mean + X @ W + jnp.sqrt(h.cov) * e
+        return of_output(moments_at(parameters.layers[-1], parameters.q[-1], X))
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        parameters = state.parameters
+        predictive = lambda noise: parameters.likelihood.predictive(*self._output(parameters, X, noise[None]))
+        if not self.hidden:
+            return predictive(jnp.zeros(0, X.dtype))
+        points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), X.dtype)
+        return Mixture(jax.vmap(predictive)(points), jnp.zeros(self.samples, X.dtype))
+
+    def arrays(self, state: GradientState) -> dict[str, Array]:
+        return {"inducing": state.parameters.layers[0].Z[0]}
+
+    def diagnose(self, state: GradientState) -> str:
+        return self.describe_failure(state.parameters.layers)
