@@ -120,8 +120,9 @@ class Importer:
         return ImportedRun(clean(record), config, result.predictions_by_row(prepared, batch, 0) if few else {})
 
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
-        parts = [submission.setting, f"set={self.split_set}" if self.split_set else ""]
-        setting = ", ".join(filter(None, parts))
+        default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
+        other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
+        setting = ", ".join(filter(None, [submission.setting, other_set]))
         return {
             "dataset": dict(card),
             "method": {"name": submission.method, "setting": setting, "imported": True},

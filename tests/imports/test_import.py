@@ -345,3 +345,11 @@ def test_another_split_set_has_other_rows_and_another_id(wings):
     assert bring(folder, table("hla", 0), *own, "--set", "hla") == 0
     [record] = records(folder)
     assert record["setting"] == "set=hla"
+
+
+def test_the_default_split_set_by_name_is_the_same_run_as_without_a_name(wings):
+    folder, table = wings
+    for words in ([], ["--set", "random90"]):
+        assert bring(folder, table("random90", 0), "--config-dir", str(folder), *words) == 0
+    [record] = records(folder)
+    assert record["setting"] == ""
