@@ -44,12 +44,13 @@ def read_differences(
 
     Raises ConfigError for ambiguous sides, or without a common split.
     """
+    from gpbench.records.stores import latest, recorded
     from gpbench.report import differences
 
-    records = selection.select(selection.all_records(stores), args)
+    records = selection.select(recorded(stores), args)
     a, b = differences.parse_sides(args.a, args.b, records)
     # two commits have the same runs in two folders: the latest of each side counts
-    records = [record for side in (a, b) for record in selection.latest(r for r in records if side.has(r))]
+    records = [record for side in (a, b) for record in latest(r for r in records if side.has(r))]
     metric = selection.one_metric(args.metric, records)
     return a, b, *differences.paired_differences(a, b, records, metric)
 
