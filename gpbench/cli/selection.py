@@ -33,7 +33,7 @@ def open_stores(folders: Sequence[Path] | None) -> list[Store]:
 
 def open_one(folder: Path | None) -> Store:
     """The store of this results folder, or of the default one.  Raises as `open_stores` does."""
-    return open_stores(folder and [folder])[0]
+    return open_stores([folder] if folder else None)[0]
 
 
 def predictions_of(stores: Sequence[Store]) -> "Callable[[dict], dict[str, np.ndarray]]":

@@ -32,8 +32,8 @@ def check(path: Path, table: Any, figure: Any, runs: Runs) -> None:
     if table:
         _check_options(path, "table", table, _TABLE, runs)
     if figure:
-        kind = figure.get("kind") if isinstance(figure, Mapping) else None
-        if kind not in _FIGURES:
+        kind: Any = figure.get("kind") if isinstance(figure, Mapping) else None
+        if not isinstance(kind, str) or kind not in _FIGURES:
             raise ConfigError(f"{path}: no figure of kind {as_word(kind)}; {nearest(str(kind), _FIGURES)}")
         options = {name: value for name, value in figure.items() if name != "kind"}
         _check_options(path, "figure", options, _FIGURES[kind], runs)

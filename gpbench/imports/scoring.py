@@ -58,8 +58,7 @@ class Importer:
             card = cards.read(submission.dataset, self.config_dirs)
         except ConfigError as error:
             raise ConfigError(f"{submission.file}: {error}") from error
-        if self.split_set:
-            card = {**card, "splits": {**(card.get("splits") or splits.DEFAULT), "set": self.split_set}}
+        card = splits.with_set(card, self.split_set)
         return card, data_layer.load(card, config_dirs=self.config_dirs)
 
     def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> ImportedRun:
@@ -68,7 +67,8 @@ class Importer:
         from gpbench.train import result
 
         try:
-            splits.asked(card, submission.split)
+            if not 0 <= submission.split < (n_splits := splits.count(card)):
+                raise ConfigError(f"no such split; {card['name']} has splits 0 to {n_splits - 1}")
             if dataset.outputs and submission.output is None:
                 names = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
                 raise ConfigError(f"the column output is empty; the outputs of {dataset.name} are {names}")
@@ -78,7 +78,7 @@ class Importer:
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
         except GpbenchError as error:
             raise type(error)(f"{submission.title}: {error}") from error
-        submission.check_values(prepared.classes)
+        submission.check_values(prepared.classes, float(np.var(prepared.y)))
         values = submission.in_order_of(test, train, len(dataset.y))
         arrays = _predictive(submission, values, prepared.classes).arrays(jnp.asarray(prepared.y_test))
         batch = {name: np.asarray(array)[None] for name, array in arrays.items()}

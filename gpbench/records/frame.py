@@ -16,7 +16,8 @@ _RUN = ("id", "dataset", "output", "method", "setting", "protocol", "precision",
         "status", "imported")  # fmt: skip
 _ORIGIN = ("device", "commit", "dirty", "created", "source", "schema", "cell", "data_checksum", "held_out", "steps",
            "objective", "converged", "train_rows", "test_rows")  # fmt: skip
-_TEXTS = ("output", "precision", "preset", "device", "commit", "created", "source", "cell", "data_checksum", "split_set")
+_TEXTS = ("output", "precision", "preset", "split_set", "device", "commit", "created", "source", "cell",
+          "data_checksum")  # fmt: skip
 _FLAGS = ("imported", "dirty", "held_out", "converged")
 _COUNTS = ("split", "seed", "schema", "steps", "train_rows", "test_rows")
 

@@ -63,7 +63,8 @@ def test_unknown_option_is_one_line(capsys):
 
 
 @pytest.mark.parametrize(
-    "words", [["table", "--set", "m=15%"], ["rank", "--metri", "nll"], ["data", "rows", "sinc", "--spl", "0"], ["--versi"]]
+    "words",
+    [["table", "--set", "m=15%"], ["rank", "--metri", "nll"], ["data", "rows", "sinc", "--spl", "0"], ["--versi"]],
 )
 def test_options_cannot_be_abbreviated(words, capsys):
     assert cli.main(words) == 2

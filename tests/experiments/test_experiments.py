@@ -89,7 +89,7 @@ LAYOUTS = {
     "table: {rows: dataset, columns: metod, metrics: [nll]}": "table.columns: no run has the key 'metod'; did you mean",
     "table: {rows: dataset, columns: output, metrics: [nll]}": "table.columns: no run has the key 'output'",
     "table: {rows: dataset, columns: method.m, metrics: [nll]}": "table.columns: not every run has the key 'method.m'",
-    "table: {ROWS, blocks: [protocol, nonsense]}": "table.blocks: no run has the key 'nonsense'; known are dataset, met",
+    "table: {ROWS, blocks: [protocol, nonsense]}": "table.blocks: no run has the key 'nonsense'; known are dataset",
     "table: {ROWS, blocks: 3}": "table.blocks=3: must be a key of the runs, or a list of such keys",
     "table: {ROWS, blocks: {a: 1}}": "table.blocks={a: 1}: must be a key of the runs, or a list of such keys",
     "table: {ROWS, blocks: [3]}": "table.blocks=3: must be a key of the runs",
