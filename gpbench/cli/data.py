@@ -39,8 +39,8 @@ def add_parser(subparsers) -> None:
         if action == "rows":
             parser.add_argument("--split", type=int, required=True, metavar="K", help="the number of the split")
             parser.add_argument("--set", metavar="NAME", help="the split set; default: the card's")
-            parser.add_argument("--out", type=Path, metavar="FILE", help="default: NAME-K.npz, or NAME-SET-K.npz for another"
-                                " split set than the card's")  # fmt: skip
+            parser.add_argument("--out", type=Path, metavar="FILE",
+                                help="default: NAME-K.npz, or NAME-SET-K.npz where SET is not the card's")  # fmt: skip
         parser.set_defaults(func=run)
 
 
@@ -153,7 +153,8 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
         np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, columns=columns, classes=classes,
                             outputs=outputs, dataset=np.array(card["name"]), split=np.array(args.split),
                             split_set=np.array(split_set))  # fmt: skip
-    row = {"name": card["name"], "split": args.split, "split_set": split_set, "train": len(train), "test": len(test), "out": str(out)}
+    row = {"name": card["name"], "split": args.split, "split_set": split_set, "train": len(train), "test": len(test),
+           "out": str(out)}  # fmt: skip
     return row, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
 
 

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     ]  # fmt: skip
     text.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
     already = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    print(f"imported {n_new} run{'s' * (n_new != 1)} into {store.runs}{already}")
+    print(f"imported {text.counted(n_new, 'run')} into {store.runs}{already}")
     return 0
 
 
@@ -76,8 +76,8 @@ def _check_names(args: argparse.Namespace, methods: list[str]) -> None:
     if args.protocol not in protocols:
         raise ConfigError(f"no protocol {args.protocol!r}; {nearest(args.protocol, protocols)}")
     if bad := [name for name in methods if not _NAME.fullmatch(name)]:
-        raise ConfigError(f"{args.file.name}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and begins"
-                          " with a letter, a digit or _")  # fmt: skip
+        raise ConfigError(f"{args.file.name}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does"
+                          " not begin with - or .")  # fmt: skip
     ours = {item["name"] for item in descriptions("method", ())}
     if taken := [name for name in methods if name.lower() in ours]:
         raise ConfigError(f"{args.file.name}: method {taken[0]!r} is one of gpbench's; give yours a name of its own")

@@ -58,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         text.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
     else:
-        print(f"{start}: {len(files)} files, {size / 1e6:.1f} MB, of {len(records)} runs")
+        runs = text.counted(len(records), "run")
+        print(f"{start}: {text.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
     return 0
 
 

@@ -71,9 +71,12 @@ def check_metrics(metrics: Iterable[str], records: Sequence[dict]) -> None:
             raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
 
 
-def one_metric(metric: str | None, records: Sequence[dict]) -> str:
-    """This metric, or by default nll, or rmse for regression.  Raises ConfigError for one that no record has."""
-    known = set().union(*(record["metrics"] for record in records))
+def one_metric(metric: str | None, records: Sequence[dict], shared: Iterable[str] = ()) -> str:
+    """This metric, or by default nll, or rmse for regression: of the `shared` ones where there are any.
+
+    Raises ConfigError for one that no record has.
+    """
+    known = set(shared) or set().union(*(record["metrics"] for record in records))
     name = metric or ("nll" if "nll" in known or "rmse" not in known else "rmse")
     check_metrics([name], records)
     return name

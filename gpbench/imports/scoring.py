@@ -55,10 +55,9 @@ class Importer:
 
     def _load(self, submission: Submission) -> "tuple[Mapping, Dataset]":
         try:
-            card = cards.read(submission.dataset, self.config_dirs)
+            card = splits.with_set(cards.read(submission.dataset, self.config_dirs), self.split_set)
         except ConfigError as error:
             raise ConfigError(f"{submission.file}: {error}") from error
-        card = splits.with_set(card, self.split_set)
         return card, data_layer.load(card, config_dirs=self.config_dirs)
 
     def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> ImportedRun:
