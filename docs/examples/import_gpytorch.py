@@ -25,7 +25,6 @@ class ExactGP(g.models.ExactGP):
 
 tables = []
 for path in sys.argv[1:]:  # boston-0.npz ...
-    name, split = path.removesuffix(".npz").rsplit("-", 1)
     data, start = np.load(path), time.perf_counter()
     y, train, test = data["y"], data["train"], data["test"]
     X = torch.tensor((data["X"] - data["X"][train].mean(axis=0)) / data["X"][train].std(axis=0))
@@ -46,6 +45,6 @@ for path in sys.argv[1:]:  # boston-0.npz ...
         with torch.no_grad():
             predictive = likelihood(model(X[test]))
     values = {"mean": centre + scale * predictive.mean.numpy(), "variance": scale**2 * predictive.variance.numpy()}
-    facts = {"dataset": name, "split": int(split), "method": "gpytorch_gp", "row": test}
+    facts = {"dataset": str(data["dataset"]), "split": int(data["split"]), "method": "gpytorch_gp", "row": test}
     tables.append(pd.DataFrame({**facts, **values, "seconds": time.perf_counter() - start}))
 pd.concat(tables).to_parquet("predictions.parquet")

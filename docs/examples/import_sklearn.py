@@ -10,7 +10,6 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 tables = []
 for path in sys.argv[1:]:  # sinc-0.npz wdbc-0.npz ...
-    name, split = path.removesuffix(".npz").rsplit("-", 1)
     data, start = np.load(path), time.perf_counter()
     y, train, test = data["y"], data["train"], data["test"]
     X = (data["X"] - data["X"][train].mean(axis=0)) / data["X"][train].std(axis=0)
@@ -21,6 +20,6 @@ for path in sys.argv[1:]:  # sinc-0.npz wdbc-0.npz ...
         model = GaussianProcessRegressor(1.0 * RBF() + WhiteKernel(), normalize_y=True).fit(X[train], y[train])
         mean, std = model.predict(X[test], return_std=True)  # WhiteKernel's noise is in it
         values = {"mean": mean, "variance": std**2}
-    facts = {"dataset": name, "split": int(split), "method": "sklearn_gp", "row": test}
+    facts = {"dataset": str(data["dataset"]), "split": int(data["split"]), "method": "sklearn_gp", "row": test}
     tables.append(pd.DataFrame({**facts, **values, "seconds": time.perf_counter() - start}))
 pd.concat(tables).to_parquet("predictions.parquet")

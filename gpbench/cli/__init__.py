@@ -35,7 +35,10 @@ _STORAGE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line, without argparse's usage text."""
+    """An argument parser that knows no abbreviations, and whose errors are one line, without argparse's usage text."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{"allow_abbrev": False, **options})
 
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError with argparse's message and a reference to --help."""

@@ -6,10 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench.cli import selection
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import references
-from gpbench.records.collected import open_store
 from gpbench.records.store import Store
 from gpbench.report import text
 
@@ -33,7 +32,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError for an unknown name."""
-    store, names, folders = open_store(args.results or paths.results_dir()), [], list(args.config_dir)
+    store, names, folders = selection.open_one(args.results), [], list(args.config_dir)
     known = references.names(folders).keys() | references.entries(folders).keys()
     for name in args.names:
         if name in known:

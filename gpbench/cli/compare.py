@@ -33,7 +33,7 @@ def add_sides(parser: Any) -> None:
     sides = "method:sep, protocol:clean, preset:full, precision:float32 or commit:1a2b; the kind is optional"
     parser.add_argument("a", metavar="A", help=sides)
     parser.add_argument("b", metavar="B", help="another one of the same kind")
-    parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse for regression")
+    parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse for regression, where both have it")
     selection.add_filters(parser)
 
 
@@ -44,13 +44,14 @@ def read_differences(
 
     Raises ConfigError for ambiguous sides, or without a common split.
     """
+    from gpbench.records.stores import latest, recorded
     from gpbench.report import differences
 
-    records = selection.select(selection.all_records(stores), args)
+    records = selection.select(recorded(stores), args)
     a, b = differences.parse_sides(args.a, args.b, records)
     # two commits have the same runs in two folders: the latest of each side counts
-    records = [record for side in (a, b) for record in selection.latest(r for r in records if side.has(r))]
-    metric = selection.one_metric(args.metric, records)
+    records = [record for side in (a, b) for record in latest(r for r in records if side.has(r))]
+    metric = selection.one_metric(args.metric, records, differences.shared_metrics(a, b, records))
     return a, b, *differences.paired_differences(a, b, records, metric)
 
 

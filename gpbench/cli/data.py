@@ -39,7 +39,8 @@ def add_parser(subparsers) -> None:
         if action == "rows":
             parser.add_argument("--split", type=int, required=True, metavar="K", help="the number of the split")
             parser.add_argument("--set", metavar="NAME", help="the split set; default: the card's")
-            parser.add_argument("--out", type=Path, metavar="FILE", help="default: NAME-K.npz")
+            parser.add_argument("--out", type=Path, metavar="FILE",
+                                help="default: NAME-K.npz, or NAME-SET-K.npz where SET is not the card's")  # fmt: skip
         parser.set_defaults(func=run)
 
 
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     if names == ["all"]:
         names = cards.names(args.config_dir)
     action = {"ls": _ls, "fetch": _fetch, "verify": _verify, "info": _info, "rows": _rows}[args.action]
+    if getattr(args, "out", None) and len(names) > 1:
+        raise ConfigError(f"--out {args.out}: one file for {len(names)} data sets; leave it out, or name one data set")
     rows, code = [], 0
     for name in names:
         try:
@@ -127,22 +130,31 @@ def _fetch(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
 
 
 def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    """Writes X (N, D) and y (N,) or (N, O) in original units, classes coded, and the row numbers of the split."""
+    """Writes X (N, D) and y (N,) or (N, O) in original units, classes coded, and the row numbers of the split.
+
+    Raises ConfigError for a file that cannot be made.
+    """
     import numpy as np
 
     from gpbench.data import load, splits
 
-    if args.set:
-        card = {**card, "splits": {**(card.get("splits") or splits.DEFAULT), "set": args.set}}
+    default = splits.identity(card)["set"]
+    card = splits.with_set(card, args.set)
+    split_set = splits.identity(card)["set"]
     splits.asked(card, args.split)
+    parts = [card["name"], split_set if split_set != default else "", str(args.split)]
+    out = args.out or Path("-".join(filter(None, parts)) + ".npz")
+    if out.is_dir() or not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: is a folder" if out.is_dir() else f"--out {out}: no such folder {out.parent}")
     dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store)
     train, test = splits.indices(card, dataset, args.split)
-    out = args.out or Path(f"{card['name']}-{args.split}.npz")
     columns, classes, outputs = (np.array(of, str) for of in (dataset.columns, dataset.classes, dataset.outputs))
     with open(out, "wb") as file:  # NumPy would append .npz to other names
         np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, columns=columns, classes=classes,
-                            outputs=outputs)  # fmt: skip
-    row = {"name": card["name"], "split": args.split, "train": len(train), "test": len(test), "out": str(out)}
+                            outputs=outputs, dataset=np.array(card["name"]), split=np.array(args.split),
+                            split_set=np.array(split_set))  # fmt: skip
+    row = {"name": card["name"], "split": args.split, "split_set": split_set, "train": len(train), "test": len(test),
+           "out": str(out)}  # fmt: skip
     return row, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
 
 

@@ -2,12 +2,15 @@
 
 import argparse
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
 from gpbench import paths
 from gpbench.errors import ConfigError, nearest
 from gpbench.report import text
+
+_NAME = re.compile(r"\w[\w.-]*")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -61,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     ]  # fmt: skip
     text.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
     already = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    print(f"imported {n_new} run{'s' * (n_new != 1)} into {store.runs}{already}")
+    print(f"imported {text.counted(n_new, 'run')} into {store.runs}{already}")
     return 0
 
 
@@ -72,6 +75,9 @@ def _check_names(args: argparse.Namespace, methods: list[str]) -> None:
     protocols = [item["name"] for item in descriptions("protocol", args.config_dir)]
     if args.protocol not in protocols:
         raise ConfigError(f"no protocol {args.protocol!r}; {nearest(args.protocol, protocols)}")
+    if bad := [name for name in methods if not _NAME.fullmatch(name)]:
+        raise ConfigError(f"{args.file.name}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does"
+                          " not begin with - or .")  # fmt: skip
     ours = {item["name"] for item in descriptions("method", ())}
-    if taken := [name for name in methods if name in ours]:
+    if taken := [name for name in methods if name.lower() in ours]:
         raise ConfigError(f"{args.file.name}: method {taken[0]!r} is one of gpbench's; give yours a name of its own")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins
+from gpbench.cli import selection
 from gpbench.records import filters
-from gpbench.records.collected import open_store
 from gpbench.report import text
 
 KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.kind == "runs":
         flags = [f"{name}={value}" for name in ("dataset", "method", "protocol", "status")
                  if (value := getattr(args, name))]  # fmt: skip
-        records = filters.matching(open_store(args.results or paths.results_dir()).all(), [*flags, *args.where])
+        records = filters.matching(selection.open_one(args.results).all(), [*flags, *args.where])
         text.print_json(records) if args.json else text.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0
     datasets = args.kind == "datasets"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
+from gpbench.cli import selection
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.status import Cell, absent
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without a figure or records."""
     from gpbench.experiments import plan
 
-    experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, args.results)
+    experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, selection.open_one(args.results))
     if not experiment.figure:
         raise ConfigError(f"{experiment.id} is a table: gpbench table {experiment.id}")
     files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)

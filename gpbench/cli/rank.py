@@ -31,10 +31,11 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError for fewer than two methods or data sets."""
+    from gpbench.records.stores import latest, recorded
     from gpbench.report.cells import group_runs
     from gpbench.report.ranks import ranking
 
-    records = selection.latest(selection.all_records(selection.open_stores(args.results)))
+    records = latest(recorded(selection.open_stores(args.results)))
     records = selection.select(records, args)
     ranks = ranking(group_runs(records, by_preset=False), selection.one_metric(args.metric, records), args.test)
 

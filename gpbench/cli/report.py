@@ -32,14 +32,15 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
     from gpbench.cli.ls import descriptions
-    from gpbench.cli.selection import all_records, latest, open_stores
+    from gpbench.cli.selection import open_stores
     from gpbench.data import cards
+    from gpbench.records.stores import latest, recorded
     from gpbench.report import site, text
 
     stores = open_stores(args.results)
     out = args.out or stores[0].runs.parent / "site"
     site.check_folder(out)
-    records = latest(all_records(stores))
+    records = latest(recorded(stores))
     created = {record["id"]: record.get("created") for record in records}
     store_of = {r["id"]: store for store in stores for r in store.all() if r.get("created") == created[r["id"]]}
     config_dirs = [folder.expanduser().resolve() for folder in args.config_dir]
@@ -57,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         text.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
     else:
-        print(f"{start}: {len(files)} files, {size / 1e6:.1f} MB, of {len(records)} runs")
+        runs = text.counted(len(records), "run")
+        print(f"{start}: {text.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
     return 0
 
 

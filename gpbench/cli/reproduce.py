@@ -47,17 +47,18 @@ def run(args: argparse.Namespace) -> int:
     Raises ConfigError, and what a sweep raises: Stopped, SweepError, DivergedError.
     """
     from gpbench.experiments import plan
+    from gpbench.records.collected import open_store
 
     folders = [folder.expanduser().resolve() for folder in args.config_dir]
     settings = _settings(args, folders)
     results = Path(settings["results"])
-    experiment, cells = plan.load(args.experiment, args.preset, folders, results)
+    experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))
     failure = None
     if to_run := [cell for cell in cells if cell.missing or settings["again"]]:
         words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]
         jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in to_run)  # cells of several outputs are one job
         failure = _launch([[*job, *words] for job in jobs], settings, folders, args.overrides)
-        experiment, cells = plan.load(args.experiment, args.preset, folders, results)
+        experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))
     recorded = any(cell.records for cell in cells)
     if recorded and experiment.table:
         from gpbench.cli.output import show

@@ -10,6 +10,7 @@ from gpbench.errors import ConfigError, nearest
 from gpbench.papers import published
 from gpbench.records.collected import open_store
 from gpbench.records.store import Store
+from gpbench.records.stores import open_existing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,17 +27,13 @@ def add_filters(parser: Any) -> None:
 
 
 def open_stores(folders: Sequence[Path] | None) -> list[Store]:
-    """The stores of these results folders, or of the default one."""
-    return [open_store(folder) for folder in folders or [paths.results_dir()]]
+    """The stores of these results folders, or of the default one.  Raises ConfigError for a folder that is absent."""
+    return [open_existing(folder) for folder in folders] if folders else [open_store(paths.results_dir())]
 
 
-def all_records(stores: Sequence[Store]) -> list[dict]:
-    """Every record of these stores.  Raises ConfigError where there is none."""
-    records = [record for store in stores for record in store.all()]
-    if not records:
-        folders = ", ".join(str(store.runs) for store in stores)
-        raise ConfigError(f"no runs in {folders} yet; train with `gpbench run`")
-    return records
+def open_one(folder: Path | None) -> Store:
+    """The store of this results folder, or of the default one.  Raises as `open_stores` does."""
+    return open_stores([folder] if folder else None)[0]
 
 
 def predictions_of(stores: Sequence[Store]) -> "Callable[[dict], dict[str, np.ndarray]]":
@@ -47,11 +44,6 @@ def predictions_of(stores: Sequence[Store]) -> "Callable[[dict], dict[str, np.nd
         return store.predictions(record["id"]) if store else {}
 
     return of
-
-
-def latest(records: Iterable[dict]) -> list[dict]:
-    """The latest record of each id: several folders may have the same run."""
-    return list({r["id"]: r for r in sorted(records, key=lambda r: (r.get("created") or "", r["id"]))}.values())
 
 
 def select(records: Sequence[dict], args: argparse.Namespace) -> list[dict]:
@@ -79,9 +71,12 @@ def check_metrics(metrics: Iterable[str], records: Sequence[dict]) -> None:
             raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
 
 
-def one_metric(metric: str | None, records: Sequence[dict]) -> str:
-    """This metric, or by default nll, or rmse for regression.  Raises ConfigError for one that no record has."""
-    known = set().union(*(record["metrics"] for record in records))
+def one_metric(metric: str | None, records: Sequence[dict], shared: Iterable[str] = ()) -> str:
+    """This metric, or by default nll, or rmse for regression: of the `shared` ones where there are any.
+
+    Raises ConfigError for one that no record has.
+    """
+    known = set(shared) or set().union(*(record["metrics"] for record in records))
     name = metric or ("nll" if "nll" in known or "rmse" not in known else "rmse")
     check_metrics([name], records)
     return name

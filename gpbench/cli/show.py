@@ -4,9 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench.cli import selection
 from gpbench.errors import ConfigError
-from gpbench.records.collected import open_store
 from gpbench.report import text
 
 
@@ -24,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where no run matches, or several do."""
     if bool(args.run) == args.last:
         raise ConfigError("give the id of one run, or --last; `gpbench ls runs` lists the runs")
-    store = open_store(args.results or paths.results_dir())
+    store = selection.open_one(args.results)
     record = store.last() if args.last else store.find(args.run)
     config = store.config(record["id"])
     predictions = store.predictions(record["id"])

@@ -9,6 +9,7 @@ from gpbench.cli import selection
 from gpbench.cli.output import show
 from gpbench.errors import ConfigError
 from gpbench.papers import published
+from gpbench.records.stores import recorded
 from gpbench.report import tables, text
 from gpbench.report.cells import Entry, entries, group_runs
 from gpbench.report.formats import FORMATS, MARKS
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where no record matches."""
     if args.experiment:
         return _of_experiment(args)
-    records = selection.select(selection.all_records(selection.open_stores(args.results and [args.results])), args)
+    records = selection.select(recorded([selection.open_one(args.results)]), args)
     metrics = args.metric.split(",") if args.metric else ()
     cells = entries(group_runs(records), metrics)
     selection.check_metrics(metrics, records)
@@ -64,7 +65,7 @@ def _of_experiment(args: argparse.Namespace) -> int:
              if getattr(args, name)]  # fmt: skip
     if flags:
         raise ConfigError(f"{', '.join(flags)}: {args.experiment} says itself what is in its table; leave it out")
-    experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, args.results)
+    experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, selection.open_one(args.results))
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
     sheet = reports.table(experiment, args.preset or definition.PRESETS[0], cells, MARKS[args.format])

@@ -79,7 +79,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     _check_arrays(name, raw.X, raw.target)
     X, target, groups = raw.X.astype("<f8"), raw.target, np.asarray(raw.groups)
     if not len(X) == len(target) == (len(groups) if groups.size else len(X)):
-        raise DataError(f"{name}: {len(X)} rows of inputs, but {len(target)} targets and {len(groups)} groups")
+        counts = f"{len(target)} targets" + (f" and {len(groups)} groups" if groups.size else "")
+        raise DataError(f"{name}: {len(X)} rows of inputs, but {counts}")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
     labelled = target != "" if target.dtype.kind == "U" else np.ones(target.shape, dtype=bool)

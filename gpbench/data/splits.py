@@ -45,6 +45,11 @@ def asked(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
     return numbers  # type: ignore[return-value]
 
 
+def with_set(card: Mapping, name: str | None) -> Mapping:
+    """The card with this split set in use; as it is with None."""
+    return {**card, "splits": {**(card.get("splits") or DEFAULT), "set": name}} if name else card
+
+
 def identity(card: Mapping) -> dict:
     """What of a card says which rows are in split k: the set in use, and what that set is made from beside the rows."""
     chosen, _ = _chosen(card)

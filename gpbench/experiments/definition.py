@@ -1,4 +1,4 @@
-"""The papers' tables and figures as data: which runs each is made of, and how it is laid out.  No JAX, no NumPy.
+"""The papers' tables and figures as data: which runs each is made of, and how it is laid out.  No JAX.
 
 `experiment/PAPER/NAME.yaml` has a `title`, the `runs`, and a `table`, a `figure`, or both.  `runs` are blocks of
 configuration keys; a key has one value, a list of values (one job for each), or a value or list for each preset.
@@ -14,6 +14,7 @@ from typing import Any
 
 from gpbench import paths
 from gpbench.errors import ConfigError, nearest
+from gpbench.experiments import layout
 
 PRESETS = ("quick", "full")
 _KEYS = {"title", "paper", "presets", "all", "runs", "labels", "table", "figure", "same"}
@@ -79,21 +80,28 @@ def _files(config_dirs: Sequence[Path]) -> dict[str, Path]:
 
 
 def _experiment(id: str, content: Any, path: Path) -> Experiment:
-    if not isinstance(content, dict) or not content.get("title") or not isinstance(content.get("runs"), list):
+    if not isinstance(content, dict) or not content.get("title") or not _are_mappings(content.get("runs")):
         raise ConfigError(f"{path}: an experiment is a mapping with a title and a list of runs")
     if unknown := sorted(content.keys() - _KEYS):
         raise ConfigError(f"{path}: no key {unknown[0]!r}; {nearest(unknown[0], _KEYS)}")
+    if not content["runs"] or not _are_mappings([content.get("all", {})]):
+        raise ConfigError(f"{path}: `runs` needs a block of keys at least, and `all` is a mapping of keys")
     if not (content.get("table") or content.get("figure")):
         raise ConfigError(f"{path}: say what is made of the runs, a table or a figure")
     blocks = [{**content.get("all", {}), **block} for block in content["runs"]]
     for key, value in ((key, value) for block in blocks for key, value in block.items()):
         if isinstance(value, dict) and set(value) != set(PRESETS):
             raise ConfigError(f"{path}: {key} needs a value for each of {' and '.join(PRESETS)}, and no other")
+    layout.check(path, content.get("table"), content.get("figure"), blocks)
     labels = {key: {_text(v): str(label) for v, label in of.items()} for key, of in content.get("labels", {}).items()}
     return Experiment(
         id=id, title=content["title"], paper=content.get("paper", ""), blocks=blocks,
         presets=content.get("presets", {}), labels=labels, table=content.get("table"), figure=content.get("figure"),
     )  # fmt: skip
+
+
+def _are_mappings(blocks: Any) -> bool:
+    return isinstance(blocks, list) and all(isinstance(block, dict) for block in blocks)
 
 
 def _jobs(block: Mapping[str, Any], preset: str) -> Iterator[dict[str, str]]:

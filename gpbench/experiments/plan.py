@@ -16,7 +16,6 @@ from gpbench.errors import ConfigError, GpbenchError, nearest
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell, cells_of
-from gpbench.records.collected import open_store
 from gpbench.records.plan import Records, RunPlan
 
 _CODE = (
@@ -26,13 +25,12 @@ _CODE = (
 
 
 def load(
-    id: str, preset: str | None, config_dirs: Sequence[Path], results: Path | None
+    id: str, preset: str | None, config_dirs: Sequence[Path], records: Records
 ) -> tuple[Experiment, list[Cell]]:
     """An experiment and its cells with their records; without a preset those of the first, "quick"."""
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     experiment = definition.read(id, folders)
-    store = open_store(results or paths.results_dir())
-    return experiment, plan(experiment, preset or PRESETS[0], folders, store)
+    return experiment, plan(experiment, preset or PRESETS[0], folders, records)
 
 
 def plan(

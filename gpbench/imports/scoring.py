@@ -55,11 +55,9 @@ class Importer:
 
     def _load(self, submission: Submission) -> "tuple[Mapping, Dataset]":
         try:
-            card = cards.read(submission.dataset, self.config_dirs)
+            card = splits.with_set(cards.read(submission.dataset, self.config_dirs), self.split_set)
         except ConfigError as error:
             raise ConfigError(f"{submission.file}: {error}") from error
-        if self.split_set:
-            card = {**card, "splits": {**(card.get("splits") or splits.DEFAULT), "set": self.split_set}}
         return card, data_layer.load(card, config_dirs=self.config_dirs)
 
     def _score(self, submission: Submission, card: Mapping, dataset: "Dataset") -> ImportedRun:
@@ -68,7 +66,8 @@ class Importer:
         from gpbench.train import result
 
         try:
-            splits.asked(card, submission.split)
+            if not 0 <= submission.split < (n_splits := splits.count(card)):
+                raise ConfigError(f"no such split; {card['name']} has splits 0 to {n_splits - 1}")
             if dataset.outputs and submission.output is None:
                 names = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
                 raise ConfigError(f"the column output is empty; the outputs of {dataset.name} are {names}")
@@ -78,7 +77,7 @@ class Importer:
             prepared = data_layer.prepare(dataset, train, test, inputs="none", targets="none", output=submission.output)
         except GpbenchError as error:
             raise type(error)(f"{submission.title}: {error}") from error
-        submission.check_values(prepared.classes)
+        submission.check_values(prepared.classes, float(np.var(prepared.y)))
         values = submission.in_order_of(test, train, len(dataset.y))
         arrays = _predictive(submission, values, prepared.classes).arrays(jnp.asarray(prepared.y_test))
         batch = {name: np.asarray(array)[None] for name, array in arrays.items()}
@@ -120,8 +119,9 @@ class Importer:
         return ImportedRun(clean(record), config, result.predictions_by_row(prepared, batch, 0) if few else {})
 
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
-        parts = [submission.setting, f"set={self.split_set}" if self.split_set else ""]
-        setting = ", ".join(filter(None, parts))
+        default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
+        other_set = f"set={self.split_set}" if self.split_set not in (None, default) else ""
+        setting = ", ".join(filter(None, [submission.setting, other_set]))
         return {
             "dataset": dict(card),
             "method": {"name": submission.method, "setting": setting, "imported": True},

@@ -15,6 +15,9 @@ from gpbench.errors import DataError
 _SUM_TOLERANCE = 1e-5
 """Of the sum of a row's probabilities, which others write in float32."""
 
+_SMALLEST_VARIANCE = 1e-30
+"""As a share of the variance of the training targets: far below it the log density overflows."""
+
 
 @dataclass(frozen=True)
 class Submission:
@@ -61,15 +64,18 @@ class Submission:
         self.require(in_test, "is no test row of this split; `gpbench data rows` gives these")
         absent = test[~np.isin(test, self.rows)]
         if len(absent):
-            raise DataError(f"{self.title}: test row {absent[0]} is missing, one of {len(absent)} of {len(test)}")
+            verb, row = ("is", "row") if len(absent) == 1 else ("are", "the first is row")
+            raise DataError(
+                f"{self.title}: {len(absent)} of {len(test)} test rows {verb} missing: {row} {absent[0]}"
+            )
         order = np.argsort(self.rows)
         place = order[np.searchsorted(self.rows[order], test)]
         return {name: column[place] for name, column in self.values.items()}
 
-    def check_values(self, classes: int) -> None:
+    def check_values(self, classes: int, target_variance: float) -> None:
         """Checks the predictions of a data set with so many classes, 0 for regression: columns, range and sum.
 
-        Raises DataError.
+        `target_variance` is that of the training targets.  Raises DataError.
         """
         names = ["mean", "variance"] if classes == 0 else self.class_columns(classes)
         if absent := [name for name in names if name not in self.values]:
@@ -82,7 +88,10 @@ class Submission:
             good = (column < np.inf) if name.startswith("log_") else np.isfinite(column)
             self.require(good, f"has a value of {name} that is not finite")
         if classes == 0:
-            self.require(self.values["variance"] > 0, "has a variance that is not positive")
+            variance = self.values["variance"]
+            self.require(variance > 0, "has a variance that is not positive")
+            smallest = _SMALLEST_VARIANCE * target_variance
+            self.require(variance >= smallest, f"has a variance below {smallest:.2g}, too small to compute a density")
             return
         probs = self.probabilities(classes)
         self.require(probs.min(axis=1) >= 0, "has a negative probability")

@@ -38,10 +38,14 @@ def read(path: Path) -> list[Submission]:
 def _table(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
+    if path.is_dir():
+        raise ConfigError(f"{path}: is a folder")
     try:
         return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file") from error
+    except pd.errors.EmptyDataError as error:
+        raise DataError(f"{path.name}: the file is empty") from error
     except (OSError, ValueError) as error:  # pyarrow's and pandas's own are ValueErrors
         why = str(error).partition("\n")[0]
         raise ConfigError(f"{path}: neither a Parquet file nor a CSV file with the ending .csv ({why})") from error

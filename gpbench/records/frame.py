@@ -1,38 +1,49 @@
 """Records as a pandas DataFrame: a row for each run, or for each run and metric."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpbench import paths
-from gpbench.records.collected import open_store
+from gpbench.errors import ConfigError
 from gpbench.records.store import Store
+from gpbench.records.stores import latest, open_existing, recorded
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_RUN = ("id", "dataset", "output", "method", "setting", "protocol", "precision", "preset", "split", "seed", "status",
-        "imported")  # fmt: skip
+_RUN = ("id", "dataset", "output", "method", "setting", "protocol", "precision", "preset", "split_set", "split", "seed",
+        "status", "imported")  # fmt: skip
 _ORIGIN = ("device", "commit", "dirty", "created", "source", "schema", "cell", "data_checksum", "held_out", "steps",
-           "objective")  # fmt: skip
-_TEXTS = ("output", "precision", "preset", "device", "commit", "created", "source", "cell", "data_checksum")
-_FLAGS = ("imported", "dirty", "held_out")
-_COUNTS = ("split", "seed", "schema", "steps")
+           "objective", "converged", "train_rows", "test_rows")  # fmt: skip
+_TEXTS = ("output", "precision", "preset", "split_set", "device", "commit", "created", "source", "cell",
+          "data_checksum")  # fmt: skip
+_FLAGS = ("imported", "dirty", "held_out", "converged")
+_COUNTS = ("split", "seed", "schema", "steps", "train_rows", "test_rows")
 
 
-def frame(results: "Path | str | Store | None" = None, *, long: bool = False) -> "pd.DataFrame":
-    """The records of a results folder or of a collected Parquet file, oldest first.
+Results = Path | str | Store
+"""A results folder, a file that `gpbench collect` made, or a store."""
+
+
+def frame(results: Results | Sequence[Results] | None = None, *, long: bool = False) -> "pd.DataFrame":
+    """The records of results folders or of collected Parquet files, oldest first.
 
     Args:
-        results: a folder, a file that `gpbench collect` made, or a store; by default the results folder.
+        results: one of them or several, by default the results folder; of a run in several the latest record counts.
         long: one row for each run and metric, with the columns `metric` and `value` (float), instead of one row for
             each run with a column `metrics.NAME` for each metric and `seconds.PART` for each part of the time.
 
     A missing value is NaN in a column of floats, and otherwise `pandas.NA`: whole numbers stay whole, and truth values
     stay truth values (`Int64`, `boolean`, `string`).  A metric that is not finite is NaN, as where it was not recorded.
+    Raises ConfigError for a folder that does not exist, and where nothing is recorded.
     """
-    store = results if isinstance(results, Store) else open_store(results or paths.results_dir())
-    records = store.all()
+    several = [paths.results_dir()] if results is None else results
+    several = [several] if isinstance(several, Results) else list(several)
+    if not several:
+        raise ConfigError("the list of results folders is empty")
+    stores = [of if isinstance(of, Store) else open_existing(of) for of in several]
+    records = latest(recorded(stores))
     return _long(records) if long else _wide(records)
 
 

@@ -34,6 +34,11 @@ class CellRuns:
     records: tuple[dict, ...]
 
     @property
+    def split_set(self) -> str:
+        """The split set of the runs; "" where their records lack it."""
+        return self.records[0].get("split_set") or ""
+
+    @property
     def ratio(self) -> float | None:
         """n_test / n_train, averaged over the runs; None without runs, and where a record lacks either number."""
         sizes = [(record.get("train_rows"), record.get("test_rows")) for record in self.records]

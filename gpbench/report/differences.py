@@ -21,6 +21,10 @@ NOTE = (
 )
 
 
+_Contexts = dict[tuple, tuple[list[CellRuns], list[CellRuns]]]
+"""The cells of both sides by what the two of a pair must share."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One side of a comparison: all records whose field `kind` has this value; commits match by their first digits."""
@@ -68,12 +72,23 @@ class Difference:
 def parse_sides(first: str, second: str, records: Sequence[dict]) -> tuple[Side, Side]:
     """The two sides that the user names, as KIND:VALUE or as a value of one kind only.
 
-    Raises ConfigError for an unknown or ambiguous name, and for two kinds.
+    Raises ConfigError for an unknown or ambiguous name, for two kinds, and where both sides have the same records.
     """
     a, b = _parse_side(first, records), _parse_side(second, records)
     if a.kind != b.kind:
         raise ConfigError(f"{a.kind} {a.value} and {b.kind} {b.value} are of different kinds; compare two of one kind")
+    if all(a.has(record) == b.has(record) for record in records):
+        raise ConfigError(f"{a.kind} {a.value} is on both sides; name two different ones")
     return a, b
+
+
+def shared_metrics(a: Side, b: Side, records: Sequence[dict]) -> set[str]:
+    """The metrics that both sides have on one of the data sets."""
+    of_a, of_b = (
+        {(record["dataset"], metric) for record in records if side.has(record) for metric in record["metrics"]}
+        for side in (a, b)
+    )
+    return {metric for _, metric in of_a & of_b}
 
 
 def paired_differences(
@@ -82,16 +97,20 @@ def paired_differences(
     """The differences of all pairs of cells that differ in the side alone, and the cells without a partner.
 
     Settings that both sides have are paired; the only setting of one side is paired with all of the other.
-    Raises ConfigError where no pair has a common split.
+    Raises ConfigError where no pair has a common split, with the reason.
     """
-    contexts: dict[tuple, tuple[list[CellRuns], list[CellRuns]]] = {}
+    contexts: _Contexts = {}
     for k, side in enumerate((a, b)):
         for cell in group_runs((r for r in records if side.has(r)), by_preset=a.kind == "preset"):
             contexts.setdefault(_context(cell, a.kind), ([], []))[k].append(cell)
     matches = [_match(*cells) for cells in contexts.values()]
     differences = [d for pairs, _ in matches for pair in pairs if (d := _difference(*pair, metric))]
     if not differences:
-        raise ConfigError(f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}")
+        paired = any(pairs for pairs, _ in matches)
+        why = "" if paired else _settings_apart(a, b, contexts) or _split_sets_apart(a, b, contexts)
+        raise ConfigError(
+            why or f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}"
+        )
     return differences, [cell for _, unmatched in matches for cell in unmatched]
 
 
@@ -169,11 +188,39 @@ def _parse_side(text: str, records: Sequence[dict]) -> Side:
 
 
 def _context(cell: CellRuns, kind: str) -> tuple:
-    """What the two cells of a pair must share, besides the setting."""
+    """What the two cells of a pair must share, besides the setting; the split set is the last of it."""
     first = cell.records[0]
-    shared = [name for name in ("method", "protocol", "precision", "split_set") if name != kind]
-    checksum = first.get("data_checksum")
-    return (cell.dataset, cell.output, checksum, cell.held_out, *(first.get(name) for name in shared))
+    shared = [first.get(name) for name in ("method", "protocol", "precision") if name != kind]
+    return (cell.dataset, cell.output, first.get("data_checksum"), cell.held_out, *shared, cell.split_set)
+
+
+def _settings_apart(a: Side, b: Side, contexts: _Contexts) -> str:
+    """Why cells that share all but the setting have no partner; "" where there are none."""
+    shared = {context[0]: cells for context, cells in contexts.items() if all(cells)}
+    if not shared:
+        return ""
+    sides = [
+        f"{side.value} ({len({cell.setting for cells in shared.values() for cell in cells[k]})} settings)"
+        for k, side in enumerate((a, b))
+    ]
+    return (
+        f"{' and '.join(sides)} share {abridge([*shared])}, but no setting is on both sides: choose one with --setting"
+    )
+
+
+def _split_sets_apart(a: Side, b: Side, contexts: _Contexts) -> str:
+    """Why cells that share all but the split set have no partner; "" where there are none."""
+    sets: dict[tuple, tuple[list[str], list[str]]] = {}
+    for (*context, split_set), cells in contexts.items():
+        for names, of_side in zip(sets.setdefault(tuple(context), ([], [])), cells):
+            names += [split_set or "an unknown split set"] * bool(of_side)
+    for (dataset, *_), (of_a, of_b) in sets.items():
+        if of_a and of_b:
+            return (
+                f"{a.value} has {dataset} on {' and '.join(of_a)}, {b.value} on {' and '.join(of_b)}:"
+                " split sets are not compared"
+            )
+    return ""
 
 
 def _match(a: Sequence[CellRuns], b: Sequence[CellRuns]) -> tuple[list[tuple[CellRuns, CellRuns]], list[CellRuns]]:

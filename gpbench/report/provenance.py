@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from gpbench.report.text import counted
+
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 
 
@@ -28,7 +30,7 @@ def provenance_lines(records: Iterable[Mapping]) -> list[str]:
         for name, counts in facts.items()
         if len(counts) > 1
     ]
-    return [f"{len(runs)} runs: " + ", ".join(shared), *mixed]
+    return [f"{counted(len(runs), 'run')}: " + ", ".join(shared), *mixed]
 
 
 def seconds_lines(records: Iterable[Mapping], without: Sequence[str] = ()) -> list[str]:

@@ -33,7 +33,7 @@ Table = Mapping[str, Mapping[str, Mapping[int, float]]]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Methods, best first, by their average rank over data sets.
+    """Methods, best first, by their average rank over data sets: over each output and split set of each.
 
     `statistic` and `p` are Friedman's, corrected for ties.  `critical` is the Nemenyi critical difference at 5 %, None
     with the Wilcoxon test.  `groups` are the maximal ranges (first, last) of `methods` in which no pair is
@@ -73,7 +73,8 @@ def rank_table(
     A data set without one of the methods is left out.  `diverged` counts the diverged runs by data set and method;
     `caveats` are the ranking's, beside those of this table.  The tests take data sets as independent, and splits that
     share rows need no correction here.
-    Raises ConfigError for fewer than two methods or data sets; the outputs of one data set are one data set here.
+    Raises ConfigError for fewer than two methods or data sets; outputs and split sets of one data set are one data set
+    here.
     """
     names = list(dict.fromkeys(name for row in table.values() for name in row))
     if len(names) < 2:
@@ -88,17 +89,17 @@ def rank_table(
             single += len(common) == 1
         else:
             left_out.append(f"{dataset} (without {', '.join(absent)})" if absent else f"{dataset} (no split in common)")
-    outputs = Counter(name.partition(" ")[0] for name in means)
-    if len(outputs) < 2:
+    parts = Counter(name.partition(" ")[0] for name in means)
+    if len(parts) < 2:
         raise ConfigError(
             f"ranks need at least two data sets that all {len(names)} methods have; there is"
-            f" {next(iter(outputs), 'none')}: choose fewer methods with --method and --setting"
+            f" {next(iter(parts), 'none')}: choose fewer methods with --method and --setting"
         )
     counts = [f"{name} on {dataset} ({n})" for (dataset, name), n in (diverged or {}).items()
               if dataset in means and name in names]  # fmt: skip
     return rank_values(
         np.array([*means.values()]), names, metric, test,
-        datasets=[*means], left_out=left_out, diverged=counts, caveats=[*_caveats(outputs, single), *caveats],
+        datasets=[*means], left_out=left_out, diverged=counts, caveats=[*_caveats(parts, single), *caveats],
     )  # fmt: skip
 
 
@@ -169,37 +170,47 @@ def _power_caveats(ranking: Ranking) -> list[str]:
 def by_dataset(cells: Sequence[CellRuns], metric: str) -> dict[str, dict[str, dict[int, float]]]:
     """The metric of these cells as a `Table`, without cells that lack it."""
     table: dict[str, dict[str, dict[int, float]]] = {}
-    for cell, name in zip(cells, labels(cells)):
+    for cell, row, name in zip(cells, _rows(cells), labels(cells)):
         if values := by_split(cell, metric):
-            table.setdefault(_dataset(cell), {})[name] = values
+            table.setdefault(row, {})[name] = values
     return table
 
 
 def diverged_runs(cells: Sequence[CellRuns]) -> dict[tuple[str, str], int]:
     """How many runs diverged, by data set and method, where any did."""
     counts = {
-        (_dataset(cell), name): sum(record["status"] == "diverged" for record in cell.records)
-        for cell, name in zip(cells, labels(cells))
+        (row, name): sum(record["status"] == "diverged" for record in cell.records)
+        for cell, row, name in zip(cells, _rows(cells), labels(cells))
     }
     return {key: n for key, n in counts.items() if n}
 
 
 def labels(cells: Sequence[CellRuns]) -> list[str]:
     """A name for the method of each cell: method, setting or both, as far as needed to distinguish them."""
-    pairs = {(cell.method, cell.label) for cell in cells}
+    pairs = [method_of(cell) for cell in cells]
     methods = {method for method, _ in pairs}
-    if len(methods) == len(pairs):
-        return [cell.method for cell in cells]
+    if len(methods) == len(set(pairs)):
+        return [method for method, _ in pairs]
     single = len(methods) == 1
-    return [cell.label if single and cell.label else f"{cell.method} {cell.label}".rstrip() for cell in cells]
+    return [label if single and label else f"{method} {label}".rstrip() for method, label in pairs]
 
 
-def _caveats(outputs: Mapping[str, int], single: int) -> list[str]:
-    """What weakens the tests: data sets with several outputs, whose number is given, and those with a single split."""
-    several = [f"{name} ({n})" for name, n in outputs.items() if n > 1]
-    lines = [f"outputs of one data set are not independent, which makes p too small: {', '.join(several)}"]
-    return lines * bool(several) + [f"ranked on a single split: {single} of {sum(outputs.values())}"] * bool(single)
+def method_of(cell: CellRuns) -> tuple[str, str]:
+    """The method of a cell and its label, without the split set, which belongs to the data."""
+    return cell.method, ", ".join(part for part in cell.label.split(", ") if part != f"set={cell.split_set}")
 
 
-def _dataset(cell: CellRuns) -> str:
-    return f"{cell.dataset} {cell.output}".rstrip()
+def _rows(cells: Sequence[CellRuns]) -> list[str]:
+    """The row of a ranking to which each cell belongs: data set, split set where the data set has several, output."""
+    sets: dict[str, set[str]] = {}
+    for cell in cells:
+        sets.setdefault(cell.dataset, set()).add(cell.split_set)
+    names = [(cell.dataset, cell.split_set if len(sets[cell.dataset]) > 1 else "", cell.output) for cell in cells]
+    return [" ".join(filter(None, name)) for name in names]
+
+
+def _caveats(parts: Mapping[str, int], single: int) -> list[str]:
+    """What weakens the tests: data sets in several rows, whose number is given, and rows with a single split."""
+    several = ", ".join(f"{name} ({n})" for name, n in parts.items() if n > 1)
+    dependent = f"outputs and split sets of one data set are not independent, which makes p too small: {several}"
+    return [dependent] * bool(several) + [f"ranked on a single split: {single} of {sum(parts.values())}"] * bool(single)

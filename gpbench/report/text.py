@@ -53,6 +53,11 @@ def number(value: float | None, stderr: float | None = None) -> str:
     return f"{value:.{decimals}f} ± {stderr:.{decimals}f}"
 
 
+def counted(n: int, noun: str) -> str:
+    """A number and its noun: "1 run", "2 runs"."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def abridge(names: Sequence[str], most: int = 6) -> str:
     """The first of these names, and how many more there are."""
     more = [f"and {len(names) - most} more"] if len(names) > most else []

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from gpbench.cli import data
@@ -89,6 +90,35 @@ def test_verify_prints_the_checksum_of_a_card_that_has_none_yet(capsys, tmp_path
         file.write(f"checksum: {row['checksum']}\n")
     assert run("verify", "mine", "--config-dir", str(tmp_path)) == 0
     assert "file mine.csv: right" in capsys.readouterr().out
+
+
+def test_rows_says_which_split_of_which_set_it_wrote(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "mine.csv").write_text("a,y\n" + "".join(f"{k},{k * k}\n" for k in range(30)))
+    (tmp_path / "dataset" / "mine.yaml").write_text(
+        "name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: y}]\n"
+        "splits: {set: random90, sets: {random90: 3, hla: 3}}\n"
+    )
+    words = ["rows", "mine", "--split", "2", "--config-dir", "."]
+    for more, name, split_set in (([], "mine-2.npz", "random90"), (["--set", "random90"], "mine-2.npz", "random90"),
+                                  (["--set", "hla"], "mine-hla-2.npz", "hla")):  # fmt: skip
+        assert run(*words, *more) == 0 and name in capsys.readouterr().out
+        with np.load(name) as file:
+            assert (str(file["dataset"]), int(file["split"]), str(file["split_set"])) == ("mine", 2, split_set)
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [(["sinc", "moons", "--out", "x.npz"], "one file for 2 data sets"),
+     (["sinc", "--out", "none/x.npz"], "no such folder"),
+     (["sinc", "--out", "."], "is a folder")],
+)  # fmt: skip
+def test_rows_into_a_file_that_cannot_be_is_refused(words, line, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=line):
+        run("rows", "--split", "0", *words)
+    assert not (tmp_path / "x.npz").exists()
 
 
 @pytest.mark.parametrize("action", [["ls"], ["info", "kegg"]])

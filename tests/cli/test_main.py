@@ -62,6 +62,16 @@ def test_unknown_option_is_one_line(capsys):
     assert "--jsn" in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["table", "--set", "m=15%"], ["rank", "--metri", "nll"], ["data", "rows", "sinc", "--spl", "0"], ["--versi"]],
+)
+def test_options_cannot_be_abbreviated(words, capsys):
+    assert cli.main(words) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and ("unrecognized: --" in err or "are required: --split" in err)
+
+
 def test_a_gpbench_error_is_one_line_with_its_exit_code(verb, capsys):
     verb(_raiser(DataError("two\n  lines")))
     assert cli.main(["doctor"]) == DataError.exit_code

@@ -73,11 +73,28 @@ def test_power_is_a_table_and_json_of_the_pairs_of_compare(results, capsys):
     assert all(line["splits_needed"] == 2 and line["test_train_ratio"] == pytest.approx(1 / 9) for line in answer)
 
 
+@pytest.mark.parametrize("verb", ["compare", "power"])
+def test_the_default_metric_is_one_that_both_sides_have(verb, tmp_path, capsys):
+    sets = {"a": {"wdbc": "nll", "boston": "rmse"}, "b": {"heart": "nll", "boston": "rmse"}}
+    runs = [(m, d, metric, k) for m, of in sets.items() for d, metric in of.items() for k in range(3)]
+    for id, (method, dataset, metric, split) in enumerate(runs):
+        record = {
+            "id": f"{id:016x}", "status": "done", "dataset": dataset, "method": method, "setting": "", "seed": 0,
+            "protocol": "clean", "split": split, "train_rows": 900, "test_rows": 100, "seconds": {},
+            "metrics": {metric: 1.0 + split**2 * (method == "a")},
+        }  # fmt: skip
+        Store(tmp_path).write(record, {}, {})
+    (line,) = json.loads(out(capsys, verb, "a", "b", "--results", tmp_path, "--json"))
+    assert (line["dataset"], line["metric"]) == ("boston", "rmse")
+
+
 @pytest.mark.parametrize(
     "words, line",
     [(["rank", "--method", "sep"], "two methods"), (["rank", "--dataset", "pima"], "two data sets"),
      (["rank", "--metric", "nil"], "did you mean nll"), (["compare", "sep", "svii"], "did you mean svi"),
-     (["power", "sep", "svii"], "did you mean svi"), (["power", "sep", "svi", "--out", "x.png"], "no picture")],
+     (["power", "sep", "svii"], "did you mean svi"), (["power", "sep", "sep"], "method sep is on both sides"),
+     (["compare", "sep", "method:sep"], "method sep is on both sides"),
+     (["power", "sep", "svi", "--out", "x.png"], "no picture")],
 )  # fmt: skip
 def test_an_invalid_ranking_or_comparison_is_one_line(results, capsys, words, line):
     assert main([*words, "--results", str(results)]) == 2

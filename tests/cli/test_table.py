@@ -66,6 +66,17 @@ def test_an_empty_results_folder_is_one_line(tmp_path, capsys):
     assert "train with `gpbench run`" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["table"], ["table", "sep/table1"], ["plot", "sep/fig2"], ["rank"], ["compare", "a", "b"], ["power", "a", "b"],
+     ["report"], ["ls", "runs"], ["show", "--last"], ["cite", "sep"]],
+)  # fmt: skip
+def test_a_missing_results_folder_is_named(words, tmp_path, capsys):
+    assert main([*words, "--results", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err == f"gpbench: {tmp_path / 'none'}: no such folder\n"
+    assert not (tmp_path / "none").exists()
+
+
 def test_later_papers_are_listed_on_demand(results, capsys):
     assert "later papers" not in out(capsys, "table", "--results", results)
     assert "bayesian_benchmarks" in out(capsys, "table", "--results", results, "--later")

@@ -136,6 +136,7 @@ def test_a_constant_or_missing_output_is_named_and_stops_no_other():
         ({"task": "binary"}, Raw(np.eye(2), np.eye(2)), "several are for regression only"),
         ({}, Raw(np.eye(2), np.array([["1", ""], ["2", "3"]])), "the target is missing in 1 rows"),
         ({}, Raw(np.eye(2), np.ones(2), groups=[1, 2, 3]), "2 rows of inputs, but 2 targets and 3 groups"),
+        ({}, Raw(np.eye(2), np.ones(3)), "2 rows of inputs, but 3 targets$"),
     ],
 )
 def test_a_table_that_is_not_what_its_card_says_is_one_clear_line(card, raw, message):

@@ -39,14 +39,10 @@ def test_figure_3_right_measures_two_methods_on_up_to_twelve_devices():
 
 
 @pytest.mark.parametrize("id", definition.names())
-def test_every_file_says_what_it_is_and_its_layout_names_keys_of_its_runs(id):
-    told = definition.read(id)
+def test_every_file_says_what_it_is_and_its_layout_fits_its_runs(id):
+    told = definition.read(id)  # which checks the layout
     assert told.title and told.paper and set(told.presets) == set(PRESETS)
     assert not told.figure or told.figure["kind"] in KINDS
-    for preset in PRESETS:
-        keys = set.intersection(*(set(job) for job in told.jobs(preset))) | {"output"}
-        for layout in (told.table or {}, told.figure or {}):
-            assert {layout[name] for name in ("rows", "columns", "blocks", "colour", "style") if name in layout} <= keys
 
 
 def test_a_job_is_each_combination_of_a_blocks_values(tmp_path):
@@ -58,7 +54,7 @@ def test_a_job_is_each_combination_of_a_blocks_values(tmp_path):
     runs:
       - {method: [a, b], method.m: {quick: 1, full: [1, 2]}, x: null}
       - {method: c, seed: {quick: 4, full: 5}}
-    table: {rows: dataset, columns: method, metrics: [nll]}
+    table: {rows: split, columns: method, metrics: [nll]}
     """
     (folder / "mine.yaml").write_text(text)
     told = definition.read("mine", [tmp_path])
@@ -71,7 +67,9 @@ def test_a_job_is_each_combination_of_a_blocks_values(tmp_path):
     "text, line",
     [("title: a", "a title and a list of runs"), ("[1]", "a title and a list of runs"), ("{", "mine.yaml"),
      ("{title: a, runs: [], tabel: {}}", "no key 'tabel'; did you mean table"),
-     ("{title: a, runs: [{method: sep}]}", "a table or a figure"),
+     ("{title: a, runs: [{method: sep}]}", "a table or a figure"), ("{title: a, runs: [3]}", "a list of runs"),
+     ("{title: a, runs: [], table: {x: 1}}", "a block of keys at least"),
+     ("{title: a, all: 3, runs: [{method: sep}], table: {x: 1}}", "`all` is a mapping"),
      ("{title: a, runs: [{m: {quick: 1}}], table: {x: 1}}", "a value for each of quick and full")],
 )  # fmt: skip
 def test_a_file_that_is_no_experiment_is_one_line(tmp_path, text, line):
@@ -80,6 +78,60 @@ def test_a_file_that_is_no_experiment_is_one_line(tmp_path, text, line):
     with pytest.raises(ConfigError) as caught:
         definition.read("mine", [tmp_path])
     assert line in str(caught.value) and "\n" not in str(caught.value)
+
+
+LAYOUTS = {
+    "table: 3": "table=3: must be a mapping with rows, columns, metrics",
+    "table: {rows: dataset, columns: method}": "table.metrics is missing",
+    "table: {ROWS, colums: method}": "table has no option 'colums'; did you mean columns?",
+    "table: {rows: nonsense, columns: method, metrics: [nll]}": "table.rows: no run has the key 'nonsense'; known are",
+    "table: {rows: 3, columns: method, metrics: [nll]}": "table.rows=3: must be a key of the runs",
+    "table: {rows: dataset, columns: metod, metrics: [nll]}": "table.columns: no run has the key 'metod'; did you mean",
+    "table: {rows: dataset, columns: output, metrics: [nll]}": "table.columns: no run has the key 'output'",
+    "table: {rows: dataset, columns: method.m, metrics: [nll]}": "table.columns: not every run has the key 'method.m'",
+    "table: {ROWS, blocks: [protocol, nonsense]}": "table.blocks: no run has the key 'nonsense'; known are dataset",
+    "table: {ROWS, blocks: 3}": "table.blocks=3: must be a key of the runs, or a list of such keys",
+    "table: {ROWS, blocks: {a: 1}}": "table.blocks={a: 1}: must be a key of the runs, or a list of such keys",
+    "table: {ROWS, blocks: [3]}": "table.blocks=3: must be a key of the runs",
+    "table: {ROWS, blocks: [protocol, protocol]}": "table.blocks: protocol is there twice",
+    "table: {rows: dataset, columns: method, metrics: 3}": "table.metrics=3: must be a list of metrics",
+    "table: {rows: dataset, columns: method, metrics: nll}": "table.metrics=nll: must be a list of metrics",
+    "table: {rows: dataset, columns: method, metrics: [nil]}": "table.metrics: no metric 'nil'; did you mean nll",
+    "table: {rows: dataset, columns: method, metrics: [[nll]]}": "table.metrics: no metric",
+    "table: {ROWS, average: foo}": "table.average: no metric 'foo'",
+    "figure: {kind: pie}": "no figure of kind pie; known are boundaries",
+    "figure: [traces]": "no figure of kind null",
+    "figure: {kind: traces, panels: [nll], colour: colour}": "figure.colour: no run has the key 'colour'",
+    "figure: {kind: traces, panels: nll, colour: method}": "figure.panels=nll: must be a list of metrics",
+    "figure: {kind: scaling, colour: method}": "figure.along is missing",
+    "figure: {kind: curves, label: method.n}": "figure.label: no run has the key 'method.n'",
+}
+
+
+def own(folder, layout):
+    (folder / "experiment").mkdir(exist_ok=True)
+    runs = "[{dataset: pima, method: a, protocol: clean}, {dataset: pima, method: b, method.m: 3, protocol: clean}]"
+    text = f"title: a\nruns: {runs}\n{layout}\n".replace("ROWS", "rows: dataset, columns: method, metrics: [nll]")
+    (folder / "experiment" / "mine.yaml").write_text(text)
+    return definition.read("mine", [folder])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_layout_that_does_not_fit_the_runs_is_one_line_when_the_file_is_read(tmp_path, layout):
+    with pytest.raises(ConfigError) as caught:
+        own(tmp_path, layout)
+    assert str(caught.value).startswith(f"{tmp_path / 'experiment' / 'mine.yaml'}: {LAYOUTS[layout]}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("layout", [
+    "table: {rows: output, columns: method, metrics: [nmse, seconds, objective], blocks: protocol, average: seconds}",
+    "table: {ROWS, blocks: [protocol, dataset]}", "table: {ROWS, blocks: []}",
+    "figure: {kind: curves, label: method.m}",
+    "figure: {kind: traces, panels: [objective], colour: method, style: dataset, vertical: log, dashes: {a: dashed}}",
+])  # fmt: skip
+def test_a_layout_that_fits_is_read(tmp_path, layout):
+    assert own(tmp_path, layout).title == "a"
 
 
 def test_an_unknown_experiment_names_the_nearest():

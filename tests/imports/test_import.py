@@ -123,7 +123,9 @@ def with_values(table, line, /, **values):
 
 FAULTS = {
     "a row twice": (lambda t: with_values(t, 2, row=t["row"][0]), "row {first} is there twice"),
-    "a missing row": (lambda t: t.drop(index=2), "test row {third} is missing, one of 1 of 20"),
+    "a missing row": (lambda t: t.drop(index=2), "1 of 20 test rows is missing: row {third}"),
+    "missing rows": (lambda t: t.drop(index=[2, 5]), "2 of 20 test rows are missing: the first is row"),
+    "a tiny variance": (lambda t: with_values(t, 2, variance=1e-300), "row {third} has a variance below"),
     "a training row": (lambda t: with_values(t, 2, row=data("sinc")[1][0]), "row {training} is a training row"),
     "no such row": (lambda t: with_values(t, 2, row=200), "row 200 does not exist: sinc has rows 0 to 199"),
     "a variance of 0": (lambda t: with_values(t, 2, variance=0.0), "row {third} has a variance that is not positive"),
@@ -133,7 +135,7 @@ FAULTS = {
         "row {third} has a value of mean that is not finite",
     ),
     "no variance": (lambda t: t.drop(columns="variance"), "no column variance; a regression data set needs mean"),
-    "no such split": (lambda t: t.assign(split=20), "sinc has splits 0 to 19"),
+    "no such split": (lambda t: t.assign(split=20), "sinc split 20: no such split; sinc has splits 0 to 19\n"),
     "an output": (lambda t: t.assign(output=1), "sinc has one output only"),
     "seconds that differ": (lambda t: t.assign(seconds=np.arange(20.0)), "has other seconds than the first row"),
     "negative seconds": (lambda t: t.assign(seconds=-1.0), "row {first} has seconds that are no time"),
@@ -175,6 +177,11 @@ def test_a_fault_of_classification_is_one_line_with_file_data_set_split_and_row(
     [
         (lambda t: t.assign(dataset="snic"), "unknown data set 'snic': did you mean sinc"),
         (lambda t: t.assign(method="sep"), "method 'sep' is one of gpbench's"),
+        (lambda t: t.assign(method="SEP"), "method 'SEP' is one of gpbench's"),
+        (lambda t: t.assign(method="a,b"), "method 'a,b': a name has letters"),
+        (lambda t: t.assign(method="-a"), "method '-a': a name has letters"),
+        (lambda t: t.assign(method=".a"), "method '.a': a name has letters"),
+        (lambda t: t.assign(method="a/b"), "method 'a/b': a name has letters"),
         (lambda t: t.rename(columns={"mean": "maen"}), "unknown column 'maen'; did you mean mean?"),
         (lambda t: t.drop(columns="row"), "no column 'row'"),
         (lambda t: t.assign(row=t["row"] + 0.5), "line 1: row is not a whole number"),
@@ -197,6 +204,21 @@ def test_no_file_and_another_kind_of_file_are_one_line(tmp_path, capsys, content
     assert main(["import", str(file), "--results", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1 and line in error
+
+
+def test_an_empty_file_and_a_folder_are_one_line(tmp_path, capsys):
+    (tmp_path / "empty.csv").write_text("")
+    assert main(["import", str(tmp_path / "empty.csv"), "--results", str(tmp_path)]) == 3
+    assert capsys.readouterr().err == "gpbench: empty.csv: the file is empty\n"
+    assert main(["import", str(tmp_path), "--results", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"gpbench: {tmp_path}: is a folder\n"
+
+
+def test_a_small_variance_that_can_be_scored_is(tmp_path):
+    scale = data("sinc")[0].y.var()
+    assert bring(tmp_path, regression(variance=1e-29 * scale)) == 0
+    [record] = records(tmp_path)
+    assert np.isfinite(record["metrics"]["test_ll"])
 
 
 def test_one_fault_in_one_split_records_none(tmp_path):
@@ -345,3 +367,11 @@ def test_another_split_set_has_other_rows_and_another_id(wings):
     assert bring(folder, table("hla", 0), *own, "--set", "hla") == 0
     [record] = records(folder)
     assert record["setting"] == "set=hla"
+
+
+def test_the_default_split_set_by_name_is_the_same_run_as_without_a_name(wings):
+    folder, table = wings
+    for words in ([], ["--set", "random90"]):
+        assert bring(folder, table("random90", 0), "--config-dir", str(folder), *words) == 0
+    [record] = records(folder)
+    assert record["setting"] == ""

@@ -8,6 +8,7 @@ import pytest
 
 import gpbench
 from gpbench.cli import main
+from gpbench.errors import ConfigError
 from gpbench.records.store import Store
 
 
@@ -59,10 +60,39 @@ def test_a_row_of_the_long_form_is_a_run_and_a_metric(results):
 def test_types_do_not_depend_on_what_is_missing(results, tmp_path, long):
     kinds = {"split": "Int64", "seed": "Int64", "imported": "boolean", "dataset": "string", "output": "string"}
     kinds |= {"value": "float64"} if long else {"steps": "Int64", "dirty": "boolean", "metrics.nll": "float64"}
-    for folder in (results, tmp_path / "none"):
+    kinds |= {"split_set": "string"} | ({} if long else {"converged": "boolean", "train_rows": "Int64"})
+    Store(tmp_path / "one").write(RECORDS[0], {}, {})
+    for folder in (results, tmp_path / "one"):
         table = gpbench.frame(folder, long=long)
-        assert {name: str(table[name].dtype) for name in kinds if name in table} == kinds or not len(table)
+        assert {name: str(table[name].dtype) for name in kinds} == kinds
     assert gpbench.frame(results)["steps"].tolist()[:3] == [250] * 3
+
+
+def test_split_set_rows_and_convergence_are_columns(tmp_path):
+    fields = {"split_set": "hla", "train_rows": 9, "test_rows": 1, "converged": False}
+    Store(tmp_path).write(RECORDS[0] | fields, {}, {})
+    [row] = gpbench.frame(tmp_path).to_dict("records")
+    assert (row["split_set"], row["train_rows"], row["test_rows"], row["converged"]) == ("hla", 9, 1, False)
+
+
+def test_several_folders_are_one_frame_with_the_latest_record_of_each_run(results, tmp_path):
+    newer = RECORDS[0] | {"created": "2026-02-01T00:00:00", "steps": 999}
+    Store(tmp_path / "other").write(newer, {}, {})
+    table = gpbench.frame([results, str(tmp_path / "other")])
+    assert list(table["id"]) == [RECORDS[k]["id"] for k in (1, 2, 3, 0)] and table["steps"].tolist()[-1] == 999
+
+
+@pytest.mark.parametrize(
+    ("folders", "line"),
+    [("nowhere", "nowhere: no such folder"), (".", "no runs in runs yet"),
+     ("results/runs", "no runs in results/runs/runs"), ([], "the list of results folders is empty"),
+     (["results", "nowhere"], "nowhere: no such folder"),
+     ("none.parquet", "no such file")],
+)  # fmt: skip
+def test_a_frame_of_nothing_is_one_line(results, monkeypatch, folders, line):
+    monkeypatch.chdir(results.parent)
+    with pytest.raises(ConfigError, match=line):
+        gpbench.frame(folders)
 
 
 def test_a_collection_has_the_same_frame_as_its_folder(results, tmp_path):

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from gpbench.report.cells import entries, entry, group_runs
-from gpbench.report.provenance import provenance
+from gpbench.report.provenance import provenance, provenance_lines
 
 
 def run(split=0, nll=0.5, **fields):
@@ -100,4 +100,5 @@ def test_cells_are_in_natural_order():
 def test_provenance_counts_devices_and_commits():
     counts = provenance([run(device="cpu", commit="a" * 40), run(1, device="gpu", dirty=True, commit="a" * 40)])
     assert counts["device"] == {"cpu": 1, "gpu": 1}
+    assert provenance_lines([run()])[0].startswith("1 run: ") and provenance_lines([run(), run(1)])[0][:7] == "2 runs:"
     assert counts["commit"] == {"a" * 12: 1, "a" * 12 + " with changes": 1}

@@ -60,8 +60,29 @@ def test_the_larger_ratio_of_both_sides_counts():
 
 
 def test_other_split_sets_are_other_rows():
-    with pytest.raises(ConfigError, match="no common split"):
-        compared(both(split_set="groups90"))
+    line = "sep has pima on random90, svi on groups90: split sets are not compared"
+    with pytest.raises(ConfigError, match=line):
+        compared(both(of_a={"split_set": "random90"}, split_set="groups90"))
+
+
+def test_several_settings_on_both_sides_without_a_common_one_are_counted():
+    records = [record(m, k, setting=f"{m}={size}") for m in ("sep", "svi") for size in range(3) for k in range(2)]
+    line = r"sep \(3 settings\) and svi \(3 settings\) share pima, but no setting is on both sides: choose one with --s"
+    with pytest.raises(ConfigError, match=line):
+        compared(records)
+
+
+@pytest.mark.parametrize("first, second", [("sep", "sep"), ("method:sep", "sep"), ("commit:a1", "a1b2")])
+def test_the_same_records_on_both_sides_are_refused(first, second):
+    with pytest.raises(ConfigError, match="is on both sides; name two different ones"):
+        parse_sides(first, second, both())
+
+
+def test_shared_metrics_are_those_of_a_data_set_that_both_have():
+    own = [record("sep", dataset="wdbc"), record("svi", dataset="heart")]
+    shared = [record(m, dataset="boston", metrics={"rmse": 1.0}) for m in ("sep", "svi")]
+    sides = Side("method", "sep"), Side("method", "svi")
+    assert differences.shared_metrics(*sides, [*own, *shared]) == {"rmse"}
 
 
 def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_line():

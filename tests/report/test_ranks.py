@@ -140,7 +140,23 @@ def test_outputs_of_one_data_set_are_not_independent_data_sets():
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
         ranks.rank_table(outputs, "nmse")
     (caveat,) = ranks.rank_table(outputs | {"pima": two}, "nmse").caveats
-    assert caveat == "outputs of one data set are not independent, which makes p too small: arm (7)"
+    assert caveat == "outputs and split sets of one data set are not independent, which makes p too small: arm (7)"
+
+
+def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
+    records = [
+        record(d, m, k, k + (m == "b"), setting=", ".join(["m=5"] + ["set=groups90"] * (split_set == "groups90")),
+               split_set=split_set)
+        for d, sets in (("arm", ("random90", "groups90")), ("wdbc", ("random90",)))
+        for m in "ab" for k in range(2) for split_set in sets
+    ]  # fmt: skip
+    ranking = ranks.ranking(group_runs(records), "nll")
+    assert ranking.methods == ("a", "b")
+    assert sorted(ranking.datasets) == ["arm groups90", "arm random90", "wdbc"] and not ranking.left_out
+    caveat = "outputs and split sets of one data set are not independent, which makes p too small: arm (2)"
+    assert ranking.caveats == (caveat,)
+    with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
+        ranks.ranking(group_runs([r for r in records if r["dataset"] == "arm"]), "nll")
 
 
 def test_data_sets_with_a_single_split_are_counted():

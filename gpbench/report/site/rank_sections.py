@@ -13,7 +13,7 @@ from gpbench.report.caveats import imported_note
 from gpbench.report.cells import CellRuns, by_split, group_runs
 from gpbench.report.figures.rank_diagram import draw
 from gpbench.report.rank_tests import nemenyi_quantile
-from gpbench.report.ranks import Ranking, by_dataset, diverged_runs, labels, rank_table, ranking_notes
+from gpbench.report.ranks import Ranking, by_dataset, diverged_runs, labels, method_of, rank_table, ranking_notes
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def rank_sections(records: Sequence[dict]) -> list[RankSection]:
 
 
 def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection | None:
-    n_datasets = Counter((cell.method, cell.label) for cell in cells if by_split(cell, metric))
-    cells = [cell for cell in cells if n_datasets[cell.method, cell.label] > 1]  # one data set ranks nothing
+    n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
+    cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
     table = by_dataset(cells, metric)
     count = Counter(name for row in table.values() for name in row)
     most = {name for name in count if count[name] == max(count.values())}
@@ -64,7 +64,8 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection 
         return None
     labelled = [(name, cell) for name, cell in zip(labels(cells), cells) if name in count]
     quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
-    settings = sorted({f"{name} {cell.label}" for name, cell in labelled if name == cell.method and cell.label})
+    pairs = [(name, *method_of(cell)) for name, cell in labelled]
+    settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
     picture = io.BytesIO()
     figures.write(draw(ranking), picture, "svg")
     data = {

@@ -72,8 +72,7 @@ def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
     """The entries with marks: the best of each data set, split set and metric among those with the most splits."""
     groups: dict[tuple, list[int]] = {}
     for k, entry in enumerate(entries):
-        splits = entry.cell.records[0].get("split_set")
-        groups.setdefault((entry.cell.dataset, entry.cell.output, splits, entry.metric), []).append(k)
+        groups.setdefault((entry.cell.dataset, entry.cell.output, entry.cell.split_set, entry.metric), []).append(k)
     marked = list(entries)
     for group in groups.values():
         most = max(entries[k].n_splits for k in group)

@@ -164,7 +164,7 @@ function notesOf(ranks, diverged) {
          Object.keys(ranks.outputs).length === 1 ? `is ${Object.keys(ranks.outputs)[0]}` : "is none"}.`];
   if (ranks.methods.length) {
     const several = Object.entries(ranks.outputs).filter(([, n]) => n > 1).map(([name, n]) => `${name} (${n})`);
-    if (several.length) lines.push(`outputs of one data set are not independent, which makes p too small: ${several.join(", ")}`);
+    if (several.length) lines.push(`outputs and split sets of one data set are not independent, which makes p too small: ${several.join(", ")}`);
     if (ranks.single) lines.push(`ranked on a single split: ${ranks.single} of ${ranks.datasets.length}`);
   }
   const counts = diverged.filter(([dataset, name]) => ranks.datasets.includes(dataset) && ranks.methods.includes(name));

@@ -1,0 +1,34 @@
+"""Several results folders, which may have the same runs."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gpbench.errors import ConfigError
+from gpbench.records.collected import SUFFIX, open_store
+from gpbench.records.store import Store
+
+
+def open_existing(results: Path | str) -> Store:
+    """The records in a results folder, or in a Parquet file of them.  Raises ConfigError where there is no folder."""
+    if not str(results).endswith(SUFFIX) and not Path(results).is_dir():
+        raise ConfigError(f"{results}: no such folder")
+    return open_store(results)
+
+
+def recorded(stores: Sequence[Store]) -> list[dict]:
+    """Every record of these stores.  Raises ConfigError where there is none."""
+    records = [record for store in stores for record in store.all()]
+    if not records:
+        folders = ", ".join(str(store.runs) for store in stores)
+        raise ConfigError(f"no runs in {folders} yet; train with `gpbench run`")
+    return records
+
+
+def latest(records: Iterable[dict]) -> list[dict]:
+    """The latest record of each id, oldest first: several folders may have the same run."""
+    by_id = {record["id"]: record for record in sorted(records, key=_age)}
+    return sorted(by_id.values(), key=_age)
+
+
+def _age(record: dict) -> tuple[str, str]:
+    return record.get("created") or "", record["id"]
