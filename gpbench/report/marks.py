@@ -17,8 +17,8 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
     """The entries of one row of a table, each with its mark: "best", "tied" or "".
 
     The comparison is over the splits that all entries with values share.  An entry is tied if `paired_t_test` over
-    these splits does not distinguish it from the best at 5 %.  Where no test is possible, on fewer than two common
-    splits and where an entry's ratio of test to training rows is unknown, nothing is marked.
+    these splits does not distinguish it from the best at 5 %, also where all differences are equal and allow no test.
+    On fewer than two common splits, and where an entry's ratio of test to training rows is unknown, nothing is marked.
     """
     values = {
         k: entry.values

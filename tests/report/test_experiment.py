@@ -128,9 +128,13 @@ def marks(row):
 
 
 def test_where_more_is_better_the_largest_is_best():
-    row = entries(group_runs([record(method=m, split=k, metrics={"test_ll": x + k / 9}, dataset="mine") for m, x in
-                          (("a", 1.0), ("b", 3.0)) for k in range(3)]), ["test_ll"])  # fmt: skip
-    assert marks(row) == ["", "best"]
+    def row(spread):
+        records = [record(method=m, split=k, metrics={"test_ll": x * (1 + spread * k)}, dataset="mine") for m, x in
+                   (("a", 1.0), ("b", 3.0)) for k in range(3)]  # fmt: skip
+        return marks(entries(group_runs(records), ["test_ll"]))
+
+    assert row(0.1) == ["", "best"]
+    assert row(0.0) == ["tied", "best"]  # equal differences allow no test, which shows nothing
 
 
 def test_one_split_and_unknown_numbers_of_rows_mark_nothing():
