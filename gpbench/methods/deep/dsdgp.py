@@ -19,8 +19,8 @@ from gpbench.methods.base import Batch
 from gpbench.methods.deep_layers import DeepLayer, DeepMethod, moments_at, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
 
-_HIDDEN_ROOT = 100.0
-"""The initial q of hidden layers has this root of its precision: nearly without noise, as in the paper."""
+_HIDDEN_ROOT = 0.01
+"""The initial q of hidden layers has this standard deviation: nearly without noise, as in the paper."""
 
 
 class Parameters(eqx.Module):
