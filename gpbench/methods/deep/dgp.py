@@ -20,7 +20,7 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.psi import Moments, psi1, psi2_cross_sum, psi2_sum
-from gpbench.core.quadrature import gaussian_points
+from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
 from gpbench.methods.deep_layers import DeepLayer, DeepMethod, moments_at, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
@@ -70,6 +70,8 @@ class DGP(DeepMethod, GradientMethod):
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
+        if self.predictions == "sample" and self.hidden:
+            require_points("method.samples", self.samples, sum(self.hidden))
         likelihood = self.initial_likelihood(data)
         layers = self.initial_layers(data, likelihood.latents(), key=key)
         keys = jax.random.split(jax.random.fold_in(key, 1), len(layers))

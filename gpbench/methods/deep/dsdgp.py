@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.gaussians import Normal, standard_normal
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.predictive import Mixture, Predictive
-from gpbench.core.quadrature import gaussian_points
+from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
 from gpbench.methods.deep_layers import DeepLayer, DeepMethod, moments_at, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
@@ -39,6 +39,8 @@ class DSDGP(DeepMethod, GradientMethod):
     """How many paths a prediction has."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        if self.hidden:
+            require_points("method.samples", self.samples, sum(self.hidden))
         likelihood, means = self.initial_likelihood(data), self._linear_means(data)
         layers = self._follow(means, self.initial_layers(data, likelihood.latents(), key=key))
         q = []
