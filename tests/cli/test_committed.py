@@ -21,7 +21,7 @@ def records(experiment: str) -> Path:
     return RESULTS / experiment.split("/")[0] / "records.parquet"
 
 
-@pytest.mark.parametrize(("paper", "count"), [("sep", 1872), ("svdgp", 306), ("gpbench", 441)])
+@pytest.mark.parametrize(("paper", "count"), [("sep", 1872), ("svdgp", 306), ("gpbench", 471)])
 def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, count):
     committed = open_store(RESULTS / paper / "records.parquet").all()
     assert len(committed) == len({record["id"] for record in committed}) == count
