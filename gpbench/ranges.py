@@ -85,7 +85,7 @@ METHOD: Mapping[str, Words] = {
     "conditional": ["prior", "scaled"],
     "hidden": "list of count",
     "hidden_covariance": ["diagonal", "full"],
-    "predictions": ["moments", "sample"],
+    "predictive": ["moments", "sample"],
     "samples": "count",
     "damping": "fraction",  # with 0 no site moves, and beyond 1 an update overshoots its target
     "tolerance": "nonnegative",

@@ -1,7 +1,7 @@
 """Psi statistics: expectations of the squared exponential kernel under Gaussian inputs h ~ N(mean, cov) of every row.
 
 ψ0 = E k(h, h), ψ1 = E k(z, h) and ψ2 = E k(z, h) k(h, z'): Titsias and Lawrence, AISTATS 2010; paper `aep_dgp`,
-section 5.  ψ2 is only needed in sums Σ W ψ2 over pairs of inducing points: its (N, M, M) numbers are never kept.
+section 5.  ψ2 is only needed in sums Σ W ψ2 over pairs of inducing points, in O(N M²) memory for the N rows of a call.
 """
 
 import equinox as eqx

@@ -1,10 +1,12 @@
 """The layers of deep GPs as values, and what a configuration starts them from."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.stats import qmc
 
@@ -58,7 +60,7 @@ class DeepLayer(eqx.Module):
 class DeepMethod(Method):
     """A deep GP: the fields that configure its layers and its likelihood, and their initial values."""
 
-    setting_fields = frozenset({"inducing", "batch_size", "hidden"})
+    setting_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size", "hidden"})
 
     kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
     """The covariance function of every layer: see `gpbench.core.kernels.kernel_spec`."""
@@ -90,34 +92,36 @@ class DeepMethod(Method):
         noise = {"noise": self.target_noise, "floor": self.noise_floor}
         return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
 
-    def initial_layers(self, data: Batch, outputs: int, *, key: PRNGKeyArray) -> tuple[DeepLayer, ...]:
-        """The layers to start from (protocols.md says which paper starts so).
+    def initial_layers(
+        self, data: Batch, outputs: int, means: Sequence[Float[Array, "_ _"]] = (), *, key: PRNGKeyArray
+    ) -> tuple[DeepLayer, ...]:
+        """The layers to start from, the last with `outputs` units.
 
-        The first layer's inducing points are rows or their cluster centres, the same for all of its units.  Those of
-        later layers fill [-1, 1]^D evenly, with the lengthscale e and the amplitude 1.
-        Raises ConfigError for more inducing points than rows, or an unfit kernel.
+        The first layer's inducing points are rows or their cluster centres, the same for all of its units.  With linear
+        `means` (D, P) of the hidden layers those of a later layer are where the means take them, with lengthscales of
+        `lengthscale_start`.  Without, they fill [-1, 1]^D evenly, with the lengthscale e (the program of the authors of
+        the paper `aep_dgp`).  Raises ConfigError for more inducing points than rows, or an unfit kernel.
         """
         X, dtype = data.X[: data.total], data.X.dtype
-        m = inducing_count(self.inducing, len(X))
-        first = inducing_points(X, m, self.start, key=key)
-        kernel = self.kernel.initial(first, start=self.lengthscale_start)
-        layers, widths = [], (*self.hidden, outputs)
+        Z = inducing_points(X, inducing_count(self.inducing, len(X)), self.start, key=key)
+        kernel = self.kernel.initial(Z, start=self.lengthscale_start)
+        log_noise, layers, widths = jnp.asarray(jnp.log(self.noise), dtype), [], (*self.hidden, outputs)
         for depth, units in enumerate(widths):
-            if depth == 0:
-                Z = first
-            else:
-                Z = jnp.asarray(_fill(m, widths[depth - 1]), dtype)
+            if depth and means:
+                Z = Z @ means[depth - 1]
+                kernel = self.kernel.initial(Z, start=self.lengthscale_start)
+            elif depth:
+                Z = jnp.asarray(_fill(len(Z), widths[depth - 1]), dtype)
                 kernel = _with_lengthscale(self.kernel.initial(Z, start="median"), 1.0)
             is_last = depth == len(widths) - 1
-            log_noise = None if is_last else jnp.asarray(jnp.log(self.noise), dtype)
-            layers.append(DeepLayer(kernel, log_noise, jnp.broadcast_to(Z, (units, *Z.shape))))
+            layers.append(DeepLayer(kernel, None if is_last else log_noise, jnp.broadcast_to(Z, (units, *Z.shape))))
         return tuple(layers)
 
 
-    def describe_failure(self, layers: tuple[DeepLayer, ...]) -> str:
-        """Which layer's Kzz cannot be factorised and why, or "" where all can."""
-        reasons = [layer.diagnose() for layer in layers]
-        return next((f"layer {depth}: {why}" for depth, why in enumerate(reasons, start=1) if why), "")
+def diagnose(layers: Sequence[DeepLayer]) -> str:
+    """Which layer's Kzz cannot be factorised and why, or "" where all can."""
+    reasons = [layer.diagnose() for layer in layers]
+    return next((f"layer {depth}: {why}" for depth, why in enumerate(reasons, start=1) if why), "")
 
 
 def moments_at(layer: DeepLayer, q: Normal, X: Float[Array, "N D"]) -> Moments:
@@ -133,15 +137,15 @@ def moments_at(layer: DeepLayer, q: Normal, X: Float[Array, "N D"]) -> Moments:
     return Moments(mean, variance + layer.noise)
 
 
-def of_output(h: Moments):
-    """Mean and variance as likelihoods have them: (N,) for one unit, else (N, P)."""
+def of_output(h: Moments) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:
+    """Mean and variance as likelihoods have them: (N,) each for one unit, else (N, P)."""
     return (h.mean[:, 0], h.cov[:, 0]) if h.mean.shape[1] == 1 else (h.mean, h.cov)
 
 
-def _fill(m: int, dimensions: int):
-    """m points that fill [-1, 1]^D evenly."""
+def _fill(m: int, dimensions: int) -> Float[np.ndarray, "M D"]:
+    """m points that fill [-1, 1]^D evenly: a grid for D = 1, else a Halton sequence."""
     if dimensions == 1:
-        return jnp.linspace(-1.0, 1.0, m)[:, None]
+        return np.linspace(-1.0, 1.0, m)[:, None]
     return 2.0 * qmc.Halton(dimensions, scramble=False).random(m) - 1.0
 
 

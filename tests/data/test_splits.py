@@ -141,5 +141,7 @@ def test_int8_is_for_data_sets_with_these_index_files_alone():
     assert compose(["dataset=boston", "protocol=bui2016", "protocol.split_indices=int8"])["dataset"]["splits"] == {
         "set": "hla_int8", "sets": {"hla": 20, "hla_int8": 20},
     }  # fmt: skip
+    changes = compose(["dataset=boston", "protocol=bui2016", "protocol.split_indices=int8"])["changes"]
+    assert changes["dataset.splits.set"] == "hla_int8"  # tables name it
     with pytest.raises(ConfigError, match="split_indices=int8: pima has no index files"):
         compose(["dataset=pima", "protocol=bui2016", "protocol.split_indices=int8"])

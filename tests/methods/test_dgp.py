@@ -114,7 +114,7 @@ def test_training_raises_the_energy_and_explains_the_targets():
 def test_sampled_predictions_have_the_moments_of_matched_ones_where_paths_hardly_differ():
     data = regression(30)
     state = dgp(hidden=(2,)).init(data, key=KEY)
-    matched, sampled = (predict(dgp(hidden=(2,), predictions=kind, samples=512), state, data.X[:8])
+    matched, sampled = (predict(dgp(hidden=(2,), predictive=kind, samples=512), state, data.X[:8])
                         for kind in ("moments", "sample"))  # fmt: skip
     np.testing.assert_allclose(sampled.mean, matched.mean, atol=0.05)
     np.testing.assert_allclose(sampled.var, matched.var, rtol=0.2)
@@ -161,7 +161,7 @@ def test_a_kernel_without_psi_statistics_is_one_line_that_names_those_with_them(
 @pytest.mark.parametrize(("samples", "hidden", "least"), [(3, (2,), 8), (48, (2,), 8), (16, (3, 3), 32)])
 def test_numbers_of_paths_without_a_rule_are_one_line(samples, hidden, least):
     with pytest.raises(ConfigError, match=f"method.samples={samples} must be a power of two of at least {least}"):
-        dgp(hidden=hidden, predictions="sample", samples=samples).init(regression(), key=KEY)
+        dgp(hidden=hidden, predictive="sample", samples=samples).init(regression(), key=KEY)
 
 
 def test_more_inducing_points_than_rows_is_one_line():

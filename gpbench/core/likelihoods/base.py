@@ -22,6 +22,8 @@ class Likelihood(eqx.Module):
 
     tasks: ClassVar[frozenset[str]] = frozenset()
     """The kinds of data that it is for: regression, binary or multiclass."""
+    conjugate: ClassVar[bool] = False
+    """Whether the posterior of f under it is Gaussian, so that one natural-gradient step of size 1 is the optimum."""
 
     @classmethod
     def initial(cls, *args: Any, **kwargs: Any) -> "Likelihood":

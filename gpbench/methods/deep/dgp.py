@@ -22,7 +22,7 @@ from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.psi import Moments, psi1, psi2_cross_sum, psi2_sum
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod, moments_at, of_output
+from gpbench.methods.deep_layers import DeepLayer, DeepMethod, diagnose, moments_at, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
 
 _LEAST_VARIANCE = 1e-8
@@ -63,14 +63,14 @@ class DGP(DeepMethod, GradientMethod):
 
     hidden_covariance: Literal["diagonal", "full"] = eqx.field(static=True, kw_only=True, default="diagonal")
     """Between the units of a hidden layer: none, or that of appendix G; of use from the second hidden layer on."""
-    predictions: Literal["moments", "sample"] = eqx.field(static=True, kw_only=True, default="moments")
+    predictive: Literal["moments", "sample"] = eqx.field(static=True, kw_only=True, default="moments")
     """One normal distribution of the output, or a mixture over `samples` paths through the hidden layers."""
     samples: int = eqx.field(static=True, kw_only=True, default=64)
     """How many paths a sampled prediction has."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
-        if self.predictions == "sample" and self.hidden:
+        if self.predictive == "sample" and self.hidden:
             require_points("method.samples", self.samples, sum(self.hidden))
         likelihood = self.initial_likelihood(data)
         layers = self.initial_layers(data, likelihood.latents(), key=key)
@@ -112,7 +112,7 @@ class DGP(DeepMethod, GradientMethod):
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters
         q, likelihood = self.posteriors(parameters), parameters.likelihood
-        if self.predictions == "moments" or not self.hidden:
+        if self.predictive == "moments" or not self.hidden:
             return likelihood.predictive(*self._output(parameters, q, X))
         points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), X.dtype)
 
@@ -129,7 +129,7 @@ class DGP(DeepMethod, GradientMethod):
         return {"inducing": state.parameters.layers[0].Z[0]}
 
     def diagnose(self, state: GradientState) -> str:
-        return self.describe_failure(state.parameters.layers)
+        return diagnose(state.parameters.layers)
 
 
 def propagate(layer: DeepLayer, q: Normal, h: Moments, *, full: bool = False) -> Moments:

@@ -16,7 +16,7 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod, moments_at, of_output
+from gpbench.methods.deep_layers import DeepLayer, DeepMethod, diagnose, moments_at, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
 
 _HIDDEN_ROOT = 0.01
@@ -42,7 +42,7 @@ class DSDGP(DeepMethod, GradientMethod):
         if self.hidden:
             require_points("method.samples", self.samples, sum(self.hidden))
         likelihood, means = self.initial_likelihood(data), self._linear_means(data)
-        layers = self._follow(means, self.initial_layers(data, likelihood.latents(), key=key))
+        layers = self.initial_layers(data, likelihood.latents(), means, key=key)
         q = []
         for layer in layers:
             units, m, _ = layer.Z.shape
@@ -51,15 +51,6 @@ class DSDGP(DeepMethod, GradientMethod):
                 start = Normal(start.mean, _HIDDEN_ROOT * start.root)
             q.append(jax.tree.map(lambda leaf, units=units: jnp.broadcast_to(leaf, (units, *leaf.shape)), start))
         return Parameters(layers, tuple(q), likelihood, means)
-
-    def _follow(self, means, layers: tuple[DeepLayer, ...]) -> tuple[DeepLayer, ...]:
-        """The layers with the inducing points of each where the linear means take those of the first."""
-        moved, Z = [layers[0]], layers[0].Z[0]
-        for layer, W in zip(layers[1:], means):
-            Z = Z @ W
-            kernel = self.kernel.initial(Z, start=self.lengthscale_start)
-            moved.append(DeepLayer(kernel, layer.log_noise, jnp.broadcast_to(Z, (layer.units, *Z.shape))))
-        return tuple(moved)
 
     def _linear_means(self, data: Batch) -> tuple[Float[Array, "_ _"], ...]:
         """Of each hidden layer: principal axes of the training inputs for the first, the identity for the others."""
@@ -87,7 +78,7 @@ class DSDGP(DeepMethod, GradientMethod):
         return kl - batch.scale * jnp.sum(batch.weight * expected), None
 
     def _output(self, parameters: Parameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]):
-        """Mean and variance of the output along the path that this noise of the hidden units means."""
+        """Mean and variance of the output, (N,) or (N, P) each, along the path of this noise of the H hidden units."""
         parts = jnp.split(noise, np.cumsum(self.hidden)[:-1], axis=1) if self.hidden else []
         for layer, q, W, e in zip(parameters.layers, parameters.q, parameters.means, parts):
             h = moments_at(layer, q, X)
@@ -106,4 +97,4 @@ class DSDGP(DeepMethod, GradientMethod):
         return {"inducing": state.parameters.layers[0].Z[0]}
 
     def diagnose(self, state: GradientState) -> str:
-        return self.describe_failure(state.parameters.layers)
+        return diagnose(state.parameters.layers)

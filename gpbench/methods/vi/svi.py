@@ -103,7 +103,7 @@ class SVI(SparseMethod, GradientMethod):
         weight = batch.scale * batch.weight
 
         likelihood = parameters.likelihood
-        full_step = 1.0 if isinstance(likelihood, Gaussian) else 0.3
+        full_step = 1.0 if likelihood.conjugate else 0.3
         automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not replace what q knows of others
         size = automatic if isinstance(self.natural_step, str) else float(self.natural_step or 0.0)
 

@@ -51,6 +51,9 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     return figure
 
 
+_MANY_PANELS = 12
+
+
 def save(figure: "Figure", path: Path) -> list[Path]:
     """Writes `path`.png and `path`.pdf, and returns both paths."""
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
@@ -68,7 +71,9 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
         format = file.suffix[1:]
     dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with style.context():
-        figure.savefig(file, format=format, metadata=dates.get(format or ""))
+        # None is the style's resolution, at which the shaded panels of a large figure would take megabytes
+        dpi = 100 if len(figure.axes) > _MANY_PANELS else None
+        figure.savefig(file, format=format, metadata=dates.get(format or ""), dpi=dpi)
 
 
 def _seconds(kind: str, planned: Sequence[Cell]) -> list[str]:
