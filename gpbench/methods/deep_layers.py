@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.stats import qmc
 
-from gpbench.core.covariances import Covariances, residual
 from gpbench.core.features import InducingPoints
 from gpbench.core.gaussians import Normal
 from gpbench.core.inducing import LengthscaleStart, inducing_points
@@ -48,13 +47,34 @@ class DeepLayer(eqx.Module):
         """The unit with these inducing points, without the noise: what `jax.vmap` maps over `self.Z`."""
         return SparseLayer(self.kernel, None, InducingPoints(Z))
 
-    def covariances(self, X: Float[Array, "N D"]) -> Covariances:
-        """Kzz, Kzx and k(x, x) of every unit, with a leading axis P, without the noise."""
-        return jax.vmap(lambda Z: self.unit(Z).covariances(X))(self.Z)
-
     def diagnose(self) -> str:
         """Why a factorisation of Kzz fails with these parameters, or "" where none does."""
         return next(filter(None, (self.unit(Z).diagnose() for Z in self.Z)), "")
+
+
+class LayerPosterior(eqx.Module):
+    """A layer with q(w) of its units' whitened inducing outputs, and the whitening A = L⁻¹ of their Kzz = L Lᵀ."""
+
+    layer: DeepLayer
+    q: Normal
+    A: Float[Array, "P M M"]
+
+    @classmethod
+    def of(cls, layer: DeepLayer, q: Normal) -> "LayerPosterior":
+        """`q` has a leading axis P."""
+        return cls(layer, q, jax.vmap(lambda Z: inverse_cholesky(layer.unit(Z).gram()))(layer.Z))
+
+    def moments_at(self, X: Float[Array, "N D"]) -> Moments:
+        """Mean and variance of every unit, (N, P) each, noise included, at known inputs."""
+
+        def unit(Z, A, q):
+            features, kernel = InducingPoints(Z), self.layer.kernel
+            V = A @ features.cross(kernel, X)
+            mean, variance = q.project(V)
+            return mean, variance + jnp.maximum(kernel.diag(X) - jnp.sum(V**2, axis=0), 0.0)
+
+        mean, variance = jax.vmap(unit, out_axes=1)(self.layer.Z, self.A, self.q)
+        return Moments(mean, variance + self.layer.noise)
 
 
 class DeepMethod(Method):
@@ -122,19 +142,6 @@ def diagnose(layers: Sequence[DeepLayer]) -> str:
     """Which layer's Kzz cannot be factorised and why, or "" where all can."""
     reasons = [layer.diagnose() for layer in layers]
     return next((f"layer {depth}: {why}" for depth, why in enumerate(reasons, start=1) if why), "")
-
-
-def moments_at(layer: DeepLayer, q: Normal, X: Float[Array, "N D"]) -> Moments:
-    """Mean and variance of every unit, (N, P) each, noise included, at known inputs."""
-    cov = layer.covariances(X)
-
-    def unit(cov, q):
-        V = inverse_cholesky(cov.zz) @ cov.zx
-        mean, variance = q.project(V)
-        return mean, variance + residual(cov, V)
-
-    mean, variance = jax.vmap(unit, out_axes=1)(cov, q)
-    return Moments(mean, variance + layer.noise)
 
 
 def of_output(h: Moments) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:

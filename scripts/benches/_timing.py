@@ -6,6 +6,11 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from gpbench.train import batches
+
+STEPS = 10
+"""In one call, of a compiled loop or a peer's."""
+
 
 def seconds_each(function: Callable, *args, least: float = 1.0, rounds: int = 5) -> float:
     """The best of `rounds` timings of a compiled function, each of enough calls to last `least` / rounds seconds."""
@@ -28,3 +33,39 @@ def product_rate(m: int, n: int, dtype=jnp.float64) -> float:
     a = jax.random.normal(jax.random.key(0), (m, m), dtype)
     b = jax.random.normal(jax.random.key(1), (m, n), dtype)
     return 2.0 * m * m * n / seconds_each(jax.jit(jnp.matmul), a, b)
+
+
+def seconds_per_step(method, X, y) -> float:
+    """Seconds per step of one of our methods, in a compiled loop over minibatches."""
+    data, key = batches.whole(jnp.asarray(X), jnp.asarray(y)), jax.random.key(0)
+
+    @jax.jit
+    def chunk(state):
+        def one(t, state):
+            batch = batches.at_step(data, method.batch_size, t, key=key)
+            return method.step(state, batch, key=jax.random.fold_in(key, t))[0]
+
+        return jax.lax.fori_loop(0, STEPS, one, state)
+
+    return seconds_each(chunk, method.init(data, key=key), least=4.0) / STEPS
+
+
+def seconds_of_loop(step: Callable, rounds: int = 5) -> float:
+    """The best of `rounds` means over steps that are called one by one."""
+    for _ in range(3):
+        step()
+    best = float("inf")
+    for _ in range(rounds):
+        started = time.perf_counter()
+        for _ in range(STEPS):
+            step()
+        best = min(best, (time.perf_counter() - started) / STEPS)
+    return best
+
+
+def milliseconds(seconds: Callable[[], float]) -> str:
+    """Milliseconds as text, or a dash for a peer that is not installed."""
+    try:
+        return f"{1e3 * seconds():.2f}"
+    except ImportError:
+        return "-"

@@ -5,15 +5,13 @@ and Adam on kernel, noise, inducing points and q.  `--decoupled` times a step of
 """
 
 import argparse
-import time
-from collections.abc import Callable
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from benches._timing import product_rate, seconds_each
+from benches._timing import STEPS, milliseconds, product_rate, seconds_each, seconds_of_loop, seconds_per_step
 
 from gpbench import runtime
 from gpbench.core.optimisers import decaying_adam
@@ -21,7 +19,6 @@ from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.methods.vi.svi import SVI
 from gpbench.train import batches
 
-STEPS = 10
 N, D = 20_000, 8
 
 
@@ -35,21 +32,7 @@ def problem(n: int = N, d: int = D) -> tuple[np.ndarray, np.ndarray]:
 def ours(X, y, m: int, b: int) -> float:
     """Seconds per step of `svi`."""
     method = SVI(name="svi", inducing=m, batch_size=b, optimiser=optax.adam(1e-2))
-    return _seconds(method, X, y)
-
-
-def _seconds(method, X, y) -> float:
-    data, key = batches.whole(jnp.asarray(X), jnp.asarray(y)), jax.random.key(0)
-
-    @jax.jit
-    def chunk(state):
-        def one(t, state):
-            batch = batches.at_step(data, method.batch_size, t, key=key)
-            return method.step(state, batch, key=jax.random.fold_in(key, t))[0]
-
-        return jax.lax.fori_loop(0, STEPS, one, state)
-
-    return seconds_each(chunk, method.init(data, key=key), least=4.0) / STEPS
+    return seconds_per_step(method, X, y)
 
 
 def gpytorch(X, y, m: int, b: int) -> float:
@@ -80,20 +63,7 @@ def gpytorch(X, y, m: int, b: int) -> float:
         (-bound(model(X[rows]), y[rows])).backward()
         adam.step()
 
-    return _loop(step)
-
-
-def _loop(step: Callable, rounds: int = 5) -> float:
-    """The best of `rounds` means over steps that are called one by one."""
-    for _ in range(3):
-        step()
-    best = float("inf")
-    for _ in range(rounds):
-        started = time.perf_counter()
-        for _ in range(STEPS):
-            step()
-        best = min(best, (time.perf_counter() - started) / STEPS)
-    return best
+    return seconds_of_loop(step)
 
 
 def gpjax(X, y, m: int, b: int) -> float:
@@ -135,17 +105,9 @@ def compare(sizes: list[tuple[int, int]]) -> None:
     print("    m     b       ours   GPyTorch      GPJax   limit")
     for m, b in sizes:
         rate = product_rate(m, b)
-        cells = [_milliseconds(partial(step, X, y, m, b)) for step in (ours, gpytorch, gpjax)]
+        cells = [milliseconds(partial(step, X, y, m, b)) for step in (ours, gpytorch, gpjax)]
         print(f"{m:5d} {b:5d} " + " ".join(f"{text:>10s}" for text in cells) + f" {1e3 * flops(m, b) / rate:7.2f}",
               flush=True)  # fmt: skip
-
-
-def _milliseconds(seconds: Callable[[], float]) -> str:
-    """Milliseconds as text, or a dash for a peer that is not installed."""
-    try:
-        return f"{1e3 * seconds():.2f}"
-    except ImportError:
-        return "-"
 
 
 def decoupled(sizes: list[int], d: int = 21, rows: int = 1024) -> None:

@@ -15,14 +15,16 @@ from gpbench.config.compose import compose
 from gpbench.core.gaussians import Normal
 from gpbench.core.psi import Moments
 from gpbench.errors import ConfigError
-from gpbench.methods.deep.dgp import DGP, propagate
-from gpbench.methods.deep_layers import DeepLayer, moments_at
+from gpbench.methods.deep.dgp import DGP
+from gpbench.methods.deep.propagation import Projection, propagate
+from gpbench.methods.deep_layers import DeepLayer, LayerPosterior
 from gpbench.train.batches import at_step, whole
 
 ADAM = optax.adam(0.02)
 RANDOM = np.random.default_rng(0)
 LAYER = DeepLayer(KERNEL, jnp.asarray(np.log(0.02)), jnp.asarray(RANDOM.normal(size=(2, 5, 2))))
 Q = jax.vmap(Normal)(RANDOM.normal(size=(2, 5)), np.tril(RANDOM.normal(size=(2, 5, 5))) + 2 * np.eye(5))
+POSTERIOR = LayerPosterior.of(LAYER, Q)
 MEAN = jnp.asarray(RANDOM.normal(size=(3, 2)))
 SQUARE = RANDOM.normal(size=(3, 2, 2)) * 0.5
 COV = jnp.asarray(SQUARE @ SQUARE.transpose(0, 2, 1) + 0.05 * np.eye(2))
@@ -38,11 +40,11 @@ def test_propagated_moments_are_those_of_samples(full):
     samples = 100_000
     cov = COV if full else jax.vmap(jnp.diag)(jax.vmap(jnp.diagonal)(COV))
     h = Moments(MEAN, COV if full else jax.vmap(jnp.diagonal)(COV))
-    ours = propagate(LAYER, Q, h, full=full)
+    ours = propagate(Projection.of(POSTERIOR), h, full=full)
     roots = jnp.linalg.cholesky(cov)
     for row in range(len(MEAN)):
         x = MEAN[row] + jnp.asarray(RANDOM.normal(size=(samples, 2))) @ roots[row].T
-        given = moments_at(LAYER, Q, x)
+        given = POSTERIOR.moments_at(x)
         mean, spread = np.asarray(given.mean), np.asarray(given.mean).std(axis=0) / np.sqrt(samples)
         assert np.all(np.abs(ours.mean[row] - mean.mean(axis=0)) < 5 * spread)
         centred = mean - mean.mean(axis=0)
@@ -53,8 +55,8 @@ def test_propagated_moments_are_those_of_samples(full):
 
 
 def test_known_inputs_are_the_limit_of_uncertain_ones():
-    ours = propagate(LAYER, Q, Moments(MEAN, jnp.full_like(MEAN, 1e-12)))
-    exact = moments_at(LAYER, Q, MEAN)
+    ours = propagate(Projection.of(POSTERIOR), Moments(MEAN, jnp.full_like(MEAN, 1e-12)))
+    exact = POSTERIOR.moments_at(MEAN)
     np.testing.assert_allclose(ours.mean, exact.mean, rtol=1e-7)
     np.testing.assert_allclose(ours.cov, exact.cov, rtol=1e-6)
 
@@ -76,7 +78,7 @@ def test_without_hidden_layers_a_stationary_point_has_the_averaged_moments_of_it
     factors = unravel(jnp.asarray(end.x))[0]
     layer = start.layers[0]
     (q, _), (cavity, _) = factors.posterior(), factors.posterior(1 - 1 / 12)
-    cov = jax.tree.map(lambda a: np.asarray(a[0]), layer.covariances(X))
+    cov = jax.tree.map(np.asarray, layer.unit(layer.Z[0]).covariances(X))
     L = np.linalg.cholesky(cov.zz + 1e-10 * np.mean(np.diag(cov.zz)) * np.eye(3))
     V = np.linalg.solve(L, cov.zx)
     noise = cov.xx - np.sum(V**2, axis=0) + float(start.likelihood.noise)

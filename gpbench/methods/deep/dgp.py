@@ -14,19 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from gpbench.core.blocks import sum_in_blocks
 from gpbench.core.gaussians import Natural, Normal
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.linalg import inverse_cholesky, log_determinant
+from gpbench.core.linalg import log_determinant
 from gpbench.core.predictive import Mixture, Predictive
-from gpbench.core.psi import Moments, psi1, psi2_cross_sum, psi2_sum
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod, diagnose, moments_at, of_output
+from gpbench.methods.deep.propagation import Projection, propagate
+from gpbench.methods.deep_layers import DeepLayer, DeepMethod, LayerPosterior, diagnose, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
 
-_LEAST_VARIANCE = 1e-8
-"""Of an output, relative to the kernel's amplitude: rounding can make a variance negative."""
+_BLOCK = 256
+"""Rows of which log Z is computed at a time: their ψ2 sums take 10 MB with M = 100, however many rows there are."""
 
 
 class Factors(eqx.Module):
@@ -89,17 +90,24 @@ class DGP(DeepMethod, GradientMethod):
             (_, phi), (cavity, phi_cavity) = factors.posterior(), factors.posterior(1.0 - 1.0 / n)
             value += jnp.sum((1 - n) * phi + n * phi_cavity)
             cavities.append(cavity)
-        mean, variance = self._output(parameters, cavities, batch.X)
-        log_z = parameters.likelihood.log_normaliser(mean, variance, batch.y)
-        return value + batch.scale * jnp.sum(batch.weight * log_z)
 
-    def _output(self, parameters: Parameters, q: list[Normal], X: Float[Array, "N D"]):
+        def log_normalisers(shared, block):
+            (first, others, likelihood), ((X, y), weight) = shared, block
+            return jnp.sum(weight * likelihood.log_normaliser(*self._output(first, others, X), y))
+
+        shared = (*self._maps(parameters, cavities), parameters.likelihood)
+        return value + batch.scale * sum_in_blocks(log_normalisers, shared, (batch.X, batch.y), batch.weight, _BLOCK)
+
+    def _maps(self, parameters: Parameters, q: list[Normal]) -> tuple[LayerPosterior, tuple[Projection, ...]]:
+        """What takes rows through the first layer, and their moments through the others: all that is (M, M)."""
+        first, *others = (LayerPosterior.of(layer, q_layer) for layer, q_layer in zip(parameters.layers, q))
+        return first, tuple(Projection.of(posterior) for posterior in others)
+
+    def _output(self, first: LayerPosterior, others: tuple[Projection, ...], X: Float[Array, "N D"]):
         """Mean and variance of the output, each (N,) or (N, P), by moment matching layer after layer (section 5)."""
-        first, *others = parameters.layers
-        h = moments_at(first, q[0], X)
-        for depth, layer in enumerate(others, start=1):
-            is_full = self.hidden_covariance == "full" and depth < len(others)
-            h = propagate(layer, q[depth], h, full=is_full)
+        h = first.moments_at(X)
+        for depth, projection in enumerate(others, start=1):
+            h = propagate(projection, h, full=self.hidden_covariance == "full" and depth < len(others))
         return of_output(h)
 
     def posteriors(self, parameters: Parameters) -> list[Normal]:
@@ -113,15 +121,16 @@ class DGP(DeepMethod, GradientMethod):
         parameters = state.parameters
         q, likelihood = self.posteriors(parameters), parameters.likelihood
         if self.predictive == "moments" or not self.hidden:
-            return likelihood.predictive(*self._output(parameters, q, X))
+            return likelihood.predictive(*self._output(*self._maps(parameters, q), X))
+        layers = [LayerPosterior.of(layer, q_layer) for layer, q_layer in zip(parameters.layers, q)]
         points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), X.dtype)
 
         def along(noise: Float[Array, " H"]) -> Predictive:
             values = X
-            for layer, q_layer, e in zip(parameters.layers, q, jnp.split(noise, np.cumsum(self.hidden)[:-1])):
-                h = moments_at(layer, q_layer, values)
+            for layer, e in zip(layers, jnp.split(noise, np.cumsum(self.hidden)[:-1])):
+                h = layer.moments_at(values)
                 values = h.mean + jnp.sqrt(h.cov) * e
-            return likelihood.predictive(*of_output(moments_at(parameters.layers[-1], q[-1], values)))
+            return likelihood.predictive(*of_output(layers[-1].moments_at(values)))
 
         return Mixture(jax.vmap(along)(points), jnp.zeros(self.samples, X.dtype))
 
@@ -130,37 +139,6 @@ class DGP(DeepMethod, GradientMethod):
 
     def diagnose(self, state: GradientState) -> str:
         return diagnose(state.parameters.layers)
-
-
-def propagate(layer: DeepLayer, q: Normal, h: Moments, *, full: bool = False) -> Moments:
-    """Moments of every unit, noise included, at inputs with the moments `h` (section 5; with `full`, appendix G).
-
-    With the weights α = Kzz⁻¹ E u and B = Kzz⁻¹ (cov u - Kzz) Kzz⁻¹ of a unit, its mean is ψ1 α and its variance
-    ψ0 + Σ (B + ααᵀ) ψ2 - mean² + noise.
-    """
-    kernel = layer.kernel
-    assert isinstance(kernel, SquaredExponential)
-
-    def weights(Z, q):
-        A = inverse_cholesky(layer.unit(Z).gram())
-        RA, alpha = jnp.tril(q.root) @ A, A.T @ q.mean
-        return alpha, RA.T @ RA - A.T @ A + jnp.outer(alpha, alpha)
-
-    alphas, Ws = jax.vmap(weights)(layer.Z, q)
-    mean = jax.vmap(lambda Z, alpha: psi1(kernel, Z, h) @ alpha, out_axes=1)(layer.Z, alphas)
-    second = jax.vmap(lambda Z, W: psi2_sum(kernel, Z, h, W), out_axes=1)(layer.Z, Ws)
-    variance = jnp.maximum(kernel.amplitude + second - mean**2, _LEAST_VARIANCE * kernel.amplitude) + layer.noise
-    if not full or layer.units == 1:
-        return Moments(mean, variance)
-    columns = []
-    for a in range(layer.units):
-        between = [
-            variance[:, a] if a == b else
-            psi2_cross_sum(kernel, layer.Z[a], layer.Z[b], h, jnp.outer(alphas[a], alphas[b])) - mean[:, a] * mean[:, b]
-            for b in range(layer.units)
-        ]  # fmt: skip
-        columns.append(jnp.stack(between, axis=1))
-    return Moments(mean, jnp.stack(columns, axis=2))
 
 
 def _initial_factors(layer: DeepLayer, key: PRNGKeyArray) -> Factors:

@@ -16,7 +16,7 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod, diagnose, moments_at, of_output
+from gpbench.methods.deep_layers import DeepLayer, DeepMethod, LayerPosterior, diagnose, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
 
 _HIDDEN_ROOT = 0.01
@@ -80,10 +80,11 @@ class DSDGP(DeepMethod, GradientMethod):
     def _output(self, parameters: Parameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]):
         """Mean and variance of the output, (N,) or (N, P) each, along the path of this noise of the H hidden units."""
         parts = jnp.split(noise, np.cumsum(self.hidden)[:-1], axis=1) if self.hidden else []
-        for layer, q, W, e in zip(parameters.layers, parameters.q, parameters.means, parts):
-            h = moments_at(layer, q, X)
+        layers = [LayerPosterior.of(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
+        for layer, W, e in zip(layers, parameters.means, parts):
+            h = layer.moments_at(X)
             X = h.mean + X @ W + jnp.sqrt(h.cov) * e
-        return of_output(moments_at(parameters.layers[-1], parameters.q[-1], X))
+        return of_output(layers[-1].moments_at(X))
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters

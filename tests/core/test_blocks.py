@@ -1,0 +1,27 @@
+"""Sums over rows in blocks: values and gradients of the plain sum, for any number of rows."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gpbench.core.blocks import sum_in_blocks
+
+
+def function(shared, block):
+    (X, y), weight = block
+    return jnp.sum(weight * jnp.sin(X @ shared["w"] + y * shared["b"]))
+
+
+@pytest.mark.parametrize("rows", [3, 8, 9, 21])
+def test_value_and_gradient_are_those_of_the_plain_sum(rows):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(rows, 2)), rng.normal(size=rows), rng.random(rows)
+    shared = {"w": jnp.asarray([0.3, -0.7]), "b": jnp.asarray(0.2)}
+    arrays = (jnp.asarray(X), jnp.asarray(y)), jnp.asarray(weight)
+    total = lambda shared: 3.0 * sum_in_blocks(function, shared, *arrays, 8)
+    plain = lambda shared: 3.0 * function(shared, arrays)
+    for ours, exact in zip(jax.tree.leaves(jax.value_and_grad(total)(shared)),
+                           jax.tree.leaves(jax.value_and_grad(plain)(shared))):  # fmt: skip
+        np.testing.assert_allclose(ours, exact, rtol=1e-12)
+    np.testing.assert_allclose(total(shared), plain(shared), rtol=1e-12)
