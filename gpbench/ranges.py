@@ -84,6 +84,8 @@ METHOD: Mapping[str, Words] = {
     "alpha": "share",
     "conditional": ["prior", "scaled"],
     "hidden": "list of count",
+    "hidden_start": ["fill", "line"],
+    "factors": ["whitened", "outputs"],
     "hidden_covariance": ["diagonal", "full"],
     "predictive": ["moments", "sample"],
     "samples": "count",

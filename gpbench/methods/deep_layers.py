@@ -21,6 +21,9 @@ from gpbench.core.psi import Moments
 from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
 from gpbench.methods.sparse_layer import SparseLayer
 
+HiddenStart = Literal["fill", "line"]
+"""Initial inducing points of a later layer fill [-1, 1]^D evenly, or are on its diagonal."""
+
 
 class DeepLayer(eqx.Module):
     """P functions (units) of the same inputs: one kernel and additive noise, and inducing points for each unit.
@@ -47,6 +50,10 @@ class DeepLayer(eqx.Module):
         """The unit with these inducing points, without the noise: what `jax.vmap` maps over `self.Z`."""
         return SparseLayer(self.kernel, None, InducingPoints(Z))
 
+    def whitening(self) -> Float[Array, "P M M"]:
+        """The inverse Cholesky factor A of every unit's Kzz: w = A u."""
+        return jax.vmap(lambda Z: inverse_cholesky(self.unit(Z).gram()))(self.Z)
+
     def diagnose(self) -> str:
         """Why a factorisation of Kzz fails with these parameters, or "" where none does."""
         return next(filter(None, (self.unit(Z).diagnose() for Z in self.Z)), "")
@@ -62,7 +69,7 @@ class LayerPosterior(eqx.Module):
     @classmethod
     def of(cls, layer: DeepLayer, q: Normal) -> "LayerPosterior":
         """`q` has a leading axis P."""
-        return cls(layer, q, jax.vmap(lambda Z: inverse_cholesky(layer.unit(Z).gram()))(layer.Z))
+        return cls(layer, q, layer.whitening())
 
     def moments_at(self, X: Float[Array, "N D"]) -> Moments:
         """Mean and variance of every unit, (N, P) each, noise included, at known inputs."""
@@ -113,13 +120,19 @@ class DeepMethod(Method):
         return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
 
     def initial_layers(
-        self, data: Batch, outputs: int, means: Sequence[Float[Array, "_ _"]] = (), *, key: PRNGKeyArray
+        self,
+        data: Batch,
+        outputs: int,
+        means: Sequence[Float[Array, "_ _"]] = (),
+        *,
+        hidden_start: HiddenStart = "fill",
+        key: PRNGKeyArray,
     ) -> tuple[DeepLayer, ...]:
         """The layers to start from, the last with `outputs` units.
 
         The first layer's inducing points are rows or their cluster centres, the same for all of its units.  With linear
         `means` (D, P) of the hidden layers those of a later layer are where the means take them, with lengthscales of
-        `lengthscale_start`.  Without, they fill [-1, 1]^D evenly, with the lengthscale e (the program of the authors of
+        `lengthscale_start`.  Without, they are of `hidden_start`, with the lengthscale e (the program of the authors of
         the paper `aep_dgp`).  Raises ConfigError for more inducing points than rows, or an unfit kernel.
         """
         X, dtype = data.X[: data.total], data.X.dtype
@@ -131,7 +144,7 @@ class DeepMethod(Method):
                 Z = Z @ means[depth - 1]
                 kernel = self.kernel.initial(Z, start=self.lengthscale_start)
             elif depth:
-                Z = jnp.asarray(_fill(len(Z), widths[depth - 1]), dtype)
+                Z = jnp.asarray(_HIDDEN_STARTS[hidden_start](len(Z), widths[depth - 1]), dtype)
                 kernel = _with_lengthscale(self.kernel.initial(Z, start="median"), 1.0)
             is_last = depth == len(widths) - 1
             layers.append(DeepLayer(kernel, None if is_last else log_noise, jnp.broadcast_to(Z, (units, *Z.shape))))
@@ -154,6 +167,14 @@ def _fill(m: int, dimensions: int) -> Float[np.ndarray, "M D"]:
     if dimensions == 1:
         return np.linspace(-1.0, 1.0, m)[:, None]
     return 2.0 * qmc.Halton(dimensions, scramble=False).random(m) - 1.0
+
+
+def _line(m: int, dimensions: int) -> Float[np.ndarray, "M D"]:
+    """m points at equal distances on the diagonal of [-1, 1]^D."""
+    return np.tile(np.linspace(-1.0, 1.0, m)[:, None], (1, dimensions))
+
+
+_HIDDEN_STARTS = {"fill": _fill, "line": _line}
 
 
 def _with_lengthscale(kernel: Kernel, log_lengthscale: float) -> Kernel:

@@ -77,7 +77,8 @@ def test_without_hidden_layers_a_stationary_point_has_the_averaged_moments_of_it
     end = minimize(energy, flat, jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 2000})
     factors = unravel(jnp.asarray(end.x))[0]
     layer = start.layers[0]
-    (q, _), (cavity, _) = factors.posterior(), factors.posterior(1 - 1 / 12)
+    A = layer.whitening()
+    (q, _), (cavity, _) = factors.posterior(layer, A), factors.posterior(layer, A, 1 - 1 / 12)
     cov = jax.tree.map(np.asarray, layer.unit(layer.Z[0]).covariances(X))
     L = np.linalg.cholesky(cov.zz + 1e-10 * np.mean(np.diag(cov.zz)) * np.eye(3))
     V = np.linalg.solve(L, cov.zx)

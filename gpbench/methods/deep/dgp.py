@@ -15,40 +15,18 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.blocks import sum_in_blocks
-from gpbench.core.gaussians import Natural, Normal
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.linalg import log_determinant
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
+from gpbench.methods.deep.factors import FACTORS, Factors
 from gpbench.methods.deep.propagation import Projection, propagate
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod, LayerPosterior, diagnose, of_output
+from gpbench.methods.deep_layers import DeepLayer, DeepMethod, HiddenStart, LayerPosterior, diagnose, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
 
 _BLOCK = 256
 """Rows of which log Z is computed at a time: their ψ2 sums take 10 MB with M = 100, however many rows there are."""
-
-
-class Factors(eqx.Module):
-    """g(w)^N of every unit of a layer: precision R Rᵀ with R = tril(root), and shift."""
-
-    shift: Float[Array, "P M"]
-    root: Float[Array, "P M M"]
-
-    def posterior(self, share: float = 1.0) -> tuple[Normal, Float[Array, " P"]]:
-        """N(0, I) g^(share N) of every unit: normalised, with a leading axis P, and its log normaliser φ.
-
-        φ is ½ shiftᵀ mean - ½ log|precision|, but for a constant.  The share is 1 for q, and 1 - 1/N for the cavity.
-        """
-
-        def unit(shift, root):
-            R = jnp.tril(root)
-            factor = Natural(share * R @ R.T, share * shift)
-            q = factor.posterior()
-            return q, 0.5 * factor.shift @ q.mean - 0.5 * log_determinant(q.root)
-
-        return jax.vmap(unit)(self.shift, self.root)
 
 
 class Parameters(eqx.Module):
@@ -64,6 +42,10 @@ class DGP(DeepMethod, GradientMethod):
 
     hidden_covariance: Literal["diagonal", "full"] = eqx.field(static=True, kw_only=True, default="diagonal")
     """Between the units of a hidden layer: none, or that of appendix G; of use from the second hidden layer on."""
+    hidden_start: HiddenStart = eqx.field(static=True, kw_only=True, default="fill")
+    """Initial inducing points of later layers."""
+    factors: Literal["whitened", "outputs"] = eqx.field(static=True, kw_only=True, default="whitened")
+    """What the parameters of the tied factors are about: the whitened w, or the inducing outputs u themselves."""
     predictive: Literal["moments", "sample"] = eqx.field(static=True, kw_only=True, default="moments")
     """One normal distribution of the output, or a mixture over `samples` paths through the hidden layers."""
     samples: int = eqx.field(static=True, kw_only=True, default=64)
@@ -74,9 +56,10 @@ class DGP(DeepMethod, GradientMethod):
         if self.predictive == "sample" and self.hidden:
             require_points("method.samples", self.samples, sum(self.hidden))
         likelihood = self.initial_likelihood(data)
-        layers = self.initial_layers(data, likelihood.latents(), key=key)
+        layers = self.initial_layers(data, likelihood.latents(), hidden_start=self.hidden_start, key=key)
         keys = jax.random.split(jax.random.fold_in(key, 1), len(layers))
-        factors = tuple(_initial_factors(layer, key) for layer, key in zip(layers, keys))
+        initial = FACTORS[self.factors].initial
+        factors = tuple(initial(layer, depth, key=key) for depth, (layer, key) in enumerate(zip(layers, keys)))
         return Parameters(layers, factors, likelihood)
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
@@ -86,22 +69,18 @@ class DGP(DeepMethod, GradientMethod):
         """F of section 4.2, or an unbiased estimate of it from a minibatch, in nats; larger is better."""
         n = batch.total
         value, cavities = jnp.zeros((), batch.X.dtype), []
-        for factors in parameters.factors:
-            (_, phi), (cavity, phi_cavity) = factors.posterior(), factors.posterior(1.0 - 1.0 / n)
+        for layer, factors in zip(parameters.layers, parameters.factors):
+            A = layer.whitening()
+            (_, phi), (cavity, phi_cavity) = factors.posterior(layer, A), factors.posterior(layer, A, 1.0 - 1.0 / n)
             value += jnp.sum((1 - n) * phi + n * phi_cavity)
-            cavities.append(cavity)
+            cavities.append(LayerPosterior(layer, cavity, A))
 
         def log_normalisers(shared, block):
             (first, others, likelihood), ((X, y), weight) = shared, block
             return jnp.sum(weight * likelihood.log_normaliser(*self._output(first, others, X), y))
 
-        shared = (*self._maps(parameters, cavities), parameters.likelihood)
+        shared = (*_maps(cavities), parameters.likelihood)
         return value + batch.scale * sum_in_blocks(log_normalisers, shared, (batch.X, batch.y), batch.weight, _BLOCK)
-
-    def _maps(self, parameters: Parameters, q: list[Normal]) -> tuple[LayerPosterior, tuple[Projection, ...]]:
-        """What takes rows through the first layer, and their moments through the others: all that is (M, M)."""
-        first, *others = (LayerPosterior.of(layer, q_layer) for layer, q_layer in zip(parameters.layers, q))
-        return first, tuple(Projection.of(posterior) for posterior in others)
 
     def _output(self, first: LayerPosterior, others: tuple[Projection, ...], X: Float[Array, "N D"]):
         """Mean and variance of the output, each (N,) or (N, P), by moment matching layer after layer (section 5)."""
@@ -110,19 +89,22 @@ class DGP(DeepMethod, GradientMethod):
             h = propagate(projection, h, full=self.hidden_covariance == "full" and depth < len(others))
         return of_output(h)
 
-    def posteriors(self, parameters: Parameters) -> list[Normal]:
-        """q(w) of every layer, with a leading axis P."""
-        return [factors.posterior()[0] for factors in parameters.factors]
+    def posteriors(self, parameters: Parameters) -> list[LayerPosterior]:
+        """Every layer with its q(w)."""
+        posteriors = []
+        for layer, factors in zip(parameters.layers, parameters.factors):
+            A = layer.whitening()
+            posteriors.append(LayerPosterior(layer, factors.posterior(layer, A)[0], A))
+        return posteriors
 
     def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
         return self.energy(state.parameters, data)
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters
-        q, likelihood = self.posteriors(parameters), parameters.likelihood
+        layers, likelihood = self.posteriors(parameters), parameters.likelihood
         if self.predictive == "moments" or not self.hidden:
-            return likelihood.predictive(*self._output(*self._maps(parameters, q), X))
-        layers = [LayerPosterior.of(layer, q_layer) for layer, q_layer in zip(parameters.layers, q)]
+            return likelihood.predictive(*self._output(*_maps(layers), X))
         points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), X.dtype)
 
         def along(noise: Float[Array, " H"]) -> Predictive:
@@ -141,11 +123,7 @@ class DGP(DeepMethod, GradientMethod):
         return diagnose(state.parameters.layers)
 
 
-def _initial_factors(layer: DeepLayer, key: PRNGKeyArray) -> Factors:
-    """Factors with which a hidden layer's q is a random function of the prior, and the last one's nearly the prior."""
-    units, m, _ = layer.Z.shape
-    is_hidden = layer.log_noise is not None
-    precision, spread = (100.0, 1.0) if is_hidden else (1.0, 0.1)
-    draw = spread * jax.random.normal(key, (units, m), layer.Z.dtype)
-    eye = jnp.eye(m, dtype=layer.Z.dtype)
-    return Factors((1.0 + precision) * draw, jnp.broadcast_to(jnp.sqrt(precision) * eye, (units, m, m)))
+def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:
+    """What takes rows through the first layer, and their moments through the others: all that is (M, M)."""
+    first, *others = layers
+    return first, tuple(Projection.of(posterior) for posterior in others)

@@ -1,0 +1,92 @@
+"""The tied Gaussian factors g(w)^N of a layer, in the parameters of two programs.
+
+Every unit's whitened inducing outputs w have q(w) = N(0, I) g(w)^N, and the cavity N(0, I) g(w)^(N-1): g stands for a
+row (paper `aep_dgp`, section 4.2).
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.gaussians import Natural, Normal, whiten
+from gpbench.core.linalg import log_determinant
+from gpbench.methods.deep_layers import DeepLayer
+from gpbench.methods.sparse_layer import SparseLayer
+
+
+class Factors(eqx.Module):
+    """g^N of every unit of a layer as a shift and a lower triangular root of the precision."""
+
+    shift: Float[Array, "P M"]
+    root: Float[Array, "P M M"]
+
+    @staticmethod
+    @abc.abstractmethod
+    def natural(
+        unit: SparseLayer, A: Float[Array, "M M"], shift: Float[Array, " M"], root: Float[Array, "M M"]
+    ) -> Natural:
+        """The factor on w that a unit has with these parameters.  `A` is the inverse Cholesky factor of its Kzz."""
+
+    @classmethod
+    @abc.abstractmethod
+    def initial(cls, layer: DeepLayer, depth: int, *, key: PRNGKeyArray) -> "Factors":
+        """The factors to start from, in the layer at this depth from 0."""
+
+    def posterior(
+        self, layer: DeepLayer, A: Float[Array, "P M M"], share: float | Float[Array, ""] = 1.0
+    ) -> tuple[Normal, Float[Array, " P"]]:
+        """N(0, I) g^(share N) of every unit: normalised, with a leading axis P, and its log normaliser φ.
+
+        φ is ½ shiftᵀ mean - ½ log|precision|, but for a constant.  The share is 1 for q, and 1 - 1/N for the cavity.
+        """
+
+        def unit(Z, A, shift, root):
+            factor = jax.tree.map(lambda leaf: share * leaf, self.natural(layer.unit(Z), A, shift, root))
+            q = factor.posterior()
+            return q, 0.5 * factor.shift @ q.mean - 0.5 * log_determinant(q.root)
+
+        return jax.vmap(unit)(layer.Z, A, self.shift, self.root)
+
+
+class WhitenedFactors(Factors):
+    """Factors on w: precision R Rᵀ with R = tril(root)."""
+
+    @staticmethod
+    def natural(unit, A, shift, root):
+        R = jnp.tril(root)
+        return Natural(R @ R.T, shift)
+
+    @classmethod
+    def initial(cls, layer: DeepLayer, depth: int, *, key: PRNGKeyArray) -> "Factors":
+        """A hidden layer's q is a random function of the prior, and the last one's nearly the prior."""
+        is_hidden = layer.log_noise is not None
+        precision, spread = (100.0, 1.0) if is_hidden else (1.0, 0.1)
+        units, m, _ = layer.Z.shape
+        draw = spread * jax.random.normal(key, (units, m), layer.Z.dtype)
+        eye = jnp.eye(m, dtype=layer.Z.dtype)
+        return cls((1.0 + precision) * draw, jnp.broadcast_to(jnp.sqrt(precision) * eye, (units, m, m)))
+
+
+class OutputFactors(Factors):
+    """Factors on the inducing outputs u: precision R Rᵀ with R the lower triangle of `root` and exp of its diagonal."""
+
+    @staticmethod
+    def natural(unit, A, shift, root):
+        R = jnp.tril(root, -1) + jnp.diag(jnp.exp(jnp.diag(root)))
+        return whiten(Natural(R @ R.T, shift), A, unit.gram())
+
+    @classmethod
+    def initial(cls, layer: DeepLayer, depth: int, *, key: PRNGKeyArray) -> "Factors":
+        """Normal numbers, of standard deviation 1 in the first layer and .1 in the others (the authors' program)."""
+        spread = 1.0 if depth == 0 else 0.1
+        units, m, _ = layer.Z.shape
+        shift_key, root_key = jax.random.split(key)
+        shift = spread * jax.random.normal(shift_key, (units, m), layer.Z.dtype)
+        return cls(shift, jnp.tril(spread * jax.random.normal(root_key, (units, m, m), layer.Z.dtype)))
+
+
+FACTORS: dict[str, type[Factors]] = {"whitened": WhitenedFactors, "outputs": OutputFactors}
+"""By the name that a configuration has for them."""
