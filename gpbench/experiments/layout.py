@@ -74,10 +74,12 @@ def _key_or_output(path: Path, place: str, value: Any, runs: Runs) -> None:
 
 
 def _keys(path: Path, place: str, value: Any, runs: Runs) -> None:
-    """A key or a list of different keys."""
-    if not isinstance(value, str | list):
+    """A key that every run has, or a list of different keys, the first of them in every run."""
+    if not isinstance(value, str | list) or not value:
         raise ConfigError(f"{path}: {place}={as_word(value)}: must be a key of the runs, or a list of such keys")
-    _each(_key, path, place, [value] if isinstance(value, str) else value, runs)
+    first, *others = [value] if isinstance(value, str) else value
+    _key(path, place, first, runs)
+    _each(_key_of_some, path, place, [first, *others], runs)
 
 
 def _metric(path: Path, place: str, value: Any, runs: Runs) -> None:
@@ -104,7 +106,7 @@ def _each(one: Check, path: Path, place: str, values: Sequence[Any], runs: Runs)
 
 
 _TABLE = Options(
-    {"rows": _key_or_output, "columns": _key, "metrics": _metrics},
+    {"rows": _key_or_output, "columns": _keys, "metrics": _metrics},
     {"blocks": _keys, "average": _metric},
 )
 _FIGURES: Mapping[str, Options] = {

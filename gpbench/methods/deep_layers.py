@@ -110,7 +110,7 @@ class DeepMethod(Method):
 
     @property
     def setting(self) -> str:
-        widths = "-".join(map(str, self.hidden)) or "none"
+        widths = f"[{','.join(map(str, self.hidden))}]"
         batch = f", batch={self.batch_size}" if self.batch_size else ""
         return f"{inducing_setting(self.inducing)}, hidden={widths}{batch}"
 

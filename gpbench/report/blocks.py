@@ -57,22 +57,31 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
 def column_labels(experiment: Experiment, planned: Sequence[Cell]) -> list[str]:
     """The labels of the columns of the experiment's table."""
     assert experiment.table is not None
-    key = experiment.table["columns"]
-    return list(dict.fromkeys(experiment.label(key, cell.job[key]) for cell in planned))
+    return list(dict.fromkeys(_column(experiment, cell) for cell in planned))
+
+
+def _column(experiment: Experiment, cell: Cell) -> str:
+    """The column of a cell: the labels of its values of the keys `columns`, as in `dgp-2`."""
+    assert experiment.table is not None
+    return "-".join(_labels(experiment, experiment.table["columns"], cell))
+
+
+def _labels(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> list[str]:
+    """The labels of a cell's values of those of `keys` that its job has, without empty ones."""
+    several = [keys] if isinstance(keys, str) else keys
+    return [label for key in several if key in cell.job and (label := experiment.label(key, cell.job[key]))]
 
 
 def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
     """The cells by block, row and column."""
     layout = experiment.table
     assert layout is not None
-    column_key, row_key, block_keys = layout["columns"], layout["rows"], layout.get("blocks", [])
-    block_keys = [block_keys] if isinstance(block_keys, str) else block_keys
+    row_key, block_keys = layout["rows"], layout.get("blocks", [])
     grouped: dict[str, dict[str, dict[str, CellRuns]]] = {}
     for cell in planned:
-        block = ", ".join(experiment.label(key, cell.job[key]) for key in block_keys)
+        block = ", ".join(_labels(experiment, block_keys, cell))
         row = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
-        column = experiment.label(column_key, cell.job[column_key])
-        grouped.setdefault(block, {}).setdefault(row, {})[column] = _cell_runs(cell, block)
+        grouped.setdefault(block, {}).setdefault(row, {})[_column(experiment, cell)] = _cell_runs(cell, block)
     return grouped
 
 

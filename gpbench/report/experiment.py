@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.metrics import better
+from gpbench.papers.published import Published
 from gpbench.report import marks as significance
 from gpbench.report.blocks import column_labels, table_blocks
-from gpbench.report.cells import Entry
+from gpbench.report.cells import CellRuns, Entry
 from gpbench.report.formats import Grid, Marks, Sheet
 from gpbench.report.provenance import provenance_footer
 from gpbench.report.tables import LEGEND, cell_text, notes, numbered, row, seconds_notes
@@ -54,9 +55,16 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: M
     )
 
 
+def _is_target(published: Published, cell: CellRuns) -> bool:
+    return not published.note if published.held_out else not cell.held_out
+
+
 def verdict(entries: Sequence[Entry]) -> list[str]:
-    """A line on how many cells are within two joint standard errors of the paper, or better; none without targets."""
-    compared = [e for e in entries if e.delta_se is not None and e.published and not e.published.note]
+    """A line on how many cells are within two joint standard errors of the paper, or better; none without targets.
+
+    Values that are no targets are left out.  Those that are not held out are compared with runs that are not either.
+    """
+    compared = [e for e in entries if e.delta_se is not None and e.published and _is_target(e.published, e.cell)]
     if not compared:
         return []
     worse = [e for e in compared if (e.delta_se or 0.0) * (1 if better(e.metric) == "lower" else -1) > 2]
