@@ -72,6 +72,7 @@ SPLIT_SETS: Mapping[str, Keys] = {
     "yang": Keys(),
     "raetsch": Keys(),
     "official": Keys(("train_rows",)),
+    "draws": Keys(("test_rows", "train_rows")),
 }
 """The keys of a card's section `splits`, besides `set` and `sets`, that each rule of `gpbench.data.splits` reads."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpbench.data.arm import kuka_sim
 from gpbench.data.dataset import Raw
+from gpbench.data.mountain_car import mountain_car
 from gpbench.errors import ConfigError, nearest
 
 
@@ -33,7 +34,7 @@ def sklearn(options: Mapping) -> Raw:
 
 
 def generated(options: Mapping) -> Raw:
-    """The rows of a `generator` of this file, from its `seed` and `rows`.  Raises ConfigError for an unknown one."""
+    """The rows of one of our generators, from its `seed` and `rows`.  Raises ConfigError for an unknown one."""
     if (name := options["generator"]) not in _GENERATORS:
         raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")
     raw = _GENERATORS[name](np.random.default_rng(options["seed"]), options["rows"])
@@ -67,4 +68,5 @@ _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "friedman": _friedman,
     "moons": _moons,
     "kuka_sim": kuka_sim,
+    "mountain_car": mountain_car,
 }
