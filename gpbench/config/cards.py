@@ -60,6 +60,7 @@ READERS: Mapping[str, Keys] = {
     "airline_npz": Keys(),
     "kuka": Keys(),
     "mujoco_walk": Keys((), ("frames",)),
+    "year_zip": Keys(("rows",)),
 }
 """The options of each reader of `gpbench.data.readers`.  Those that read a card's `variant` take it from the card."""
 

@@ -17,6 +17,7 @@ from gpbench.data.airline import airline_csv, airline_npz
 from gpbench.data.dataset import Raw
 from gpbench.data.files import unzipped
 from gpbench.data.robots import kuka, mujoco_walk
+from gpbench.data.year import year_zip
 from gpbench.errors import DataError
 
 
@@ -165,5 +166,5 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 READERS: dict[str, Callable[[Sequence[bytes], Mapping], Raw]] = {
     reader.__name__: reader
-    for reader in (npz, table, libsvm, idx, uci_datasets, mat, airline_csv, airline_npz, kuka, mujoco_walk)
+    for reader in (npz, table, libsvm, idx, uci_datasets, mat, airline_csv, airline_npz, kuka, mujoco_walk, year_zip)
 }
