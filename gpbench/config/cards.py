@@ -61,6 +61,8 @@ READERS: Mapping[str, Keys] = {
     "kuka": Keys(),
     "mujoco_walk": Keys((), ("frames",)),
     "year_zip": Keys(("rows",)),
+    "fingerprints_npz": Keys(("bits", "target")),
+    "smiles_csv": Keys(("smiles", "target", "radius", "bits")),
 }
 """The options of each reader of `gpbench.data.readers`.  Those that read a card's `variant` take it from the card."""
 
@@ -89,6 +91,8 @@ RANGES: Mapping[str, Words] = {
     "header": "flag",
     "skip": "whole",
     "frames": [1, 2],
+    "bits": "count",
+    "radius": "whole",
     "test_rows": "count or null",
     "train_rows": "count or null",
 }
