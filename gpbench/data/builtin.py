@@ -11,7 +11,6 @@ import numpy as np
 
 from gpbench.data.arm import kuka_sim
 from gpbench.data.dataset import Raw
-from gpbench.data.mountain_car import mountain_car
 from gpbench.errors import ConfigError, nearest
 
 
@@ -63,10 +62,17 @@ def _moons(rng: np.random.Generator, rows: int) -> Raw:
     return Raw(np.stack([x, y], axis=1) + 0.25 * rng.standard_normal((rows, 2)), label)
 
 
+def _mountain_car(rng: np.random.Generator, rows: int) -> Raw:
+    """`gpbench.data.mountain_car`, imported where it is needed: it imports SciPy."""
+    from gpbench.data.mountain_car import mountain_car
+
+    return mountain_car(rng, rows)
+
+
 _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "sinc": _sinc,
     "friedman": _friedman,
     "moons": _moons,
     "kuka_sim": kuka_sim,
-    "mountain_car": mountain_car,
+    "mountain_car": _mountain_car,
 }
