@@ -98,7 +98,7 @@ def _ls(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     splits = ", ".join(f"{name} {count}" for name, count in row["splits"].items())
     size = f"{row['rows'] or '?'} x {row['inputs'] or '?'}"
     mark = "stored" if row["stored"] else ""
-    return row, f"{row['name']:<16} {row['task']:<11} {size:>12}  {splits:<24} {mark:<7} {row['title']}"
+    return row, f"{row['name']:<16} {row['task']:<11} {size:>13}  {splits:<24} {mark:<7} {row['title']}"
 
 
 def _info(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:

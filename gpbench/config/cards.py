@@ -60,6 +60,9 @@ READERS: Mapping[str, Keys] = {
     "airline_npz": Keys(),
     "kuka": Keys(),
     "mujoco_walk": Keys((), ("frames",)),
+    "year_zip": Keys(("rows",)),
+    "fingerprints_npz": Keys(("bits", "target")),
+    "smiles_csv": Keys(("smiles", "target", "radius", "bits")),
 }
 """The options of each reader of `gpbench.data.readers`.  Those that read a card's `variant` take it from the card."""
 
@@ -72,6 +75,7 @@ SPLIT_SETS: Mapping[str, Keys] = {
     "yang": Keys(),
     "raetsch": Keys(),
     "official": Keys(("train_rows",)),
+    "draws": Keys(("test_rows", "train_rows")),
 }
 """The keys of a card's section `splits`, besides `set` and `sets`, that each rule of `gpbench.data.splits` reads."""
 
@@ -87,6 +91,8 @@ RANGES: Mapping[str, Words] = {
     "header": "flag",
     "skip": "whole",
     "frames": [1, 2],
+    "bits": "count",
+    "radius": "whole",
     "test_rows": "count or null",
     "train_rows": "count or null",
 }

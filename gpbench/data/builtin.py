@@ -33,7 +33,7 @@ def sklearn(options: Mapping) -> Raw:
 
 
 def generated(options: Mapping) -> Raw:
-    """The rows of a `generator` of this file, from its `seed` and `rows`.  Raises ConfigError for an unknown one."""
+    """The rows of one of our generators, from its `seed` and `rows`.  Raises ConfigError for an unknown one."""
     if (name := options["generator"]) not in _GENERATORS:
         raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")
     raw = _GENERATORS[name](np.random.default_rng(options["seed"]), options["rows"])
@@ -62,9 +62,17 @@ def _moons(rng: np.random.Generator, rows: int) -> Raw:
     return Raw(np.stack([x, y], axis=1) + 0.25 * rng.standard_normal((rows, 2)), label)
 
 
+def _mountain_car(rng: np.random.Generator, rows: int) -> Raw:
+    """`gpbench.data.mountain_car`, imported where it is needed: it imports SciPy."""
+    from gpbench.data.mountain_car import mountain_car
+
+    return mountain_car(rng, rows)
+
+
 _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "sinc": _sinc,
     "friedman": _friedman,
     "moons": _moons,
     "kuka_sim": kuka_sim,
+    "mountain_car": _mountain_car,
 }

@@ -107,6 +107,9 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     y += 0.0
     check_finite(name, X, y, columns, outputs)
     numbers = np.unique(groups, return_inverse=True)[1].astype("<i8") if groups.size else None
+    for key, value in raw.folds.items():
+        if value.dtype.kind not in "biu":
+            raise DataError(f"{name}: the index array {key!r} is of type {value.dtype}: must be whole numbers")
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in raw.folds.items()}
     return Dataset(name, task, X, y, columns, classes, checksum(canonical(X, y, numbers)), folds, outputs, numbers)
 

@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -83,7 +84,23 @@ def member(content: bytes, name: str) -> bytes:
                 raise KeyError(name)
             return _capped(extracted, name)
     except KeyError:
-        raise DataError(f"the archive has no member {name!r}") from None
+        raise _no_member(name) from None
+    except _DAMAGED as error:
+        raise DataError(f"the archive is damaged: {error}") from None
+
+
+def lines(content: bytes, name: str) -> Iterator[bytes]:
+    """The lines of one member of a zip archive, unpacked as they are read.  Raises as `member` does."""
+    size = 0
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
+            stream = io.BufferedReader(packed, 2**16)  # type: ignore[type-var]
+            while line := stream.readline(LARGEST + 1 - size):
+                if (size := size + len(line)) > LARGEST:
+                    raise _too_large(name)
+                yield line
+    except KeyError:
+        raise _no_member(name) from None
     except _DAMAGED as error:
         raise DataError(f"the archive is damaged: {error}") from None
 
@@ -102,5 +119,13 @@ def unzipped(content: bytes) -> bytes:
 def _capped(stream, name: str) -> bytes:
     # reading one byte more than allowed, since the size an archive states may be wrong
     if len(content := stream.read(LARGEST + 1)) > LARGEST:
-        raise DataError(f"{name} unpacks to more than {LARGEST} bytes")
+        raise _too_large(name)
     return content
+
+
+def _too_large(name: str) -> DataError:
+    return DataError(f"{name} unpacks to more than {LARGEST} bytes")
+
+
+def _no_member(name: str) -> DataError:
+    return DataError(f"the archive has no member {name!r}")

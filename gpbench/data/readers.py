@@ -16,7 +16,9 @@ import numpy as np
 from gpbench.data.airline import airline_csv, airline_npz
 from gpbench.data.dataset import Raw
 from gpbench.data.files import unzipped
+from gpbench.data.molecules import fingerprints_npz, smiles_csv
 from gpbench.data.robots import kuka, mujoco_walk
+from gpbench.data.year import year_zip
 from gpbench.errors import DataError
 
 
@@ -165,5 +167,8 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 READERS: dict[str, Callable[[Sequence[bytes], Mapping], Raw]] = {
     reader.__name__: reader
-    for reader in (npz, table, libsvm, idx, uci_datasets, mat, airline_csv, airline_npz, kuka, mujoco_walk)
-}
+    for reader in (npz, table, libsvm, idx, uci_datasets, mat, airline_csv, airline_npz, kuka, mujoco_walk, year_zip,
+                   fingerprints_npz, smiles_csv)
+}  # fmt: skip
+NEEDS: Mapping[str, tuple[str, str]] = {"smiles_csv": ("rdkit", "chem")}
+"""The package that a reader needs beyond gpbench's own requirements, and the extra that installs it."""

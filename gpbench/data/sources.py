@@ -1,6 +1,7 @@
 """Where a data set comes from: the local store, then the sources of its card in order (mirror, official addresses)."""
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from gpbench import paths
@@ -8,7 +9,7 @@ from gpbench.config.cards import reader
 from gpbench.data import builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.dataset import Dataset, checksum, from_raw
-from gpbench.data.readers import READERS
+from gpbench.data.readers import NEEDS, READERS
 from gpbench.errors import DataError
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated}
@@ -97,6 +98,9 @@ def place(source: Mapping) -> str:
 def _reader(source: Mapping):
     if (name := reader(source)) is None:
         raise files.Absent(f"{place(source)}: {source.get('note', 'not read by gpbench')}")
+    package, extra = NEEDS.get(name, (None, None))
+    if package and find_spec(package) is None:  # said before anything is downloaded
+        raise DataError(f"{place(source)} needs {package}, which is not installed: pip install gpbench[{extra}]")
     return READERS[name]
 
 

@@ -4,7 +4,8 @@ Split sets: `random90` (seeded 90/10), `groups90` (the same of groups of rows th
 `random` (seeded: `test_rows` rows test, and of the others all or `train_rows` train; the test rows are the same however
 many train), `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `hla_int8` (the same index files read as 8-bit integers,
 a fault of the paper `aep_dgp`: its test rows are training rows), `yang` (ten disjoint folds that
-came with the data), `raetsch` (index files that came with the data), `official` (the first `train_rows` rows).
+came with the data), `raetsch` (index files that came with the data), `official` (the first `train_rows` rows), `draws`
+(the first `test_rows` rows test in every split, and each split has `train_rows` training rows of its own after them).
 A card's `splits` names the sets it has, `sets: {name: count}`, and the one in use, `set`.
 """
 
@@ -57,6 +58,7 @@ def identity(card: Mapping) -> dict:
     made_from = {
         "official": splits.get("train_rows"),
         "random": [splits.get("test_rows"), splits.get("train_rows")],
+        "draws": [splits.get("test_rows"), splits.get("train_rows")],
         "yang": card.get("folds_checksum"),
         "raetsch": card.get("folds_checksum"),
     }
@@ -68,12 +70,14 @@ def indices(
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
     """Training and test rows of split k.  `seed` changes only the order of the training rows, which is random.
 
-    Raises ConfigError where k is out of range, DataError where there are too few rows or no index files.
+    Raises ConfigError where k is out of range, DataError where there are too few rows, no index files, or index files
+    that do not fit the rows.
     """
     chosen, available = _chosen(card)
     if not 0 <= k < available:
         raise ConfigError(f"split {k} out of range: {card['name']} has splits 0..{available - 1} in set {chosen!r}")
     train, test = _RULES[chosen](card, dataset, k)
+    _check_rows(dataset, chosen, k, (train, test))
     if len(train) < 2 or len(test) < 1:
         raise DataError(f"{card['name']}: {len(dataset.y)} rows are too few to split")
     order = _generator(dataset.name, chosen, k, seed).permutation(len(train))
@@ -87,13 +91,22 @@ def sizes(card: Mapping) -> tuple[int, int] | None:
     """
     chosen, _ = _chosen(card)
     splits, rows = card.get("splits") or DEFAULT, card.get("rows")
-    if not rows or chosen not in ("random90", "hla", "hla_int8", "random", "official"):
+    if not rows or chosen not in ("random90", "hla", "hla_int8", "random", "official", "draws"):
         return None
-    if chosen == "random":
+    if chosen in ("random", "draws"):
         test, train = splits["test_rows"], splits.get("train_rows")
         return train or rows - test, test
     train = splits["train_rows"] if chosen == "official" else round(0.9 * rows)
     return train, rows - train
+
+
+def _check_rows(dataset: Dataset, chosen: str, k: int, parts: Sequence[np.ndarray]) -> None:
+    """Raises DataError for row numbers that the data set does not have; NumPy counts negative ones from the end."""
+    n = len(dataset.y)
+    for rows in parts:
+        if (outside := rows[(rows < 0) | (rows >= n)]).size:
+            rows_are = f"rows are 0 to {n - 1}: its index files belong to other data"
+            raise DataError(f"{dataset.name}: split {k} of the set {chosen!r} has row {outside[0]}, and {rows_are}")
 
 
 def _generator(*names) -> np.random.Generator:
@@ -140,25 +153,41 @@ def _hla_int8(card, dataset, k):
 
 
 def _yang(card, dataset, k):
-    fold = _folds(dataset, "yang")
+    fold = _folds(dataset, "yang", 1)
+    if len(fold) != len(dataset.y):
+        raise DataError(f"{dataset.name} has {len(dataset.y)} rows, and its index files are for {len(fold)}")
     return np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
 def _raetsch(card, dataset, k):
-    return _folds(dataset, "raetsch_train")[k], _folds(dataset, "raetsch_test")[k]
+    parts = [_folds(dataset, f"raetsch_{part}", 2) for part in ("train", "test")]
+    if k >= (available := min(map(len, parts))):
+        raise DataError(f"{dataset.name}: split {k} of the set 'raetsch': the index files have {available} splits")
+    return parts[0][k], parts[1][k]
 
 
 def _official(card, dataset, k):
     return np.split(np.arange(len(dataset.y)), [int(card["splits"]["train_rows"])])
 
 
-def _folds(dataset: Dataset, key: str) -> np.ndarray:
+def _draws(card, dataset, k):
+    n, test, train = len(dataset.y), card["splits"]["test_rows"], card["splits"]["train_rows"]
+    start = test + k * train
+    if start + train > n:
+        sizes = f"splits.test_rows={test} and splits.train_rows={train}"
+        raise ConfigError(f"{card['name']}: {sizes}: split {k} needs {start + train} rows, and there are {n}")
+    return np.arange(start, start + train), np.arange(test)
+
+
+def _folds(dataset: Dataset, key: str, axes: int) -> np.ndarray:
     if key not in dataset.folds:
         raise DataError(
             f"{dataset.name} came from a source without the index files of this split set; "
             f"set GPBENCH_MIRROR to a mirror that has them and run `gpbench data fetch --again {dataset.name}`"
         )
-    return dataset.folds[key]
+    if (array := dataset.folds[key]).ndim != axes:
+        raise DataError(f"{dataset.name}: the index array {key!r} has {array.ndim} axes, not {axes}")
+    return array
 
 
 _RULES = {
@@ -170,4 +199,5 @@ _RULES = {
     "yang": _yang,
     "raetsch": _raetsch,
     "official": _official,
+    "draws": _draws,
 }
