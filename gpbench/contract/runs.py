@@ -51,7 +51,7 @@ def has_a_finite_objective(problem: Problem) -> None:
     if not np.isfinite(reported).all():
         raise Broken(f"step reports {', '.join(f'{value:g}' for value in np.ravel(reported))}")
     if type(problem.method).objective is not Method.objective:
-        value = problem.method.objective(problem.state, problem.data())
+        value = jax.jit(problem.method.objective)(problem.state, problem.data())
         if jnp.shape(value) != () or not jnp.isfinite(value):
             raise Broken(f"objective gives {kind(value)} {value}: it must be one finite number")
 

@@ -1,5 +1,6 @@
 """What `init` and `step` promise.  A check's docstring is the claim; it raises Broken, or Doubtful."""
 
+import jax
 import jax.numpy as jnp
 
 from gpbench.contract.compare import Broken, difference, kind, leaves, require_arrays, same_structure
@@ -66,11 +67,13 @@ def heeds_weights(problem: Problem) -> None:
     longer_X, longer_y = (jnp.concatenate([rows, rows[:3]]) for rows in (X, y))
     data = batches.whole(longer_X, longer_y, problem.both.classes, rows=len(y))
 
-    def first_step(data):
+    @jax.jit
+    def step(state, data):
         batch = batches.at_step(data, problem.method.batch_size, jnp.asarray(0), key=key)
-        return problem.method.step(problem.method.init(data, key=problem.both.init_keys[0]), batch, key=key)
+        return problem.method.step(state, batch, key=key)
 
-    filled, plain = first_step(data), problem.stepped[0]
+    filled = step(problem.method.init(data, key=problem.both.init_keys[0]), data)
+    plain = problem.stepped[0]
     rows = problem.both.X_test[0], problem.both.y_test[0]
     numbers = [(info.objective, problem.log_prob(state, *rows)) for state, info in (filled, plain)]
     if where := difference(numbers[1], numbers[0], problem.tolerance):

@@ -75,11 +75,18 @@ def _key_or_output(path: Path, place: str, value: Any, runs: Runs) -> None:
 
 def _keys(path: Path, place: str, value: Any, runs: Runs) -> None:
     """A key that every run has, or a list of different keys, the first of them in every run."""
-    if not isinstance(value, str | list) or not value:
+    if not isinstance(value, str | list):
         raise ConfigError(f"{path}: {place}={as_word(value)}: must be a key of the runs, or a list of such keys")
-    first, *others = [value] if isinstance(value, str) else value
-    _key(path, place, first, runs)
-    _each(_key_of_some, path, place, [first, *others], runs)
+    keys = [value] if isinstance(value, str) else value
+    _each(_key, path, place, keys[:1], runs)
+    _each(_key_of_some, path, place, keys, runs)
+
+
+def _columns(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """Keys as in `_keys`, one at least."""
+    _keys(path, place, value, runs)
+    if not value:
+        raise ConfigError(f"{path}: {place}={as_word(value)}: must be a key of the runs, or a list of such keys")
 
 
 def _metric(path: Path, place: str, value: Any, runs: Runs) -> None:
@@ -106,7 +113,7 @@ def _each(one: Check, path: Path, place: str, values: Sequence[Any], runs: Runs)
 
 
 _TABLE = Options(
-    {"rows": _key_or_output, "columns": _keys, "metrics": _metrics},
+    {"rows": _key_or_output, "columns": _columns, "metrics": _metrics},
     {"blocks": _keys, "average": _metric},
 )
 _FIGURES: Mapping[str, Options] = {

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers.published import lookup
@@ -73,7 +74,7 @@ def _labels(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> li
 
 
 def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
-    """The cells by block, row and column."""
+    """The cells by block, row and column.  Raises ConfigError where two are at one place."""
     layout = experiment.table
     assert layout is not None
     row_key, block_keys = layout["rows"], layout.get("blocks", [])
@@ -81,8 +82,18 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
     for cell in planned:
         block = ", ".join(_labels(experiment, block_keys, cell))
         row = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
-        grouped.setdefault(block, {}).setdefault(row, {})[_column(experiment, cell)] = _cell_runs(cell, block)
+        of, column = grouped.setdefault(block, {}).setdefault(row, {}), _column(experiment, cell)
+        if column in of:
+            raise ConfigError(f"{experiment.id}: {row} {column}: two cells of the table are at one place; put"
+                              f" {' or '.join(_varying(planned))} into table.blocks or table.columns")  # fmt: skip
+        of[column] = _cell_runs(cell, block)
     return grouped
+
+
+def _varying(planned: Sequence[Cell]) -> list[str]:
+    """The keys of the runs that have several values, those of the run itself apart."""
+    keys = dict.fromkeys(key for cell in planned for key in cell.job if not key.startswith(("run.", "split")))
+    return [key for key in keys if len({cell.job.get(key) for cell in planned}) > 1]
 
 
 def _cell_runs(cell: Cell, block: str) -> CellRuns:
