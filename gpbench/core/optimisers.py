@@ -55,6 +55,20 @@ def adadelta(rho: float = 0.9, eps: float = 1e-5) -> optax.GradientTransformatio
     return optax.adadelta(1.0, rho=rho, eps=eps)
 
 
+def adam_of_scales(learning_rate: float) -> optax.GradientTransformation:
+    """Adam as in programs whose parameters are the logarithms of lengthscales and standard deviations (bui2016).
+
+    Ours are those of their squares, twice as large: their steps are twice as long.  Adam does not heed the scale of
+    gradients.
+    """
+
+    def double(path, update):
+        return 2.0 * update if jax.tree_util.keystr(path[-1:]).startswith(".log_") else update
+
+    doubled = optax.stateless(lambda updates, _: jax.tree_util.tree_map_with_path(double, updates))
+    return optax.chain(optax.adam(learning_rate), doubled)
+
+
 class DecayingState(NamedTuple):
     """Adam's state, the initial rate γ₀, and the number of steps done."""
 

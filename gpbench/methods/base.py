@@ -132,6 +132,10 @@ class Method(eqx.Module):
         """What pictures show of a state beside the predictions, such as inducing points.  Optional."""
         return {}
 
+    def latents(self, state: State, X: Float[Array, "N D"]) -> dict[str, Array]:
+        """What pictures show of hidden functions at X, such as the means of hidden units (N, H).  Optional."""
+        return {}
+
     def diagnose(self, state: State) -> str:
         """Why a run with this state may have diverged, for its one-line error.  Optional."""
         return ""

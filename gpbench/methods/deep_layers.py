@@ -1,7 +1,8 @@
 """The layers of deep GPs as values, and what a configuration starts them from."""
 
+import abc
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -114,6 +115,24 @@ class DeepMethod(Method):
         batch = f", batch={self.batch_size}" if self.batch_size else ""
         return f"{inducing_setting(self.inducing)}, hidden={widths}{batch}"
 
+    @abc.abstractmethod
+    def posteriors(self, parameters: Any) -> list[LayerPosterior]:
+        """Every layer with its q(w)."""
+
+    def latents(self, state: Any, X: Float[Array, "N D"]) -> dict[str, Array]:
+        """The means of the first layer's units where there is a hidden layer."""
+        first, *others = self.posteriors(state.parameters)
+        return {"hidden": first.moments_at(X).mean} if others else {}
+
+    def arrays(self, state: Any) -> dict[str, Array]:
+        """The inducing points of the first layer's first unit."""
+        return {"inducing": state.parameters.layers[0].Z[0]}
+
+    def diagnose(self, state: Any) -> str:
+        """Which layer's Kzz cannot be factorised and why, or "" where all can."""
+        reasons = [layer.diagnose() for layer in state.parameters.layers]
+        return next((f"layer {depth}: {why}" for depth, why in enumerate(reasons, start=1) if why), "")
+
     def initial_likelihood(self, data: Batch) -> Likelihood:
         """The likelihood to start from.  Raises ConfigError where it does not fit the task."""
         noise = {"noise": self.target_noise, "floor": self.noise_floor}
@@ -149,12 +168,6 @@ class DeepMethod(Method):
             is_last = depth == len(widths) - 1
             layers.append(DeepLayer(kernel, None if is_last else log_noise, jnp.broadcast_to(Z, (units, *Z.shape))))
         return tuple(layers)
-
-
-def diagnose(layers: Sequence[DeepLayer]) -> str:
-    """Which layer's Kzz cannot be factorised and why, or "" where all can."""
-    reasons = [layer.diagnose() for layer in layers]
-    return next((f"layer {depth}: {why}" for depth, why in enumerate(reasons, start=1) if why), "")
 
 
 def of_output(h: Moments) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:

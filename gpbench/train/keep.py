@@ -23,8 +23,8 @@ def arrays(
     """The training rows, a grid around them with the predictions there, and what the method keeps; all scaled.
 
     `kept_X` (n, D), `kept_y` (n,); `kept_grid` (G, D); `kept_log_probs` (G, C), or `kept_mean` and `kept_var` (G,);
-    `kept_inducing` (M, D) and the like.  `key` is that of the member's steps, so that sampled predictions are those
-    that were scored.  Raises ConfigError for more than two inputs.
+    `kept_hidden` (G, H) of hidden units; `kept_inducing` (M, D) and the like.  `key` is that of the member's steps, so
+    that sampled predictions are those that were scored.  Raises ConfigError for more than two inputs.
     """
     X = prepared.X
     if X.shape[1] not in _PER_AXIS:
@@ -34,7 +34,8 @@ def arrays(
     axes = np.linspace(low - margin, high + margin, _PER_AXIS[X.shape[1]]).T
     grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes)], axis=1)
     summary = jax.jit(lambda state, X: method.predict(state, X, key=prediction_key(key)).summary())
-    of_method = summary(state, jnp.asarray(grid, precision)) | method.arrays(state)
+    points = jnp.asarray(grid, precision)
+    of_method = summary(state, points) | jax.jit(method.latents)(state, points) | method.arrays(state)
     known = {"X": X, "y": prepared.y, "grid": grid}
     # float32 is finer than any picture
     return {f"kept_{name}": np.asarray(value, np.float32) for name, value in (known | of_method).items()}

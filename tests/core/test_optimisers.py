@@ -1,9 +1,13 @@
-"""The optimiser that optax does not have."""
+"""The optimisers that optax does not have."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+from jaxtyping import Array
 
-from gpbench.core.optimisers import adaptive_rates
+from gpbench.core.optimisers import adam_of_scales, adaptive_rates
 
 
 def test_rates_grow_by_two_percent_on_a_kept_sign_and_halve_on_a_flip():
@@ -32,3 +36,22 @@ def test_no_step_reaches_further_than_it_may():
     p = {"a": jnp.zeros(3)}
     updates, _ = optimiser.update({"a": jnp.array([1e4, -1e4, 1.0])}, optimiser.init(p), p)
     np.testing.assert_allclose(updates["a"], [-0.3, 0.3, -0.01])
+
+
+def test_adam_of_scales_moves_logs_of_squares_as_adam_moves_logs():
+    """The same function of a standard deviation s: of log s under Adam, of log s² here, equal to Adam's epsilon."""
+
+    class Scale(eqx.Module):
+        log_variance: Array
+
+    start = 0.7
+    ours, adam = adam_of_scales(0.01), optax.adam(0.01)
+    x, y = Scale(jnp.asarray(2 * start)), jnp.asarray(start)
+    state, other = ours.init(x), adam.init(y)
+    value = lambda log_s: (jnp.exp(log_s) - 3.0) ** 2
+    for _ in range(5):
+        updates, state = ours.update(jax.grad(lambda x: value(0.5 * x.log_variance))(x), state)
+        x = optax.apply_updates(x, updates)
+        updates, other = adam.update(jax.grad(value)(y), other)
+        y = optax.apply_updates(y, updates)
+    np.testing.assert_allclose(x.log_variance, 2 * y, rtol=1e-6)

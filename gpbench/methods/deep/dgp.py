@@ -22,7 +22,7 @@ from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
 from gpbench.methods.deep.factors import FACTORS, Factors
 from gpbench.methods.deep.propagation import Projection, propagate
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod, HiddenStart, LayerPosterior, diagnose, of_output
+from gpbench.methods.deep_layers import DeepLayer, DeepMethod, HiddenStart, LayerPosterior, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
 
 _BLOCK = 256
@@ -90,7 +90,6 @@ class DGP(DeepMethod, GradientMethod):
         return of_output(h)
 
     def posteriors(self, parameters: Parameters) -> list[LayerPosterior]:
-        """Every layer with its q(w)."""
         posteriors = []
         for layer, factors in zip(parameters.layers, parameters.factors):
             A = layer.whitening()
@@ -115,12 +114,6 @@ class DGP(DeepMethod, GradientMethod):
             return likelihood.predictive(*of_output(layers[-1].moments_at(values)))
 
         return Mixture(jax.vmap(along)(points), jnp.zeros(self.samples, X.dtype))
-
-    def arrays(self, state: GradientState) -> dict[str, Array]:
-        return {"inducing": state.parameters.layers[0].Z[0]}
-
-    def diagnose(self, state: GradientState) -> str:
-        return diagnose(state.parameters.layers)
 
 
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:

@@ -16,7 +16,7 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod, LayerPosterior, diagnose, of_output
+from gpbench.methods.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
 
 _HIDDEN_ROOT = 0.01
@@ -80,11 +80,14 @@ class DSDGP(DeepMethod, GradientMethod):
     def _output(self, parameters: Parameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]):
         """Mean and variance of the output, (N,) or (N, P) each, along the path of this noise of the H hidden units."""
         parts = jnp.split(noise, np.cumsum(self.hidden)[:-1], axis=1) if self.hidden else []
-        layers = [LayerPosterior.of(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
+        layers = self.posteriors(parameters)
         for layer, W, e in zip(layers, parameters.means, parts):
             h = layer.moments_at(X)
             X = h.mean + X @ W + jnp.sqrt(h.cov) * e
         return of_output(layers[-1].moments_at(X))
+
+    def posteriors(self, parameters: Parameters) -> list[LayerPosterior]:
+        return [LayerPosterior.of(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters
@@ -93,9 +96,3 @@ class DSDGP(DeepMethod, GradientMethod):
             return predictive(jnp.zeros(0, X.dtype))
         points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), X.dtype)
         return Mixture(jax.vmap(predictive)(points), jnp.zeros(self.samples, X.dtype))
-
-    def arrays(self, state: GradientState) -> dict[str, Array]:
-        return {"inducing": state.parameters.layers[0].Z[0]}
-
-    def diagnose(self, state: GradientState) -> str:
-        return diagnose(state.parameters.layers)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy import ndarray
 
-KINDS = {"traces": "svg", "boundaries": "webp", "curves": "svg", "scaling": "svg"}
+KINDS = {"traces": "svg", "boundaries": "webp", "curves": "svg", "scaling": "svg", "surfaces": "webp"}
 """Kinds of figures and their formats on web pages: WebP where a vector image of all points would be too large."""
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
