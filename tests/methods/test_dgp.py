@@ -95,6 +95,20 @@ def test_without_hidden_layers_a_stationary_point_has_the_averaged_moments_of_it
     np.testing.assert_allclose(np.mean(squares, axis=0), S + np.outer(mean, mean), atol=1e-6)
 
 
+def test_the_energy_of_a_small_power_is_the_variational_bound():
+    """Without hidden layers; the difference is of the order of the power."""
+    data = regression(20)
+    parameters = dgp(hidden=(), inducing=4).init(data, key=KEY).parameters
+    layer, factors, likelihood = parameters.layers[0], parameters.factors[0], parameters.likelihood
+    q, _ = factors.posterior(layer, layer.whitening())
+    h = LayerPosterior.of(layer, q).moments_at(data.X)
+    expected = jnp.sum(likelihood.expected_log_prob(h.mean[:, 0], h.cov[:, 0], data.y))
+    bound = expected - jax.vmap(Normal.kl)(q)[0]
+    gaps = [dgp(hidden=(), inducing=4, alpha=alpha).energy(parameters, data) - bound for alpha in (1e-2, 1e-3, 1e-4)]
+    assert abs(gaps[2]) < 1e-3 * abs(bound)
+    np.testing.assert_allclose(np.divide(gaps[:2], gaps[1:]), 10.0, rtol=0.05)
+
+
 def test_the_energy_of_minibatches_is_unbiased():
     data, method = regression(20), dgp(hidden=(2,), batch_size=5)
     parameters = method.init(data, key=KEY).parameters

@@ -3,7 +3,8 @@
 Bui, Hernández-Lobato, Li, Hernández-Lobato and Turner, ICML 2016, the paper `aep_dgp`.  Every unit's whitened inducing
 outputs w have q(w) = N(0, I) g(w)^N with one Gaussian factor g that stands for a row, and the cavity N(0, I) g^(N-1).
 The energy (its section 4.2) is F = (1 - N) φ(q) + N φ(cavity) + Σ log Zₙ, φ the log normaliser; log Zₙ is the
-likelihood's, under the moments of the output that the cavities of all layers give.
+likelihood's, under the moments of the output that the cavities of all layers give.  With a power α (Bui, Yan and
+Turner, JMLR 2017) N becomes N/α, the cavity N(0, I) g^(N-α), and log Zₙ that of p(y|f)^α, divided by α.
 """
 
 from typing import Literal
@@ -19,6 +20,7 @@ from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
+from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.deep.factors import FACTORS, Factors
 from gpbench.methods.deep.propagation import Projection, propagate
@@ -40,6 +42,8 @@ class Parameters(eqx.Module):
 class DGP(DeepMethod, GradientMethod):
     """Configuration of `dgp`; see the module's docstring.  `hidden=[]` is the tied-factor model of one layer."""
 
+    alpha: float = eqx.field(static=True, kw_only=True, default=1.0)
+    """The power α: 1 is the paper's energy, and towards 0 it becomes a variational bound."""
     hidden_covariance: Literal["diagonal", "full"] = eqx.field(static=True, kw_only=True, default="diagonal")
     """Between the units of a hidden layer: none, or that of appendix G; of use from the second hidden layer on."""
     hidden_start: HiddenStart = eqx.field(static=True, kw_only=True, default="fill")
@@ -52,6 +56,8 @@ class DGP(DeepMethod, GradientMethod):
     """How many paths a sampled prediction has."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        if self.alpha == 0:
+            raise ConfigError("method.alpha=0: dgp needs a power above 0; svi and dsdgp have the variational bound")
         require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
         if self.predictive == "sample" and self.hidden:
             require_points("method.samples", self.samples, sum(self.hidden))
@@ -67,17 +73,17 @@ class DGP(DeepMethod, GradientMethod):
 
     def energy(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
         """F of section 4.2, or an unbiased estimate of it from a minibatch, in nats; larger is better."""
-        n = batch.total
+        n, alpha = batch.total, self.alpha
         value, cavities = jnp.zeros((), batch.X.dtype), []
         for layer, factors in zip(parameters.layers, parameters.factors):
             A = layer.whitening()
-            (_, phi), (cavity, phi_cavity) = factors.posterior(layer, A), factors.posterior(layer, A, 1.0 - 1.0 / n)
-            value += jnp.sum((1 - n) * phi + n * phi_cavity)
+            (_, phi), (cavity, phi_cavity) = factors.posterior(layer, A), factors.posterior(layer, A, 1.0 - alpha / n)
+            value += jnp.sum((1 - n / alpha) * phi + n / alpha * phi_cavity)
             cavities.append(LayerPosterior(layer, cavity, A))
 
         def log_normalisers(shared, block):
             (first, others, likelihood), ((X, y), weight) = shared, block
-            return jnp.sum(weight * likelihood.log_normaliser(*self._output(first, others, X), y))
+            return jnp.sum(weight * likelihood.log_normaliser(*self._output(first, others, X), y, alpha=alpha)) / alpha
 
         shared = (*_maps(cavities), parameters.likelihood)
         return value + batch.scale * sum_in_blocks(log_normalisers, shared, (batch.X, batch.y), batch.weight, _BLOCK)
