@@ -86,6 +86,7 @@ METHOD: Mapping[str, Words] = {
     "hidden": "list of count",
     "hidden_start": ["fill", "line"],
     "factors": ["whitened", "outputs"],
+    "energy": ["aep", "sep"],
     "hidden_covariance": ["diagonal", "full"],
     "predictive": ["moments", "sample"],
     "samples": "count",

@@ -7,7 +7,7 @@ likelihood's, under the moments of the output that the cavities of all layers gi
 Turner, JMLR 2017) N becomes N/α, the cavity N(0, I) g^(N-α), and log Zₙ that of p(y|f)^α, divided by α.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -16,13 +16,15 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.blocks import sum_in_blocks
+from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.deep.factors import FACTORS, Factors
+from gpbench.methods.deep.factors import FACTORS, Factors, NaturalFactors
+from gpbench.methods.deep.moment_matching import average_factors
 from gpbench.methods.deep.propagation import Projection, propagate
 from gpbench.methods.deep_layers import DeepLayer, DeepMethod, HiddenStart, LayerPosterior, of_output
 from gpbench.methods.gradient import GradientMethod, GradientState
@@ -44,6 +46,10 @@ class DGP(DeepMethod, GradientMethod):
 
     alpha: float = eqx.field(static=True, kw_only=True, default=1.0)
     """The power α: 1 is the paper's energy, and towards 0 it becomes a variational bound."""
+    energy: Literal["aep", "sep"] = eqx.field(static=True, kw_only=True, default="aep")
+    """Gradients of F move the tied factors too, or stochastic EP moves them, from whitened ones, and F the rest."""
+    damping: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """How far stochastic EP moves the tied factors, as a part of the batch's share of the rows."""
     hidden_covariance: Literal["diagonal", "full"] = eqx.field(static=True, kw_only=True, default="diagonal")
     """Between the units of a hidden layer: none, or that of appendix G; of use from the second hidden layer on."""
     hidden_start: HiddenStart = eqx.field(static=True, kw_only=True, default="fill")
@@ -56,6 +62,8 @@ class DGP(DeepMethod, GradientMethod):
     """How many paths a sampled prediction has."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        if self.energy == "sep" and self.alpha != 1:
+            raise ConfigError(f"method.energy=sep needs method.alpha=1, not {self.alpha:g}: it is EP with the power 1")
         if self.alpha == 0:
             raise ConfigError("method.alpha=0: dgp needs a power above 0; svi and dsdgp have the variational bound")
         require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
@@ -64,14 +72,36 @@ class DGP(DeepMethod, GradientMethod):
         likelihood = self.initial_likelihood(data)
         layers = self.initial_layers(data, likelihood.latents(), hidden_start=self.hidden_start, key=key)
         keys = jax.random.split(jax.random.fold_in(key, 1), len(layers))
-        initial = FACTORS[self.factors].initial
+        initial = (NaturalFactors if self.energy == "sep" else FACTORS[self.factors]).initial
         factors = tuple(initial(layer, depth, key=key) for depth, (layer, key) in enumerate(zip(layers, keys)))
         return Parameters(layers, factors, likelihood)
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
-        return -self.energy(parameters, batch), None
+        return -self.tied_energy(parameters, batch), None
 
-    def energy(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
+    def trainable(self, parameters: Parameters) -> Any:
+        return (parameters.layers, parameters.likelihood) if self.energy == "sep" else parameters
+
+    def update(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
+        """With `energy=sep` the tied factors make a damped step to the average of those that the rows imply."""
+        if self.energy == "aep":
+            return parameters, variables
+        n = batch.total
+        As = [layer.whitening() for layer in parameters.layers]
+        shares = zip(parameters.layers, parameters.factors, As)
+        cavities = [factors.posterior(layer, A, 1.0 - 1.0 / n)[0] for layer, factors, A in shares]
+
+        def log_z(cavities: list[Normal], x: Float[Array, "1 D"], y: Float[Array, " 1"]) -> Float[Array, ""]:
+            layers = [LayerPosterior(layer, q, A) for layer, q, A in zip(parameters.layers, cavities, As)]
+            mean, variance = self._output(*_maps(layers), x)
+            return parameters.likelihood.log_normaliser(mean, variance, y)[0]
+
+        rate = self.damping * jnp.minimum(1.0, jnp.sum(batch.weight) / n)
+        targets = average_factors(log_z, cavities, batch)
+        factors = tuple(old.towards(new, rate) for old, new in zip(parameters.factors, targets))
+        return eqx.tree_at(lambda p: p.factors, parameters, factors), variables
+
+    def tied_energy(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
         """F of section 4.2, or an unbiased estimate of it from a minibatch, in nats; larger is better."""
         n, alpha = batch.total, self.alpha
         value, cavities = jnp.zeros((), batch.X.dtype), []
@@ -103,7 +133,7 @@ class DGP(DeepMethod, GradientMethod):
         return posteriors
 
     def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
-        return self.energy(state.parameters, data)
+        return self.tied_energy(state.parameters, data)
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters

@@ -18,7 +18,7 @@ from gpbench.methods.sparse_layer import SparseLayer
 
 
 class Factors(eqx.Module):
-    """g^N of every unit of a layer as a shift and a lower triangular root of the precision."""
+    """g^N of every unit of a layer as a shift and a matrix that gives the precision."""
 
     shift: Float[Array, "P M"]
     root: Float[Array, "P M M"]
@@ -29,6 +29,10 @@ class Factors(eqx.Module):
         unit: SparseLayer, A: Float[Array, "M M"], shift: Float[Array, " M"], root: Float[Array, "M M"]
     ) -> Natural:
         """The factor on w that a unit has with these parameters.  `A` is the inverse Cholesky factor of its Kzz."""
+
+    def towards(self, target: Natural, rate: float | Float[Array, ""]) -> "Factors":
+        """A step of this rate from these factors to `target`, of stochastic EP: only `NaturalFactors` can make it."""
+        raise NotImplementedError
 
     @classmethod
     @abc.abstractmethod
@@ -86,6 +90,25 @@ class OutputFactors(Factors):
         shift_key, root_key = jax.random.split(key)
         shift = spread * jax.random.normal(shift_key, (units, m), layer.Z.dtype)
         return cls(shift, jnp.tril(spread * jax.random.normal(root_key, (units, m, m), layer.Z.dtype)))
+
+
+class NaturalFactors(Factors):
+    """Factors on w whose precision is `root` itself: those of stochastic EP, which need not be positive definite."""
+
+    @staticmethod
+    def natural(unit, A, shift, root):
+        return Natural(root, shift)
+
+    @classmethod
+    def initial(cls, layer: DeepLayer, depth: int, *, key: PRNGKeyArray) -> "Factors":
+        """Those of `WhitenedFactors`."""
+        start = WhitenedFactors.initial(layer, depth, key=key)
+        return cls(start.shift, start.root @ start.root.mT)
+
+    def towards(self, target: Natural, rate: float | Float[Array, ""]) -> "NaturalFactors":
+        """A step of this rate from these factors to `target`."""
+        move = lambda old, new: (1.0 - rate) * old + rate * new
+        return NaturalFactors(move(self.shift, target.shift), move(self.root, target.precision))
 
 
 FACTORS: dict[str, type[Factors]] = {"whitened": WhitenedFactors, "outputs": OutputFactors}
