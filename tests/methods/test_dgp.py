@@ -18,7 +18,7 @@ from gpbench.core.psi import Moments
 from gpbench.errors import ConfigError
 from gpbench.methods.deep.dgp import DGP
 from gpbench.methods.deep.propagation import Projection, propagate
-from gpbench.methods.deep_layers import DeepLayer, LayerPosterior
+from gpbench.methods.deep_layers import DeepLayer, LayerPosterior, of_output
 from gpbench.train.batches import at_step, whole
 
 ADAM = optax.adam(0.02)
@@ -172,6 +172,21 @@ def test_training_raises_the_energy_and_explains_the_targets():
     assert objective[-1] > objective[0] + 10
     predictive = predict(method, state, data.X)
     assert np.mean((predictive.mean - data.y) ** 2) < 0.5 * np.var(data.y)
+
+
+def test_matched_log_z_is_near_that_of_samples_at_a_trained_state():
+    """20,000 paths through the hidden layer for each of 8 rows: mean error below .02 nats and five standard errors."""
+    data, method = regression(40), dgp(hidden=(2,))
+    state, _ = train(method, data, 300)
+    first, last = method.posteriors(state.parameters)
+    likelihood, X, y = state.parameters.likelihood, data.X[:8], data.y[:8]
+    matched = predict(method, state, X).log_prob(y)
+    h = first.moments_at(X)
+    draws = h.mean + jnp.sqrt(h.cov) * RANDOM.normal(size=(20_000, 8, 2))
+    log_prob = lambda h: likelihood.predictive(*of_output(last.moments_at(h))).log_prob(y)
+    densities = jnp.exp(jax.jit(jax.vmap(log_prob))(draws))
+    error = jnp.std(densities, axis=0) / jnp.mean(densities, axis=0) / np.sqrt(20_000)
+    assert np.mean(np.abs(matched - jnp.log(jnp.mean(densities, axis=0)))) < 0.02 + 5 * float(jnp.mean(error))
 
 
 def test_sampled_predictions_have_the_moments_of_matched_ones_where_paths_hardly_differ():
