@@ -1,4 +1,4 @@
-"""Sums over rows in blocks: memory for one block, and its intermediate arrays stay in the processor's cache."""
+"""Sums over rows in blocks, with the intermediate arrays of one block at a time."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ def sum_in_blocks(
 
     `rows` is a pytree of arrays with N rows.  `function` takes a block of it and of `weight` as a pair; rows that fill
     the last block up have weight 0.  The gradient is computed block by block together with the value, so that reverse
-    mode keeps no array of N rows.
+    mode keeps no intermediate array of N rows.
     """
     n = len(weight)
     if n <= size:

@@ -123,7 +123,7 @@ _FIGURES: Mapping[str, Options] = {
     ),
     "boundaries": Options({"rows": _key, "columns": _key}),
     "curves": Options({"label": _key_of_some}),
-    "surfaces": Options({"label": _key_of_some}),
+    "surfaces": Options({"label": _columns}),
     "scaling": Options({"along": _key, "colour": _key}, {"colours": None}),
 }
 """The options of tables, and of each kind of figure (`gpbench.report.figures`)."""

@@ -64,10 +64,10 @@ def column_labels(experiment: Experiment, planned: Sequence[Cell]) -> list[str]:
 def _column(experiment: Experiment, cell: Cell) -> str:
     """The column of a cell: the labels of its values of the keys `columns`, as in `dgp-2`."""
     assert experiment.table is not None
-    return "-".join(_labels(experiment, experiment.table["columns"], cell))
+    return "-".join(labels(experiment, experiment.table["columns"], cell))
 
 
-def _labels(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> list[str]:
+def labels(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> list[str]:
     """The labels of a cell's values of those of `keys` that its job has, without empty ones."""
     several = [keys] if isinstance(keys, str) else keys
     return [label for key in several if key in cell.job and (label := experiment.label(key, cell.job[key]))]
@@ -80,7 +80,7 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
     row_key, block_keys = layout["rows"], layout.get("blocks", [])
     grouped: dict[str, dict[str, dict[str, CellRuns]]] = {}
     for cell in planned:
-        block = ", ".join(_labels(experiment, block_keys, cell))
+        block = ", ".join(labels(experiment, block_keys, cell))
         row = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
         of, column = grouped.setdefault(block, {}).setdefault(row, {}), _column(experiment, cell)
         if column in of:

@@ -1,14 +1,13 @@
 """The table of an experiment as a sheet: recorded results beside those that the paper prints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.metrics import better
-from gpbench.papers.published import Published
 from gpbench.report import marks as significance
 from gpbench.report.blocks import column_labels, table_blocks
-from gpbench.report.cells import CellRuns, Entry
+from gpbench.report.cells import Entry
 from gpbench.report.formats import Grid, Marks, Sheet
 from gpbench.report.provenance import provenance_footer
 from gpbench.report.tables import LEGEND, cell_text, notes, numbered, row, seconds_notes
@@ -55,19 +54,28 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: M
     )
 
 
-def _is_target(published: Published, cell: CellRuns) -> bool:
-    return not published.note if published.held_out else not cell.held_out
-
-
 def verdict(entries: Sequence[Entry]) -> list[str]:
-    """A line on how many cells are within two joint standard errors of the paper, or better; none without targets.
+    """Lines on how many cells agree with the paper; none without targets.
 
-    Values that are no targets are left out.  Those that are not held out are compared with runs that are not either.
+    Values that are no targets are left out.  Those that are not held out are compared with runs that are not either,
+    where a lower error is no merit.
     """
-    compared = [e for e in entries if e.delta_se is not None and e.published and _is_target(e.published, e.cell)]
-    if not compared:
-        return []
-    worse = [e for e in compared if (e.delta_se or 0.0) * (1 if better(e.metric) == "lower" else -1) > 2]
-    names = "; ".join(f"{e.cell.dataset} {e.cell.method} {e.cell.label} {e.delta_se:+.1f}" for e in worse)
-    line = f"within 2 standard errors of the paper, or better: {len(compared) - len(worse)} of {len(compared)} cells"
-    return [line + (f"; not: {names}" if worse else "")]
+    known = [(e, e.delta_se, e.published) for e in entries if e.delta_se is not None and e.published]
+    compared = [(e, delta) for e, delta, published in known if published.held_out and not published.note]
+    leaked = [(e, delta) for e, delta, published in known if not (published.held_out or e.cell.held_out)]
+    worse = [(e, delta) for e, delta in compared if delta * (1 if better(e.metric) == "lower" else -1) > 2]
+    apart = [(e, delta) for e, delta in leaked if abs(delta) > 2]
+    return [
+        *_agreement("within 2 standard errors of the paper, or better", compared, worse),
+        *_agreement("not held out, within 2 standard errors of the paper", leaked, apart),
+    ]
+
+
+def _agreement(
+    text: str, compared: Sequence[tuple[Entry, float]], others: Sequence[tuple[Entry, float]]
+) -> Iterator[str]:
+    """A line on those cells that agree, and the names of the others."""
+    if compared:
+        names = "; ".join(f"{e.cell.dataset} {e.cell.method} {e.cell.label} {delta:+.1f}" for e, delta in others)
+        line = f"{text}: {len(compared) - len(others)} of {len(compared)} cells"
+        yield line + (f"; not: {names}" if others else "")

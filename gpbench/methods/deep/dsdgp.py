@@ -20,7 +20,7 @@ from gpbench.methods.deep_layers import DeepLayer, DeepMethod, LayerPosterior, o
 from gpbench.methods.gradient import GradientMethod, GradientState
 
 _HIDDEN_ROOT = 0.01
-"""The initial q of hidden layers has this standard deviation: nearly without noise, as in the paper."""
+"""The initial q of hidden layers has this standard deviation: nearly without noise."""
 
 
 class Parameters(eqx.Module):

@@ -1,4 +1,4 @@
-"""The tied Gaussian factors g(w)^N of a layer, in the parameters of two programs.
+"""The tied Gaussian factors g(w)^N of a layer: of whitened or inducing outputs, or in natural parameters.
 
 Every unit's whitened inducing outputs w have q(w) = N(0, I) g(w)^N, and the cavity N(0, I) g(w)^(N-1): g stands for a
 row (paper `aep_dgp`, section 4.2).

@@ -4,8 +4,8 @@ With the cavity of a unit N(m, V) and log Zₙ as a function of it, the tilted d
 m + V g and covariance V - V (g gᵀ - 2 G) V, g and G the derivatives with respect to m and V.  The factor that takes the
 cavity there is row n's, and stochastic EP moves the tied factor towards the average of their natural parameters.
 
-At the stationary points of the tied energy (`DGP.energy`) it is the moments of the tilted distributions that average to
-those of q, so that the two agree where all rows imply the same factor, and not otherwise.
+At the stationary points of the tied energy (`DGP.tied_energy`) it is the moments of the tilted distributions that
+average to those of q, so that the two agree where all rows imply the same factor, and not otherwise.
 """
 
 from collections.abc import Callable
