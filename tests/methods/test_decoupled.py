@@ -255,7 +255,7 @@ def test_bases_grow_from_the_batches_until_they_are_full():
     update = jax.jit(lambda p, batch: growing.update(p, None, batch)[0])  # what a step begins with
     stacked = minibatches(data, 20, 4)
     for t in range(4):
-        p = update(p, jax.tree.map(lambda leaf: leaf[t], stacked))
+        p = update(p, jax.tree.map(lambda leaf, t=t: leaf[t], stacked))
         counts.append(int(p.alpha.count()))
     assert counts == [4, 8, 10, 10]
 
