@@ -1,16 +1,34 @@
 """Experiment files: each can be read and composed, and has the runs that its paper has."""
 
+import contextlib
+import functools
 import math
 from dataclasses import replace
 
 import pytest
 
+from gpbench.config import compose
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.plan import plan
 from gpbench.report.blocks import table_blocks
 from gpbench.report.figures import KINDS
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_composer():
+    """A single composer for all experiments of ours: they share most choices of groups, for which Hydra is slow."""
+    fresh = compose.hydra
+    with fresh(()) as composer, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compose, "hydra", lambda dirs: fresh(dirs) if dirs else contextlib.nullcontext(composer))
+        yield
+
+
+@functools.cache
+def planned(id, preset):
+    """The cells of an experiment, composed once for all tests."""
+    return plan(definition.read(id), preset)
 
 
 def runs(cells):
@@ -20,7 +38,7 @@ def runs(cells):
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("id", definition.names())
 def test_every_experiment_is_composed_into_cells_that_all_differ(id, preset):
-    cells = plan(definition.read(id), preset)
+    cells = planned(id, preset)
     assert len({cell.id for cell in cells}) == len(cells) > 0
 
 
@@ -30,9 +48,9 @@ def test_every_experiment_is_composed_into_cells_that_all_differ(id, preset):
      ("sep/fig3_left", 3 * 3, 630), ("sep/fig3_right", 2 * 8, 16), ("sep/fig4_top", 4, 4), ("sep/fig4_bottom", 3, 3)],
 )  # fmt: skip
 def test_the_full_preset_has_the_runs_of_the_paper(id, cells, count):
-    made = plan(definition.read(id), "full")
-    assert (len(made), runs(made)) == (cells, count)
-    assert runs(plan(definition.read(id), "quick")) <= count
+    full = planned(id, "full")
+    assert (len(full), runs(full)) == (cells, count)
+    assert runs(planned(id, "quick")) <= count
 
 
 def test_figure_3_right_measures_two_methods_on_up_to_twelve_devices():
@@ -50,15 +68,14 @@ def test_every_file_says_what_it_is_and_its_layout_fits_its_runs(id):
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("id", [id for id in definition.names() if definition.read(id).table])
 def test_every_cell_has_a_place_of_its_own_in_the_table(id, preset):
-    experiment = definition.read(id)
-    assert table_blocks(experiment, plan(experiment, preset))
+    assert table_blocks(definition.read(id), planned(id, preset))
 
 
 def test_two_cells_at_one_place_of_a_table_are_refused():
     experiment = definition.read("sep/table1")
     narrow = replace(experiment, table={**experiment.table, "blocks": []})
     with pytest.raises(ConfigError, match="australian gfitc: two cells of the table are at one place"):
-        table_blocks(narrow, plan(narrow, "quick"))
+        table_blocks(narrow, planned("sep/table1", "quick"))
 
 
 def test_a_job_is_each_combination_of_a_blocks_values(tmp_path):
@@ -156,6 +173,6 @@ def test_an_unknown_experiment_names_the_nearest():
 
 
 def test_the_paper_counts_what_the_file_counts():
-    table = plan(definition.read("sep/table1"), "full")
+    table = planned("sep/table1", "full")
     assert {cell.job["method.inducing"] for cell in table} == {"0.15", "0.25", "0.5"}
     assert {len(cell.splits) for cell in table} == {20} and math.prod((7, 3, 3, 20)) == runs(table)
