@@ -11,6 +11,8 @@ from gpbench.report.statistics import common_splits, largest_ratio, paired_t_tes
 LEGEND = "not significantly different from the best (corrected resampled t test over splits, 5 %)"
 """What "tied" means."""
 _UNMARKED = ("seconds", "objective")
+_UNRANKED = ("naval",)
+"""Data sets on which methods are not ranked (`gpbench.papers.published.NOTES` says why)."""
 
 
 def with_marks(row: Sequence[Entry]) -> list[Entry]:
@@ -18,13 +20,10 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
 
     The comparison is over the splits that all entries with values share.  An entry is tied if `paired_t_test` over
     these splits does not distinguish it from the best at 5 %, also where all differences are equal and allow no test.
-    On fewer than two common splits, and where an entry's ratio of test to training rows is unknown, nothing is marked.
+    On fewer than two common splits, and where an entry's ratio of test to training rows is unknown, nothing is marked;
+    nor are entries that are not held out, or of a data set that is not for ranking.
     """
-    values = {
-        k: entry.values
-        for k, entry in enumerate(row)
-        if entry.values and entry.metric not in _UNMARKED and better(entry.metric)
-    }
+    values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
     common = common_splits(values.values())
     ratio = largest_ratio(row[k].cell.ratio for k in values)
     if len(values) < 2 or len(common) < 2 or ratio is None:
@@ -39,3 +38,8 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
         return "" if test.significant else "tied"
 
     return [replace(entry, mark=mark(k)) if k in values else entry for k, entry in enumerate(row)]
+
+
+def _is_ranked(entry: Entry) -> bool:
+    has_order = entry.metric not in _UNMARKED and bool(better(entry.metric))
+    return has_order and entry.cell.held_out and entry.cell.dataset not in _UNRANKED

@@ -70,7 +70,8 @@ def test_configurations_with_equal_names_are_labelled_by_a_digest(field):
 
 
 def test_leaked_results_of_ours_and_of_the_paper_are_marked():
-    clean, leaked = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", metrics={"rmse": 1.0}), run(held_out=False)
+    clean = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", metrics={"rmse": 1.0})
+    leaked = run(held_out=False)
     ours = one([clean], "rmse")
     assert not ours.held_out and "8-bit" in ours.notes[0]
     assert not one([leaked]).held_out and "training rows" in one([leaked]).notes[0]

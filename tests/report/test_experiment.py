@@ -127,6 +127,13 @@ def marks(row):
     return [entry.mark for entry in with_marks(row)]
 
 
+@pytest.mark.parametrize("fields", [{"dataset": "naval"}, {"dataset": "mine", "held_out": False}])
+def test_nothing_is_marked_on_a_set_that_is_not_for_ranking_or_where_rows_are_not_held_out(fields):
+    records = [record(method=m, split=k, metrics={"test_ll": x}, **fields) for m, x in (("a", 1.0), ("b", 3.0))
+               for k in range(3)]  # fmt: skip
+    assert marks(entries(group_runs(records), ["test_ll"])) == ["", ""]
+
+
 def test_where_more_is_better_the_largest_is_best():
     def row(spread):
         records = [record(method=m, split=k, metrics={"test_ll": x * (1 + spread * k)}, dataset="mine") for m, x in

@@ -68,7 +68,8 @@ def test_a_cell_has_mean_error_splits_diverged_runs_and_the_published_value():
 
 
 def test_marks_lead_to_footnotes_in_every_text_format():
-    records = [run(dataset="australian"), run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", held_out=False)]
+    deep = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", held_out=False)
+    records = [run(dataset="australian"), deep]
     for name in ("terminal", "md", "latex"):
         output = formats.FORMATS[name](sheet(records))
         first, second = ("¹", "²") if name != "latex" else ("$^1$", "$^2$")
