@@ -9,7 +9,11 @@ ROOT = Path(__file__).resolve().parents[2]
 METHODS = ROOT / "gpbench" / "methods"
 FILES = sorted(path for path in METHODS.rglob("*.py") if path.name != "__init__.py")
 
-PARTS = {f"gpbench.methods.{name}" for name in ("base", "collapsed", "deep_layers", "gradient", "sparse_layer")}
+PARTS = {
+    f"gpbench.methods.{name}"
+    for name in ("base", "collapsed", "deep_layers", "gradient", "moment_matching", "propagation", "sparse_layer",
+                 "tied_factors")
+}  # fmt: skip
 """Files of gpbench/methods that methods share; beside them the `base.py` of each folder."""
 
 
