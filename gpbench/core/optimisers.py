@@ -58,8 +58,8 @@ def adadelta(rho: float = 0.9, eps: float = 1e-5) -> optax.GradientTransformatio
 def adam_of_scales(learning_rate: float) -> optax.GradientTransformation:
     """Adam as in programs whose parameters are the logarithms of lengthscales and standard deviations (bui2016).
 
-    Ours are those of their squares, twice as large: their steps are twice as long.  Adam does not heed the scale of
-    gradients.
+    Ours are logarithms of their squares, which are twice as large, so that steps are twice as long.  The scale of
+    gradients makes no difference to Adam.
     """
 
     def double(path, update):

@@ -32,6 +32,9 @@ NOTES = {
     "row_index": "the inputs include the first column of the data file, the row number",
 }
 
+UNRANKED = {"naval": NOTES["naval"]}
+"""Data sets on which methods are not ranked, and why."""
+
 # {our metric: {printed metric: (scale, offset)}}; ours = scale * printed + offset
 _READ_AS: dict[str, dict[str, tuple[float, float]]] = {
     "nll": {"nll": (1, 0), "test_nll": (1, 0), "mnlp": (1, 0), "test_ll": (-1, 0)},

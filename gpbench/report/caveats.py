@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gpbench.papers.published import NOTES, Published
+from gpbench.papers.published import UNRANKED, Published
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
@@ -18,7 +18,7 @@ def caveats(dataset: str, metric: str, records: Sequence[Mapping], published: Pu
     lines = [
         LEAKED if any(record.get("held_out") is False for record in records) else "",
         published.note if published else "",
-        NOTES["naval"] if dataset == "naval" else "",
+        UNRANKED.get(dataset, ""),
         UNCONVERGED if any(record.get("converged") is False for record in records) else "",
         imported_note(records),
         DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, records)) else "",

@@ -5,14 +5,13 @@ from dataclasses import replace
 from statistics import fmean
 
 from gpbench.metrics import better
+from gpbench.papers.published import UNRANKED
 from gpbench.report.cells import Entry
 from gpbench.report.statistics import common_splits, largest_ratio, paired_t_test
 
 LEGEND = "not significantly different from the best (corrected resampled t test over splits, 5 %)"
 """What "tied" means."""
 _UNMARKED = ("seconds", "objective")
-_UNRANKED = ("naval",)
-"""Data sets on which methods are not ranked (`gpbench.papers.published.NOTES` says why)."""
 
 
 def with_marks(row: Sequence[Entry]) -> list[Entry]:
@@ -42,4 +41,4 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
 
 def _is_ranked(entry: Entry) -> bool:
     has_order = entry.metric not in _UNMARKED and bool(better(entry.metric))
-    return has_order and entry.cell.held_out and entry.cell.dataset not in _UNRANKED
+    return has_order and entry.cell.held_out and entry.cell.dataset not in UNRANKED
