@@ -11,8 +11,8 @@ FILES = sorted(path for path in METHODS.rglob("*.py") if path.name != "__init__.
 
 PARTS = {
     f"gpbench.methods.{name}"
-    for name in ("base", "collapsed", "deep_layers", "gradient", "moment_matching", "propagation", "sparse_layer",
-                 "tied_factors")
+    for name in ("base", "collapsed", "deep_factors", "deep_layers", "deep_moment_matching", "deep_propagation",
+                 "gradient", "sparse_layer")
 }  # fmt: skip
 """Files of gpbench/methods that methods share; beside them the `base.py` of each folder."""
 
