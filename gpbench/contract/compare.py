@@ -72,5 +72,5 @@ def require_arrays(state: Any, precision: str | None = None) -> None:
         if jnp.issubdtype(leaf.dtype, jnp.floating):
             if precision is not None and leaf.dtype != precision:
                 raise Broken(f"state{place} is {kind(leaf)} where the data are {precision}: use the dtype of the data")
-            if jnp.isnan(leaf).any():
-                raise Broken(f"state{place} has NaN in {int(jnp.isnan(leaf).sum())} of {leaf.size} places")
+            if missing := int(np.isnan(np.asarray(leaf)).sum()):
+                raise Broken(f"state{place} has NaN in {missing} of {leaf.size} places")

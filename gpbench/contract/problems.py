@@ -1,10 +1,12 @@
 """Small data on which a method is checked: two splits of one shape for every task."""
 
+import dataclasses
 import io
 import tempfile
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +20,7 @@ from gpbench.data.members import Member, named
 from gpbench.methods.base import Batch, Info, Method, State
 from gpbench.train import batches, progress
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.loop import Cadence, Fit, Group, Programs, fit, prediction_key
+from gpbench.train.loop import Cadence, Fit, Group, Programs, fit, initial, prediction_key
 from gpbench.train.stop import StopRequest
 
 CLASSES = {"binary": 2, "multiclass": 3, "regression": 0}
@@ -33,7 +35,7 @@ class Problem:
         self.programs = Programs(method)
         self.tracings: list[list[str]] = []
         splits = zip(*(_split(task, rows, seed) for seed in (0, 1)))
-        X, y, X_test, y_test = (jnp.asarray(np.stack(arrays), precision) for arrays in splits)
+        X, y, X_test, y_test = (np.stack(arrays).astype(precision) for arrays in splits)
         keys = jax.random.split(jax.random.key(0), 4)
         self.both = Group([Member(0), Member(1)], X, y, X_test, y_test, CLASSES[task], keys[:2], keys[2:])
 
@@ -43,9 +45,10 @@ class Problem:
         arrays = (g.X[k_], g.y[k_], g.X_test[k_], g.y_test[k_])
         return Group([Member(k)], *arrays, g.classes, g.init_keys[k_], g.step_keys[k_])
 
-    def data(self, k: int = 0) -> Batch:
-        """All training rows of split k."""
-        return batches.whole(self.both.X[k], self.both.y[k], self.both.classes)
+    def data(self, k: int = 0, *, group: Group | None = None) -> Batch:
+        """All training rows of split k of `both`, or of another group."""
+        group = group or self.both
+        return batches.whole(jnp.asarray(group.X[k]), jnp.asarray(group.y[k]), group.classes, rows=group.rows)
 
     def start(self, k: int = 0) -> State:
         """A first state of split k, made anew."""
@@ -56,27 +59,21 @@ class Problem:
         """The first states of both splits."""
         return [self.start(0), self.start(1)]
 
-    def step(self, state: State, X: Array, y: Array, key: Array) -> tuple[State, Info]:
-        """The first step on these rows: the next state, and what the step reports."""
-        return self.method.step(state, self._batch(X, y, key), key=key)
-
-    def _batch(self, X: Array, y: Array, key: Array) -> Batch:
-        data = batches.whole(X, y, self.both.classes)
-        return batches.at_step(data, self.method.batch_size, jnp.asarray(0), key=key)
+    def step(self, state: State, X: Array, y: Array, key: Array, *, rows: int | None = None) -> tuple[State, Info]:
+        """The loop's first step on these rows, of which the first `rows` count: the next state and what is reported."""
+        data = batches.whole(X, y, self.both.classes, rows=rows)
+        batch = batches.at_step(data, self.method.batch_size, jnp.asarray(0), key=jax.random.fold_in(key, 0))
+        return self.method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), 0))
 
     @cached_property
     def compiled(self) -> Callable[..., tuple[State, Info]]:
-        """`step`, compiled; `tracings` has an entry for each time that it had to be."""
-        return self.compile_step(self.tracings)
-
-    def compile_step(self, tracings: list[list[str]]) -> Callable[..., tuple[State, Info]]:
-        """`step`, to be traced anew; every tracing adds to `tracings` the places of its state that it changes."""
+        """`step`, compiled; every tracing adds to `tracings` the places of its state that it changes."""
 
         def counted(state, X, y, key):
             before = jax.tree_util.tree_leaves_with_path(state)
             stepped = self.step(state, X, y, key)
             now = jax.tree.leaves(state)
-            tracings.append([keystr(path) for (path, old), new in zip(before, now) if old is not new])
+            self.tracings.append([keystr(path) for (path, old), new in zip(before, now) if old is not new])
             return stepped
 
         return jax.jit(counted)
@@ -87,7 +84,30 @@ class Problem:
         return [self.compiled(self.first[k], *self.rows_of(k)) for k in (0, 1)]
 
     @cached_property
-    def log_prob(self) -> Callable[[State, Array, Array], Array]:
+    def first_by_the_loop(self) -> tuple[State, Array]:
+        """State and objective after split 0's first step in the loop's program, which traces it anew."""
+        run = Fit(jax.jit(partial(jax.tree.map, lambda leaf: leaf[None]))(self.first[0]))
+        objective = self.programs.advance(self.alone(0), run, 1)
+        return first_member(run.state), jnp.asarray(objective[0])
+
+    @cached_property
+    def padded(self) -> Group:
+        """Both splits with their first three rows once more at the end, of weight 0."""
+        X, y = (np.concatenate([rows, rows[:, :3]], axis=1) for rows in (self.both.X, self.both.y))
+        return dataclasses.replace(self.both, X=X, y=y, rows=self.rows)
+
+    @cached_property
+    def padded_side_by_side(self) -> tuple[State, Info]:
+        """The first step of both padded splits, mapped over them: two claims in one program."""
+        return self.side_by_side(self.padded)
+
+    def side_by_side(self, group: Group) -> tuple[State, Info]:
+        """The first step of a group's splits, mapped over them."""
+        step = partial(self.step, rows=group.rows)
+        return jax.jit(jax.vmap(step))(initial(self.method, group), group.X, group.y, group.step_keys)
+
+    @cached_property
+    def log_prob(self) -> Callable[[State, Any, Any], Array]:
         """The log probability of targets at inputs, compiled as the loop would."""
         return jax.jit(lambda state, X, y: self.method.predict(state, X, key=self.key).log_prob(y))
 
@@ -107,12 +127,12 @@ class Problem:
         what a change of the inputs in their last digits makes of one step, which ill-conditioned matrices magnify."""
         X, y, key = self.rows_of()
         signs = np.where(np.random.default_rng(0).random(X.shape) > 0.5, 1.0, -1.0)
-        moved = self.compiled(self.first[0], X * (1 + 4 * jnp.finfo(X.dtype).eps * signs), y, key)
+        moved = self.compiled(self.first[0], (X * (1 + 4 * np.finfo(X.dtype).eps * signs)).astype(X.dtype), y, key)
         return max(1e-6, 100 * largest_difference(self.stepped[0], moved)[0])
 
-    def rows_of(self, k: int = 0) -> tuple[Array, Array, Array]:
+    def rows_of(self, k: int = 0) -> tuple[np.ndarray, np.ndarray, Array]:
         """What `step` takes beside the state."""
-        return self.both.X[k], self.both.y[k], self.both.step_keys[k]
+        return np.asarray(self.both.X[k]), np.asarray(self.both.y[k]), self.both.step_keys[k]
 
     def train(self, group: Group, *, checkpoint: Checkpoint | None = None, halfway: bool = False) -> Fit:
         """Trained by the loop to the last step; or `halfway`, where it raises Stopped."""
@@ -137,7 +157,13 @@ class Problem:
     @cached_property
     def state(self) -> State:
         """The state of split 0 after training."""
-        return jax.tree.map(lambda leaf: leaf[0], self.trained.state)
+        return first_member(self.trained.state)
+
+
+@jax.jit
+def first_member(stacked: State) -> State:
+    """The first of the states, or of whatever else, that `stacked` has along a leading axis; in one program."""
+    return jax.tree.map(lambda leaf: leaf[0], stacked)
 
 
 def _split(task: str, rows: int, seed: int) -> tuple[np.ndarray, ...]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
-from scipy.stats import norm, qmc
+from scipy.special import ndtri
 
 from gpbench.errors import ConfigError
 
@@ -49,8 +49,10 @@ def gaussian_points(samples: int, dimensions: int) -> np.ndarray:
     `samples` is a power of two of at least 4 `dimensions`.
     """
     half = samples // 2
+    from scipy.stats import qmc  # takes half a second, and few runs need it
+
     uniform = qmc.Sobol(dimensions, scramble=True, seed=0).random_base2(half.bit_length() - 1)
-    points = norm.ppf(uniform)
+    points = ndtri(uniform)
     # L⁻¹ x has an identity covariance, where L Lᵀ is that of the points and their opposites
     L = np.linalg.cholesky(points.T @ points / half)
     points = np.linalg.solve(L, points.T).T

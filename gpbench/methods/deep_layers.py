@@ -9,12 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
-from scipy.stats import qmc
 
 from gpbench.core.features import InducingPoints
 from gpbench.core.gaussians import Normal
 from gpbench.core.inducing import LengthscaleStart, inducing_points
-from gpbench.core.kernels import Kernel, Spec, kernel_spec
+from gpbench.core.kernels import Kernel, LengthscalePrior, Spec, kernel_spec, lengthscale_prior
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
@@ -100,6 +99,10 @@ class DeepMethod(Method):
     """Initial inducing points of the first layer."""
     lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
     """Initial lengthscales of the first layer, from its initial inducing points."""
+    lengthscale_prior: LengthscalePrior | None = eqx.field(
+        static=True, kw_only=True, default=None, converter=lengthscale_prior
+    )
+    """A log-normal prior on the lengthscales of every layer, whose log density is part of the objective."""
     noise: float = eqx.field(static=True, kw_only=True, default=0.01)
     """Initial noise variance of hidden units."""
     likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
@@ -132,6 +135,13 @@ class DeepMethod(Method):
         """Which layer's Kzz cannot be factorised and why, or "" where all can."""
         reasons = [layer.diagnose() for layer in state.parameters.layers]
         return next((f"layer {depth}: {why}" for depth, why in enumerate(reasons, start=1) if why), "")
+
+    def log_prior(self, layers: Sequence[DeepLayer]) -> Float[Array, ""]:
+        """The log density of the layers' lengthscales under their prior: 0 without one."""
+        if self.lengthscale_prior is None:
+            return jnp.zeros((), layers[0].Z.dtype)
+        values = [self.lengthscale_prior.log_prob(layer.kernel, layer.Z.shape[2]) for layer in layers]
+        return jnp.sum(jnp.stack(values))
 
     def initial_likelihood(self, data: Batch) -> Likelihood:
         """The likelihood to start from.  Raises ConfigError where it does not fit the task."""
@@ -179,6 +189,8 @@ def _fill(m: int, dimensions: int) -> Float[np.ndarray, "M D"]:
     """m points that fill [-1, 1]^D evenly: a grid for D = 1, else a Halton sequence."""
     if dimensions == 1:
         return np.linspace(-1.0, 1.0, m)[:, None]
+    from scipy.stats import qmc  # takes half a second
+
     return 2.0 * qmc.Halton(dimensions, scramble=False).random(m) - 1.0
 
 

@@ -1,6 +1,7 @@
 """A prior on the lengthscales, and a floor of the noise, in every method that has them."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from problems import KEY, binary, objective_of, regression, train
 from gpbench.core.kernels import LengthscalePrior, kernel_spec, lengthscale_prior
 from gpbench.core.optimisers import adaptive_rates
 from gpbench.errors import ConfigError
+from gpbench.methods.deep.dgp import DGP
+from gpbench.methods.deep.dsdgp import DSDGP
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.ep.sep import SEP
 from gpbench.methods.exact.gpr import GPR
@@ -51,6 +54,17 @@ def test_the_objective_includes_the_prior(make, data):
     assert_allclose(
         objective_of(held, held.init(data, key=KEY), data) - objective_of(free, state, data), prior, rtol=1e-8
     )
+
+
+@pytest.mark.parametrize("deep", [DGP, DSDGP], ids=["dgp", "dsdgp"])
+def test_the_loss_of_deep_models_includes_the_prior_of_every_layer(deep):
+    fields = {"inducing": 4, "hidden": [3], "start": "rows"}
+    data, free, held = regression(10), deep(**fields), deep(**fields, lengthscale_prior=NARROW)
+    parameters = free.init_parameters(data, key=KEY)
+    losses = [jax.jit(method.loss)(parameters, data, key=KEY)[0] for method in (free, held)]
+    prior = LengthscalePrior(**NARROW)
+    expected = sum(prior.log_prob(layer.kernel, inputs) for layer, inputs in zip(parameters.layers, (2, 3)))
+    assert_allclose(losses[0] - losses[1], expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("method", [GPR(lengthscale_prior=NARROW), VSGPR(inducing=6, lengthscale_prior=NARROW)])

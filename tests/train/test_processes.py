@@ -12,8 +12,8 @@ from gpbench.errors import PeerError, Stopped
 from gpbench.records.store import Store
 
 ROWS = ["dataset=moons", "method.inducing=8", "protocol=hl2016"]
-ALL = [*ROWS, "method=sep", "protocol.steps=30", "run.trace_every=10"]
-BATCHES = [*ROWS, "method=sep_minibatch", "method.batch_size=64", "method.steps=120", "run.trace_every=2"]
+ALL = [*ROWS, "method=sep", "protocol.steps=8", "run.trace_every=4"]
+BATCHES = [*ROWS, "method=sep_minibatch", "method.batch_size=64", "method.steps=24", "run.trace_every=1"]
 TWO = "run.processes=2"
 
 
@@ -42,10 +42,6 @@ def test_two_processes_give_the_numbers_of_one_and_only_the_first_speaks(tmp_pat
     agree(two, one)
 
 
-def test_two_processes_share_minibatches(undisturbed, tmp_path):
-    agree(record(tmp_path, *BATCHES, TWO), undisturbed)
-
-
 def agree(two: dict, one: dict) -> None:
     """Assert that a run of two processes is one of these, with the numbers of the same run in one."""
     assert (two["devices"], two["processes"], one["devices"]) == (2, 2, 1)
@@ -58,7 +54,7 @@ def agree(two: dict, one: dict) -> None:
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_process_ends_the_run_in_a_line_and_the_same_command_goes_on(victim, undisturbed, tmp_path):
     process = start(tmp_path / "killed", *BATCHES, TWO, OFTEN, "run.progress=false")
-    await_step(tmp_path / "killed", 20)
+    await_step(tmp_path / "killed", 4)
     os.kill(workers(process.pid)[victim], signal.SIGKILL)
     code, err = finish(process)
     assert code == PeerError.exit_code
@@ -66,13 +62,13 @@ def test_a_killed_process_ends_the_run_in_a_line_and_the_same_command_goes_on(vi
     assert "Traceback" not in err
     code, err = finish(start(tmp_path / "killed", *BATCHES, TWO))
     assert code == 0 and "going on from the checkpoint" in err
-    (made,) = Store(tmp_path / "killed").all()
-    assert made["metrics"] == pytest.approx(undisturbed["metrics"], rel=1e-6)
+    (two,) = Store(tmp_path / "killed").all()
+    agree(two, undisturbed)  # two processes share minibatches, too
 
 
 def test_sigterm_stops_both_at_one_checkpoint(tmp_path):
     process = start(tmp_path, *BATCHES, TWO, OFTEN)
-    await_step(tmp_path, 10)
+    await_step(tmp_path, 4)
     process.terminate()
     code, err = finish(process)
     assert code == Stopped.exit_code, err

@@ -77,7 +77,7 @@ class DGP(DeepMethod, GradientMethod):
         return Parameters(layers, factors, likelihood)
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
-        return -self.tied_energy(parameters, batch), None
+        return -self.tied_energy(parameters, batch) - self.log_prior(parameters.layers), None
 
     def trainable(self, parameters: Parameters) -> Any:
         return (parameters.layers, parameters.likelihood) if self.energy == "sep" else parameters
@@ -133,7 +133,7 @@ class DGP(DeepMethod, GradientMethod):
         return posteriors
 
     def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
-        return self.tied_energy(state.parameters, data)
+        return self.tied_energy(state.parameters, data) + self.log_prior(state.parameters.layers)
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters

@@ -75,7 +75,8 @@ class DSDGP(DeepMethod, GradientMethod):
         mean, variance = self._output(parameters, batch.X, noise)
         expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y)
         kl = sum(jnp.sum(jax.vmap(Normal.kl)(q)) for q in parameters.q)
-        return kl - batch.scale * jnp.sum(batch.weight * expected), None
+        bound = batch.scale * jnp.sum(batch.weight * expected) - kl
+        return -bound - self.log_prior(parameters.layers), None
 
     def _output(self, parameters: Parameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]):
         """Mean and variance of the output, (N,) or (N, P) each, along the path of this noise of the H hidden units."""
