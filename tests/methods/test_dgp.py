@@ -1,5 +1,7 @@
 """Deep GPs by approximate EP: moments against sampling, the tied factor's fixed point, limits, and refusals."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,10 +27,22 @@ ADAM = optax.adam(0.02)
 RANDOM = np.random.default_rng(0)
 LAYER = DeepLayer(KERNEL, jnp.asarray(np.log(0.02)), jnp.asarray(RANDOM.normal(size=(2, 5, 2))))
 Q = jax.vmap(Normal)(RANDOM.normal(size=(2, 5)), np.tril(RANDOM.normal(size=(2, 5, 5))) + 2 * np.eye(5))
-POSTERIOR = LayerPosterior.of(LAYER, Q)
+POSTERIOR = jax.jit(LayerPosterior.of)(LAYER, Q)
 MEAN = jnp.asarray(RANDOM.normal(size=(3, 2)))
 SQUARE = RANDOM.normal(size=(3, 2, 2)) * 0.5
 COV = jnp.asarray(SQUARE @ SQUARE.transpose(0, 2, 1) + 0.05 * np.eye(2))
+
+
+# As in problems.py, what is evaluated here is one program, not one for every operation.
+energy_of = jax.jit(DGP.tied_energy)
+moments_at = jax.jit(LayerPosterior.moments_at)
+update = jax.jit(lambda method, parameters, data: method.update(parameters, None, data)[0])
+
+
+@partial(jax.jit, static_argnames="full")
+def propagated(h, *, full=False):
+    """The moments that POSTERIOR's layer makes of these."""
+    return propagate(Projection.of(POSTERIOR), h, full=full)
 
 
 def dgp(**fields):
@@ -39,25 +53,25 @@ def dgp(**fields):
 def test_propagated_moments_are_those_of_samples(full):
     """100,000 inputs a row, within five standard errors; the outputs given an input are independent normals."""
     samples = 100_000
-    cov = COV if full else jax.vmap(jnp.diag)(jax.vmap(jnp.diagonal)(COV))
-    h = Moments(MEAN, COV if full else jax.vmap(jnp.diagonal)(COV))
-    ours = propagate(Projection.of(POSTERIOR), h, full=full)
-    roots = jnp.linalg.cholesky(cov)
+    diagonal = np.diagonal(COV, axis1=1, axis2=2)
+    cov = np.asarray(COV) if full else np.einsum("ni,ij->nij", diagonal, np.eye(2))
+    ours = propagated(Moments(MEAN, COV if full else jnp.asarray(diagonal)), full=full)
+    roots = np.linalg.cholesky(cov)
     for row in range(len(MEAN)):
-        x = MEAN[row] + jnp.asarray(RANDOM.normal(size=(samples, 2))) @ roots[row].T
-        given = POSTERIOR.moments_at(x)
+        x = np.asarray(MEAN)[row] + RANDOM.normal(size=(samples, 2)) @ roots[row].T
+        given = moments_at(POSTERIOR, jnp.asarray(x))
         mean, spread = np.asarray(given.mean), np.asarray(given.mean).std(axis=0) / np.sqrt(samples)
-        assert np.all(np.abs(ours.mean[row] - mean.mean(axis=0)) < 5 * spread)
+        assert np.all(np.abs(np.asarray(ours.mean)[row] - mean.mean(axis=0)) < 5 * spread)
         centred = mean - mean.mean(axis=0)
-        products = np.einsum("si,sj->sij", centred, centred) + np.einsum("si,ij->sij", given.cov, np.eye(2))
+        products = np.einsum("si,sj->sij", centred, centred) + np.einsum("si,ij->sij", np.asarray(given.cov), np.eye(2))
         expected, error = products.mean(axis=0), products.std(axis=0) / np.sqrt(samples) + 1e-12
-        difference = np.abs((ours.cov[row] if full else np.diag(ours.cov[row])) - expected)
+        row_cov = np.asarray(ours.cov)[row]
+        difference = np.abs((row_cov if full else np.diag(row_cov)) - expected)
         assert np.all((difference < 5 * error)[np.ones((2, 2), bool) if full else np.eye(2, dtype=bool)])
 
 
 def test_known_inputs_are_the_limit_of_uncertain_ones():
-    ours = propagate(Projection.of(POSTERIOR), Moments(MEAN, jnp.full_like(MEAN, 1e-12)))
-    exact = POSTERIOR.moments_at(MEAN)
+    ours, exact = propagated(Moments(MEAN, jnp.full_like(MEAN, 1e-12))), moments_at(POSTERIOR, MEAN)
     np.testing.assert_allclose(ours.mean, exact.mean, rtol=1e-7)
     np.testing.assert_allclose(ours.cov, exact.cov, rtol=1e-6)
 
@@ -78,13 +92,18 @@ def test_without_hidden_layers_a_stationary_point_has_the_averaged_moments_of_it
     end = minimize(energy, flat, jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 2000})
     factors = unravel(jnp.asarray(end.x))[0]
     layer = start.layers[0]
-    A = layer.whitening()
-    (q, _), (cavity, _) = factors.posterior(layer, A), factors.posterior(layer, A, 1 - 1 / 12)
-    cov = jax.tree.map(np.asarray, layer.unit(layer.Z[0]).covariances(X))
+
+    @jax.jit
+    def posterior_and_cavity(layer, factors):
+        A = layer.whitening()
+        return factors.posterior(layer, A)[0], factors.posterior(layer, A, 1 - 1 / 12)[0]
+
+    q, cavity = jax.tree.map(np.asarray, posterior_and_cavity(layer, factors))
+    cov = jax.tree.map(np.asarray, jax.jit(lambda layer: layer.unit(layer.Z[0]).covariances(X))(layer))
     L = np.linalg.cholesky(cov.zz + 1e-10 * np.mean(np.diag(cov.zz)) * np.eye(3))
     V = np.linalg.solve(L, cov.zx)
     noise = cov.xx - np.sum(V**2, axis=0) + float(start.likelihood.noise)
-    moments = lambda q: (np.asarray(q.mean[0]), np.asarray(jnp.tril(q.root[0]).T @ jnp.tril(q.root[0])))
+    moments = lambda q: (q.mean[0], np.tril(q.root[0]).T @ np.tril(q.root[0]))
     (mean, S), (m, C) = moments(q), moments(cavity)
     means, squares = [], []
     for n in range(12):  # the cavity times N(yₙ | Vₙᵀw, noiseₙ)
@@ -100,12 +119,17 @@ def test_the_energy_of_a_small_power_is_the_variational_bound():
     """Without hidden layers; the difference is of the order of the power."""
     data = regression(20)
     parameters = dgp(hidden=(), inducing=4).init(data, key=KEY).parameters
-    layer, factors, likelihood = parameters.layers[0], parameters.factors[0], parameters.likelihood
-    q, _ = factors.posterior(layer, layer.whitening())
-    h = LayerPosterior.of(layer, q).moments_at(data.X)
-    expected = jnp.sum(likelihood.expected_log_prob(h.mean[:, 0], h.cov[:, 0], data.y))
-    bound = expected - jax.vmap(Normal.kl)(q)[0]
-    energies = [dgp(hidden=(), alpha=alpha).tied_energy(parameters, data) for alpha in (1e-2, 1e-3, 1e-4)]
+
+    @jax.jit
+    def bound_of(parameters):
+        layer, factors, likelihood = parameters.layers[0], parameters.factors[0], parameters.likelihood
+        q, _ = factors.posterior(layer, layer.whitening())
+        h = LayerPosterior.of(layer, q).moments_at(data.X)
+        expected = jnp.sum(likelihood.expected_log_prob(h.mean[:, 0], h.cov[:, 0], data.y))
+        return expected - jax.vmap(Normal.kl)(q)[0]
+
+    bound = float(bound_of(parameters))
+    energies = [energy_of(dgp(hidden=(), alpha=alpha), parameters, data) for alpha in (1e-2, 1e-3, 1e-4)]
     gaps = np.asarray(energies) - bound
     assert abs(gaps[2]) < 1e-3 * abs(bound)
     np.testing.assert_allclose(np.divide(gaps[:2], gaps[1:]), 10.0, rtol=0.05)
@@ -114,9 +138,8 @@ def test_the_energy_of_a_small_power_is_the_variational_bound():
 def stochastic_ep(method, data, steps):
     """The parameters after full-batch steps of stochastic EP alone."""
     parameters = method.init(data, key=KEY).parameters
-    update = jax.jit(lambda parameters: method.update(parameters, None, data)[0])
     for _ in range(steps):
-        parameters = update(parameters)
+        parameters = update(method, parameters, data)
     return parameters
 
 
@@ -125,9 +148,14 @@ def test_stochastic_ep_without_hidden_layers_has_the_posterior_of_fitc():
     data = regression(20)
     parameters = stochastic_ep(dgp(hidden=(), energy="sep", damping=1.0), data, 1)
     layer, factors = parameters.layers[0], parameters.factors[0]
-    cov, A = layer.unit(layer.Z[0]).covariances(data.X), layer.whitening()[0]
-    V = A @ cov.zx
-    noise = residual(cov, V) + parameters.likelihood.noise
+
+    @jax.jit
+    def rows_of(layer):
+        cov = layer.unit(layer.Z[0]).covariances(data.X)
+        V = layer.whitening()[0] @ cov.zx
+        return V, residual(cov, V) + parameters.likelihood.noise
+
+    V, noise = map(np.asarray, rows_of(layer))
     np.testing.assert_allclose(factors.root[0], (V / noise) @ V.T, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(factors.shift[0], V @ (data.y / noise), rtol=1e-8, atol=1e-8)
 
@@ -141,10 +169,11 @@ def test_a_fixed_point_of_stochastic_ep_is_one_of_the_tied_energy_where_all_rows
     # with a hidden layer the rows' factors depend on the cavity; without one a step reaches the fixed point
     method = dgp(hidden=(1,) if equal else (), inducing=3, energy="sep", damping=1.0)
     parameters = stochastic_ep(method, data, 300)
-    again = method.update(parameters, None, data)[0]
+    again = update(method, parameters, data)
     np.testing.assert_allclose(again.factors[0].root, parameters.factors[0].root, rtol=1e-6, atol=1e-8)
-    gradient = jax.grad(lambda factors: method.tied_energy(eqx.tree_at(lambda p: p.factors, parameters, factors), data))
-    largest = max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(gradient(parameters.factors)))
+    energy = lambda factors: method.tied_energy(eqx.tree_at(lambda p: p.factors, parameters, factors), data)
+    gradient = jax.jit(jax.grad(energy))(parameters.factors)
+    largest = max(np.abs(leaf).max() for leaf in map(np.asarray, jax.tree.leaves(gradient)))
     assert largest < 1e-7 if equal else largest > 1e-4
 
 
@@ -161,9 +190,8 @@ def test_the_energy_of_minibatches_is_unbiased():
     order = jnp.asarray(np.random.default_rng(0).permutation(20)).reshape(4, 5)
     parts = [eqx.tree_at(lambda b: (b.X, b.y, b.index, b.weight), data,
                          (data.X[i], data.y[i], data.index[i], data.weight[i])) for i in order]  # fmt: skip
-    energy = jax.jit(method.tied_energy)
-    values = [energy(parameters, part) for part in parts]
-    np.testing.assert_allclose(np.mean(values), energy(parameters, data), rtol=1e-10)
+    values = [energy_of(method, parameters, part) for part in parts]
+    np.testing.assert_allclose(np.mean(values), energy_of(method, parameters, data), rtol=1e-10)
 
 
 def test_training_raises_the_energy_and_explains_the_targets():
@@ -178,15 +206,15 @@ def test_matched_log_z_is_near_that_of_samples_at_a_trained_state():
     """20,000 paths through the hidden layer for each of 8 rows: mean error below .02 nats and five standard errors."""
     data, method = regression(40), dgp(hidden=(2,))
     state, _ = train(method, data, 300)
-    first, last = method.posteriors(state.parameters)
+    first, last = jax.jit(method.posteriors)(state.parameters)
     likelihood, X, y = state.parameters.likelihood, data.X[:8], data.y[:8]
     matched = predict(method, state, X).log_prob(y)
-    h = first.moments_at(X)
-    draws = h.mean + jnp.sqrt(h.cov) * RANDOM.normal(size=(20_000, 8, 2))
+    h = moments_at(first, X)
+    draws = np.asarray(h.mean) + np.sqrt(h.cov) * RANDOM.normal(size=(20_000, 8, 2))
     log_prob = lambda h: likelihood.predictive(*of_output(last.moments_at(h))).log_prob(y)
-    densities = jnp.exp(jax.jit(jax.vmap(log_prob))(draws))
-    error = jnp.std(densities, axis=0) / jnp.mean(densities, axis=0) / np.sqrt(20_000)
-    assert np.mean(np.abs(matched - jnp.log(jnp.mean(densities, axis=0)))) < 0.02 + 5 * float(jnp.mean(error))
+    densities = np.exp(jax.jit(jax.vmap(log_prob))(draws))
+    error = densities.std(axis=0) / densities.mean(axis=0) / np.sqrt(20_000)
+    assert np.mean(np.abs(matched - np.log(densities.mean(axis=0)))) < 0.02 + 5 * error.mean()
 
 
 def test_sampled_predictions_have_the_moments_of_matched_ones_where_paths_hardly_differ():
@@ -213,7 +241,7 @@ def test_classes_have_probabilities_that_sum_to_one(classes, y):
 def test_a_batch_of_the_loop_is_one_of_these():
     data, method = regression(20), dgp(batch_size=5)
     batch = at_step(data, 5, jnp.asarray(0), key=KEY)
-    assert np.isfinite(jax.jit(method.tied_energy)(method.init(data, key=KEY).parameters, batch))
+    assert np.isfinite(energy_of(method, method.init(data, key=KEY).parameters, batch))
 
 
 @pytest.mark.parametrize(
