@@ -84,6 +84,9 @@ METHOD: Mapping[str, Words] = {
     "alpha": "share",
     "conditional": ["prior", "scaled"],
     "hidden": "list of count",
+    "scaled": "flag",
+    "initial_std": "positive",
+    "draws": "count",
     "hidden_start": ["fill", "line"],
     "factors": ["whitened", "outputs"],
     "energy": ["aep", "sep"],
@@ -130,6 +133,7 @@ PROTOCOL: Mapping[str, Words] = {
     "lbfgs": "any",  # sections, whose values are checked in the method that refers to them
     "variational": "any",
     "deep": "any",
+    "networks": "any",
 }
 """The ranges of the keys of protocols, by name."""
 

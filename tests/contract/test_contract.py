@@ -12,6 +12,7 @@ from gpbench.contract.examine import CHECKS, ROWS, examine, startable
 ROOT = Path(__file__).resolve().parents[2]
 DECOUPLED = ["method.mean_basis=12", "method.covariance_basis=5", "method.growth=4", "method.columns=6",
              "method.batch_size=10", "method.steps=30", "method.rates=[]"]  # fmt: skip
+NETWORK = ["method.hidden=[3]", "method.samples=4"]
 SMALL = {
     "svdgp": DECOUPLED,
     "gfitc": ["method.inducing=5"],
@@ -21,12 +22,13 @@ SMALL = {
     "pep": ["method.inducing=5"],
     "dgp": ["method.inducing=5", "method.hidden=[1]"],
     "dsdgp": ["method.inducing=5", "method.hidden=[1]"],
+    "vi_kw": NETWORK,
 }
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
     "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
     "svdgp": "regression", "pep": "regression", "dgp": "regression",
-    "dsdgp": "regression",
+    "dsdgp": "regression", "vi_kw": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 
