@@ -39,6 +39,15 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
+def _are_choices(value: Any) -> bool:
+    """Whether it is a mapping, or pairs as methods keep them, from names to numbers to choose among."""
+    pairs = value.items() if isinstance(value, Mapping) else value
+    try:
+        return all(isinstance(name, str) and len(chosen) > 0 and all(map(is_number, chosen)) for name, chosen in pairs)
+    except (TypeError, ValueError):
+        return False
+
+
 WORDS: Mapping[str, Range] = {
     "count": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
     "whole": Range(lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
@@ -52,6 +61,7 @@ WORDS: Mapping[str, Range] = {
     "text": Range(lambda value: isinstance(value, str), "a text"),
     "null": Range(lambda value: value is None, "null"),
     "auto": Range(lambda value: value == "auto", "auto"),
+    "choices": Range(_are_choices, "a mapping from names of settings to lists of numbers, as {dropout: [0.05, 0.1]}"),
     "any": Range(lambda value: True, "any value"),
 }
 
@@ -71,6 +81,7 @@ METHOD: Mapping[str, Words] = {
     "batch_size": "count or null",
     "rates": "list of positive",
     "trial_steps": "count",
+    "search": "choices",
     "rows": "count or null",
     "inducing": "count or fraction",  # 1 is one point, 1.0 all rows
     "features": ["values", "generalised"],

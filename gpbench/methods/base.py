@@ -81,8 +81,12 @@ class Method(eqx.Module):
     """How many rows a step sees; None is all of them."""
     rates: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(), converter=tuple)
     """Initial step sizes to choose among, by the objective after `trial_steps` steps; () keeps the optimiser's own."""
+    search: tuple[tuple[str, tuple[float, ...]], ...] = eqx.field(
+        static=True, kw_only=True, default=(), converter=lambda values: _search(values)
+    )
+    """Settings to choose on validation rows, each with its values: {dropout: [0.05, 0.1]}; () chooses nothing."""
     trial_steps: int = eqx.field(static=True, kw_only=True, default=100)
-    """How many steps each of `rates` is tried for."""
+    """How many steps each of `rates`, or each combination of `search`, is tried for."""
 
     def __check_init__(self) -> None:
         """Raises ConfigError for a field that a class of gpbench has, and whose value is out of its range."""
@@ -90,6 +94,9 @@ class Method(eqx.Module):
         names = {field.name for cls in ours if dataclasses.is_dataclass(cls) for field in dataclasses.fields(cls)}
         for name in sorted(names & ranges.METHOD.keys()):
             ranges.parse(ranges.METHOD[name]).check(f"method.{name}", getattr(self, name))
+        for name, values in self.search:
+            for value in values:
+                ranges.parse(ranges.METHOD.get(name, "number")).check(f"method.search.{name}", value)
 
     @abc.abstractmethod
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
@@ -128,6 +135,21 @@ class Method(eqx.Module):
         """An initial state with another initial step size.  Optional: for methods that have `rates`."""
         raise NotImplementedError
 
+    def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
+        """An initial state with other values of these settings.  Optional: for methods that have a `search`.
+
+        Raises ConfigError for a setting that the state does not hold.
+        """
+        raise ConfigError(f"method.search: {self.name} has no settings that a run can choose: leave method.search={{}}")
+
+    def settings(self, state: State) -> dict[str, Array]:
+        """The settings of a state that `search` may have chosen, for the record.  Optional."""
+        return {}
+
+    def diagnostics(self, state: State) -> dict[str, Array]:
+        """Numbers that tell whether training has converged, such as R-hat, for the record.  Optional."""
+        return {}
+
     def arrays(self, state: State) -> dict[str, Array]:
         """What pictures show of a state beside the predictions, such as inducing points.  Optional."""
         return {}
@@ -148,6 +170,12 @@ class Method(eqx.Module):
     def setting(self) -> str:
         """The size that tables tell runs of this method apart by, as the papers print it: `m=15%`.  Optional."""
         return ""
+
+
+def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
+    """Of a mapping or of pairs of names and values, as tuples, since static fields are compared and hashed."""
+    pairs = values.items() if isinstance(values, Mapping) else values
+    return tuple((name, tuple(choices)) for name, choices in pairs)
 
 
 def inducing_count(inducing: float | int, n: int) -> int:

@@ -7,7 +7,7 @@ processes each of them runs this loop, and all take the same turns.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -26,15 +26,15 @@ from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
-from gpbench.train.trials import best_rate
+from gpbench.train.trials import best_rate, best_settings
 
 Predictions = dict[str, np.ndarray]
 """Per test row `log_prob`, with `mean`, `var` and `cdf` (regression) or `log_probs` (classification), and for the bound
 `expected_log_prob` and, one for each member, `kl`; members come first."""
 
-PARTS = ("init", "compile", "train", "evaluate")
-"""What the seconds of a record are of: initial states (with what they import and compile on the way), compilation, the
-steps, and predictions with their metrics."""
+PARTS = ("init", "search", "compile", "train", "evaluate")
+"""What the seconds of a record are of: initial states (with what they import and compile on the way), the choice of
+settings, compilation, the steps, and predictions with their metrics."""
 
 
 @dataclass
@@ -90,17 +90,22 @@ class Cadence:
     checkpoint_every: float | None = 60.0
 
 
-def initial(method: Method, group: Group, *, trials: bool = True) -> State:
+def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     """The group's initial states, stacked: `init` runs member by member, on the host where it likes.
 
-    Without `trials` their step size is the first of `method.rates`.
+    Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`.  Without a
+    `run` the step size is the first of `method.rates`, and the settings are the configured ones.
     """
     states = []
     for X, y, key in zip(group.X, group.y, group.init_keys, strict=True):
         data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows)
-        state = method.init(data, key=key)
-        if method.rates:
-            state = method.with_rate(state, best_rate(method, state, data, key=key) if trials else method.rates[0])
+        with run.timed("init") if run else nullcontext():
+            state = method.init(data, key=key)
+        with run.timed("search") if run else nullcontext():
+            if method.search and run:
+                state = method.with_settings(state, best_settings(method, data.first(group.rows), key=key))
+            if method.rates:
+                state = method.with_rate(state, best_rate(method, state, data, key=key) if run else method.rates[0])
         states.append(state)
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
@@ -172,8 +177,7 @@ def _begin(programs: "Programs", group: Group, checkpoint: Checkpoint, progress:
     """The group as its checkpoint has it, or at its initial states.  What came after the checkpoint never counts."""
     method, lay = programs.method, partial(programs.devices.by_rows, rows=group.X.shape[1])
     run = Fit(state=None, over=method.steps == 0)
-    with run.timed("init"):
-        run.state = lay(initial(method, group))
+    run.state = lay(initial(method, group, run))
     if saved := checkpoint.load(run.state):
         state, trace, facts = saved
         progress.note(f"going on from the checkpoint at step {facts['step']}")
@@ -208,7 +212,7 @@ class Programs:
 
     def footprint(self, group: Group) -> int:
         """The bytes that a step on this group takes on each device: state, data and work, of the compiled program."""
-        state = self.devices.by_rows(initial(self.method, group, trials=False), rows=group.X.shape[1])
+        state = self.devices.by_rows(initial(self.method, group), rows=group.X.shape[1])
         program, _ = self._advance(lay_out(self.devices, group), Fit(state), 1)
         memory = program.memory_analysis()
         return memory.argument_size_in_bytes + memory.temp_size_in_bytes

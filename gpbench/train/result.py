@@ -53,11 +53,12 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
     size = len(fit.predictions["log_prob"])
     objective = fit.trace["objective"][-1][i] if "objective" in fit.trace else np.nan
     finite = np.isfinite(fit.predictions["log_prob"][i]).all() and (method.steps == 0 or np.isfinite(objective))
-    message = None
+    state, message = context.state(fit, i), None
     if not finite:
-        why = method.diagnose(context.state(fit, i)) or "the objective or the predictions are not finite"
+        why = method.diagnose(state) or "the objective or the predictions are not finite"
         message = f"{why} at step {fit.step} of {method.steps}"
     values = scores(prepared, fit.predictions, i)
+    extras = {"settings": method.settings(state), "diagnostics": method.diagnostics(state)}
     return {
         "schema": SCHEMA,
         "id": run.id,
@@ -72,6 +73,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         "seconds": {name: seconds / size for name, seconds in fit.seconds.items()},
         "group": size,
         "objective": float(objective),
+        **{name: {key: float(value) for key, value in part.items()} for name, part in extras.items() if part},
         "steps": fit.step,
         "converged": None if fit.converged is None else fit.converged[i],
         "peak_memory_mb": runtime.jax_memory_peak_mb(),

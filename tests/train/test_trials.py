@@ -1,0 +1,67 @@
+"""Settings that a run chooses by validation rows of its own training rows."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gpbench.core.predictive import Gaussian
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Info, Method
+from gpbench.train.batches import whole
+from gpbench.train.trials import best_settings
+
+KEY = jax.random.key(0)
+
+
+class State(eqx.Module):
+    mean: jax.Array
+    width: jax.Array
+
+
+class Width(Method):
+    """Predicts the mean of the targets, with a standard deviation that is a setting."""
+
+    def init(self, data, *, key):
+        return State(jnp.mean(data.y), jnp.asarray(1.0))
+
+    def step(self, state, batch, *, key):
+        return state, Info(-jnp.sum((batch.y - state.mean) ** 2))
+
+    def predict(self, state, X, *, key):
+        return Gaussian(jnp.full(len(X), state.mean), jnp.full(len(X), state.width**2))
+
+    def with_settings(self, state, settings):
+        return eqx.tree_at(lambda s: s.width, state, jnp.asarray(settings["width"]))
+
+
+def data(n=200):
+    rng = np.random.default_rng(0)
+    return whole(jnp.asarray(rng.normal(size=(n, 1))), jnp.asarray(rng.normal(2.0, 0.3, size=n)))
+
+
+def test_the_setting_with_the_largest_density_of_validation_rows_is_chosen_and_one_that_diverges_never():
+    method = Width(name="width", search={"width": [float(np.float64(1e200)), 1.0, 0.3, 0.1]}, trial_steps=2)
+    assert best_settings(method, data(), key=KEY) == {"width": 0.3}
+
+
+def test_too_few_rows_to_hold_any_out_is_one_line():
+    with pytest.raises(ConfigError, match="needs 5 validation rows, a fifth of the training rows, and there are 20"):
+        best_settings(Width(name="width", search={"width": [1.0]}), data(20), key=KEY)
+
+
+def test_a_method_without_settings_says_so():
+    with pytest.raises(ConfigError, match="plain has no settings that a run can choose"):
+        Method.with_settings(Width(name="plain"), None, {"width": 1.0})
+
+
+@pytest.mark.parametrize("search", [3, {"width": []}, {"width": 1.0}, {"width": ["a"]}])
+def test_a_search_that_is_no_mapping_of_lists_is_one_line(search):
+    with pytest.raises((ConfigError, TypeError, AttributeError)):
+        Width(name="width", search=search)
+
+
+def test_values_out_of_a_settings_range_are_one_line():
+    with pytest.raises(ConfigError, match=r"method.search.damping=2.0: must be a number above 0 and up to 1"):
+        Width(name="width", search={"damping": [0.5, 2.0]})
