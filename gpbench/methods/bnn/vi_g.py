@@ -2,8 +2,8 @@
 
 The loss is that of all mean-field methods, L = E[-log p(y|w)] + KL[q || prior], the expectation over w from q, and so
 is the gradient of its first term in a mean: that of -log p(y|w) at a sample, which is unbiased.  The gradient in a
-variance, ½ E[-∂² log p(y|w) / ∂w²], has the empirical Fisher information in place of the second derivative, as in his
-section 4.2: ½ Σₙ (∂ log p(yₙ|w) / ∂w)² at the sample.  That is biased; it is never negative.
+variance, ½ E[-∂² log p(y|w) / ∂w²], has the empirical Fisher information in place of the second derivative, as he has
+for a diagonal Gaussian posterior: ½ Σₙ (∂ log p(yₙ|w) / ∂w)² at the sample.  That is biased; it is never negative.
 The fitted prior N(μ, v), shared by all weights and biases, is at its optimum for the current q, in closed form.
 """
 
