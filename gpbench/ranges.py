@@ -57,6 +57,7 @@ WORDS: Mapping[str, Range] = {
     "nonnegative": Range(lambda value: is_number(value) and value >= 0, "a number from 0"),
     "fraction": Range(lambda value: is_number(value) and 0 < value <= 1, "a number above 0 and up to 1"),
     "share": Range(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
+    "below_one": Range(lambda value: is_number(value) and 0 <= value < 1, "a number from 0 and below 1"),
     "flag": Range(lambda value: isinstance(value, bool), "true or false"),
     "text": Range(lambda value: isinstance(value, str), "a text"),
     "null": Range(lambda value: value is None, "null"),
@@ -98,6 +99,10 @@ METHOD: Mapping[str, Words] = {
     "scaled": "flag",
     "initial_std": "positive",
     "draws": "count",
+    "prior": ["fitted", "standard"],
+    "dropout": "below_one",
+    "precision": "positive",  # of the noise; a protocol's is that of floating-point numbers
+    "prior_lengthscale": "nonnegative",
     "hidden_start": ["fill", "line"],
     "factors": ["whitened", "outputs"],
     "energy": ["aep", "sep"],
@@ -119,7 +124,7 @@ METHOD: Mapping[str, Words] = {
 }
 """The ranges of the fields of our methods, by name."""
 
-_REAL = {"number", "positive", "nonnegative", "fraction", "share"}
+_REAL = {"number", "positive", "nonnegative", "fraction", "share", "below_one"}
 
 
 def canonical(key: str, value: Any) -> Any:

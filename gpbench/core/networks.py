@@ -28,11 +28,15 @@ class Network(eqx.Module):
     layers: tuple[Affine, ...]
 
     def __call__(self, X: Float[Array, "N D"]) -> Float[Array, "N ..."]:
-        """The outputs as likelihoods have latent values: (N,) for one, else (N, P)."""
+        """The outputs, as latent values (`as_latents`)."""
         for layer in self.layers[:-1]:
             X = jax.nn.relu(layer(X))
-        outputs = self.layers[-1](X)
-        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+        return as_latents(self.layers[-1](X))
+
+
+def as_latents(outputs: Float[Array, "N P"]) -> Float[Array, "N ..."]:
+    """A network's outputs as likelihoods have latent values: (N,) for one output, else (N, P)."""
+    return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
 def initial_network(widths: Sequence[int], *, scaled: bool, key: PRNGKeyArray, dtype) -> Network:

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -35,6 +35,9 @@ class GradientMethod(Method):
     A subclass has `init_parameters` and `loss`.  The others have defaults: `init_variables`, `update` and
     `refine`, for what is not moved by gradients; and `trainable`, what of the parameters is.
     """
+
+    sampled: ClassVar[bool] = False
+    """Whether the loss is a random estimate, which L-BFGS cannot minimise."""
 
     optimiser: optax.GradientTransformation | None = eqx.field(static=True, kw_only=True, default=None)
     """Minimises the loss; None is L-BFGS, which needs all rows in each step."""
@@ -82,6 +85,8 @@ class GradientMethod(Method):
         if self.optimiser is None and not whole:
             raise ConfigError(f"{self.name}: L-BFGS needs all rows in each step: leave method.batch_size=null, or set"
                               " method.optimiser where the method has minibatches")  # fmt: skip
+        if self.optimiser is None and self.sampled:
+            raise ConfigError(f"{self.name}: L-BFGS needs a loss without sampling: set method.optimiser")
         parameters = self.init_parameters(data, key=key)
         variables = self.init_variables(parameters, data)
         if self.optimiser is None:

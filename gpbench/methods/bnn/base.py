@@ -1,14 +1,19 @@
-"""What neural methods share: the fields that configure a network and its likelihood, and their initial values."""
+"""What neural methods share: the fields that configure a network and its likelihood, and mean-field inference."""
 
 from typing import ClassVar
 
 import equinox as eqx
-from jaxtyping import PRNGKeyArray
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.mean_field import MeanField
 from gpbench.core.networks import Network, initial_network
+from gpbench.core.predictive import Mixture, Predictive
 from gpbench.methods.base import Batch, Method
+from gpbench.methods.gradient import GradientMethod, GradientState
 
 
 class NetworkMethod(Method):
@@ -41,3 +46,39 @@ class NetworkMethod(Method):
         """The network to start from, for these rows, with `outputs` outputs."""
         widths = (data.X.shape[1], *self.hidden, outputs)
         return initial_network(widths, scaled=self.scaled, key=key, dtype=data.X.dtype)
+
+
+class Parameters(eqx.Module):
+    """q and the likelihood, which mean-field variational inference optimises together."""
+
+    q: MeanField
+    likelihood: Likelihood
+
+
+class MeanFieldMethod(NetworkMethod, GradientMethod):
+    """Variational inference with independent normal weights; a subclass has the loss or its gradient."""
+
+    sampled: ClassVar[bool] = True
+
+    initial_std: float = eqx.field(static=True, kw_only=True, default=0.05)
+    """Of every weight under the initial q."""
+    draws: int = eqx.field(static=True, kw_only=True, default=1)
+    """Samples of q in a step."""
+    samples: int = eqx.field(static=True, kw_only=True, default=100)
+    """How many networks a prediction averages."""
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        likelihood = self.initial_likelihood(data)
+        mean = self.initial_network(data, likelihood.latents(), key=key)
+        return Parameters(MeanField.around(mean, self.initial_std), likelihood)
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        """The average of p(y|f) over networks from q, the same for all rows."""
+        q, likelihood = state.parameters.q, state.parameters.likelihood
+
+        def density(key):
+            outputs = q.sample(key=key)(X)
+            return likelihood.predictive(outputs, jnp.zeros_like(outputs))
+
+        components = jax.vmap(density)(jax.random.split(key, self.samples))
+        return Mixture(components, jnp.zeros(self.samples, X.dtype))

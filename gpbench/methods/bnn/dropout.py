@@ -1,0 +1,91 @@
+"""`dropout`: networks trained and used with dropout (Gal and Ghahramani, ICML 2016).
+
+Dropout stands before every layer of weights, that of the inputs included, as in their experiments' program.  Their loss
+(equation 1) is (1/N) Σ ½ (y - f(x))² + λ |w|² over all weights and biases w, and λ = l² (1 - p) / (2 N τ) for the rate
+p, the prior's lengthscale l and the noise's precision τ.  Here it is N τ times that, and the constants of the normal
+density: -Σ log N(y | f(x), 1/τ) + ½ l² (1 - p) |w|².
+
+Other than in their program, τ is that of the scaled targets, biases decay too, and a sample of a prediction has the
+same mask for all rows.
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.networks import Network, as_latents
+from gpbench.core.predictive import Gaussian, Mixture, Predictive
+from gpbench.methods.base import Batch
+from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.methods.gradient import GradientMethod, GradientState
+
+
+class Parameters(eqx.Module):
+    """The network, and what the optimiser leaves alone: rate and precision are arrays, so that a program serves all."""
+
+    network: Network
+    rate: Float[Array, ""]
+    precision: Float[Array, ""]
+
+
+class Dropout(NetworkMethod, GradientMethod):
+    """Configuration of `dropout`; see the module's docstring."""
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    sampled: ClassVar[bool] = True
+
+    dropout: float = eqx.field(static=True, kw_only=True, default=0.05)
+    """The rate: the probability that an input of a layer is set to 0."""
+    precision: float = eqx.field(static=True, kw_only=True, default=10.0)
+    """1 / noise variance of the scaled targets."""
+    prior_lengthscale: float = eqx.field(static=True, kw_only=True, default=0.01)
+    """The prior of weights is N(0, 1 / prior_lengthscale²): it sets the weight decay."""
+    samples: int = eqx.field(static=True, kw_only=True, default=100)
+    """How many masks a prediction averages."""
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        as_array = lambda value: jnp.asarray(value, data.X.dtype)
+        network = self.initial_network(data, 1, key=key)
+        return Parameters(network, as_array(self.dropout), as_array(self.precision))
+
+    def trainable(self, parameters: Parameters) -> Network:
+        return parameters.network
+
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+        """-Σ log N(y | f(x), 1/τ) + ½ l² (1 - p) |w|², every row with masks of its own."""
+        f = masked_outputs(parameters, batch.X, shared=False, key=key)
+        fit = batch.scale * jnp.sum(batch.weight * norm.logpdf(batch.y, f, parameters.precision**-0.5))
+        size = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(parameters.network))
+        # N τ λ = ½ l² (1 - p)
+        return 0.5 * self.prior_lengthscale**2 * (1.0 - parameters.rate) * size - fit, None
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        """The average of N(f(x), 1/τ) over masks, the same for all rows."""
+        parameters = state.parameters
+
+        def density(key):
+            f = masked_outputs(parameters, X, shared=True, key=key)
+            return Gaussian(f, jnp.full_like(f, 1.0 / parameters.precision))
+
+        components = jax.vmap(density)(jax.random.split(key, self.samples))
+        return Mixture(components, jnp.zeros(self.samples, X.dtype))
+
+
+def masked_outputs(
+    parameters: Parameters, X: Float[Array, "N D"], *, shared: bool, key: PRNGKeyArray
+) -> Float[Array, " N"]:
+    """f(x) where every input of a layer is 0 with probability p, or else divided by 1 - p.
+
+    `shared`: the rows have the same masks; otherwise each has its own.
+    """
+    keys = jax.random.split(key, len(parameters.network.layers))
+    for depth, (layer, key) in enumerate(zip(parameters.network.layers, keys)):
+        X = jax.nn.relu(X) if depth else X
+        keep = 1.0 - parameters.rate
+        mask = jax.random.bernoulli(key, keep, X.shape[1:] if shared else X.shape)
+        X = layer(jnp.where(mask, X / keep, 0.0))
+    return as_latents(X)

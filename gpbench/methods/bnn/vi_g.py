@@ -1,0 +1,65 @@
+"""`vi_g`: variational inference for neural networks with independent normal weights (Graves, NIPS 2011).
+
+The loss is that of all mean-field methods, L = E[-log p(y|w)] + KL[q || prior], the expectation over w from q, and so
+is the gradient of its first term in a mean: that of -log p(y|w) at a sample, which is unbiased.  The gradient in a
+variance, ½ E[-∂² log p(y|w) / ∂w²], has the empirical Fisher information in place of the second derivative, as he has
+for a diagonal Gaussian posterior: ½ Σₙ (∂ log p(yₙ|w) / ∂w)² at the sample.  That is biased; it is never negative.
+The fitted prior N(μ, v), shared by all weights and biases, is at its optimum for the current q, in closed form.
+"""
+
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.likelihoods import Likelihood
+from gpbench.core.mean_field import MeanField
+from gpbench.core.networks import Network
+from gpbench.methods.base import Batch
+from gpbench.methods.bnn.base import MeanFieldMethod, Parameters
+
+
+class VIG(MeanFieldMethod):
+    """Configuration of `vi_g`; see the module's docstring."""
+
+    prior: Literal["fitted", "standard"] = eqx.field(static=True, kw_only=True, default="fitted")
+    """Of the weights: normal with mean and variance fitted to q, or N(0, 1)."""
+
+    def kl_of(self, q: MeanField) -> Float[Array, ""]:
+        """KL of q from the prior, in nats."""
+        return q.kl(*q.best_prior()) if self.prior == "fitted" else q.kl()
+
+    def evaluate(
+        self, parameters: Parameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], Parameters, None]:
+        """The sampled loss; the module's gradients for q, and the plain gradient for the likelihood; None."""
+        q, likelihood = parameters.q, parameters.likelihood
+
+        def draw(key):
+            values, (slopes, noise_slopes) = row_gradients(q.sample(key=key), likelihood, batch)
+            total = lambda rows: batch.scale * jnp.tensordot(batch.weight, rows, axes=1)
+            squares = jax.tree.map(lambda slope: total(slope**2), slopes)
+            return total(values), jax.tree.map(total, slopes), squares, jax.tree.map(total, noise_slopes)
+
+        draws = jax.vmap(draw)(jax.random.split(key, self.draws))
+        value, slope, square, noise_slope = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), draws)
+        # dL/d log s = 2 s² dL/ds²
+        spread = jax.tree.map(lambda log_s, square: jnp.exp(2.0 * log_s) * square, q.log_std, square)
+        kl, kl_slope = jax.value_and_grad(self.kl_of)(q)
+        gradient = jax.tree.map(jnp.add, MeanField(slope, spread), kl_slope)
+        return value + kl, Parameters(gradient, noise_slope), None
+
+
+def row_gradients(
+    network: Network, likelihood: Likelihood, batch: Batch
+) -> tuple[Float[Array, " B"], tuple[Network, Likelihood]]:
+    """-log p(y|f) of every row, and its gradients in the network and in the likelihood, whose leaves are (B, ...)."""
+
+    def value(network, likelihood, x, y):
+        return -likelihood.log_prob(network(x[None]), y[None])[0]
+
+    return jax.vmap(jax.value_and_grad(value, argnums=(0, 1)), in_axes=(None, None, 0, 0))(
+        network, likelihood, batch.X, batch.y
+    )
