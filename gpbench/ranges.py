@@ -101,7 +101,7 @@ METHOD: Mapping[str, Words] = {
     "draws": "count",
     "prior": ["fitted", "standard"],
     "dropout": "below_one",
-    "precision": "positive",  # of the noise; a protocol's is that of floating-point numbers
+    "noise_precision": "positive",
     "prior_lengthscale": "nonnegative",
     "hidden_start": ["fill", "line"],
     "factors": ["whitened", "outputs"],

@@ -55,7 +55,8 @@ def examine(
     `rows` is the number of training rows; without it, the fewest that suffice.
     An exception in a check is a broken claim.
     """
-    method = build_method({**cfg, "steps": min(cfg.get("steps", 1), STEPS)})
+    few = {key: min(cfg[key], STEPS) for key in ("steps", "trial_steps") if key in cfg}
+    method = build_method({**cfg, **few})
     for task in (task for task in CLASSES if task in method.tasks and task in tasks):
         problem = startable(method, task, (rows,) if rows else ROWS)
         for check in CHECKS:

@@ -33,7 +33,7 @@ def losses(method, parameters, data, keys):
 def tiny():
     """A network with two inputs and two units at a random place, dropout at a rate of 0.3, and four rows."""
     X = inputs(4)
-    data, method = whole(X, jnp.sin(X[:, 0])), dropout(hidden=(2,), dropout=0.3, precision=4.0, samples=20_000)
+    data, method = whole(X, jnp.sin(X[:, 0])), dropout(hidden=(2,), dropout=0.3, noise_precision=4.0, samples=20_000)
     start = method.init_parameters(data, key=KEY)
     return method, eqx.tree_at(lambda p: p.network, start, normal_network(start.network, key=jax.random.key(1))), data
 
@@ -48,7 +48,7 @@ def every_mask(rate, widths=(2, 2)):
 def test_at_rate_0_without_hidden_layers_it_is_ridge_regression():
     """The gradient vanishes at the closed form, of a convex loss; and the prediction is that line with noise 1/τ."""
     data = regression()
-    method = dropout(hidden=(), scaled=False, dropout=0.0, precision=4.0, prior_lengthscale=1.5, samples=3)
+    method = dropout(hidden=(), scaled=False, dropout=0.0, noise_precision=4.0, prior_lengthscale=1.5, samples=3)
     Phi = features(data.X, False)
     w = np.linalg.solve(Phi.T @ Phi + 1.5**2 / 4.0 * np.eye(3), Phi.T @ np.asarray(data.y))
     places = lambda p: (p.network.layers[0].weight, p.network.layers[0].bias)
@@ -108,7 +108,7 @@ def test_the_loss_is_n_tau_times_the_papers():
     """Where the inputs are 0, and so no mask matters: (1/N) Σ ½ (y - b)² + λ |w|², λ = l² (1 - p) / (2 N τ)."""
     rate, lengthscale, tau, n = 0.3, 0.7, 4.0, 6
     data = whole(jnp.zeros((n, 2)), jnp.sin(jnp.arange(6.0)))
-    method = dropout(hidden=(), dropout=rate, prior_lengthscale=lengthscale, precision=tau)
+    method = dropout(hidden=(), dropout=rate, prior_lengthscale=lengthscale, noise_precision=tau)
     start = method.init_parameters(data, key=KEY)
     parameters = eqx.tree_at(lambda p: p.network, start, normal_network(start.network, key=jax.random.key(1)))
     ((weight, bias, scale),) = parameters_of(parameters.network)
@@ -120,13 +120,13 @@ def test_the_loss_is_n_tau_times_the_papers():
 
 def test_one_program_serves_several_rates_and_precisions_which_training_leaves_alone(tiny):
     _, _, data = tiny
-    methods = [dropout(hidden=(2,), dropout=rate, precision=tau) for rate, tau in ((0.0, 1.0), (0.4, 9.0))]
+    methods = [dropout(hidden=(2,), dropout=rate, noise_precision=tau) for rate, tau in ((0.0, 1.0), (0.4, 9.0))]
     states = [method.init(data, key=KEY) for method in methods]
     both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     step = jax.jit(jax.vmap(lambda state: methods[0].step(state, data, key=KEY)))
     moved, info = step(both)
     np.testing.assert_array_equal(moved.parameters.rate, [0.0, 0.4])
-    np.testing.assert_array_equal(moved.parameters.precision, [1.0, 9.0])
+    np.testing.assert_array_equal(moved.parameters.noise_precision, [1.0, 9.0])
     assert not np.array_equal(moved.parameters.network.layers[0].weight, both.parameters.network.layers[0].weight)
     alone = [losses(method, state.parameters, data, KEY[None])[0] for method, state in zip(methods, states)]
     np.testing.assert_allclose(-info.objective, alone, rtol=1e-10)

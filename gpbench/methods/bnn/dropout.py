@@ -9,6 +9,7 @@ Other than in their program, τ is that of the scaled targets, biases decay too,
 same mask for all rows.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import equinox as eqx
@@ -19,6 +20,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.networks import Network, as_latents
 from gpbench.core.predictive import Gaussian, Mixture, Predictive
+from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.gradient import GradientMethod, GradientState
@@ -29,7 +31,7 @@ class Parameters(eqx.Module):
 
     network: Network
     rate: Float[Array, ""]
-    precision: Float[Array, ""]
+    noise_precision: Float[Array, ""]
 
 
 class Dropout(NetworkMethod, GradientMethod):
@@ -40,7 +42,7 @@ class Dropout(NetworkMethod, GradientMethod):
 
     dropout: float = eqx.field(static=True, kw_only=True, default=0.05)
     """The rate: the probability that an input of a layer is set to 0."""
-    precision: float = eqx.field(static=True, kw_only=True, default=10.0)
+    noise_precision: float = eqx.field(static=True, kw_only=True, default=10.0)
     """1 / noise variance of the scaled targets."""
     prior_lengthscale: float = eqx.field(static=True, kw_only=True, default=0.01)
     """The prior of weights is N(0, 1 / prior_lengthscale²): it sets the weight decay."""
@@ -50,7 +52,18 @@ class Dropout(NetworkMethod, GradientMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         as_array = lambda value: jnp.asarray(value, data.X.dtype)
         network = self.initial_network(data, 1, key=key)
-        return Parameters(network, as_array(self.dropout), as_array(self.precision))
+        return Parameters(network, as_array(self.dropout), as_array(self.noise_precision))
+
+    def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
+        """An initial state with another `dropout` or `noise_precision`.  Raises ConfigError for other settings."""
+        if unknown := settings.keys() - self.settings(state).keys():
+            raise ConfigError(f"method.search: {self.name} can choose dropout and noise_precision, not {min(unknown)}")
+        values = {**self.settings(state), **settings}
+        chosen = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
+        return eqx.tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(chosen))
+
+    def settings(self, state: GradientState) -> dict[str, Array]:
+        return {"dropout": state.parameters.rate, "noise_precision": state.parameters.noise_precision}
 
     def trainable(self, parameters: Parameters) -> Network:
         return parameters.network
@@ -58,7 +71,7 @@ class Dropout(NetworkMethod, GradientMethod):
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         """-Σ log N(y | f(x), 1/τ) + ½ l² (1 - p) |w|², every row with masks of its own."""
         f = masked_outputs(parameters, batch.X, shared=False, key=key)
-        fit = batch.scale * jnp.sum(batch.weight * norm.logpdf(batch.y, f, parameters.precision**-0.5))
+        fit = batch.scale * jnp.sum(batch.weight * norm.logpdf(batch.y, f, parameters.noise_precision**-0.5))
         size = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(parameters.network))
         # N τ λ = ½ l² (1 - p)
         return 0.5 * self.prior_lengthscale**2 * (1.0 - parameters.rate) * size - fit, None
@@ -69,7 +82,7 @@ class Dropout(NetworkMethod, GradientMethod):
 
         def density(key):
             f = masked_outputs(parameters, X, shared=True, key=key)
-            return Gaussian(f, jnp.full_like(f, 1.0 / parameters.precision))
+            return Gaussian(f, jnp.full_like(f, 1.0 / parameters.noise_precision))
 
         components = jax.vmap(density)(jax.random.split(key, self.samples))
         return Mixture(components, jnp.zeros(self.samples, X.dtype))
