@@ -1,6 +1,6 @@
 """Gamma distributions over a precision τ, and their updates by assumed-density filtering.
 
-Hernández-Lobato and Adams (ICML 2015, eqs. 12 to 16; Minka 2001).
+Hernández-Lobato and Adams (ICML 2015, section 3), for the precisions of the noise and of the weights' prior.
 """
 
 import equinox as eqx
@@ -28,7 +28,7 @@ class Gamma(eqx.Module):
     def log_evidence(self, residual: Float[Array, ""], variance: Float[Array, ""]) -> Float[Array, ""]:
         """log Z of an observation: log N(residual | 0, variance + E 1/τ).
 
-        The paper's approximation of the Student t density by the normal one of the same variance (eq. 12).
+        The paper's approximation of the Student t density by the normal one of the same variance.
         """
         return norm.logpdf(residual, 0.0, jnp.sqrt(variance + self.noise))
 
@@ -49,7 +49,7 @@ class Gamma(eqx.Module):
     def matched(self, first: Float[Array, ""], second: Float[Array, ""]) -> "Gamma":
         """Matches E τ and E τ² where first = log Z₁/Z and second = log Z₂ Z / Z₁².
 
-        The paper's eqs. 15 and 16, whose differences of numbers that grow with the shape are taken in closed form:
+        The paper's updates of α and β, whose differences of numbers that grow with the shape are taken in closed form:
         1 / shape' = D / shape and rate' = rate Z / (Z₁ D) with D = e^second + shape (e^second - 1).
         """
         D = jnp.exp(second) + self.shape * jnp.expm1(second)

@@ -1,6 +1,6 @@
 """Means and variances of rectified normal variables, and of the outputs of networks with independent normal weights.
 
-Hernández-Lobato and Adams (ICML 2015, section 3.2).  The paper switches to an asymptotic series far in the tail; here
+Hernández-Lobato and Adams (ICML 2015, section 3).  The paper switches to an asymptotic series far in the tail; here
 the tails come from a continued fraction, without cancellation, and their derivatives are closed forms.
 """
 
@@ -68,7 +68,7 @@ def output_moments(
     """Means and variances of a network's outputs at X under independent weights with these means and variances.
 
     Exact with at most one hidden layer.  Later layers take the hidden units of a layer for independent and their
-    pre-activations for normal (section 3.2).  Shapes are those of the network's outputs, (N,) or (N, P).
+    pre-activations for normal, as the paper does.  Shapes are those of the network's outputs, (N,) or (N, P).
     """
     m, v = X, jnp.zeros_like(X)
     for depth, (of_mean, of_variance) in enumerate(zip(mean.layers, variance.layers)):

@@ -57,7 +57,7 @@ def test_the_change_of_the_mean_precision_approaches_that_of_quadrature_as_the_s
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_observation_is_equations_12_15_and_16_as_printed(case):
+def test_an_observation_is_the_papers_update_as_printed(case):
     a, b, r, v = case
     z0, z1, z2 = (norm.logpdf(r, 0.0, np.sqrt(v + b / (a - 1 + k))) for k in range(3))
     gamma = at(a, b)

@@ -53,7 +53,10 @@ def test_a_row_under_a_linear_model_has_the_marginals_of_exact_conditioning():
 
 
 def test_updates_of_a_hidden_layer_are_the_papers_by_finite_differences_and_negative_variances_are_omitted():
-    """Eqs. 5 and 6 from central differences of log Z; of the second row, far off, some variances would be negative."""
+    """m + v g and v - v² (g² - 2 h), with central differences g and h of log Z.
+
+    With the second row, which is far off, some variances would be negative.
+    """
     q = posterior((2, 3, 1), seed=3)
     m, v = flat(q.mean), flat(q.variance)
     unravel = ravel_pytree(q.mean)[1]

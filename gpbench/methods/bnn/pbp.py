@@ -1,8 +1,9 @@
 """`pbp`: probabilistic backpropagation, assumed-density filtering of neural networks with independent normal weights.
 
-Hernández-Lobato and Adams (ICML 2015).  A step is one pass over the rows in random order: each row's evidence, by the
-closed-form moments of the network's output, updates the weights through its gradients, and the posterior of the noise's
-precision.  After a pass the factors of the weights' prior are refined once by expectation propagation, one by one.
+Hernández-Lobato and Adams (ICML 2015, section 3).  A step is one pass over the rows in random order, or over those of a
+minibatch: each row's evidence, by the closed-form moments of the network's output, updates the weights through its
+gradients, and the posterior of the noise's precision.  After a pass the factors of the weights' prior are refined once
+by expectation propagation, one by one.
 Deviation: an update that would leave one of the two Gamma distributions invalid is omitted, as those of weights are.
 """
 
@@ -107,9 +108,9 @@ def random_order(batch: Batch, *, key: PRNGKeyArray) -> Int[Array, " B"]:
 
 
 def include(q: Posterior, row: tuple) -> tuple[Posterior, Float[Array, ""]]:
-    """The posterior with the row (x, y, whether it counts), and log Z; eqs. 5, 6 and 12 to 16.
+    """The posterior with the row (x, y, whether it counts), and log Z (section 3).
 
-    A weight whose variance would not be positive, or a number that would not be finite, stays as it is (section 3.2).
+    A weight whose variance would not be positive, or a number that would not be finite, stays as it is.
     """
     x, y, counts = row
 
