@@ -54,6 +54,7 @@ WORDS: Mapping[str, Range] = {
     "integer": Range(is_whole, "a whole number"),
     "number": Range(is_number, "a finite number"),
     "positive": Range(lambda value: is_number(value) and value > 0, "a number above 0"),
+    "above_one": Range(lambda value: is_number(value) and value > 1, "a number above 1"),
     "nonnegative": Range(lambda value: is_number(value) and value >= 0, "a number from 0"),
     "fraction": Range(lambda value: is_number(value) and 0 < value <= 1, "a number above 0 and up to 1"),
     "share": Range(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1"),
@@ -121,10 +122,15 @@ METHOD: Mapping[str, Words] = {
     "columns": "count",
     "parametrisation": ["direct", "jacobi", "hybrid", "orthogonal"],
     "ridge": "nonnegative",
+    "gamma_shape": "above_one",  # up to 1 the precision's inverse has no mean
+    "gamma_rate": "positive",
+    "members": "count",
+    "pooling": ["moments", "mixture"],
+    "adversarial": "nonnegative",
 }
 """The ranges of the fields of our methods, by name."""
 
-_REAL = {"number", "positive", "nonnegative", "fraction", "share", "below_one"}
+_REAL = {"number", "positive", "above_one", "nonnegative", "fraction", "share", "below_one"}
 
 
 def canonical(key: str, value: Any) -> Any:

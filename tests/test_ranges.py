@@ -90,6 +90,7 @@ def test_every_argument_of_our_optimisers_has_a_range(target):
     ("integer", [-7, 0], [0.5, 1.0, True]),
     ("number", [-1, 0.5], [NAN, INF, True, "1"]),
     ("positive", [1, 1e-9], [0, -1, NAN, INF, True]),
+    ("above_one", [1.001, 6], [1, 1.0, 0.5, NAN, INF]),
     ("nonnegative", [0, 0.5], [-1e-9, NAN, INF]),
     ("fraction", [1, 1.0, 0.2], [0, 0.0, 1.1, NAN]),
     ("flag", [True, False], [0, 1, "true"]),

@@ -25,12 +25,15 @@ SMALL = {
     "vi_kw": NETWORK,
     "vi_g": NETWORK,
     "dropout": NETWORK,
+    "pbp": ["method.hidden=[3]", "method.steps=4"],
+    "ensemble": ["method.hidden=[3]", "method.members=2"],
 }
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
     "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
     "svdgp": "regression", "pep": "regression", "dgp": "regression",
-    "dsdgp": "regression", "vi_kw": "regression", "vi_g": "regression", "dropout": "regression",
+    "dsdgp": "regression", "vi_kw": "regression", "vi_g": "regression", "dropout": "regression", "pbp": "regression",
+    "ensemble": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 

@@ -1,0 +1,110 @@
+"""`ensemble`: deep ensembles, networks trained alone from random starts, whose predictions are averaged.
+
+Lakshminarayanan, Pritzel and Blundell (NIPS 2017).  In regression a network has two outputs, the mean and the variance
+of a target, and its loss is the Gaussian negative log-likelihood (eq. 1); for classes it is that of the likelihood.
+Deviation: all members see the same minibatches, so that random starts alone make them differ, where each member of the
+paper's also has an order of rows of its own.
+"""
+
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.likelihoods import Gaussian, Likelihood
+from gpbench.core.networks import Network
+from gpbench.core.predictive import Gaussian as GaussianPredictive
+from gpbench.core.predictive import Mixture, Predictive
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.methods.gradient import GradientMethod, GradientState
+
+
+class Member(eqx.Module):
+    """A network, and the likelihood of classes that its outputs are the latent values of; None in regression."""
+
+    network: Network
+    likelihood: Likelihood | None
+
+
+class Parameters(eqx.Module):
+    """All members, stacked along a first axis; and the range of every input over the training rows."""
+
+    members: Member
+    ranges: Float[Array, " D"]
+
+
+class Ensemble(NetworkMethod, GradientMethod):
+    """Configuration of `ensemble`; see the module's docstring."""
+
+    members: int = eqx.field(static=True, kw_only=True, default=5)
+    """How many networks."""
+    noise_floor: float = eqx.field(static=True, kw_only=True, default=1e-6)
+    """Added to every predicted variance, in units of the scaled targets' variance."""
+    adversarial: float = eqx.field(static=True, kw_only=True, default=0.0)
+    """Step size of adversarial training as a fraction of each input's range, 0.01 in the paper; 0 is without it."""
+    pooling: Literal["moments", "mixture"] = eqx.field(static=True, kw_only=True, default="moments")
+    """Regression: predict the Gaussian that has the mixture's mean and variance, as the paper does, or the mixture."""
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        likelihood = self.initial_likelihood(data)
+        regression = data.task == "regression"
+        if regression and not isinstance(likelihood, Gaussian):
+            raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian in regression")
+
+        def member(key):
+            network = self.initial_network(data, 2 if regression else likelihood.latents(), key=key)
+            return Member(network, None if regression else likelihood)
+
+        counts = data.weight[:, None] > 0.0
+        high = jnp.max(jnp.where(counts, data.X, -jnp.inf), axis=0)
+        low = jnp.min(jnp.where(counts, data.X, jnp.inf), axis=0)
+        stacked = [member(member_key) for member_key in jax.random.split(key, self.members)]
+        return Parameters(jax.tree.map(lambda *leaves: jnp.stack(leaves), *stacked), high - low)
+
+    def trainable(self, parameters: Parameters) -> Any:
+        return parameters.members
+
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+        """The sum over members, whose gradient is each one's own: an optimiser of single numbers trains them alone."""
+
+        def total(X, member):
+            return jnp.sum(batch.weight * self.log_prob(member, X, batch.y))
+
+        def loss_of(member):
+            value = total(batch.X, member)
+            if self.adversarial:  # algorithm 1: also at the inputs that the sign of the gradient makes less likely
+                worse = -self.adversarial * parameters.ranges * jnp.sign(jax.grad(total)(batch.X, member))
+                value = value + total(jax.lax.stop_gradient(batch.X + worse), member)
+            return -batch.scale * value
+
+        return jnp.sum(jax.vmap(loss_of)(parameters.members)), None
+
+    def log_prob(self, member: Member, X: Float[Array, "N D"], y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """log p(y|x) of one member, in every row."""
+        if member.likelihood is not None:
+            return member.likelihood.log_prob(member.network(X), y)
+        mean, variance = self.moments(member, X)
+        return norm.logpdf(y, mean, jnp.sqrt(variance))
+
+    def moments(self, member: Member, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """A target's mean and variance under one member: the second output becomes positive by log(1 + e^x)."""
+        outputs = member.network(X)
+        return outputs[:, 0], jax.nn.softplus(outputs[:, 1]) + self.noise_floor
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        def density(member):
+            if member.likelihood is None:
+                return GaussianPredictive(*self.moments(member, X))
+            outputs = member.network(X)
+            return member.likelihood.predictive(outputs, jnp.zeros_like(outputs))
+
+        members = state.parameters.members
+        mixture = Mixture(jax.vmap(density)(members), jnp.zeros(self.members, X.dtype))
+        if members.likelihood is None and self.pooling == "moments":
+            return GaussianPredictive(**mixture.summary())
+        return mixture

@@ -1,0 +1,161 @@
+"""`pbp`: probabilistic backpropagation, assumed-density filtering of neural networks with independent normal weights.
+
+Hernández-Lobato and Adams (ICML 2015, section 3).  A step is one pass over the rows in random order, or over those of a
+minibatch: each row's evidence, by the closed-form moments of the network's output, updates the weights through its
+gradients, and the posterior of the noise's precision.  After a pass the factors of the weights' prior are refined once
+by expectation propagation, one by one.
+Deviation: an update that would leave one of the two Gamma distributions invalid is omitted, as those of weights are.
+"""
+
+from functools import partial
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from gpbench.core.gammas import Gamma
+from gpbench.core.likelihoods import Gaussian
+from gpbench.core.networks import Network, normal_network
+from gpbench.core.predictive import Gaussian as GaussianPredictive
+from gpbench.core.relu_moments import output_moments
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Info
+from gpbench.methods.bnn.base import NetworkMethod
+
+_FLAT = 1e-6
+"""Prior factors are not refined at weights whose cavity precision is at most this: the data say nothing of them."""
+
+
+class Posterior(eqx.Module):
+    """Means and variances of the weights, and the noise's precision."""
+
+    mean: Network
+    variance: Network
+    noise: Gamma
+
+
+class PriorFactors(eqx.Module):
+    """What q has of each weight's prior N(w | 0, 1/λ): N(w | 0, 1/precision), and powers of λ's Gamma distribution.
+
+    The shape and rate are what the factor adds to those of q(λ).
+    """
+
+    precision: Float[Array, "*W"]
+    shape: Float[Array, "*W"]
+    rate: Float[Array, "*W"]
+
+
+class State(eqx.Module):
+    """The posterior, q(λ) of the weights' prior precision, and the prior's factors (W,), flat over the networks."""
+
+    posterior: Posterior
+    prior: Gamma
+    factors: PriorFactors
+
+
+class PBP(NetworkMethod):
+    """Configuration of `pbp`; see the module's docstring."""
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+
+    gamma_shape: float = eqx.field(static=True, kw_only=True, default=6.0)
+    """Shape of the Gamma priors of both precisions."""
+    gamma_rate: float = eqx.field(static=True, kw_only=True, default=6.0)
+    """Rate of both, in units of the scaled targets' variance for the noise."""
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        """Means from N(0, 1/(I + 1)) in a layer with I inputs, as in the authors' program; variances E 1/λ.
+
+        Raises ConfigError for likelihoods other than gaussian.
+        """
+        if not isinstance(self.initial_likelihood(data), Gaussian):
+            raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian")
+        dtype = data.X.dtype
+        gamma = Gamma(jnp.asarray(self.gamma_shape, dtype), jnp.asarray(self.gamma_rate, dtype))
+        network = self.initial_network(data, 1, key=key)
+        mean = small_network(network, key=key)
+        variance = jax.tree.map(lambda leaf: jnp.full_like(leaf, gamma.noise), network)
+        zeros = jnp.zeros_like(ravel_pytree(network)[0])
+        factors = PriorFactors(zeros + 1.0 / gamma.noise, zeros, zeros)
+        return State(Posterior(mean, variance, gamma), gamma, factors)
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        """One pass.  The objective is Σ log Z, each row's evidence given the rows before it."""
+        order = random_order(batch, key=key)
+        rows = batch.X[order], batch.y[order], batch.weight[order] > 0.0
+        posterior, log_z = jax.lax.scan(include, state.posterior, rows)
+        return refine_prior(State(posterior, state.prior, state.factors)), Info(batch.scale * jnp.sum(log_z))
+
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> GaussianPredictive:
+        q = state.posterior
+        mean, variance = output_moments(q.mean, q.variance, X)
+        return GaussianPredictive(mean, variance + q.noise.noise)
+
+
+def small_network(network: Network, *, key: PRNGKeyArray) -> Network:
+    """Weights and biases from N(0, 1/(I + 1)), in a network's shape."""
+    shrink = lambda layer: jax.tree.map(lambda leaf: leaf / (layer.weight.shape[0] + 1.0) ** 0.5, layer)
+    return Network(tuple(shrink(layer) for layer in normal_network(network, key=key).layers))
+
+
+def random_order(batch: Batch, *, key: PRNGKeyArray) -> Int[Array, " B"]:
+    """A permutation of the rows, those of weight 0 last; rows that only fill up do not change that of the others."""
+    number = jax.vmap(lambda i: jax.random.uniform(jax.random.fold_in(key, i)))(batch.index)
+    return jnp.argsort(jnp.where(batch.weight > 0.0, number, 2.0))
+
+
+def include(q: Posterior, row: tuple) -> tuple[Posterior, Float[Array, ""]]:
+    """The posterior with the row (x, y, whether it counts), and log Z (section 3).
+
+    A weight whose variance would not be positive, or a number that would not be finite, stays as it is.
+    """
+    x, y, counts = row
+
+    def log_evidence(mean, variance):
+        m, v = output_moments(mean, variance, x[None])
+        return q.noise.log_evidence(y - m[0], v[0]), (y - m[0], v[0])
+
+    evaluate = jax.value_and_grad(log_evidence, (0, 1), has_aux=True)
+    (log_z, observation), (of_mean, of_variance) = evaluate(q.mean, q.variance)
+    means = jax.tree.map(lambda m, v, g: m + v * g, q.mean, q.variance, of_mean)
+    variances = jax.tree.map(lambda v, g, h: v - v**2 * (g**2 - 2.0 * h), q.variance, of_mean, of_variance)
+    is_valid = lambda m, v: counts & jnp.isfinite(m) & jnp.isfinite(v) & (v > 0.0)
+    valid = jax.tree.map(is_valid, means, variances)
+    noise = q.noise.observe(*observation)
+    posterior = Posterior(
+        jax.tree.map(jnp.where, valid, means, q.mean),
+        jax.tree.map(jnp.where, valid, variances, q.variance),
+        jax.tree.map(partial(jnp.where, counts & noise.valid), noise, q.noise),
+    )
+    return posterior, jnp.where(counts, log_z, 0.0)
+
+
+def refine_prior(state: State) -> State:
+    """EP's update of the factor N(w | 0, 1/λ) of every weight, one after another, since they share λ.
+
+    The cavity N(m, v) of a weight meets the evidence N(m | 0, v + E 1/λ), as a residual of precision λ would.
+    """
+    q = state.posterior
+    means, unravel = ravel_pytree(q.mean)
+    variances, _ = ravel_pytree(q.variance)
+
+    def refine(prior, weight):
+        m, v, factor = weight
+        precision = 1.0 / v - factor.precision
+        cavity = Gamma(prior.shape - factor.shape, prior.rate - factor.rate)
+        usable = (precision > _FLAT) & cavity.valid
+        cavity = jax.tree.map(partial(jnp.where, usable), cavity, prior)
+        precision = jnp.where(usable, precision, 1.0)
+        new = cavity.observe(m / v / precision, 1.0 / precision)
+        # 1/v' = cavity precision + 1 / E_cavity 1/λ, and m'/v' is the cavity's own
+        narrowed = 1.0 / (precision + 1.0 / cavity.noise)
+        refined = PriorFactors(1.0 / cavity.noise, new.shape - cavity.shape, new.rate - cavity.rate)
+        ok = usable & new.valid
+        chosen = (new, (m / v * narrowed, narrowed, refined)), (prior, weight)
+        return jax.tree.map(partial(jnp.where, ok), *chosen)
+
+    prior, (means, variances, factors) = jax.lax.scan(refine, state.prior, (means, variances, state.factors))
+    return State(Posterior(unravel(means), unravel(variances), q.noise), prior, factors)
