@@ -28,7 +28,7 @@ _RANGES: Mapping[str, Range | Words] = {
     "run.again": "flag",
     "run.time_limit": "positive or null",
     "run.jobs": "count",
-    "run.trace_every": "count",
+    "run.trace_every": "count or null",
     "run.checkpoint_every": "positive or null",
     "run.device": ["cpu", "gpu", None],
     "run.devices": "count or null",
