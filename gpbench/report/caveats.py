@@ -6,9 +6,12 @@ from gpbench.papers.published import UNRANKED, Published
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
+UNMIXED = "the chains had not mixed in some of these runs or all: R-hat above 1.05 or fewer than 100 effective samples"
+DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
 IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
 
+_WORST_RHAT, _FEWEST_SAMPLES = 1.05, 100
 _CONSTANT = -1.4189
 """The bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
 
@@ -20,6 +23,8 @@ def caveats(dataset: str, metric: str, records: Sequence[Mapping], published: Pu
         published.note if published else "",
         UNRANKED.get(dataset, ""),
         UNCONVERGED if any(record.get("converged") is False for record in records) else "",
+        UNMIXED if any(map(_is_unmixed, records)) else "",
+        DIVERGENT if any(_diagnostics(record).get("divergences") for record in records) else "",
         imported_note(records),
         DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, records)) else "",
     ]
@@ -34,6 +39,20 @@ def imported_note(records: Iterable[Mapping]) -> str:
         if record.get("imported")
     }
     return f"{IMPORTED}: {', '.join(sources)}" if sources else ""
+
+
+def _diagnostics(record: Mapping) -> Mapping:
+    """What a sampler's record says of its chains; {} for other methods."""
+    return record.get("diagnostics") or {}
+
+
+def _is_unmixed(record: Mapping) -> bool:
+    """Whether a sampler's chains differ by more than chance (Vehtari et al. 2021), or tell too little to say so."""
+    diagnostics = _diagnostics(record)
+    if "rhat" not in diagnostics:
+        return False
+    rhat, ess = diagnostics["rhat"], diagnostics.get("ess")
+    return rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
 
 
 def _is_degenerate(record: Mapping) -> bool:

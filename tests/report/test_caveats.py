@@ -2,7 +2,7 @@
 
 import math
 
-from gpbench.report.caveats import DEGENERATE, LEAKED, UNCONVERGED, caveats
+from gpbench.report.caveats import DEGENERATE, DIVERGENT, LEAKED, UNCONVERGED, UNMIXED, caveats
 
 
 def of(*records, metric="nll"):
@@ -27,3 +27,11 @@ def test_a_bound_below_that_of_a_constant_prediction_is_degenerate_in_any_units(
             assert of({"metrics": metrics}, metric="vlb") == of({"metrics": metrics}, metric="vlb_per_row") == notes
             assert of({"metrics": metrics}, metric="test_ll") == []
     assert of({"metrics": {"vlb_per_row": None}}, metric="vlb") == []
+
+
+def test_chains_that_have_not_mixed_or_diverged_are_named():
+    good = {"rhat": 1.01, "ess": 400.0, "divergences": 0.0}
+    assert of({"diagnostics": good}, {}) == []
+    for poor in ({"rhat": 1.2}, {"ess": 12.0}, {"rhat": None}):
+        assert of({"diagnostics": good}, {"diagnostics": good | poor}) == [UNMIXED]
+    assert of({"diagnostics": good | {"divergences": 3.0}}) == [DIVERGENT]
