@@ -23,12 +23,14 @@ SMALL = {
     "dgp": ["method.inducing=5", "method.hidden=[1]"],
     "dsdgp": ["method.inducing=5", "method.hidden=[1]"],
     "vi_kw": NETWORK,
+    "sgld": NETWORK,
+    "hmc": [*NETWORK, "method.chains=2", "method.warmup=4", "method.max_doublings=3"],
 }
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
     "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
     "svdgp": "regression", "pep": "regression", "dgp": "regression",
-    "dsdgp": "regression", "vi_kw": "regression",
+    "dsdgp": "regression", "vi_kw": "regression", "sgld": "regression", "hmc": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 
