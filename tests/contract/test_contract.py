@@ -24,7 +24,7 @@ SMALL = {
     "dsdgp": ["method.inducing=5", "method.hidden=[1]"],
     "vi_kw": NETWORK,
     "sgld": NETWORK,
-    "hmc": [*NETWORK, "method.chains=2", "method.warmup=4", "method.max_doublings=3"],
+    "hmc": [*NETWORK, "method.chains=2", "method.warmup=30", "method.max_doublings=3"],
 }
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
