@@ -50,10 +50,8 @@ class Sampler(eqx.Module):
         settings = {"max_num_doublings": self.max_doublings, "adaptation_info_fn": lambda *_: None}
         adaptation = library.window_adaptation(library.nuts, self._density(dtype), **settings)
         (end, adapted), _ = adaptation.run(key, _cast(position, float), steps)
-        position, step_size, inverse_mass = _cast(
-            (end.position, adapted["step_size"], adapted["inverse_mass_matrix"]), dtype
-        )
-        return position, Adaptation(step_size, inverse_mass)
+        result = Adaptation(adapted["step_size"], adapted["inverse_mass_matrix"])
+        return _cast((end.position, result), dtype)
 
     def step(self, position: Position, adaptation: Adaptation, *, key: PRNGKeyArray) -> Transition:
         """One transition."""
@@ -62,8 +60,8 @@ class Sampler(eqx.Module):
         start = nuts.init(_cast(position, float), density)
         arguments = (density, adapted.step_size, adapted.inverse_mass, self.max_doublings)
         end, info = nuts.build_kernel()(key, start, *arguments)
-        values = _cast((end.position, end.logdensity, start.logdensity), dtype)
-        return Transition(*values, info.is_divergent)
+        position, after, before = _cast((end.position, end.logdensity, start.logdensity), dtype)
+        return Transition(position, after, before, info.is_divergent)
 
     def _density(self, dtype) -> Callable[[Position], Float[Array, ""]]:
         return lambda position: _cast(self.log_density(_cast(position, dtype)), float)

@@ -1,6 +1,5 @@
 """What samplers share: the library that they come from, and the samples that a run keeps."""
 
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -88,6 +87,11 @@ class Samples(eqx.Module):
         return jax.tree.map(lambda ring, now: jnp.where(self.count > 0, ring, now), self.values, current)
 
 
-def mixture(density: Callable[[Any], Predictive], positions: Any, log_weights: Float[Array, " S"]) -> Mixture:
-    """The predictive distributions at S positions, a pytree with a leading axis, as one mixture."""
+def mixture(positions: Any, log_weights: Float[Array, " S"], X: Float[Array, "N D"]) -> Mixture:
+    """The predictive distributions at X of S positions, each a `network` with a `likelihood`, as one mixture."""
+
+    def density(position) -> Predictive:
+        outputs = position.network(X)
+        return position.likelihood.predictive(outputs, jnp.zeros_like(outputs))
+
     return Mixture(jax.lax.map(density, positions, batch_size=_TOGETHER), log_weights)

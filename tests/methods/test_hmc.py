@@ -40,7 +40,7 @@ def hyper_prior(log_value, centre):
 
 
 def exact_means(data):
-    """Posterior means of the weights, log v and log noise: the weights in closed form, the rest by a sum over a grid."""
+    """Posterior means of weights, log v and log noise: of the weights in closed form, then summed over a grid."""
     X, y = np.asarray(data.X), np.asarray(data.y)
     F = np.hstack([X, np.ones((len(X), 1))]) / np.sqrt(3.0)
     scales, directions = np.linalg.eigh(F @ F.T)

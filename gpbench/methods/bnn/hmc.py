@@ -60,7 +60,8 @@ class HMC(NetworkMethod):
     samples: int = eqx.field(static=True, kw_only=True, default=100)
     """How many networks of each chain are kept, spread evenly over the steps, and averaged in a prediction."""
     prior_shape: float = eqx.field(static=True, kw_only=True, default=1.0)
-    """Of the inverse gamma priors.  A precision has the mean 1 for weights and 1/`target_noise` for the noise."""
+    """Of the inverse gamma priors.  A precision has the mean 1 for weights and 1/`target_noise` for the noise; another
+    positive parameter of a likelihood has the prior around its initial value as the noise has."""
 
     @property
     def schedule(self) -> Schedule:
@@ -111,14 +112,10 @@ class HMC(NetworkMethod):
         return State(end.position, state.adaptation, divergences, samples, count), Info(objective)
 
     def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        def density(position):
-            outputs = position.network(X)
-            return position.likelihood.predictive(outputs, jnp.zeros_like(outputs))
-
         empty = jnp.zeros_like(state.samples.values[1][0])
         positions, _ = state.samples.or_current((state.position, empty))
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
-        return mixture(density, flat, jnp.repeat(state.samples.log_weights(X.dtype), self.chains))
+        return mixture(flat, jnp.repeat(state.samples.log_weights(X.dtype), self.chains), X)
 
     def diagnostics(self, state: State) -> dict[str, Array]:
         """After the last step: the largest `rhat`, the smallest `ess`, and the number of `divergences` of all chains.
@@ -152,7 +149,7 @@ def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale) -> Fl
 
 
 def followed(position: Position, log_joints: Float[Array, " C"], data: Batch) -> Float[Array, "C Q"]:
-    """What the diagnostics are of, for every chain."""
+    """What the diagnostics are of, for every chain: its log joint, and its outputs at the first training rows."""
     outputs = jax.vmap(lambda network: network(data.X[:_PROBES]).ravel())(position.network)
     return jnp.concatenate([log_joints[:, None], outputs], axis=1)
 

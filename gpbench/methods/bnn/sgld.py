@@ -1,7 +1,7 @@
 """`sgld`: samples of a neural network's weights by stochastic gradient Langevin dynamics.
 
-Welling and Teh (ICML 2011), as the paper `aep_dgp` (section 8.1) has it: weights with the prior N(0, 1), a noise variance
-softplus(κ) with a broad normal prior on κ, and a step size for each of the two.  Step t, from 0, is
+Welling and Teh (ICML 2011), as the paper `aep_dgp` (section 8.1) has it: weights with the prior N(0, 1), a noise
+variance softplus(κ) with a broad normal prior on κ, and a step size for each of the two.  Step t, from 0, is
 
     θ ← θ + ½ ε_t ∇ log p(θ, data) + √ε_t N(0, I),    ε_t = ε (1 + t / b)^-γ,
 
@@ -105,8 +105,4 @@ class SGLD(NetworkMethod):
         return State(position, samples, count, state.step_size, state.noise_step_size), Info(value)
 
     def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        def density(position):
-            outputs = position.network(X)
-            return position.likelihood.predictive(outputs, jnp.zeros_like(outputs))
-
-        return mixture(density, state.samples.or_current(state.position), state.samples.log_weights(X.dtype))
+        return mixture(state.samples.or_current(state.position), state.samples.log_weights(X.dtype), X)
