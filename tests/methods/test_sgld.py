@@ -55,9 +55,10 @@ def log_joint(data, w, kappa):
 def test_a_step_is_half_of_epsilon_times_the_gradient_and_noise_of_variance_epsilon(data):
     """For weights and κ each with its own ε.  One key means one standard normal vector e, so from two step sizes
     e = (Δ - ½ ε ∇) / √ε must come out the same; ∇ is of NumPy's log joint, by differences."""
-    method = linear(cooling=0.5, cooling_start=3.0)
+    method = linear(step_size=0.6, noise_step_size=0.9, cooling=0.5, cooling_start=3.0)
     step = jax.jit(lambda state: method.step(state, data, key=KEY))
     start = eqx.tree_at(lambda s: s.count, method.init(data, key=KEY), jnp.asarray(5))
+    np.testing.assert_allclose([start.step_size, start.noise_step_size], [0.6 / 30, 0.9 / 30])
     w, kappa = weights(start.position.network), float(start.position.kappa.log_noise)
     np.testing.assert_allclose(np.log1p(np.exp(kappa)), NOISE)
     h = 1e-5 * np.eye(3)
@@ -86,7 +87,7 @@ def test_steps_of_constant_size_have_the_stationary_distribution_of_discretised_
     scales, directions = np.linalg.eigh(precision)
     size = float(0.2 / scales.max())
     steps = 40_000
-    method = linear(step_size=size, noise_step_size=0.0, steps=steps, burn_in=0.05, thinning=1, samples=steps)
+    method = linear(step_size=30 * size, noise_step_size=0.0, steps=steps, burn_in=0.05, thinning=1, samples=steps)
     state, _ = train(method, data, steps)
     drawn = (weights(jax.tree.map(np.asarray, state.samples.in_order()).network) - mean) @ directions
     assert len(drawn) == state.samples.count == 38_000

@@ -5,7 +5,8 @@ variance softplus(κ) with a broad normal prior on κ, and a step size for each 
 
     θ ← θ + ½ ε_t ∇ log p(θ, data) + √ε_t N(0, I),    ε_t = ε (1 + t / b)^-γ,
 
-the paper's ε_t = a (b + t)^-γ with a = ε b^γ; the gradient is a minibatch's estimate.
+the paper's ε_t = a (b + t)^-γ with a = ε b^γ; the gradient is a minibatch's estimate.  As the curvature of log p grows
+with the N rows, the step sizes are configured as N ε: one value then serves data sets of all sizes.
 """
 
 import equinox as eqx
@@ -50,12 +51,12 @@ class State(eqx.Module):
 
 
 class SGLD(NetworkMethod):
-    """Configuration of `sgld`; see the module's docstring.  Step sizes are ε, of the gradient of the whole sum."""
+    """Configuration of `sgld`; see the module's docstring."""
 
-    step_size: float = eqx.field(static=True, kw_only=True, default=1e-5)
-    """ε of the weights: half of it multiplies the gradient, and it is the variance of the noise."""
-    noise_step_size: float = eqx.field(static=True, kw_only=True, default=1e-4)
-    """ε of κ; 0 leaves the likelihood as it starts."""
+    step_size: float = eqx.field(static=True, kw_only=True, default=0.3)
+    """N ε of the weights.  Half of ε multiplies the gradient of the sum over all rows, and ε is the noise's variance."""
+    noise_step_size: float = eqx.field(static=True, kw_only=True, default=0.3)
+    """N ε of κ; 0 leaves the likelihood as it starts."""
     cooling: float = eqx.field(static=True, kw_only=True, default=0.55)
     """γ; 0 is a constant step size."""
     cooling_start: float = eqx.field(static=True, kw_only=True, default=1000.0)
@@ -77,8 +78,8 @@ class SGLD(NetworkMethod):
         likelihood = self.initial_likelihood(data)
         kappa = jax.tree.map(lambda log_value: jnp.log(jnp.expm1(jnp.exp(log_value))), likelihood)
         position = Position(self.initial_network(data, likelihood.latents(), key=key), kappa)
-        rates = (jnp.asarray(rate, data.X.dtype) for rate in (self.step_size, self.noise_step_size))
-        return State(position, Samples.empty(position, self.schedule.size), jnp.asarray(0), *rates)
+        sizes = (jnp.asarray(size / data.total, data.X.dtype) for size in (self.step_size, self.noise_step_size))
+        return State(position, Samples.empty(position, self.schedule.size), jnp.asarray(0), *sizes)
 
     def log_joint(self, position: Position, batch: Batch) -> Float[Array, ""]:
         """log p(y, θ, κ), or an unbiased estimate of it from a minibatch."""
