@@ -93,7 +93,7 @@ def test_a_broken_rule_is_found(name, claim, why):
     assert why in said and "\n" not in said
 
 
-@pytest.mark.parametrize("name", ["robust_gp", "sgld", "two_layers"])
+@pytest.mark.parametrize("name", ["robust_gp", "langevin", "two_layers"])
 def test_the_documentations_examples_pass_in_under_60_lines(name, capsys):
     examples = ROOT / "docs" / "examples"
     assert main(["check", name, "--config-dir", str(examples), "--rows", "40"]) == 0

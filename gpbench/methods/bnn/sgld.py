@@ -54,7 +54,7 @@ class SGLD(NetworkMethod):
     """Configuration of `sgld`; see the module's docstring."""
 
     step_size: float = eqx.field(static=True, kw_only=True, default=0.3)
-    """N ε of the weights.  Half of ε multiplies the gradient of the sum over all rows, and ε is the noise's variance."""
+    """N ε of the weights: half of ε times the gradient of the sum over rows, and noise of variance ε."""
     noise_step_size: float = eqx.field(static=True, kw_only=True, default=0.3)
     """N ε of κ; 0 leaves the likelihood as it starts."""
     cooling: float = eqx.field(static=True, kw_only=True, default=0.55)
