@@ -77,7 +77,10 @@ def test_the_diagnostics_of_chains_that_agree_and_of_one_that_does_not(method, r
     assert scalars["divergences"] == state.divergences.sum() < 0.01 * 4 * STEPS
     apart = eqx.tree_at(lambda s: s.samples.values[1], state, state.samples.values[1].at[:, 0].add(100.0))
     scalars = diagnostics(apart)
-    assert scalars["rhat"] > 1.5 and scalars["ess"] < 40
+    assert scalars["rhat_outputs"] > 1.5 and scalars["ess_outputs"] < 40
+    only = eqx.tree_at(lambda s: s.samples.values[1], state, state.samples.values[1].at[:, 0, 0].add(100.0))
+    scalars = diagnostics(only)
+    assert scalars["rhat"] > 1.5 and scalars["ess"] < 40 and scalars["rhat_outputs"] < 1.02
     scalars = diagnostics(eqx.tree_at(lambda s: s.samples.count, state, jnp.asarray(STEPS - 1)))
     assert np.isnan(scalars["rhat"]) and np.isnan(scalars["ess"])
 

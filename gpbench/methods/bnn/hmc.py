@@ -121,25 +121,25 @@ class HMC(NetworkMethod):
         """After the last step: the largest `rhat`, the smallest `ess`, and the number of `divergences` of all chains.
 
         R-hat and bulk effective sample size (Vehtari et al. 2021) of the chains' log joints and of their outputs at a
-        few training rows; they need 4 samples of each chain and are NaN with fewer.
+        few training rows; `rhat_outputs` and `ess_outputs` are those of the outputs alone, which can agree where
+        weights do not, as layers can exchange factors.  They need 4 samples of each chain and are NaN with fewer.
         """
         library = blackjax(self.name).diagnostics
         _, quantities = state.samples.in_order()  # (S, C, Q)
-        enough = quantities.shape[0] >= 4
-        nan = jnp.full(1, jnp.nan, quantities.dtype)
-        rhat = library.rhat(quantities, chain_axis=1, sample_axis=0) if enough else nan
-        ess = library.ess_bulk(quantities, chain_axis=1, sample_axis=0) if enough else nan
-        full = state.samples.count >= state.samples.size
-        scalars = {"rhat": jnp.max(rhat), "ess": jnp.min(ess)}
-        scalars = {name: jnp.where(full, value, jnp.nan) for name, value in scalars.items()}
-        return scalars | {"divergences": jnp.sum(state.divergences)}
+        nan = jnp.full(quantities.shape[2], jnp.nan, quantities.dtype)
+        rhat, ess = nan, nan
+        if state.samples.size >= 4:
+            full = state.samples.count >= state.samples.size
+            rhat = jnp.where(full, library.rhat(quantities, chain_axis=1, sample_axis=0), nan)
+            ess = jnp.where(full, library.ess_bulk(quantities, chain_axis=1, sample_axis=0), nan)
+        every = {"rhat": jnp.max(rhat), "ess": jnp.min(ess), "divergences": jnp.sum(state.divergences)}
+        return every | {"rhat_outputs": jnp.max(rhat[1:]), "ess_outputs": jnp.min(ess[1:])}
 
     def diagnose(self, state: State) -> str:
-        worst = int(jnp.max(state.divergences))
-        total = int(jnp.sum(state.divergences))
-        if worst < max(1, int(state.count)):
+        worst, total, count = int(jnp.max(state.divergences)), int(jnp.sum(state.divergences)), int(state.count)
+        if worst < max(1, count):
             return ""
-        return f"every transition of a chain diverged ({total} of {int(state.count) * self.chains} of all chains)"
+        return f"every transition of a chain diverged ({total} of {count * self.chains} of all chains)"
 
 
 def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale) -> Float[Array, "..."]:
