@@ -6,7 +6,7 @@ from gpbench.papers.published import UNRANKED, Published
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
-UNMIXED = "the chains had not mixed in some of these runs or all: R-hat above 1.05 or fewer than 100 effective samples"
+UNMIXED = "in some of these runs or all the chains had not mixed: R-hat above 1.05 or fewer than 100 effective samples"
 DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
 IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
@@ -51,7 +51,8 @@ def _is_unmixed(record: Mapping) -> bool:
     diagnostics = _diagnostics(record)
     if "rhat" not in diagnostics:
         return False
-    rhat, ess = diagnostics["rhat"], diagnostics.get("ess")
+    # of the outputs where they are apart: weights of a network need not mix, since layers can exchange factors
+    rhat, ess = (diagnostics.get(f"{name}_outputs", diagnostics.get(name)) for name in ("rhat", "ess"))
     return rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
 
 

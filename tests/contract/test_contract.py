@@ -27,13 +27,15 @@ SMALL = {
     "dropout": NETWORK,
     "pbp": ["method.hidden=[3]", "method.steps=4"],
     "ensemble": ["method.hidden=[3]", "method.members=2"],
+    "sgld": NETWORK,
+    "hmc": [*NETWORK, "method.chains=2", "method.warmup=30", "method.max_doublings=3"],
 }
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
     "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
     "svdgp": "regression", "pep": "regression", "dgp": "regression",
     "dsdgp": "regression", "vi_kw": "regression", "vi_g": "regression", "dropout": "regression", "pbp": "regression",
-    "ensemble": "regression",
+    "ensemble": "regression", "sgld": "regression", "hmc": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 
@@ -96,7 +98,7 @@ def test_a_broken_rule_is_found(name, claim, why):
     assert why in said and "\n" not in said
 
 
-@pytest.mark.parametrize("name", ["robust_gp", "sgld", "two_layers"])
+@pytest.mark.parametrize("name", ["robust_gp", "langevin", "two_layers"])
 def test_the_documentations_examples_pass_in_under_60_lines(name, capsys):
     examples = ROOT / "docs" / "examples"
     assert main(["check", name, "--config-dir", str(examples), "--rows", "40"]) == 0

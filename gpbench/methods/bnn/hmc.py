@@ -1,0 +1,168 @@
+"""`hmc`: samples of a neural network's weights by Hamiltonian Monte Carlo, in chains that run side by side.
+
+The model of the paper `aep_dgp` (section 8.1): weights of layer l with the prior N(0, v_l), and broad inverse gamma
+distributions of v_l and of the noise variance, which are sampled as logarithms.  The paper chose the number of leapfrog
+steps and their size by Bayesian optimisation; here the no-U-turn sampler (Hoffman and Gelman, JMLR 2014) does, with a
+diagonal mass matrix.  `init` is the warm-up, and a step is one transition of every chain.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from gpbench.core.likelihoods import Likelihood
+from gpbench.core.networks import Network
+from gpbench.core.nuts import Adaptation, Sampler
+from gpbench.core.predictive import Predictive
+from gpbench.core.samplers import Samples, Schedule, blackjax, mixture, schedule
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Info
+from gpbench.methods.bnn.base import NetworkMethod
+
+_PROBES = 5
+"""How many training rows have their outputs followed for the diagnostics."""
+
+
+class Position(eqx.Module):
+    """What is sampled: the network, the logarithms of its layers' prior variances, and the likelihood."""
+
+    network: Network
+    log_variances: Float[Array, " L"]
+    likelihood: Likelihood
+
+
+class State(eqx.Module):
+    """The chains, with a leading axis C: position, step size and mass matrix, divergences so far.
+
+    `samples` are of (position, quantities): the chains' positions, and (C, Q) their log joints and outputs at some
+    training rows.
+    """
+
+    position: Position
+    adaptation: Adaptation
+    divergences: Int[Array, " C"]
+    samples: Samples
+    count: Int[Array, ""]
+
+
+class HMC(NetworkMethod):
+    """Configuration of `hmc`; see the module's docstring."""
+
+    chains: int = eqx.field(static=True, kw_only=True, default=4)
+    """How many chains, each from an initial network of its own."""
+    warmup: int = eqx.field(static=True, kw_only=True, default=500)
+    """Transitions of every chain before the first step, in which its step size and mass matrix adapt."""
+    max_doublings: int = eqx.field(static=True, kw_only=True, default=8)
+    """A transition takes up to 2 to the power of this leapfrog steps, less one."""
+    samples: int = eqx.field(static=True, kw_only=True, default=100)
+    """How many networks of each chain are kept, spread evenly over the steps, and averaged in a prediction."""
+    prior_shape: float = eqx.field(static=True, kw_only=True, default=1.0)
+    """Of the inverse gamma priors.  A precision has the mean 1 for weights and 1/`target_noise` for the noise; another
+    positive parameter of a likelihood has the prior around its initial value as the noise has."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """Which states are kept.  Raises ConfigError where none is."""
+        return schedule(self.steps, self.samples)
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        blackjax(self.name)  # whether it is there is said before anything is compiled
+        if self.batch_size is not None:
+            raise ConfigError(f"{self.name} needs all rows in each step: leave method.batch_size=null")
+        self.initial_likelihood(data)  # raises ConfigError where it does not fit
+        return warm_up(self, data, self.schedule.size, key=key)
+
+    def sampler(self, data: Batch) -> Sampler:
+        """The transitions of one chain."""
+        return Sampler(lambda position: self.log_joint(position, data), self.max_doublings, self.name)
+
+    def initial_position(self, data: Batch, *, key: PRNGKeyArray) -> Position:
+        """Where a chain starts: prior variances 1, noise `target_noise`."""
+        likelihood = self.initial_likelihood(data)
+        network = self.initial_network(data, likelihood.latents(), key=key)
+        return Position(network, jnp.zeros(len(network.layers), data.X.dtype), likelihood)
+
+    def log_joint(self, position: Position, data: Batch) -> Float[Array, ""]:
+        """log p(y, θ, log v, log noise): the density of the logarithms, with their Jacobians."""
+        each = position.likelihood.log_prob(position.network(data.X), data.y)
+        total = jnp.sum(data.weight * each)
+        for layer, log_v in zip(position.network.layers, position.log_variances):
+            for part in (layer.weight, layer.bias):
+                total += jnp.sum(norm.logpdf(part, 0.0, jnp.exp(0.5 * log_v)))
+        hyper = lambda log_value, centre: log_inverse_gamma(log_value, self.prior_shape, self.prior_shape * centre)
+        total += jnp.sum(hyper(position.log_variances, 1.0))
+        logs = zip(jax.tree.leaves(position.likelihood), jax.tree.leaves(self.initial_likelihood(data)))
+        return total + sum(hyper(log_value, jnp.exp(initial)) for log_value, initial in logs)
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        """One transition of every chain.  The objective is the mean of the chains' log joints.
+
+        It is NaN from the time when every transition of a run's steps has diverged in one of the chains.
+        """
+        transition = lambda key, *chain: self.sampler(batch).step(*chain, key=key)
+        end = jax.vmap(transition)(jax.random.split(key, self.chains), state.position, state.adaptation)
+        divergences, count = state.divergences + end.is_divergent, state.count + 1
+        quantities = followed(end.position, end.log_density, batch)
+        samples = state.samples.extend((end.position, quantities), self.schedule.keeps(count))
+        failed = jnp.any(divergences >= self.steps)
+        objective = jnp.where(failed, jnp.nan, jnp.mean(end.initial_log_density))
+        return State(end.position, state.adaptation, divergences, samples, count), Info(objective)
+
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        empty = jnp.zeros_like(state.samples.values[1][0])
+        positions, _ = state.samples.or_current((state.position, empty))
+        flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
+        return mixture(flat, jnp.repeat(state.samples.log_weights(X.dtype), self.chains), X)
+
+    def diagnostics(self, state: State) -> dict[str, Array]:
+        """After the last step: the largest `rhat`, the smallest `ess`, and the number of `divergences` of all chains.
+
+        R-hat and bulk effective sample size (Vehtari et al. 2021) of the chains' log joints and of their outputs at a
+        few training rows; `rhat_outputs` and `ess_outputs` are those of the outputs alone, which can agree where
+        weights do not, as layers can exchange factors.  They need 4 samples of each chain and are NaN with fewer.
+        """
+        library = blackjax(self.name).diagnostics
+        _, quantities = state.samples.in_order()  # (S, C, Q)
+        nan = jnp.full(quantities.shape[2], jnp.nan, quantities.dtype)
+        rhat, ess = nan, nan
+        if state.samples.size >= 4:
+            full = state.samples.count >= state.samples.size
+            rhat = jnp.where(full, library.rhat(quantities, chain_axis=1, sample_axis=0), nan)
+            ess = jnp.where(full, library.ess_bulk(quantities, chain_axis=1, sample_axis=0), nan)
+        every = {"rhat": jnp.max(rhat), "ess": jnp.min(ess), "divergences": jnp.sum(state.divergences)}
+        return every | {"rhat_outputs": jnp.max(rhat[1:]), "ess_outputs": jnp.min(ess[1:])}
+
+    def diagnose(self, state: State) -> str:
+        worst, total, count = int(jnp.max(state.divergences)), int(jnp.sum(state.divergences)), int(state.count)
+        if worst < max(1, count):
+            return ""
+        return f"every transition of a chain diverged ({total} of {count * self.chains} of all chains)"
+
+
+def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale) -> Float[Array, "..."]:
+    """The log density of log v, where v has the inverse gamma distribution with this shape and scale."""
+    # log v^(-a-1) + log v, the second the Jacobian's
+    return shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
+
+
+def followed(position: Position, log_joints: Float[Array, " C"], data: Batch) -> Float[Array, "C Q"]:
+    """What the diagnostics are of, for every chain: its log joint, and its outputs at the first training rows."""
+    outputs = jax.vmap(lambda network: network(data.X[:_PROBES]).ravel())(position.network)
+    return jnp.concatenate([log_joints[:, None], outputs], axis=1)
+
+
+@eqx.filter_jit
+def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> State:
+    """The state after the warm-up, with room for `size` samples; compiled once for all data of one shape."""
+
+    def adapt(key):
+        start_key, run_key = jax.random.split(key)
+        return method.sampler(data).warm_up(method.initial_position(data, key=start_key), method.warmup, key=run_key)
+
+    position, adaptation = jax.vmap(adapt)(jax.random.split(key, method.chains))
+    log_joints = jax.vmap(lambda position: method.log_joint(position, data))(position)
+    samples = Samples.empty((position, followed(position, log_joints, data)), size)
+    return State(position, adaptation, jnp.zeros(method.chains, int), samples, jnp.asarray(0))

@@ -1,0 +1,123 @@
+"""`sgld`: samples of a neural network's weights by stochastic gradient Langevin dynamics.
+
+Welling and Teh (ICML 2011), as the paper `aep_dgp` (section 8.1) has it: weights with the prior N(0, 1), a noise
+variance softplus(κ) with a broad normal prior on κ, and a step size for each of the two.  Step t, from 0, is
+
+    θ ← θ + ½ ε_t ∇ log p(θ, data) + √ε_t N(0, I),    ε_t = ε (1 + t / b)^-γ,
+
+the paper's ε_t = a (b + t)^-γ with a = ε b^γ; the gradient is a minibatch's estimate.  As the curvature of log p grows
+with the N rows, the step sizes are configured as N ε: one value then serves data sets of all sizes.
+"""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from gpbench.core.likelihoods import Likelihood
+from gpbench.core.networks import Network, log_standard_normal
+from gpbench.core.predictive import Predictive
+from gpbench.core.samplers import Samples, Schedule, blackjax, mixture, schedule
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Info
+from gpbench.methods.bnn.base import NetworkMethod
+
+_KAPPA_STD = 10.0
+"""Of the prior N(0, 10²) of κ: noise variances from 1e-9 to 20 are within two standard deviations."""
+
+
+class Position(eqx.Module):
+    """What is sampled: the network, and in `kappa` κ in place of each parameter of the likelihood.
+
+    Likelihoods have the logarithms of positive parameters, such as the noise above its floor; these are softplus(κ).
+    """
+
+    network: Network
+    kappa: Likelihood
+
+    @property
+    def likelihood(self) -> Likelihood:
+        return jax.tree.map(lambda kappa: jnp.log(jax.nn.softplus(kappa)), self.kappa)
+
+
+class State(eqx.Module):
+    """The position, the positions kept, how many steps were taken, and N ε for the weights and for κ."""
+
+    position: Position
+    samples: Samples
+    count: Int[Array, ""]
+    step_size: Float[Array, ""]
+    noise_step_size: Float[Array, ""]
+
+
+class SGLD(NetworkMethod):
+    """Configuration of `sgld`; see the module's docstring."""
+
+    step_size: float = eqx.field(static=True, kw_only=True, default=0.3)
+    """N ε of the weights: half of ε times the gradient of the sum over rows, and noise of variance ε."""
+    noise_step_size: float = eqx.field(static=True, kw_only=True, default=0.3)
+    """N ε of κ; 0 leaves the likelihood as it starts."""
+    cooling: float = eqx.field(static=True, kw_only=True, default=0.55)
+    """γ; 0 is a constant step size."""
+    cooling_start: float = eqx.field(static=True, kw_only=True, default=1000.0)
+    """b, in steps."""
+    burn_in: float = eqx.field(static=True, kw_only=True, default=0.5)
+    """The fraction of the steps before the first sample."""
+    thinning: int | None = eqx.field(static=True, kw_only=True, default=None)
+    """The steps from sample to sample; None spreads the samples evenly over the steps after the burn-in."""
+    samples: int = eqx.field(static=True, kw_only=True, default=100)
+    """How many networks are kept, the last ones, and averaged in a prediction."""
+
+    @property
+    def schedule(self) -> Schedule:
+        """Which states are kept.  Raises ConfigError where none is."""
+        return schedule(self.steps, self.samples, burn_in=self.burn_in, thinning=self.thinning)
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        blackjax(self.name)  # whether it is there is said before anything is compiled
+        likelihood = self.initial_likelihood(data)
+        kappa = jax.tree.map(lambda log_value: jnp.log(jnp.expm1(jnp.exp(log_value))), likelihood)
+        position = Position(self.initial_network(data, likelihood.latents(), key=key), kappa)
+        sizes = (jnp.asarray(size, data.X.dtype) for size in (self.step_size, self.noise_step_size))
+        return State(position, Samples.empty(position, self.schedule.size), jnp.asarray(0), *sizes)
+
+    def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
+        """An initial state with another `step_size` or `noise_step_size`.  Raises ConfigError for other settings."""
+        values = self.settings(state)
+        if unknown := settings.keys() - values.keys():
+            raise ConfigError(f"method.search: {self.name} can choose {' and '.join(values)}, not {min(unknown)}")
+        sizes = {**values, **{name: jnp.full_like(values[name], value) for name, value in settings.items()}}
+        return eqx.tree_at(lambda s: (s.step_size, s.noise_step_size), state, tuple(sizes.values()))
+
+    def settings(self, state: State) -> dict[str, Array]:
+        return {"step_size": state.step_size, "noise_step_size": state.noise_step_size}
+
+    def log_joint(self, position: Position, batch: Batch) -> Float[Array, ""]:
+        """log p(y, θ, κ), or an unbiased estimate of it from a minibatch."""
+        each = position.likelihood.log_prob(position.network(batch.X), batch.y)
+        kappas = jax.tree.leaves(position.kappa)
+        prior = log_standard_normal(position.network) + sum(norm.logpdf(kappa, 0.0, _KAPPA_STD) for kappa in kappas)
+        return batch.scale * jnp.sum(batch.weight * each) + prior
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        value, gradient = jax.value_and_grad(self.log_joint)(state.position, batch)
+        cooled = (1.0 + state.count.astype(value.dtype) / self.cooling_start) ** -self.cooling / batch.total
+        sampler = blackjax(self.name).sgld(lambda _, gradient: gradient)
+
+        def move(part, slope, size, key):
+            # Its step is half of ε: θ + s ∇ + √(2s) N(0, I)
+            moved = sampler.step(key, part, slope, 0.5 * size * cooled)
+            return jax.tree.map(lambda new, old: new.astype(old.dtype), moved, part)
+
+        old, keys = state.position, jax.random.split(key)
+        network = move(old.network, gradient.network, state.step_size, keys[0])
+        kappa = move(old.kappa, gradient.kappa, state.noise_step_size, keys[1])
+        position, count = Position(network, kappa), state.count + 1
+        samples = state.samples.extend(position, self.schedule.keeps(count))
+        return State(position, samples, count, state.step_size, state.noise_step_size), Info(value)
+
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        return mixture(state.samples.or_current(state.position), state.samples.log_weights(X.dtype), X)
