@@ -5,7 +5,7 @@
 
 VENV ?= .venv
 ARGS ?=
-TESTS ?= -n 2 --dist worksteal
+TESTS ?= -n 3 --dist worksteal
 # For a second version of Python or JAX: a few tests of each part that depends on one of them.
 SMOKE = \
 	tests/test_packaging.py \
