@@ -40,11 +40,12 @@ def is_number(value: Any) -> bool:
 
 
 def _are_choices(value: Any) -> bool:
-    """Whether it is a mapping, or pairs as methods keep them, from names to numbers to choose among."""
-    pairs = value.items() if isinstance(value, Mapping) else value
+    """Whether it is a mapping, or pairs as methods keep them, from names to numbers to choose among or null."""
     try:
-        return all(isinstance(name, str) and len(chosen) > 0 and all(map(is_number, chosen)) for name, chosen in pairs)
-    except (TypeError, ValueError):
+        pairs = list(value.items() if isinstance(value, Mapping) else value)
+        chosen = [(name, values) for name, values in pairs if values is not None]
+        return all(isinstance(name, str) and len(values) > 0 and all(map(is_number, values)) for name, values in chosen)
+    except (AttributeError, TypeError, ValueError):
         return False
 
 
@@ -83,7 +84,7 @@ METHOD: Mapping[str, Words] = {
     "batch_size": "count or null",
     "rates": "list of positive",
     "trial_steps": "count",
-    "search": "choices",
+    "search": "choices or null",
     "rows": "count or null",
     "inducing": "count or fraction",  # 1 is one point, 1.0 all rows
     "features": ["values", "generalised"],

@@ -84,7 +84,7 @@ class Method(eqx.Module):
     search: tuple[tuple[str, tuple[float, ...]], ...] = eqx.field(
         static=True, kw_only=True, default=(), converter=lambda values: _search(values)
     )
-    """Settings to choose on validation rows, each with its values: {dropout: [0.05, 0.1]}; () chooses nothing."""
+    """Settings to choose on validation rows, each with its values: {dropout: [0.05, 0.1]}; null chooses nothing."""
     trial_steps: int = eqx.field(static=True, kw_only=True, default=100)
     """How many steps each of `rates`, or each combination of `search`, is tried for."""
 
@@ -140,7 +140,7 @@ class Method(eqx.Module):
 
         Raises ConfigError for a setting that the state does not hold.
         """
-        raise ConfigError(f"method.search: {self.name} has no settings that a run can choose: leave method.search={{}}")
+        raise ConfigError(f"method.search: {self.name} has no settings that a run can choose: leave method.search=null")
 
     def settings(self, state: State) -> dict[str, Array]:
         """The settings of a state that `search` may have chosen, for the record.  Optional."""
@@ -173,9 +173,12 @@ class Method(eqx.Module):
 
 
 def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    """Of a mapping or of pairs of names and values, as tuples, since static fields are compared and hashed."""
-    pairs = values.items() if isinstance(values, Mapping) else values
-    return tuple((name, tuple(choices)) for name, choices in pairs)
+    """Of a mapping, of pairs of names and values, or of null, as tuples: static fields are compared and hashed.
+
+    A name whose values are null is left out: on the command line mappings are merged into the configured one.
+    """
+    pairs = values.items() if isinstance(values, Mapping) else values or ()
+    return tuple((name, tuple(choices)) for name, choices in pairs if choices is not None)
 
 
 def inducing_count(inducing: float | int, n: int) -> int:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import Natural, Normal, whiten
-from gpbench.core.linalg import log_determinant
+from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.methods.deep_layers import DeepLayer
 from gpbench.methods.sparse_layer import SparseLayer
 
@@ -106,9 +106,16 @@ class NaturalFactors(Factors):
         return cls(start.shift, start.root @ start.root.mT)
 
     def towards(self, target: Natural, rate: float | Float[Array, ""]) -> "NaturalFactors":
-        """A step of this rate from these factors to `target`."""
-        move = lambda old, new: (1.0 - rate) * old + rate * new
-        return NaturalFactors(move(self.shift, target.shift), move(self.root, target.precision))
+        """A step of this rate from these factors to `target`; shorter where q's precision would shrink to a tenth."""
+
+        def unit(shift, root, target):
+            # q(w) has the precision B = I + root; a step r adds r Δ, and B + r Δ ≥ B / 10 up to the least eigenvalue
+            A = inverse_cholesky(jnp.eye(len(shift), dtype=root.dtype) + root)
+            least = jnp.linalg.eigvalsh(A @ (target.precision - root) @ A.T)[0]
+            r = jnp.minimum(rate, 0.9 / jnp.maximum(-least, 1e-12))
+            return shift + r * (target.shift - shift), root + r * (target.precision - root)
+
+        return NaturalFactors(*jax.vmap(unit)(self.shift, self.root, target))
 
 
 FACTORS: dict[str, type[Factors]] = {"whitened": WhitenedFactors, "outputs": OutputFactors}

@@ -12,10 +12,13 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from gpbench.core.gaussians import Natural, Normal
 from gpbench.methods.base import Batch
+
+_LEAST = 1e-3
+"""The least variance of a row's tilted distribution, in units of the cavity's, with which it implies a factor."""
 
 LogZ = Callable[[list[Normal], Float[Array, "1 D"], Float[Array, " 1"]], Float[Array, ""]]
 """log Z of one row as a function of the cavities of all layers, each with a leading axis P."""
@@ -24,9 +27,9 @@ LogZ = Callable[[list[Normal], Float[Array, "1 D"], Float[Array, " 1"]], Float[A
 def average_factors(log_z: LogZ, cavities: list[Normal], batch: Batch) -> list[Natural]:
     """The average over the rows of a batch of the factors that they imply, N times: factors on w, for every unit.
 
-    Not proper where a row's tilted covariance is not positive definite, which approximations of log Z allow.
+    Moment matching allows rows whose tilted covariance is not positive definite: they imply no factor, and are left out
+    of that unit's average.
     """
-    share = batch.weight / jnp.sum(batch.weight)
 
     def of_row(x, y):
         return jax.grad(lambda cavities: log_z(cavities, x[None], y[None]))(cavities)
@@ -35,7 +38,9 @@ def average_factors(log_z: LogZ, cavities: list[Normal], batch: Batch) -> list[N
 
     def unit(cavity: Normal, gradient: Normal) -> Natural:
         R = jnp.tril(cavity.root)
-        P, s = jax.vmap(lambda row: _row_factor(R, row))(gradient)
+        P, s, proper = jax.vmap(lambda row: _row_factor(R, row))(gradient)
+        weight = batch.weight * proper
+        share = weight / jnp.maximum(jnp.sum(weight), 1.0)
         P, s = jnp.tensordot(share, P, 1), share @ s
         # The factor is one of v, w = m + Rᵀ v; of w it has the precision R⁻¹ P R⁻ᵀ
         S = jax.scipy.linalg.solve_triangular(R, jnp.eye(len(R), dtype=R.dtype), lower=True)
@@ -45,14 +50,22 @@ def average_factors(log_z: LogZ, cavities: list[Normal], batch: Batch) -> list[N
     return [jax.vmap(unit)(cavity, gradient) for cavity, gradient in zip(cavities, per_unit)]
 
 
-def _row_factor(R: Float[Array, "M M"], gradient: Normal) -> tuple[Float[Array, "M M"], Float[Array, " M"]]:
-    """Precision and shift of a row's factor of v ~ N(0, I), from the gradient with respect to the cavity (m, R)."""
+def _row_factor(
+    R: Float[Array, "M M"], gradient: Normal
+) -> tuple[Float[Array, "M M"], Float[Array, " M"], Bool[Array, ""]]:
+    """Precision and shift of a row's factor of v ~ N(0, I), from the gradient with respect to the cavity (m, R).
+
+    Both are 0, and the third is false, where there is none.
+    """
     a = R @ gradient.mean
     # ∂/∂R = 2 R G, of which the lower triangle is known, so that of 2 R G Rᵀ is too
     lower = jnp.tril(jnp.tril(gradient.root) @ R.T)
     curvature = lower + lower.T - jnp.diag(jnp.diag(lower))
     C = jnp.outer(a, a) - curvature
     # The tilted distribution is N(a, I - C)
-    P = jnp.linalg.solve(jnp.eye(len(a), dtype=a.dtype) - C, C)
+    eye = jnp.eye(len(a), dtype=a.dtype)
+    # No factor to solve with, for which jitter would be due, but the question whether I - C is positive definite
+    proper = jnp.isfinite(jnp.linalg.cholesky((1.0 - _LEAST) * eye - C)).all()
+    P = jnp.linalg.solve(jnp.where(proper, eye - C, eye), C)
     P = 0.5 * (P + P.T)
-    return P, P @ a + a
+    return jnp.where(proper, P, 0.0), jnp.where(proper, P @ a + a, 0.0), proper

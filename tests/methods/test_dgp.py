@@ -273,3 +273,14 @@ def test_numbers_of_paths_without_a_rule_are_one_line(samples, hidden, least):
 def test_more_inducing_points_than_rows_is_one_line():
     with pytest.raises(ConfigError, match="asks for 50 inducing points, but there are 25 training rows"):
         dgp(inducing=50).init(regression(25), key=KEY)
+
+
+@pytest.mark.parametrize("hidden", [(2,), (2, 2)])
+def test_stochastic_ep_stays_proper_where_rows_imply_no_factor(hidden):
+    """From the start of a deep model some rows' tilted covariances are not positive definite; q's must be."""
+    data, method = regression(40), dgp(hidden=hidden, energy="sep", damping=1.0)
+    parameters = stochastic_ep(method, data, 20)
+    for factors in parameters.factors:
+        precisions = np.eye(5) + np.asarray(factors.root)
+        assert np.linalg.eigvalsh(precisions).min() > 0.0
+    assert np.isfinite(energy_of(method, parameters, data))

@@ -65,3 +65,8 @@ def test_a_search_that_is_no_mapping_of_lists_is_one_line(search):
 def test_values_out_of_a_settings_range_are_one_line():
     with pytest.raises(ConfigError, match=r"method.search.damping=2.0: must be a number above 0 and up to 1"):
         Width(name="width", search={"damping": [0.5, 2.0]})
+
+
+def test_null_chooses_nothing_and_for_a_name_leaves_it_out():
+    assert Width(name="width", search=None).search == ()
+    assert Width(name="width", search={"width": [1.0], "other": None}).search == (("width", (1.0,)),)
