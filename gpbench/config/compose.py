@@ -172,9 +172,17 @@ def _explain(error: Exception) -> str:
             hint = (
                 nearest(key, map(str, node)) if node else "it has none of its own: one value, or the protocol's section"
             )
+            if section == "protocol" and (others := _protocols_with(key)):
+                hint = f"it is one of protocol={' and protocol='.join(others)}"
             return f"no key {key!r}{' in ' * bool(section)}{section}; {hint}"
         return f"{cause.full_key}: {_first_line(cause)}" if cause.full_key else _first_line(cause)
     return " ".join(str(error).split())
+
+
+def _protocols_with(key: str) -> list[str]:
+    """The names of our protocols whose files have this key."""
+    files = sorted((paths.conf_dir() / "protocol").glob("*.yaml"))
+    return [path.stem for path in files if f"\n{key}:" in path.read_text(encoding="utf-8")]
 
 
 def _first_line(error: Exception) -> str:
