@@ -176,14 +176,14 @@ def fit(
 def _begin(programs: "Programs", group: Group, checkpoint: Checkpoint, progress: Progress) -> Fit:
     """The group as its checkpoint has it, or at its initial states.  What came after the checkpoint never counts."""
     method, lay = programs.method, partial(programs.devices.by_rows, rows=group.X.shape[1])
+    if checkpoint.path.exists():
+        if saved := checkpoint.load(lay(initial(method, group))):  # its settings are chosen already
+            state, trace, facts = saved
+            progress.note(f"going on from the checkpoint at step {facts['step']}")
+            return Fit(lay(state), facts["step"], facts["over"], facts["seconds"], trace, converged=facts["converged"])
+        progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     run = Fit(state=None, over=method.steps == 0)
     run.state = lay(initial(method, group, run))
-    if saved := checkpoint.load(run.state):
-        state, trace, facts = saved
-        progress.note(f"going on from the checkpoint at step {facts['step']}")
-        return Fit(lay(state), facts["step"], facts["over"], facts["seconds"], trace, converged=facts["converged"])
-    if checkpoint.path.exists():
-        progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     return run
 
 
