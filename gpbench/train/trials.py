@@ -1,5 +1,6 @@
 """Settings that a run chooses for itself: a step size by its objective, others by validation rows."""
 
+import dataclasses
 import itertools
 
 import equinox as eqx
@@ -33,9 +34,10 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     fit, validation = part(order[n:]), part(order[:n])
     names, values = zip(*method.search)
     combinations = [dict(zip(names, chosen)) for chosen in itertools.product(*values)]
-    state = method.init(fit, key=key)
-    starts = [method.with_settings(state, combination) for combination in combinations]
-    scores = [float(_validated(method, start, fit, validation, key)) for start in starts]
+    trial = dataclasses.replace(method, steps=method.trial_steps)  # a sampler's burn-in is a part of all steps
+    state = trial.init(fit, key=key)
+    starts = [trial.with_settings(state, combination) for combination in combinations]
+    scores = [float(_validated(trial, start, fit, validation, key)) for start in starts]
     finite = [score if score == score else float("-inf") for score in scores]
     return combinations[max(range(len(finite)), key=finite.__getitem__)]
 

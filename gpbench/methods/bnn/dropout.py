@@ -4,6 +4,7 @@ Dropout stands before every layer of weights, that of the inputs included, as in
 (equation 1) is (1/N) Σ ½ (y - f(x))² + λ |w|² over all weights and biases w, and λ = l² (1 - p) / (2 N τ) for the rate
 p, the prior's lengthscale l and the noise's precision τ.  Here it is N τ times that, and the constants of the normal
 density: -Σ log N(y | f(x), 1/τ) + ½ l² (1 - p) |w|².
+As in their program, kept inputs are divided by 1 - p while λ is that of masks of 0 and 1.
 
 Other than in their program, τ is that of the scaled targets, biases decay too, and a sample of a prediction has the
 same mask for all rows.
@@ -45,7 +46,7 @@ class Dropout(NetworkMethod, GradientMethod):
     noise_precision: float = eqx.field(static=True, kw_only=True, default=10.0)
     """1 / noise variance of the scaled targets."""
     prior_lengthscale: float = eqx.field(static=True, kw_only=True, default=0.01)
-    """The prior of weights is N(0, 1 / prior_lengthscale²): it sets the weight decay."""
+    """l: it sets the weight decay."""
     samples: int = eqx.field(static=True, kw_only=True, default=100)
     """How many masks a prediction averages."""
 

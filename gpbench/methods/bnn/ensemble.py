@@ -70,7 +70,7 @@ class Ensemble(NetworkMethod, GradientMethod):
         return parameters.members
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
-        """The sum over members, whose gradient is each one's own: an optimiser of single numbers trains them alone."""
+        """The sum over members, whose gradient is each one's own: an elementwise optimiser trains each alone."""
 
         def total(X, member):
             return jnp.sum(batch.weight * self.log_prob(member, X, batch.y))

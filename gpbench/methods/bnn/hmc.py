@@ -1,9 +1,10 @@
 """`hmc`: samples of a neural network's weights by Hamiltonian Monte Carlo, in chains that run side by side.
 
-The model of the paper `aep_dgp` (section 8.1): weights of layer l with the prior N(0, v_l), and broad inverse gamma
-distributions of v_l and of the noise variance, which are sampled as logarithms.  The paper chose the number of leapfrog
-steps and their size by Bayesian optimisation; here the no-U-turn sampler (Hoffman and Gelman, JMLR 2014) does, with a
-diagonal mass matrix.  `init` is the warm-up, and a step is one transition of every chain.
+As in the paper `aep_dgp` (section 8.1) weights have a normal prior, whose variance, here one for each layer, has a
+broad inverse gamma prior, and so has the noise variance; both are sampled as logarithms.  The paper chose the number of
+leapfrog steps and their size by Bayesian optimisation; here the no-U-turn sampler (Hoffman and Gelman, JMLR 2014) sets
+the number, and the warm-up their size and a diagonal mass matrix.  `init` is the warm-up, and a step is one transition
+of every chain.
 """
 
 import equinox as eqx

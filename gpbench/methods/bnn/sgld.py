@@ -1,7 +1,8 @@
 """`sgld`: samples of a neural network's weights by stochastic gradient Langevin dynamics.
 
-Welling and Teh (ICML 2011), as the paper `aep_dgp` (section 8.1) has it: weights with the prior N(0, 1), a noise
-variance softplus(κ) with a broad normal prior on κ, and a step size for each of the two.  Step t, from 0, is
+Welling and Teh (ICML 2011), as in the paper `aep_dgp` (section 8.1): a normal prior of the weights, here N(0, 1), a
+noise variance softplus(κ) with a broad normal prior on κ, and a step size for each of the two.  Samples have equal
+weights.  Step t, from 0, is
 
     θ ← θ + ½ ε_t ∇ log p(θ, data) + √ε_t N(0, I),    ε_t = ε (1 + t / b)^-γ,
 
