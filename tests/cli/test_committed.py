@@ -15,7 +15,8 @@ RESULTS = Path(__file__).resolve().parents[2] / "results"
 TABLES = [("sep/table1", "full"), ("sep/fig4_top", "full"), ("sep/fig4_bottom", "full"),
           ("svdgp/table3", "quick"), ("svdgp/table5", "quick"), ("gpbench/regression", "quick"),
           ("sep/table1_isotropic", "quick"), ("sep/table1_100", "full"),
-          ("aep_dgp/table1", "quick"), ("aep_dgp/table3", "quick"), ("aep_dgp/fig1", "quick"), ("aep_dgp/fig5", "quick")]  # fmt: skip
+          ("aep_dgp/table1", "quick"), ("aep_dgp/table3", "quick"), ("aep_dgp/fig1", "quick"),
+          ("aep_dgp/fig5", "quick")]  # fmt: skip
 
 
 def records(experiment: str) -> Path:
