@@ -53,6 +53,26 @@ def initial_network(widths: Sequence[int], *, scaled: bool, key: PRNGKeyArray, d
     return Network(tuple(layers))
 
 
+def backpropagate(
+    network: Network, X: Float[Array, "N D"], slopes: Float[Array, "N P"]
+) -> tuple[tuple[Float[Array, "N I"], Float[Array, "N O"]], ...]:
+    """Of every layer its inputs and the slopes of each row at its affine map x W + b, from those at the outputs.
+
+    The gradient of row n in W is the outer product of the two rows n, and that in b the slopes themselves; sums over
+    rows of gradients and of their squares are thus matrix products.
+    """
+    inputs = [X]
+    for layer in network.layers[:-1]:
+        inputs.append(jax.nn.relu(layer(inputs[-1])))
+    parts = []
+    for depth in reversed(range(len(inputs))):
+        layer = network.layers[depth]
+        slopes = slopes / layer.scale
+        parts.append((inputs[depth], slopes))
+        slopes = (slopes @ layer.weight.T) * (inputs[depth] > 0.0)
+    return tuple(reversed(parts))
+
+
 def normal_network(network: Network, *, key: PRNGKeyArray) -> Network:
     """Independent standard normal numbers in the shape of a network's parameters."""
     leaves, structure = jax.tree.flatten(network)

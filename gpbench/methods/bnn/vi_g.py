@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.mean_field import MeanField
-from gpbench.core.networks import Network
+from gpbench.core.networks import Affine, Network, backpropagate
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import MeanFieldMethod, Parameters
 
@@ -36,15 +36,10 @@ class VIG(MeanFieldMethod):
     ) -> tuple[Float[Array, ""], Parameters, None]:
         """The sampled loss; the module's gradients for q, and the plain gradient for the likelihood; None."""
         q, likelihood = parameters.q, parameters.likelihood
-
-        def draw(key):
-            values, (slopes, noise_slopes) = row_gradients(q.sample(key=key), likelihood, batch)
-            total = lambda rows: batch.scale * jnp.tensordot(batch.weight, rows, axes=1)
-            squares = jax.tree.map(lambda slope: total(slope**2), slopes)
-            return total(values), jax.tree.map(total, slopes), squares, jax.tree.map(total, noise_slopes)
-
-        draws = jax.vmap(draw)(jax.random.split(key, self.draws))
-        value, slope, square, noise_slope = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), draws)
+        draws = jax.vmap(lambda key: fit_and_slopes(q.sample(key=key), likelihood, batch))
+        value, slope, square, noise_slope = jax.tree.map(
+            lambda leaf: jnp.mean(leaf, axis=0), draws(jax.random.split(key, self.draws))
+        )
         # dL/d log s = 2 s² dL/ds²
         spread = jax.tree.map(lambda log_s, square: jnp.exp(2.0 * log_s) * square, q.log_std, square)
         kl, kl_slope = jax.value_and_grad(self.kl_of)(q)
@@ -52,14 +47,20 @@ class VIG(MeanFieldMethod):
         return value + kl, Parameters(gradient, noise_slope), None
 
 
-def row_gradients(
+def fit_and_slopes(
     network: Network, likelihood: Likelihood, batch: Batch
-) -> tuple[Float[Array, " B"], tuple[Network, Likelihood]]:
-    """-log p(y|f) of every row, and its gradients in the network and in the likelihood, whose leaves are (B, ...)."""
+) -> tuple[Float[Array, ""], Network, Network, Likelihood]:
+    """-Σ log p(y|f) over the rows, Σ of its rows' gradients in the network and of their squares, and the likelihood's.
 
-    def value(network, likelihood, x, y):
-        return -likelihood.log_prob(network(x[None]), y[None])[0]
-
-    return jax.vmap(jax.value_and_grad(value, argnums=(0, 1)), in_axes=(None, None, 0, 0))(
-        network, likelihood, batch.X, batch.y
-    )
+    Sums over a minibatch are scaled to all rows.
+    """
+    f = network(batch.X)
+    weight = batch.scale * batch.weight
+    loss = lambda likelihood: -jnp.tensordot(weight, likelihood.log_prob(f, batch.y), axes=1)
+    value, noise_slope = jax.value_and_grad(loss)(likelihood)
+    slopes = -jax.grad(lambda f: jnp.sum(likelihood.log_prob(f, batch.y)))(f).reshape(len(f), -1)
+    gradient, squares = [], []
+    for layer, (inputs, slope) in zip(network.layers, backpropagate(network, batch.X, slopes)):
+        gradient.append(Affine(inputs.T @ (weight[:, None] * slope), weight @ slope, layer.scale))
+        squares.append(Affine((inputs**2).T @ (weight[:, None] * slope**2), weight @ slope**2, layer.scale))
+    return value, Network(tuple(gradient)), Network(tuple(squares)), noise_slope
