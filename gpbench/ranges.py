@@ -138,6 +138,10 @@ METHOD: Mapping[str, Words] = {
     "members": "count",
     "pooling": ["moments", "mixture"],
     "adversarial": "nonnegative",
+    "weight_decay": "nonnegative",
+    "minibatch": "count",
+    "inner_steps": "count",
+    "evidence_start": "below_one",
 }
 """The ranges of the fields of our methods, by name."""
 

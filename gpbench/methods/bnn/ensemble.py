@@ -2,10 +2,11 @@
 
 Lakshminarayanan, Pritzel and Blundell (NIPS 2017).  In regression a network has two outputs, the mean and the variance
 of a target, and its loss is the Gaussian negative log-likelihood (eq. 1); for classes it is that of the likelihood.
-Deviation: all members see the same minibatches, so that random starts alone make them differ, where each member of the
-paper's also has an order of rows of its own.
+Deviations: all members see the same minibatches, so that random starts alone make them differ, where each member of the
+paper's also has an order of rows of its own; and the loss has a weight decay, where the paper stops after 40 epochs.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import equinox as eqx
@@ -32,10 +33,12 @@ class Member(eqx.Module):
 
 
 class Parameters(eqx.Module):
-    """All members, stacked along a first axis; and the range of every input over the training rows."""
+    """All members, stacked along a first axis.  The optimiser leaves alone the range of every input over the training
+    rows and the weight decay, which is an array, so that a program serves all values."""
 
     members: Member
     ranges: Float[Array, " D"]
+    weight_decay: Float[Array, ""]
 
 
 class Ensemble(NetworkMethod, GradientMethod):
@@ -47,6 +50,8 @@ class Ensemble(NetworkMethod, GradientMethod):
     """Added to every predicted variance, in units of the scaled targets' variance."""
     adversarial: float = eqx.field(static=True, kw_only=True, default=0.0)
     """Step size of adversarial training as a fraction of each input's range, 0.01 in the paper; 0 is without it."""
+    weight_decay: float = eqx.field(static=True, kw_only=True, default=0.0)
+    """λ of the term ½ λ |w|² that a member's loss, the sum over all rows, has for its weights and biases w."""
     pooling: Literal["moments", "mixture"] = eqx.field(static=True, kw_only=True, default="moments")
     """Regression: predict the Gaussian that has the mixture's mean and variance, as the paper does, or the mixture."""
 
@@ -64,7 +69,18 @@ class Ensemble(NetworkMethod, GradientMethod):
         high = jnp.max(jnp.where(counts, data.X, -jnp.inf), axis=0)
         low = jnp.min(jnp.where(counts, data.X, jnp.inf), axis=0)
         stacked = [member(member_key) for member_key in jax.random.split(key, self.members)]
-        return Parameters(jax.tree.map(lambda *leaves: jnp.stack(leaves), *stacked), high - low)
+        members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *stacked)
+        return Parameters(members, high - low, jnp.asarray(self.weight_decay, data.X.dtype))
+
+    def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
+        """An initial state with another `weight_decay`.  Raises ConfigError for other settings."""
+        if unknown := settings.keys() - {"weight_decay"}:
+            raise ConfigError(f"method.search: {self.name} can choose weight_decay, not {min(unknown)}")
+        place = lambda s: s.parameters.weight_decay
+        return eqx.tree_at(place, state, jnp.full_like(place(state), settings.get("weight_decay", place(state))))
+
+    def settings(self, state: GradientState) -> dict[str, Array]:
+        return {"weight_decay": state.parameters.weight_decay}
 
     def trainable(self, parameters: Parameters) -> Any:
         return parameters.members
@@ -80,7 +96,8 @@ class Ensemble(NetworkMethod, GradientMethod):
             if self.adversarial:  # algorithm 1: also at the inputs that the sign of the gradient makes less likely
                 worse = -self.adversarial * parameters.ranges * jnp.sign(jax.grad(total)(batch.X, member))
                 value = value + total(jax.lax.stop_gradient(batch.X + worse), member)
-            return -batch.scale * value
+            size = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(member.network))
+            return 0.5 * parameters.weight_decay * size - batch.scale * value
 
         return jnp.sum(jax.vmap(loss_of)(parameters.members)), None
 

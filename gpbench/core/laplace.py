@@ -1,0 +1,117 @@
+"""The Laplace approximation of a network's posterior, with the generalised Gauss-Newton matrix as curvature.
+
+All weights and biases are one vector of P numbers, in the order of `ravel_pytree`; every layer has a prior precision δ.
+Daxberger et al., Laplace Redux (NeurIPS 2021); Immer et al., Scalable Marginal Likelihood Estimation (ICML 2021).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from gpbench.core.likelihoods import Likelihood
+from gpbench.core.linalg import inverse_cholesky, log_determinant
+from gpbench.core.networks import Network, backpropagate
+
+_CHUNK = 256
+"""Rows whose Jacobians are in memory at once."""
+
+
+class WeightPosterior(eqx.Module):
+    """N(w, H⁻¹) around a network's weights w, with A H Aᵀ = I for the precision H = Σ Jᵀ Λ J + diag δ."""
+
+    A: Float[Array, "P P"]
+
+    def effective(self, precisions: Float[Array, " L"], network: Network) -> Float[Array, " L"]:
+        """γ = P_l - δ_l tr (H⁻¹)_ll of every layer: how many of its numbers the data determine (MacKay 1992)."""
+        variances = jnp.sum(self.A**2, axis=0)
+        sizes, traces = by_layer(jnp.ones_like(variances), network), by_layer(variances, network)
+        return sizes - precisions * traces
+
+    def variances(self, network: Network, X: Float[Array, "N D"]) -> Float[Array, "N K"]:
+        """Of the outputs, linearised in the weights: diag J H⁻¹ Jᵀ."""
+        variance = lambda x: jnp.sum((jacobian(network, x[None])[0] @ self.A.T) ** 2, axis=-1)
+        return jax.lax.map(variance, X, batch_size=_CHUNK)
+
+
+def vector(network: Network) -> Float[Array, " P"]:
+    """All weights and biases."""
+    return ravel_pytree(network)[0]
+
+
+def by_layer(values: Float[Array, " P"], network: Network) -> Float[Array, " L"]:
+    """The sums of a vector over each layer's numbers."""
+    ends, sums = 0, []
+    for layer in network.layers:
+        size = layer.weight.size + layer.bias.size
+        sums.append(jnp.sum(values[ends : ends + size]))
+        ends += size
+    return jnp.stack(sums)
+
+
+def spread(precisions: Float[Array, " L"], network: Network) -> Float[Array, " P"]:
+    """Each layer's precision, for all of its numbers."""
+    sizes = [layer.weight.size + layer.bias.size for layer in network.layers]
+    return jnp.concatenate([jnp.full(size, precisions[k]) for k, size in enumerate(sizes)])
+
+
+def jacobian(network: Network, X: Float[Array, "N D"]) -> Float[Array, "N K P"]:
+    """The derivatives of the K outputs in the parameters."""
+    K = network.layers[-1].bias.size
+
+    def of_output(direction):
+        parts = backpropagate(network, X, jnp.broadcast_to(direction, (len(X), K)))
+        blocks = [((x[:, :, None] * s[:, None, :]).reshape(len(X), -1), s) for x, s in parts]
+        return jnp.concatenate([block for pair in blocks for block in pair], axis=1)
+
+    return jax.vmap(of_output, out_axes=1)(jnp.eye(K, dtype=X.dtype))
+
+
+def gauss_newton(
+    network: Network,
+    likelihood: Likelihood,
+    X: Float[Array, "N D"],
+    y: Float[Array, " N"],
+    weight: Float[Array, " N"],
+) -> Float[Array, "P P"]:
+    """Σ Jᵀ Λ J over the rows, each times its weight, with Λ = -∂² log p(y|f) / ∂f² of the row."""
+    chunk = min(_CHUNK, len(y))
+    chunks = -(-len(y) // chunk)
+
+    def split(array):
+        missing = [(0, chunks * chunk - len(y))] + [(0, 0)] * (array.ndim - 1)
+        return jnp.pad(array, missing).reshape(chunks, chunk, *array.shape[1:])
+
+    def add(total, rows):
+        X, y, weight = rows
+        J = jacobian(network, X)
+        curvature = weight[:, None, None] * row_curvatures(network(X), likelihood, y)
+        P = J.shape[-1]
+        return total + J.reshape(-1, P).T @ jnp.einsum("nkl,nlp->nkp", curvature, J).reshape(-1, P), None
+
+    P = vector(network).size
+    total, _ = jax.lax.scan(add, jnp.zeros((P, P), X.dtype), (split(X), split(y), split(weight)))
+    return total
+
+
+def row_curvatures(f: Float[Array, "N ..."], likelihood: Likelihood, y: Float[Array, " N"]) -> Float[Array, "N K K"]:
+    """-∂² log p(y|f) / ∂f² of every row."""
+    hessian = jax.vmap(jax.hessian(lambda f, y: likelihood.log_prob(f, y)))
+    K = 1 if f.ndim == 1 else f.shape[1]
+    return -hessian(f, y).reshape(len(f), K, K)
+
+
+def approximate(
+    network: Network, precisions: Float[Array, " L"], curvature: Float[Array, "P P"]
+) -> WeightPosterior:
+    """The approximation around a network, from its Gauss-Newton matrix."""
+    return WeightPosterior(inverse_cholesky(curvature + jnp.diag(spread(precisions, network))))
+
+
+def log_evidence(
+    posterior: WeightPosterior, network: Network, precisions: Float[Array, " L"], fit: Float[Array, ""]
+) -> Float[Array, ""]:
+    """log p(y|w) + log N(w | 0, δ⁻¹) + ½ P log 2π - ½ log|H|, where `fit` is log p(y|w): an estimate of log p(y)."""
+    delta, w = spread(precisions, network), vector(network)
+    return fit + 0.5 * jnp.sum(jnp.log(delta) - delta * w**2) - 0.5 * log_determinant(posterior.A)

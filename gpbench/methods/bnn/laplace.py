@@ -1,0 +1,126 @@
+"""`laplace`: the linearised Laplace approximation of a network, whose prior and noise the evidence chooses.
+
+MacKay (1992); Immer, Bauer, Fortuin, Rätsch and Khan (ICML 2021, algorithm 1): a network is trained to the maximum of
+the log joint, and between its steps the prior precision of each layer and the noise variance move towards larger
+Laplace evidence, here by MacKay's fixed-point updates
+
+    δ_l ← γ_l / |w_l|²,    σ² ← Σ (y - f)² / (N - Σ γ_l),    γ_l = P_l - δ_l tr (H⁻¹)_ll,
+
+with the full generalised Gauss-Newton matrix H.  Predictions have the outputs linear in the weights.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from gpbench.core import laplace
+from gpbench.core.likelihoods import Gaussian, Likelihood
+from gpbench.core.networks import Network
+from gpbench.core.predictive import Predictive
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Info
+from gpbench.methods.bnn.base import NetworkMethod
+
+_LEAST = 1e-6
+"""Of the noise variance, where nothing else bounds it, and of a sum of squares that divides."""
+
+
+class State(eqx.Module):
+    """The network and its optimiser, the layers' prior precisions, the likelihood, the approximation, and the count of
+    steps."""
+
+    network: Network
+    optimiser: Any
+    precisions: Float[Array, " L"]
+    likelihood: Likelihood
+    posterior: laplace.WeightPosterior
+    count: Int[Array, ""]
+
+
+class LinearisedLaplace(NetworkMethod):
+    """Configuration of `laplace`; see the module's docstring."""
+
+    optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
+    """Moves the weights."""
+    inner_steps: int = eqx.field(static=True, kw_only=True, default=250)
+    """How many times it does between two updates of precisions and noise."""
+    minibatch: int = eqx.field(static=True, kw_only=True, default=100)
+    """The rows of each, drawn with replacement."""
+    evidence_start: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """The fraction of the steps before the first update."""
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        """Raises ConfigError for likelihoods of regression other than gaussian."""
+        likelihood = self.initial_likelihood(data)
+        if data.task == "regression" and not isinstance(likelihood, Gaussian):
+            raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian in regression")
+        network = self.initial_network(data, likelihood.latents(), key=key)
+        precisions = jnp.ones(len(network.layers), data.X.dtype)
+        posterior = laplace.WeightPosterior(jnp.eye(laplace.vector(network).size, dtype=data.X.dtype))
+        return State(network, self.optimiser.init(network), precisions, likelihood, posterior, jnp.asarray(0))
+
+    def log_joint(
+        self, network: Network, likelihood: Likelihood, precisions: Float[Array, " L"], batch: Batch
+    ) -> Float[Array, ""]:
+        """log p(y|w) - ½ Σ δ |w|², or an unbiased estimate of it from a minibatch."""
+        fit = batch.scale * jnp.sum(batch.weight * likelihood.log_prob(network(batch.X), batch.y))
+        return fit - 0.5 * jnp.sum(precisions * laplace.by_layer(laplace.vector(network) ** 2, network))
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        """`inner_steps` of the optimiser, and then new precisions and noise.  The objective is the log evidence."""
+
+        def move(carry, key):
+            network, optimiser = carry
+            rows = minibatch(batch, self.minibatch, key=key)
+            slope = jax.grad(lambda n: -self.log_joint(n, state.likelihood, state.precisions, rows))(network)
+            updates, optimiser = self.optimiser.update(slope, optimiser, network)
+            return (optax.apply_updates(network, updates), optimiser), None
+
+        keys = jax.random.split(key, self.inner_steps)
+        (network, optimiser), _ = jax.lax.scan(move, (state.network, state.optimiser), keys)
+        curvature = laplace.gauss_newton(network, state.likelihood, batch.X, batch.y, batch.weight)
+        posterior = laplace.approximate(network, state.precisions, curvature)
+        fit = jnp.sum(batch.weight * state.likelihood.log_prob(network(batch.X), batch.y))
+        evidence = laplace.log_evidence(posterior, network, state.precisions, fit)
+        late = state.count >= self.evidence_start * self.steps
+        # none after the last step, so that the approximation is that of the precisions and the noise beside it
+        updates = late & (state.count < self.steps - 1)
+        new = self.updated(posterior, network, state.precisions, state.likelihood, batch)
+        precisions, likelihood = jax.tree.map(
+            lambda new, old: jnp.where(updates, new, old), new, (state.precisions, state.likelihood)
+        )
+        return State(network, optimiser, precisions, likelihood, posterior, state.count + 1), Info(evidence)
+
+    def updated(
+        self,
+        posterior: laplace.WeightPosterior,
+        network: Network,
+        precisions: Float[Array, " L"],
+        likelihood: Likelihood,
+        data: Batch,
+    ) -> tuple[Float[Array, " L"], Likelihood]:
+        """MacKay's updates of the precisions, and of the noise in regression."""
+        effective = posterior.effective(precisions, network)
+        sizes = laplace.by_layer(laplace.vector(network) ** 2, network)
+        precisions = effective / (sizes + _LEAST)
+        if not isinstance(likelihood, Gaussian):
+            return precisions, likelihood
+        squares = jnp.sum(data.weight * (data.y - network(data.X)) ** 2)
+        noise = squares / jnp.maximum(data.total - jnp.sum(effective), 1.0)
+        above = jnp.maximum(noise - likelihood.floor, _LEAST)
+        return precisions, eqx.tree_at(lambda part: part.log_noise, likelihood, jnp.log(above))
+
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        f = state.network(X)
+        variances = state.posterior.variances(state.network, X)
+        return state.likelihood.predictive(f, variances.reshape(f.shape))
+
+
+def minibatch(data: Batch, size: int, *, key: PRNGKeyArray) -> Batch:
+    """`size` of the rows that count, drawn with replacement."""
+    index = jax.random.randint(key, (size,), 0, data.total)
+    return Batch(data.X[index], data.y[index], index, jnp.ones(size, data.X.dtype), data.total, data.classes)
