@@ -7,11 +7,12 @@ from gpbench.papers.published import UNRANKED, Published
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
 UNMIXED = "in some of these runs or all the chains had not mixed: R-hat above 1.05 or fewer than 100 effective samples"
+RISING = "the objective still rose by over 0.02 nats per row in the last tenth of the steps of some of these runs or all"
 DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
 IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
 
-_WORST_RHAT, _FEWEST_SAMPLES = 1.05, 100
+_WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST = 1.05, 100, 0.02
 _CONSTANT = -1.4189
 """The bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
 
@@ -23,6 +24,7 @@ def caveats(dataset: str, metric: str, records: Sequence[Mapping], published: Pu
         published.note if published else "",
         UNRANKED.get(dataset, ""),
         UNCONVERGED if any(record.get("converged") is False for record in records) else "",
+        RISING if any(map(_is_rising, records)) else "",
         UNMIXED if any(map(_is_unmixed, records)) else "",
         DIVERGENT if any(_diagnostics(record).get("divergences") for record in records) else "",
         imported_note(records),
@@ -44,6 +46,12 @@ def imported_note(records: Iterable[Mapping]) -> str:
 def _diagnostics(record: Mapping) -> Mapping:
     """What a sampler's record says of its chains; {} for other methods."""
     return record.get("diagnostics") or {}
+
+
+def _is_rising(record: Mapping) -> bool:
+    """Whether training may have ended too early: a sampler's chains tell that by themselves."""
+    diagnostics = _diagnostics(record)
+    return "rhat" not in diagnostics and (diagnostics.get("slope") or 0.0) > _STEEPEST
 
 
 def _is_unmixed(record: Mapping) -> bool:

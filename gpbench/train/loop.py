@@ -149,11 +149,12 @@ def fit(
 
     saved_at = time.monotonic()
     while not run.over:
-        objective = programs.advance(group, run, min(cadence.trace_every, method.steps - run.step))
+        objective, average = programs.advance(group, run, min(cadence.trace_every, method.steps - run.step))
         programs.predict(group, run)
         with run.timed("evaluate"):
             metrics = score(run.predictions)
-        _extend(run, {"step": run.step, "seconds": run.seconds["train"], "objective": objective, **metrics})
+        row = {"step": run.step, "seconds": run.seconds["train"], "objective": objective, "objective_mean": average}
+        _extend(run, {**row, **metrics})
         progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
         diverged = not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any()
         run.over = run.step >= method.steps or diverged or (run.converged is not None and all(run.converged))
@@ -223,14 +224,15 @@ class Programs:
         args = (run.state, group.X, group.y, group.step_keys, *ends)
         return self._program(_advance, group, args, run), args
 
-    def advance(self, group: Group, run: Fit, steps: int) -> np.ndarray:
-        """`steps` more; the objective of the last, per member."""
+    def advance(self, group: Group, run: Fit, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """`steps` more; the objective of the last and the mean over all of them, per member."""
         program, args = self._advance(group, run, steps)
         with run.timed("train"):
-            run.state, objective, converged = jax.block_until_ready(program(*args))
+            run.state, objectives, converged = jax.block_until_ready(program(*args))
         run.step += steps
         run.converged = None if converged is None else np.asarray(converged).tolist()
-        return np.asarray(objective)
+        last, average = map(np.asarray, objectives)
+        return last, average
 
     def predict(self, group: Group, run: Fit) -> None:
         """Predictions of the test rows, on the host."""
@@ -263,7 +265,7 @@ class Programs:
 
 
 def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, X, y, keys, start, end):
-    """Steps `start` to `end` - 1 on every member; the last objective of each, and whether it has converged.
+    """Steps `start` to `end` - 1 on every member; their last and their mean objective, and whether it has converged.
 
     `start` and `end` are traced, so that chunks of every length are one program.
     """
@@ -274,10 +276,12 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
         def one_step(t, carry):
             batch = devices.split(batches.at_step(data, method.batch_size, t, key=jax.random.fold_in(key, 0)))
             state, info = method.step(carry[0], batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))
-            return state, info.objective.astype(X.dtype)
+            objective = info.objective.astype(X.dtype)
+            return state, objective, carry[2] + objective
 
-        state, objective = jax.lax.fori_loop(start, end, one_step, (state, jnp.full((), jnp.nan, X.dtype)))
-        return state, objective, method.converged(state)
+        first = (state, jnp.full((), jnp.nan, X.dtype), jnp.zeros((), X.dtype))
+        state, objective, total = jax.lax.fori_loop(start, end, one_step, first)
+        return state, (objective, total / (end - start)), method.converged(state)
 
     return _over_members(on_member, state, X, y, keys)
 

@@ -47,6 +47,26 @@ def predictions_by_row(prepared: Prepared, predictions: Predictions, i: int) -> 
     return columns | {"mean": ours["mean"] * scale + shift, "variance": ours["var"] * scale**2}
 
 
+_LATE = 0.7
+"""The part of the training after which the objective's slope is taken."""
+
+
+def last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None:
+    """The rise of the i-th run's objective over a tenth of the training, in nats per training row, at its end.
+
+    It is the least-squares line through the means of the objective between the trace's last points, those of the last
+    three tenths of the training; None where there are fewer than two.
+    """
+    ends, means = (np.asarray(trace.get(name, ()), float) for name in ("step", "objective_mean"))
+    if not len(ends) or len(means) != len(ends):  # as in a checkpoint of an earlier version
+        return None
+    middles, late = 0.5 * (np.append(0.0, ends[:-1]) + ends), ends > _LATE * ends[-1]
+    if late.sum() < 2 or not np.isfinite(means[late, i]).all():
+        return None
+    slope, _ = np.polyfit(middles[late] - ends[-1], means[late, i], 1)
+    return float(slope * ends[-1] / 10.0 / rows)
+
+
 def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> dict[str, Any]:
     """The record of the i-th run of a group; the group's seconds are shared equally."""
     method = context.method
@@ -58,7 +78,10 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         why = method.diagnose(state) or "the objective or the predictions are not finite"
         message = f"{why} at step {fit.step} of {method.steps}"
     values = scores(prepared, fit.predictions, i)
-    extras = {"settings": method.settings(state), "diagnostics": method.diagnostics(state)}
+    diagnostics: dict[str, Any] = dict(method.diagnostics(state))
+    if fit.converged is None and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
+        diagnostics["slope"] = slope
+    extras = {"settings": method.settings(state), "diagnostics": diagnostics}
     return {
         "schema": SCHEMA,
         "id": run.id,
