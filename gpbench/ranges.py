@@ -138,7 +138,7 @@ METHOD: Mapping[str, Words] = {
     "members": "count",
     "pooling": ["moments", "mixture"],
     "adversarial": "nonnegative",
-    "weight_decay": "nonnegative",
+    "stop_after": "count or null",
     "minibatch": "count",
     "inner_steps": "count",
     "evidence_start": "below_one",

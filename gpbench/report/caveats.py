@@ -7,7 +7,7 @@ from gpbench.papers.published import UNRANKED, Published
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
 UNMIXED = "in some of these runs or all the chains had not mixed: R-hat above 1.05 or fewer than 100 effective samples"
-RISING = "the objective still rose by over 0.02 nats per row in the last tenth of the steps of some of these runs or all"
+RISING = "the objective still rose by over 0.02 nats per row in the last tenth of the steps, in some of these runs"
 DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
 IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"

@@ -6,7 +6,7 @@ import itertools
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Method, State
@@ -44,8 +44,18 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
 
 @eqx.filter_jit
 def _validated(method: Method, state: State, fit: Batch, validation: Batch, key: PRNGKeyArray) -> Float[Array, ""]:
-    """The mean log density of the validation rows after `trial_steps` steps."""
-    state, _ = _steps(method, state, fit, key)
+    """The mean log density of the validation rows after `trial_steps` steps, or fewer where the method converges."""
+
+    def unfinished(carry):
+        t, state = carry
+        converged = method.converged(state)
+        return (t < method.trial_steps) & ~(jnp.asarray(False) if converged is None else converged)
+
+    def advance(carry):
+        t, state = carry
+        return t + 1, _step(method, state, fit, t, key)[0]
+
+    _, state = jax.lax.while_loop(unfinished, advance, (jnp.asarray(0), state))
     return jnp.mean(method.predict(state, validation.X, key=jax.random.fold_in(key, 2)).log_prob(validation.y))
 
 
@@ -68,10 +78,11 @@ def _trial(method: Method, state: State, data: Batch, key: PRNGKeyArray) -> Floa
 
 def _steps(method: Method, state: State, data: Batch, key: PRNGKeyArray) -> tuple[State, Float[Array, " T"]]:
     """The state after `trial_steps` steps of the loop, and the objective of each."""
+    return jax.lax.scan(lambda s, t: _step(method, s, data, t, key), state, jnp.arange(method.trial_steps))
 
-    def one_step(state, t):
-        batch = batches.at_step(data, method.batch_size, t, key=jax.random.fold_in(key, 0))
-        state, info = method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))
-        return state, info.objective
 
-    return jax.lax.scan(one_step, state, jnp.arange(method.trial_steps))
+def _step(method: Method, state: State, data: Batch, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[State, Array]:
+    """Step t of the loop, and its objective."""
+    batch = batches.at_step(data, method.batch_size, t, key=jax.random.fold_in(key, 0))
+    state, info = method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))
+    return state, info.objective

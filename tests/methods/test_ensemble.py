@@ -137,13 +137,31 @@ def test_members_differ_and_find_noise_that_grows_with_the_input():
     X = rng.uniform(-1.0, 1.0, (400, 1))
     spread = 0.1 + 0.9 * np.abs(X[:, 0])
     data = whole(jnp.asarray(X), jnp.asarray(X[:, 0] + spread * rng.normal(size=400)))
-    method = Ensemble(**{**FIELDS, "hidden": (8,), "members": 2, "scaled": False})
+    method = Ensemble(**{**FIELDS, "hidden": (8,), "members": 2, "scaled": False, "steps": 800})
     state = start(method, data)
     state = jax.jit(lambda s: jax.lax.fori_loop(0, 800, lambda _, s: method.step(s, data, key=KEY)[0], s))(state)
     predicted = np.sqrt(predict(method, state, data.X).var)
     assert np.corrcoef(predicted, spread)[0, 1] > 0.9
     first, second = moments(state, data.X)[0]
     assert np.abs(first - second).max() > 1e-3
+
+
+def test_training_stops_after_the_steps_that_a_setting_says():
+    method = Ensemble(**FIELDS, members=2, steps=5)
+    after = jax.jit(
+        lambda state, steps: jax.lax.fori_loop(0, steps, lambda t, s: method.step(s, DATA, key=KEY)[0], state)
+    )
+    state = start(method, DATA)
+    stopped = method.with_settings(state, {"stop_after": 3.0})
+    assert jax.tree.structure(stopped) == jax.tree.structure(state)
+    assert [bool(method.converged(after(stopped, t))) for t in (2, 3, 5)] == [False, True, True]
+    assert not method.converged(after(state, 3)) and method.converged(after(state, 5))
+    leaves = [jax.tree.leaves(after(s, t).parameters) for s, t in ((stopped, 5), (state, 3), (state, 5))]
+    assert all(np.array_equal(a, b) for a, b in zip(leaves[0], leaves[1]))
+    assert not np.array_equal(leaves[0][0], leaves[2][0])
+    assert method.settings(stopped)["stop_after"] == 3
+    with pytest.raises(ConfigError, match="ensemble can choose stop_after, not members"):
+        method.with_settings(state, {"members": 3.0})
 
 
 def test_other_likelihoods_are_refused_in_regression_in_one_line():

@@ -1,4 +1,4 @@
-"""The linearised Laplace approximation against dense computations, and its evidence updates against their fixed point."""
+"""The linearised Laplace approximation against dense computations, and its training against the exact evidence."""
 
 import equinox as eqx
 import jax

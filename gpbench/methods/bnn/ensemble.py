@@ -3,24 +3,25 @@
 Lakshminarayanan, Pritzel and Blundell (NIPS 2017).  In regression a network has two outputs, the mean and the variance
 of a target, and its loss is the Gaussian negative log-likelihood (eq. 1); for classes it is that of the likelihood.
 Deviations: all members see the same minibatches, so that random starts alone make them differ, where each member of the
-paper's also has an order of rows of its own; and the loss has a weight decay, where the paper stops after 40 epochs.
+paper's also has an order of rows of its own; and a run may choose when training stops, after 40 epochs in the paper.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.core.networks import Network
 from gpbench.core.predictive import Gaussian as GaussianPredictive
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch
+from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.gradient import GradientMethod, GradientState
 
@@ -33,12 +34,17 @@ class Member(eqx.Module):
 
 
 class Parameters(eqx.Module):
-    """All members, stacked along a first axis.  The optimiser leaves alone the range of every input over the training
-    rows and the weight decay, which is an array, so that a program serves all values."""
+    """All members, stacked along a first axis; and the range of every input over the training rows."""
 
     members: Member
     ranges: Float[Array, " D"]
-    weight_decay: Float[Array, ""]
+
+
+class Clock(eqx.Module):
+    """How many steps were taken, and after how many training stops: an array, so that a program serves all values."""
+
+    count: Int[Array, ""]
+    stop_after: Int[Array, ""]
 
 
 class Ensemble(NetworkMethod, GradientMethod):
@@ -50,8 +56,8 @@ class Ensemble(NetworkMethod, GradientMethod):
     """Added to every predicted variance, in units of the scaled targets' variance."""
     adversarial: float = eqx.field(static=True, kw_only=True, default=0.0)
     """Step size of adversarial training as a fraction of each input's range, 0.01 in the paper; 0 is without it."""
-    weight_decay: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """λ of the term ½ λ |w|² that a member's loss, the sum over all rows, has for its weights and biases w."""
+    stop_after: int | None = eqx.field(static=True, kw_only=True, default=None)
+    """Training stops after so many steps, if not after all; None is after all."""
     pooling: Literal["moments", "mixture"] = eqx.field(static=True, kw_only=True, default="moments")
     """Regression: predict the Gaussian that has the mixture's mean and variance, as the paper does, or the mixture."""
 
@@ -70,17 +76,32 @@ class Ensemble(NetworkMethod, GradientMethod):
         low = jnp.min(jnp.where(counts, data.X, jnp.inf), axis=0)
         stacked = [member(member_key) for member_key in jax.random.split(key, self.members)]
         members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *stacked)
-        return Parameters(members, high - low, jnp.asarray(self.weight_decay, data.X.dtype))
+        return Parameters(members, high - low)
+
+    def init_variables(self, parameters: Parameters, data: Batch) -> Clock:
+        return Clock(jnp.asarray(0), jnp.asarray(self.stop_after or self.steps))
+
+    def refine(self, parameters: Parameters, variables: Clock, batch: Batch) -> tuple[Parameters, Clock]:
+        """Counts the step."""
+        return parameters, Clock(variables.count + 1, variables.stop_after)
+
+    def step(self, state: GradientState, batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState, Info]:
+        moved, info = super().step(state, batch, key=key)
+        return jax.tree.map(partial(jnp.where, self.converged(state)), state, moved), info
+
+    def converged(self, state: GradientState) -> Bool[Array, ""]:
+        """Whether training has stopped."""
+        return state.variables.count >= state.variables.stop_after
 
     def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
-        """An initial state with another `weight_decay`.  Raises ConfigError for other settings."""
-        if unknown := settings.keys() - {"weight_decay"}:
-            raise ConfigError(f"method.search: {self.name} can choose weight_decay, not {min(unknown)}")
-        place = lambda s: s.parameters.weight_decay
-        return eqx.tree_at(place, state, jnp.full_like(place(state), settings.get("weight_decay", place(state))))
+        """An initial state with another `stop_after`.  Raises ConfigError for other settings."""
+        if unknown := settings.keys() - {"stop_after"}:
+            raise ConfigError(f"method.search: {self.name} can choose stop_after, not {min(unknown)}")
+        steps = settings.get("stop_after", state.variables.stop_after)
+        return eqx.tree_at(lambda s: s.variables.stop_after, state, jnp.asarray(steps, int))
 
     def settings(self, state: GradientState) -> dict[str, Array]:
-        return {"weight_decay": state.parameters.weight_decay}
+        return {"stop_after": state.variables.stop_after}
 
     def trainable(self, parameters: Parameters) -> Any:
         return parameters.members
@@ -96,8 +117,7 @@ class Ensemble(NetworkMethod, GradientMethod):
             if self.adversarial:  # algorithm 1: also at the inputs that the sign of the gradient makes less likely
                 worse = -self.adversarial * parameters.ranges * jnp.sign(jax.grad(total)(batch.X, member))
                 value = value + total(jax.lax.stop_gradient(batch.X + worse), member)
-            size = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(member.network))
-            return 0.5 * parameters.weight_decay * size - batch.scale * value
+            return -batch.scale * value
 
         return jnp.sum(jax.vmap(loss_of)(parameters.members)), None
 
