@@ -61,7 +61,7 @@ def test_parts_keep_lists_whole():
 
 
 def test_tables_3_and_4_of_aep_dgp_are_not_held_out_except_the_copied_columns():
-    leaked = {"dgp": "hidden=[2], m=100", "sgld": "layers=1", "vi_kw": "layers=2"}
+    leaked = {"dgp": "hidden=[2], m=100", "sgld": "hidden=[50]", "vi_kw": "hidden=[50,50]"}
     for method, setting in leaked.items():
         for metric in ("rmse", "test_ll"):
             values = lookup("kin8nm", method, setting, metric)
