@@ -87,7 +87,7 @@ class Problem:
     def first_by_the_loop(self) -> tuple[State, Array]:
         """State and objective after split 0's first step in the loop's program, which traces it anew."""
         run = Fit(jax.jit(partial(jax.tree.map, lambda leaf: leaf[None]))(self.first[0]))
-        objective = self.programs.advance(self.alone(0), run, 1)
+        objective, _ = self.programs.advance(self.alone(0), run, 1)
         return first_member(run.state), jnp.asarray(objective[0])
 
     @cached_property

@@ -27,6 +27,7 @@ SMALL = {
     "dropout": NETWORK,
     "pbp": ["method.hidden=[3]", "method.steps=4"],
     "ensemble": ["method.hidden=[3]", "method.members=2"],
+    "laplace": ["method.hidden=[3]", "method.inner_steps=4"],
     "sgld": NETWORK,
     "hmc": [*NETWORK, "method.chains=2", "method.warmup=30", "method.max_doublings=3"],
 }
@@ -35,7 +36,7 @@ ONE_OF = {
     "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
     "svdgp": "regression", "pep": "regression", "dgp": "regression",
     "dsdgp": "regression", "vi_kw": "regression", "vi_g": "regression", "dropout": "regression", "pbp": "regression",
-    "ensemble": "regression", "sgld": "regression", "hmc": "regression",
+    "ensemble": "regression", "laplace": "regression", "sgld": "regression", "hmc": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 
