@@ -37,7 +37,7 @@ for name, (config, counts) in json.loads(sys.argv[1]).items():
         programs, run = Programs(method, devices), Fit(None)
         run.state = devices.by_rows(initial(method, data), rows=n)
         data = lay_out(devices, data)
-        objective = programs.advance(data, run, method.steps)
+        objective, _ = programs.advance(data, run, method.steps)
         programs.predict(data, run)
         assert len(data.X.sharding.device_set) == count
         state = devices.on_host(getattr(run.state, "layer", getattr(run.state, "parameters", run.state)))

@@ -46,7 +46,7 @@ class LinearisedLaplace(NetworkMethod):
 
     optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
     """Moves the weights."""
-    inner_steps: int = eqx.field(static=True, kw_only=True, default=250)
+    inner_steps: int = eqx.field(static=True, kw_only=True, default=1000)
     """How many times it does between two updates of precisions and noise."""
     minibatch: int = eqx.field(static=True, kw_only=True, default=100)
     """The rows of each, drawn with replacement."""
