@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.experiments import plan
 
     experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, selection.open_one(args.results))
-    if not experiment.figure:
+    if not experiment.pictures:
         raise ConfigError(f"{experiment.id} is a table: gpbench table {experiment.id}")
     files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
     if args.json:
@@ -49,12 +49,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def plot(experiment: Experiment, preset: str, cells: Sequence[Cell], results: Path, out: Path | None) -> list[Path]:
-    """Draws a figure and saves it as ID.png and ID.pdf in `out`, by default the results folder; returns the files."""
+    """Draws the figures and saves each as PNG and PDF in `out`, by default the results folder; returns the files.
+
+    They are named ID, or ID-NAME where a figure has a name.
+    """
     from gpbench.records.collected import open_store
     from gpbench.report import figures
 
-    figure = figures.draw(experiment, preset, cells, open_store(results).trace)
-    return figures.save(figure, (out or results) / experiment.id)
+    arrays = open_store(results).trace
+    files = []
+    for name, picture in experiment.pictures.items():
+        figure = figures.draw(picture, preset, cells, arrays)
+        files += figures.save(figure, (out or results) / "-".join(filter(None, [experiment.id, name])))
+    return files
 
 
 def say(files: Sequence[Path], cells: Sequence[Cell]) -> None:

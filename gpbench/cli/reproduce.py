@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.errors import ConfigError, GpbenchError
-from gpbench.experiments.definition import PRESETS, overrides
+from gpbench.experiments.definition import PRESETS, Experiment, overrides
+from gpbench.experiments.status import Cell
 from gpbench.report.formats import FORMATS, MARKS
 
 _EPILOG = """\
@@ -59,20 +60,28 @@ def run(args: argparse.Namespace) -> int:
         jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in to_run)  # cells of several outputs are one job
         failure = _launch([[*job, *words] for job in jobs], settings, folders, args.overrides)
         experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))
-    recorded = any(cell.records for cell in cells)
-    if recorded and experiment.table:
-        from gpbench.cli.output import show
-        from gpbench.report import experiment as reports
-
-        out = args.out if not experiment.figure else None
-        show(reports.table(experiment, args.preset, cells, MARKS[args.format]), args.format, out)
-    if recorded and experiment.figure:
-        from gpbench.cli.plot import plot, say
-
-        say(plot(experiment, args.preset, cells, results, args.out), () if experiment.table else cells)
+    if any(cell.records for cell in cells):
+        try:
+            _present(args, experiment, cells, results)
+        except ConfigError as error:  # as of ranks without common data sets, where jobs failed
+            failure = failure or error
     if failure:
         raise failure
     return 0
+
+
+def _present(args: argparse.Namespace, experiment: Experiment, cells: Sequence[Cell], results: Path) -> None:
+    """Shows the table of the experiment and draws its figures."""
+    if experiment.table:
+        from gpbench.cli.output import show
+        from gpbench.report import experiment as reports
+
+        out = args.out if not experiment.pictures else None
+        show(reports.table(experiment, args.preset, cells, MARKS[args.format]), args.format, out)
+    if experiment.pictures:
+        from gpbench.cli.plot import plot, say
+
+        say(plot(experiment, args.preset, cells, results, args.out), () if experiment.table else cells)
 
 
 def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, Any]:

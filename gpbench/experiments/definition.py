@@ -1,14 +1,15 @@
 """The papers' tables and figures as data: which runs each is made of, and how it is laid out.  No JAX.
 
-`experiment/PAPER/NAME.yaml` has a `title`, the `runs`, and a `table`, a `figure`, or both.  `runs` are blocks of
-configuration keys; a key has one value, a list of values (one job for each), or a value or list for each preset.
-docs/experiments.md says the rest.
+`experiment/PAPER/NAME.yaml` has a `title`, the `runs`, and a `table`, a `figure` or `figures`, or both.  `runs` are
+blocks of configuration keys; a key has one value, a list of values (one job for each), or a value or list for each
+preset.  `runs_of` names another experiment whose runs it has, those that `where` selects.  docs/experiments.md says the
+rest.
 """
 
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,16 @@ from gpbench.errors import ConfigError, nearest
 from gpbench.experiments import layout
 
 PRESETS = ("quick", "full")
-_KEYS = {"title", "paper", "presets", "all", "runs", "labels", "table", "figure", "same"}
+_KEYS = {"title", "paper", "presets", "all", "runs", "runs_of", "where", "labels", "table", "figure", "figures", "same"}
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One table or figure.  `blocks` are the runs as the file has them, `presets` says in words what each preset is."""
+    """A table, figures, or both, of the same runs.
+
+    `blocks` are the runs as the file has them, `presets` says in words what each preset is.  `figures` has the options
+    of each figure by its name; `figure` has those of the only one, or of the one that `pictures` selects.
+    """
 
     id: str
     title: str
@@ -32,6 +37,17 @@ class Experiment:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     table: Mapping[str, Any] | None = None
     figure: Mapping[str, Any] | None = None
+    figures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def pictures(self) -> "dict[str, Experiment]":
+        """The experiment once for each of its figures, as its `figure`, by name; the name of an only one is ""."""
+        if self.figure:
+            return {"": self}
+        return {
+            name: replace(self, title=options.get("title", self.title), figure=options, figures={})
+            for name, options in self.figures.items()
+        }
 
     def jobs(self, preset: str) -> list[dict[str, str]]:
         """Every job of a preset: its configuration keys, with their values as on a command line."""
@@ -68,6 +84,8 @@ def read(id: str, config_dirs: Sequence[Path] = ()) -> Experiment:
         raise ConfigError(f"{files[id]}: {' '.join(str(error).split())}") from error
     if isinstance(content, dict) and "same" in content:
         return read(content["same"], config_dirs)
+    if isinstance(content, dict) and "runs_of" in content:
+        content = _with_runs_of(read(str(content["runs_of"]), config_dirs), content, files[id])
     return _experiment(id, content, files[id])
 
 
@@ -79,6 +97,38 @@ def _files(config_dirs: Sequence[Path]) -> dict[str, Path]:
     return files
 
 
+def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The content with those runs of another experiment that it selects, and with that one's labels beside its own.
+
+    Raises ConfigError where it has runs of its own, for a `where` that is no mapping, and where no run is left.
+    """
+    where = content.get("where", {})
+    if "runs" in content or not _are_mappings([where]):
+        raise ConfigError(f"{path}: `runs_of` takes the place of `runs`, and `where` is a mapping of keys to values")
+    runs = [block for block in (_selected(block, where) for block in other.blocks) if block]
+    if not runs:
+        raise ConfigError(f"{path}: no run of {other.id} has {', '.join(f'{k}={v}' for k, v in where.items())}")
+    own = content.get("labels", {})
+    labels = {key: {**other.labels.get(key, {}), **own.get(key, {})} for key in {**other.labels, **own}}
+    return {"paper": other.paper, "presets": other.presets, **content, "runs": runs, "labels": labels}
+
+
+def _selected(block: Mapping[str, Any], where: Mapping[str, Any]) -> dict[str, Any]:
+    """The block with those values of the keys of `where` that it names; {} where none is left."""
+    selected = dict(block)
+    for key, wanted in where.items():
+        accepted = wanted if isinstance(wanted, list) else [wanted]
+        by_preset = block[key] if isinstance(block.get(key), dict) else dict.fromkeys(PRESETS, block.get(key))
+        lists = {
+            preset: [v for v in (values if isinstance(values, list) else [values]) if v in accepted]
+            for preset, values in by_preset.items()
+        }
+        if not any(lists.values()):
+            return {}
+        selected[key] = lists
+    return selected
+
+
 def _experiment(id: str, content: Any, path: Path) -> Experiment:
     if not isinstance(content, dict) or not content.get("title") or not _are_mappings(content.get("runs")):
         raise ConfigError(f"{path}: an experiment is a mapping with a title and a list of runs")
@@ -86,17 +136,20 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
         raise ConfigError(f"{path}: no key {unknown[0]!r}; {nearest(unknown[0], _KEYS)}")
     if not content["runs"] or not _are_mappings([content.get("all", {})]):
         raise ConfigError(f"{path}: `runs` needs a block of keys at least, and `all` is a mapping of keys")
-    if not (content.get("table") or content.get("figure")):
+    if not (content.get("table") or content.get("figure") or content.get("figures")):
         raise ConfigError(f"{path}: say what is made of the runs, a table or a figure")
+    if content.get("figure") and content.get("figures"):
+        raise ConfigError(f"{path}: put `figure` among `figures`, under a name")
     blocks = [{**content.get("all", {}), **block} for block in content["runs"]]
     for key, value in ((key, value) for block in blocks for key, value in block.items()):
         if isinstance(value, dict) and set(value) != set(PRESETS):
             raise ConfigError(f"{path}: {key} needs a value for each of {' and '.join(PRESETS)}, and no other")
-    layout.check(path, content.get("table"), content.get("figure"), blocks)
+    layout.check(path, content, blocks)
     labels = {key: {_text(v): str(label) for v, label in of.items()} for key, of in content.get("labels", {}).items()}
     return Experiment(
         id=id, title=content["title"], paper=content.get("paper", ""), blocks=blocks,
         presets=content.get("presets", {}), labels=labels, table=content.get("table"), figure=content.get("figure"),
+        figures=content.get("figures") or {},
     )  # fmt: skip
 
 

@@ -1,8 +1,9 @@
-"""Whether the table and the figure of an experiment can be laid out: keys that its runs have, and known metrics.
+"""Whether the table and the figures of an experiment can be laid out: keys that its runs have, and known metrics.
 
 Checked when the file is read: what is wrong there would otherwise end in an error after the training.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,20 +24,40 @@ class Options(NamedTuple):
     optional: Mapping[str, Check | None] = {}
 
 
-def check(path: Path, table: Any, figure: Any, runs: Runs) -> None:
-    """Checks the sections `table` and `figure` of a file, where it has them.
+def check(path: Path, content: Mapping[str, Any], runs: Runs) -> None:
+    """Checks the sections `table`, `figure` and `figures` of a file, where it has them.
 
     Raises ConfigError, which names the file and the option, for an unknown or missing option, a key that not every run
-    has, an unknown metric, and what is there twice.
+    has, an unknown metric or method, a metric that ranks nothing, and what is there twice.
     """
-    if table:
-        _check_options(path, "table", table, _TABLE, runs)
-    if figure:
-        kind: Any = figure.get("kind") if isinstance(figure, Mapping) else None
-        if not isinstance(kind, str) or kind not in _FIGURES:
-            raise ConfigError(f"{path}: no figure of kind {as_word(kind)}; {nearest(str(kind), _FIGURES)}")
-        options = {name: value for name, value in figure.items() if name != "kind"}
-        _check_options(path, "figure", options, _FIGURES[kind], runs)
+    if table := content.get("table"):
+        kind = table.get("kind", "values") if isinstance(table, Mapping) else "values"
+        _check_kind(path, "table", kind, table, _TABLES, runs)
+    if figure := content.get("figure"):
+        _check_figure(path, "figure", figure, runs)
+    figures = content.get("figures") or {}
+    if not isinstance(figures, Mapping):
+        raise ConfigError(f"{path}: figures={as_word(figures)}: must be a mapping of names to figures")
+    for name, options in figures.items():
+        if not isinstance(name, str) or not re.fullmatch(r"[\w.]+", name):
+            raise ConfigError(f"{path}: figures: {as_word(name)} cannot be part of the name of a file")
+        _check_figure(path, f"figures.{name}", options, runs)
+
+
+def _check_figure(path: Path, place: str, figure: Any, runs: Runs) -> None:
+    if not isinstance(figure, Mapping):
+        figure = {"kind": None}
+    options = {name: value for name, value in figure.items() if name != "title"}
+    _check_kind(path, place, figure.get("kind"), options, _FIGURES, runs)
+
+
+def _check_kind(path: Path, place: str, kind: Any, layout: Any, kinds: Mapping[str, Options], runs: Runs) -> None:
+    if not isinstance(kind, str) or kind not in kinds:
+        noun = place.partition(".")[0].removesuffix("s")
+        raise ConfigError(f"{path}: no {noun} of kind {as_word(kind)}; {nearest(str(kind), kinds)}")
+    if isinstance(layout, Mapping):
+        layout = {name: value for name, value in layout.items() if name != "kind"}
+    _check_options(path, place, layout, kinds[kind], runs)
 
 
 def _check_options(path: Path, section: str, layout: Any, options: Options, runs: Runs) -> None:
@@ -105,6 +126,48 @@ def _metrics(path: Path, place: str, value: Any, runs: Runs) -> None:
     _each(_metric, path, place, value, runs)
 
 
+def _ranking_metric(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """A metric of which one direction is better."""
+    from gpbench.metrics import better
+
+    _metric(path, place, value, runs)
+    if not better(value):
+        raise ConfigError(f"{path}: {place}: {value} ranks no method: neither a lower nor a higher value is better")
+
+
+def _ranking_metrics(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """A list of different metrics as in `_ranking_metric`."""
+    _metrics(path, place, value, runs)
+    _each(_ranking_metric, path, place, value, runs)
+
+
+def _method_keys(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """Keys as in `_columns`, of runs that have a method and a data set."""
+    _columns(path, place, value, runs)
+    _each(_key, path, place, ["dataset", "method"], runs)
+
+
+def _method_sets(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """A mapping of names to lists of different methods of the runs."""
+    if not isinstance(value, Mapping) or not all(isinstance(methods, list) and methods for methods in value.values()):
+        raise ConfigError(f"{path}: {place}={as_word(value)}: must be a mapping of names to lists of methods")
+    for name, methods in value.items():
+        _each(_method, path, f"{place}.{name}", methods, runs)
+
+
+def _method(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """A method that one of the runs has."""
+    known = [method for block in runs for method in _values(block.get("method"))]
+    if value not in known:
+        raise ConfigError(f"{path}: {place}: no run has the method {as_word(value)!r}; {nearest(str(value), known)}")
+
+
+def _values(value: Any) -> list[Any]:
+    """Every value of a key of a block, over the presets."""
+    parts = value.values() if isinstance(value, Mapping) else [value]
+    return [one for part in parts for one in (part if isinstance(part, list) else [part])]
+
+
 def _each(one: Check, path: Path, place: str, values: Sequence[Any], runs: Runs) -> None:
     for k, value in enumerate(values):
         one(path, place, value, runs)
@@ -112,10 +175,14 @@ def _each(one: Check, path: Path, place: str, values: Sequence[Any], runs: Runs)
             raise ConfigError(f"{path}: {place}: {value} is there twice")
 
 
-_TABLE = Options(
-    {"rows": _key_or_output, "columns": _columns, "metrics": _metrics},
-    {"blocks": _keys, "average": _metric},
-)
+_RANKS = Options({"label": _method_keys, "metrics": _ranking_metrics}, {"sets": _method_sets})
+_TABLES: Mapping[str, Options] = {
+    "values": Options(
+        {"rows": _key_or_output, "columns": _columns, "metrics": _metrics},
+        {"blocks": _keys, "average": _metric},
+    ),
+    "ranks": _RANKS,
+}
 _FIGURES: Mapping[str, Options] = {
     "traces": Options(
         {"panels": _metrics, "colour": _key},
@@ -125,5 +192,7 @@ _FIGURES: Mapping[str, Options] = {
     "curves": Options({"label": _key_of_some}),
     "surfaces": Options({"label": _columns}),
     "scaling": Options({"along": _key, "colour": _key}, {"colours": None}),
+    "dots": Options({"label": _method_keys, "metric": _metric}, {"sets": _method_sets}),
+    "ranks": _RANKS,
 }
-"""The options of tables, and of each kind of figure (`gpbench.report.figures`)."""
+"""The options of each kind of table, and of each kind of figure (`gpbench.report.figures`)."""

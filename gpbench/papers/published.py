@@ -72,6 +72,11 @@ class Published:
     held_out: bool
     note: str
 
+    @property
+    def is_target(self) -> bool:
+        """Whether the value is of held-out rows, and nothing speaks against it."""
+        return self.held_out and not self.note
+
 
 def lookup(dataset: str, method: str, setting: str, metric: str, output: str | None = None) -> Published | None:
     """The published value of one of our cells, or None.

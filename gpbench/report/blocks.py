@@ -55,6 +55,15 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
     return blocks
 
 
+def by_dataset(
+    experiment: Experiment, planned: Sequence[Cell], keys: str | Sequence[str], metric: str
+) -> Mapping[str, Mapping[str, Entry]]:
+    """The entries of one metric by data set and method, which the labels of these keys name, as in `dgp-2`."""
+    layout = {"rows": "dataset", "columns": keys, "metrics": [metric]}
+    (block,) = table_blocks(replace(experiment, table=layout), planned)
+    return block.rows
+
+
 def column_labels(experiment: Experiment, planned: Sequence[Cell]) -> list[str]:
     """The labels of the columns of the experiment's table."""
     assert experiment.table is not None
@@ -85,7 +94,7 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
         of, column = grouped.setdefault(block, {}).setdefault(row, {}), _column(experiment, cell)
         if column in of:
             raise ConfigError(f"{experiment.id}: {row} {column}: two cells of the table are at one place; put"
-                              f" {' or '.join(_varying(planned))} into table.blocks or table.columns")  # fmt: skip
+                              f" {' or '.join(_varying(planned))} into its blocks, columns or label")  # fmt: skip
         of[column] = _cell_runs(cell, block)
     return grouped
 

@@ -1,4 +1,4 @@
-"""The table of an experiment as a sheet: recorded results beside those that the paper prints."""
+"""The table of an experiment as a sheet: recorded results beside those that the paper prints, or average ranks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,6 +6,7 @@ from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.metrics import better
 from gpbench.report import marks as significance
+from gpbench.report import rankings
 from gpbench.report.blocks import column_labels, table_blocks
 from gpbench.report.cells import Entry
 from gpbench.report.formats import Grid, Marks, Sheet
@@ -14,15 +15,19 @@ from gpbench.report.tables import LEGEND, cell_text, notes, numbered, row, secon
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: Marks) -> Sheet:
-    """The table of an experiment, a grid for each block, with the best of each row marked.
+    """The table of an experiment, a grid for each block, with the best of each row marked; or of kind `ranks`.
 
     Args:
         experiment: one that has a table.
         preset: the preset of the planned cells.
         planned: its cells with their records (`gpbench.experiments.status.find`).
         marks: how the format marks the best of a row, and what is not significantly different from it.
+
+    Raises ConfigError where two cells are at one place, and for ranks of methods without common data sets.
     """
     assert experiment.table is not None
+    if is_of_ranks(experiment):
+        return rankings.table(experiment, preset, planned, marks)
     blocks, columns = table_blocks(experiment, planned), column_labels(experiment, planned)
     header = (experiment.table["rows"].rpartition(".")[2], *columns)
     entries = [entry for block in blocks for entry in block.entries]
@@ -54,6 +59,11 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: M
     )
 
 
+def is_of_ranks(experiment: Experiment) -> bool:
+    """Whether the experiment's table is one of average ranks."""
+    return (experiment.table or {}).get("kind") == "ranks"
+
+
 def verdict(entries: Sequence[Entry]) -> list[str]:
     """Lines on how many cells agree with the paper; none without targets.
 
@@ -61,7 +71,7 @@ def verdict(entries: Sequence[Entry]) -> list[str]:
     where a lower error is no merit.
     """
     known = [(e, e.delta_se, e.published) for e in entries if e.delta_se is not None and e.published]
-    compared = [(e, delta) for e, delta, published in known if published.held_out and not published.note]
+    compared = [(e, delta) for e, delta, published in known if published.is_target]
     leaked = [(e, delta) for e, delta, published in known if not (published.held_out or e.cell.held_out)]
     worse = [(e, delta) for e, delta in compared if delta * (1 if better(e.metric) == "lower" else -1) > 2]
     apart = [(e, delta) for e, delta in leaked if abs(delta) > 2]

@@ -14,6 +14,7 @@ from numpy import ndarray
 
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
+from gpbench.papers.published import UNRANKED
 from gpbench.report.cells import CellRuns, by_split
 from gpbench.report.provenance import seconds_lines
 from gpbench.report.rank_tests import (
@@ -70,17 +71,19 @@ def rank_table(
 ) -> Ranking:
     """Ranks the methods of a table on their means over the splits that all methods have.
 
-    A data set without one of the methods is left out.  `diverged` counts the diverged runs by data set and method;
-    `caveats` are the ranking's, beside those of this table.  The tests take data sets as independent, and splits that
-    share rows need no correction here.
+    Data sets of UNRANKED, and those without one of the methods, are left out.  `diverged` counts the diverged runs by
+    data set and method; `caveats` are the ranking's, beside those of this table.  The tests take data sets as
+    independent, and splits that share rows need no correction here.
     Raises ConfigError for fewer than two methods or data sets; outputs and split sets of one data set are one data set
     here.
     """
+    unranked = {dataset: reason for dataset in table if (reason := UNRANKED.get(dataset.partition(" ")[0]))}
+    table = {dataset: row for dataset, row in table.items() if dataset not in unranked}
     names = list(dict.fromkeys(name for row in table.values() for name in row))
     if len(names) < 2:
         raise ConfigError(f"ranks need at least two methods with {metric}; there is {' '.join(names) or 'none'}")
     means: dict[str, list[float]] = {}
-    left_out, single = [], 0
+    left_out, single = [*dict.fromkeys(unranked.values())], 0
     for dataset, row in table.items():
         absent = [name for name in names if name not in row]
         common = [] if absent else common_splits(row.values())
@@ -93,7 +96,7 @@ def rank_table(
     if len(parts) < 2:
         raise ConfigError(
             f"ranks need at least two data sets that all {len(names)} methods have; there is"
-            f" {next(iter(parts), 'none')}: choose fewer methods with --method and --setting"
+            f" {next(iter(parts), 'none')}; `gpbench rank` ranks fewer of them with --method and --setting"
         )
     counts = [f"{name} on {dataset} ({n})" for (dataset, name), n in (diverged or {}).items()
               if dataset in means and name in names]  # fmt: skip
@@ -139,12 +142,12 @@ def rank_values(
     )  # fmt: skip
 
 
-def ranking_notes(ranking: Ranking) -> list[str]:
-    """Lines to print with a ranking: data sets, tests, and what is left out."""
+def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
+    """Lines to print with a ranking: data sets, test statistics unless the caller prints them, what is left out."""
     critical = f"; critical difference {ranking.critical:.2f}" if ranking.critical else ""
     lines = [
         f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}",
-        f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}",
+        *[f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}"] * statistics,
         f"groups: no significant difference within a group ({_TESTS[ranking.test]}, 5 %)",
         *_power_caveats(ranking),
         *ranking.caveats,

@@ -7,6 +7,7 @@ import pytest
 from commands import gpbench
 
 from gpbench.cli import main
+from gpbench.errors import SweepError
 from gpbench.records.store import Store
 
 TINY = """
@@ -82,6 +83,34 @@ def test_a_table_is_written_to_a_file_in_any_format(folder, capsys):
 def test_stopped_it_still_shows_what_is_there(folder):
     code, out, err = reproduce(folder, "--preset", "full", "run.time_limit=0.001")
     assert code == 75 and "run the same command to resume" in err and "MISSING: 2 of 6 runs" in out
+
+
+RANKS = """
+title: Ranks on one data set
+runs_of: my/tiny
+table: {kind: ranks, label: method, metrics: [nll]}
+figures: {dots: {kind: dots, label: method, metric: nll}}
+"""
+
+
+def test_ranks_without_common_data_sets_are_one_line_and_hide_no_failure(folder, capsys, monkeypatch):
+    (folder / "mine" / "experiment" / "my" / "ranks.yaml").write_text(RANKS)
+    where = ["--config-dir", str(folder / "mine"), "--results", str(folder / RESULTS)]
+    for name in ("table", "reproduce"):
+        assert main([name, "my/ranks", *where]) == 2
+        told = capsys.readouterr().err
+        assert "all methods by nll: ranks need at least two data sets" in told and told.count("\n") == 1
+    monkeypatch.setattr("gpbench.cli.reproduce._launch", lambda *_: SweepError("2 jobs failed"))
+    assert main(["reproduce", "my/ranks", "--preset", "full", *where]) == SweepError.exit_code
+    assert "2 jobs failed" in capsys.readouterr().err
+
+
+def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, capsys):
+    (folder / "mine" / "experiment" / "my" / "ranks.yaml").write_text(RANKS)
+    where = ["--config-dir", str(folder / "mine"), "--results", str(folder / RESULTS)]
+    assert main(["plot", "my/ranks", *where]) == 0
+    files = [folder / RESULTS / "my" / f"ranks-dots.{ending}" for ending in ("png", "pdf")]
+    assert capsys.readouterr().out.splitlines() == [*map(str, files)] and all(file.is_file() for file in files)
 
 
 @pytest.mark.parametrize(

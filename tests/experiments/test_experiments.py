@@ -12,7 +12,8 @@ from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.plan import plan
-from gpbench.report.blocks import table_blocks
+from gpbench.report.blocks import by_dataset, table_blocks
+from gpbench.report.experiment import is_of_ranks
 from gpbench.report.figures import KINDS
 
 
@@ -62,13 +63,17 @@ def test_figure_3_right_measures_two_methods_on_up_to_twelve_devices():
 def test_every_file_says_what_it_is_and_its_layout_fits_its_runs(id):
     told = definition.read(id)  # which checks the layout
     assert told.title and told.paper and set(told.presets) == set(PRESETS)
-    assert not told.figure or told.figure["kind"] in KINDS
+    assert all(picture.figure["kind"] in KINDS for picture in told.pictures.values())
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("id", [id for id in definition.names() if definition.read(id).table])
 def test_every_cell_has_a_place_of_its_own_in_the_table(id, preset):
-    assert table_blocks(definition.read(id), planned(id, preset))
+    experiment = definition.read(id)
+    if is_of_ranks(experiment):
+        assert by_dataset(experiment, planned(id, preset), experiment.table["label"], experiment.table["metrics"][0])
+    else:
+        assert table_blocks(experiment, planned(id, preset))
 
 
 def test_two_cells_at_one_place_of_a_table_are_refused():
@@ -94,6 +99,69 @@ def test_a_job_is_each_combination_of_a_blocks_values(tmp_path):
     first = {"split": "[0,1]", "seed": "3", "method": "a", "method.m": "1", "x": "null"}
     assert told.jobs("quick")[0] == first and definition.overrides(first)[-1] == "x=null"
     assert len(told.jobs("quick")) == 3 and len(told.jobs("full")) == 5 and told.jobs("full")[-1]["seed"] == "5"
+
+
+OTHER = """
+title: other
+paper: mine
+all: {dataset: [pima, heart]}
+runs:
+  - {protocol: [clean, hl2016], method: a, m: {quick: 1, full: [1, 2]}}
+  - {protocol: {quick: hl2016, full: [clean, hl2016]}, method: b}
+  - {protocol: hl2016, method: c}
+labels: {method: {a: A, b: B}, m: {1: M = 1}}
+table: {rows: dataset, columns: [method, m], metrics: [nll]}
+"""
+
+
+def reading(folder, text):
+    (folder / "experiment").mkdir(exist_ok=True)
+    (folder / "experiment" / "other.yaml").write_text(OTHER)
+    (folder / "experiment" / "mine.yaml").write_text(text)
+    return definition.read("mine", [folder])
+
+
+RANKS = "kind: ranks, label: method, metrics: [nll]"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_runs_of_another_experiment_are_those_of_its_jobs_that_where_selects(tmp_path, preset):
+    where = "{protocol: clean, method: [a, b]}"
+    mine = reading(tmp_path, f"{{title: a, runs_of: other, where: {where}, table: {{{RANKS}}}}}")
+    jobs = definition.read("other", [tmp_path]).jobs(preset)
+    assert mine.jobs(preset) == [job for job in jobs if job["protocol"] == "clean" and job["method"] in "ab"] != []
+    assert (mine.id, mine.title, mine.paper) == ("mine", "a", "mine")
+
+
+def test_labels_of_the_other_experiment_hold_unless_there_are_own_ones(tmp_path):
+    mine = reading(tmp_path, f"{{title: a, runs_of: other, labels: {{m: {{1: one}}}}, table: {{{RANKS}}}}}")
+    assert (mine.label("method", "a"), mine.label("m", "1"), mine.label("m", "2")) == ("A", "one", "2")
+
+
+def test_each_figure_of_several_is_an_experiment_with_one_figure(tmp_path):
+    dots = "{kind: dots, label: method, metric: nll, title: Dots}"
+    mine = reading(tmp_path, f"{{title: a, runs_of: other, figures: {{nll: {dots}, ranks: {{{RANKS}}}}}}}")
+    assert {name: (one.title, one.figure["kind"]) for name, one in mine.pictures.items()} == {
+        "nll": ("Dots", "dots"), "ranks": ("a", "ranks"),
+    }  # fmt: skip
+    assert not definition.read("other", [tmp_path]).pictures
+    assert list(definition.read("sep/fig2").pictures) == [""]
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [("where: {protocol: cleen}", "no run of other has protocol=cleen"), ("where: 3", "`where` is a mapping"),
+     ("runs: [{method: a}]", "`runs_of` takes the place of `runs`"), ("runs_of: othr", "did you mean other"),
+     (f"figure: {{{RANKS}}}, figures: {{a: {{{RANKS}}}}}", "put `figure` among `figures`"),
+     ("figures: [3]", "figures=[3]: must be a mapping of names to figures"),
+     (f"figures: {{a/b: {{{RANKS}}}}}", "figures: a/b cannot be part of the name of a file")],
+)  # fmt: skip
+def test_a_wrong_choice_of_another_experiments_runs_or_figures_is_one_line(tmp_path, text, line):
+    of = "" if "runs_of:" in text else "runs_of: other, "
+    table = "" if "figure" in text else f", table: {{{RANKS}}}"
+    with pytest.raises(ConfigError) as caught:
+        reading(tmp_path, f"{{title: a, {of}{text}{table}}}")
+    assert line in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +206,16 @@ LAYOUTS = {
     "figure: {kind: traces, panels: nll, colour: method}": "figure.panels=nll: must be a list of metrics",
     "figure: {kind: scaling, colour: method}": "figure.along is missing",
     "figure: {kind: curves, label: method.n}": "figure.label: no run has the key 'method.n'",
+    "table: {kind: rank}": "no table of kind rank; did you mean ranks",
+    "table: {kind: ranks, label: method}": "table.metrics is missing",
+    "table: {RANKED, metrics: [coverage95]}": "table.metrics: coverage95 ranks no method: neither a lower nor a higher",
+    "figure: {RANKED, metrics: [nil]}": "figure.metrics: no metric 'nil'; did you mean nll",
+    "figure: {RANKED, metrics: [nll], sets: {GPs: [a, bb]}}": "figure.sets.GPs: no run has the method 'bb'; did you",
+    "figure: {RANKED, metrics: [nll], sets: {GPs: [a, a]}}": "figure.sets.GPs: a is there twice",
+    "figure: {RANKED, metrics: [nll], sets: [a]}": 'figure.sets=["a"]: must be a mapping of names to lists of methods',
+    "figures: {one: {kind: dots, label: method, metric: nil}}": "figures.one.metric: no metric 'nil'; did you mean nll",
+    "figures: {one: {kind: dot}}": "no figure of kind dot; did you mean dots",
+    "figures: {one: 3}": "no figure of kind null",
 }
 
 
@@ -145,6 +223,7 @@ def own(folder, layout):
     (folder / "experiment").mkdir(exist_ok=True)
     runs = "[{dataset: pima, method: a, protocol: clean}, {dataset: pima, method: b, method.m: 3, protocol: clean}]"
     text = f"title: a\nruns: {runs}\n{layout}\n".replace("ROWS", "rows: dataset, columns: method, metrics: [nll]")
+    text = text.replace("RANKED", "kind: ranks, label: [method, method.m]")
     (folder / "experiment" / "mine.yaml").write_text(text)
     return definition.read("mine", [folder])
 
@@ -161,6 +240,8 @@ def test_a_layout_that_does_not_fit_the_runs_is_one_line_when_the_file_is_read(t
     "table: {rows: output, columns: method, metrics: [nmse, seconds, objective], blocks: protocol, average: seconds}",
     "table: {ROWS, blocks: [protocol, dataset]}", "table: {ROWS, blocks: []}",
     "figure: {kind: curves, label: method.m}",
+    "figures: {one: {RANKED, metrics: [nll, rmse], sets: {first: [a], both: [a, b]}}}",
+    "figure: {kind: dots, label: method, metric: coverage95}",
     "figure: {kind: traces, panels: [objective], colour: method, style: dataset, vertical: log, dashes: {a: dashed}}",
 ])  # fmt: skip
 def test_a_layout_that_fits_is_read(tmp_path, layout):

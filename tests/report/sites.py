@@ -24,6 +24,14 @@ runs:
     split: {quick: "[0,1]", full: "[0,1,2]"}
 table: {rows: dataset, columns: method, metrics: [nll]}
 """
+RANKING = """\
+title: Own ranks
+runs_of: own
+table: {kind: ranks, label: method, metrics: [nll]}
+figures:
+  nll: {kind: dots, label: method, metric: nll, title: Own dots}
+  diagram: {kind: ranks, label: method, metrics: [nll]}
+"""
 
 
 def record(dataset: str, method: str, split: int, **fields) -> dict:
@@ -63,12 +71,13 @@ def write(folder: Path, records: list[dict]) -> Path:
 
 
 def make(results: Path, out: Path, *words: str) -> Path:
-    """The site of `gpbench report` with two experiments only, for speed."""
+    """The site of `gpbench report` with three experiments only, for speed."""
     own = out.parent / "conf"
     (own / "experiment").mkdir(parents=True, exist_ok=True)
     (own / "experiment" / "own.yaml").write_text(EXPERIMENT)
+    (own / "experiment" / "ranking.yaml").write_text(RANKING)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(definition, "names", lambda folders=(): ["own", "sep/fig1_right"][0 if folders else 1 :])
+        patch.setattr(definition, "names", lambda folders=(): [*["own", "ranking"] * bool(folders), "sep/fig1_right"])
         assert main(["report", "--results", str(results), "--out", str(out), "--config-dir", str(own), *words]) == 0
     return out
 

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from gpbench.errors import ConfigError
+from gpbench.papers.published import UNRANKED
 from gpbench.report import rank_tests, ranks
 from gpbench.report.cells import group_runs
 from gpbench.report.figures import write
@@ -127,6 +128,16 @@ def test_a_data_set_without_one_of_the_methods_is_left_out_with_the_reason():
     assert ranking.datasets == ("heart", "pima")
     assert ranking.left_out == ("crabs (without b)", "sonar (no split in common)")
     assert "left out: crabs (without b); sonar (no split in common)" in ranks.ranking_notes(ranking)
+
+
+def test_naval_is_not_for_ranking():
+    two = {"a": {0: 0.1, 1: 0.2}, "b": {0: 0.3, 1: 0.4}}
+    naval = {"naval": {**two, "c": {0: 0.1}}, "naval groups90": two}
+    ranking = ranks.rank_table({"pima": two, **naval, "heart": two}, "nll")
+    assert ranking.methods == ("a", "b") and ranking.datasets == ("pima", "heart")
+    assert ranking.left_out == (UNRANKED["naval"],)
+    with pytest.raises(ConfigError, match="two data sets"):
+        ranks.rank_table({"pima": two, "naval": two}, "nll")
 
 
 def test_means_are_over_the_splits_that_all_have():

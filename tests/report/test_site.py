@@ -144,6 +144,16 @@ def test_an_experiment_has_its_table_with_marks_and_its_numbers_as_csv(site, rea
     assert "own" in read["paper/mine.html"].text
 
 
+def test_an_experiment_of_ranks_has_its_figures_and_its_ranks_as_a_table_and_csv(site, read):
+    reader = read[page("experiment", "ranking")]
+    pictures = [values["src"] for tag, values in reader.tags if tag == "img"]
+    assert pictures == [f"../experiment/ranking-full-{name}.svg" for name in ("nll", "diagram")]
+    assert all((site / "experiment" / picture).is_file() for picture in pictures)
+    assert "average rank, nll" in reader.text and "critical difference" in reader.text
+    ranks = (site / "experiment" / "ranking-full.csv").read_text().splitlines()
+    assert ranks[1].startswith("all methods,nll,logistic,1,2,") and len(ranks) == 3
+
+
 def test_ranks_are_those_of_the_verb(read, results, capsys):
     capsys.readouterr()
     assert main(["rank", "--results", str(results), "--preset", "full", "--setting", "m=15%", "--json"]) == 0

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy import ndarray
 
-KINDS = {"traces": "svg", "boundaries": "webp", "curves": "svg", "scaling": "svg", "surfaces": "webp"}
+KINDS = {
+    "traces": "svg", "boundaries": "webp", "curves": "svg", "scaling": "svg", "surfaces": "webp", "dots": "svg",
+    "ranks": "svg",
+}  # fmt: skip
 """Kinds of figures and their formats on web pages: WebP where a vector image of all points would be too large."""
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
@@ -25,7 +28,7 @@ Arrays = Callable[[str], "dict[str, ndarray]"]
 
 
 def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: Arrays) -> "Figure":
-    """Draws the figure of an experiment, with the preset, missing runs and provenance below it.
+    """Draws the figure of an experiment; below it the lines its kind writes there, preset, missing runs, provenance.
 
     Args:
         experiment: one that has a figure.
@@ -46,7 +49,8 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     with style.context():
         figure = importlib.import_module(f"gpbench.report.figures.{kind}").draw(experiment, planned, arrays)
         preset_text = preset_line(planned, preset, experiment.presets.get(preset, ""))
-        notes = [preset_text, absent(planned, 2), _provenance(planned), *_seconds(kind, planned)]
+        of_kind = figure.get_supxlabel().splitlines()
+        notes = [*of_kind, preset_text, absent(planned, 2), _provenance(planned), *_seconds(kind, planned)]
         style.caption(figure, experiment.title, [line for line in notes if line])
     return figure
 

@@ -11,6 +11,7 @@ import yaml
 import gpbench
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
+from gpbench.experiments.definition import Experiment
 from gpbench.papers import published
 from gpbench.report import blocks, figures, formats, marks
 from gpbench.report import experiment as reports
@@ -114,17 +115,19 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
     sections = []
     for planned in presets:
         name = f"{stem}-{planned.preset}"
-        section: dict[str, Any] = {"planned": planned, "picture": "", "blocks": ()}
+        section: dict[str, Any] = {"planned": planned, "pictures": {}, "grids": (), "blocks": ()}
         section["incomplete"] = [(status.names(c, planned.cells), c) for c in planned.cells if c.missing]
         words = experiment.presets.get(planned.preset, "")
         section["preset_line"] = status.preset_line(planned.cells, planned.preset, words)
-        if planned.n_recorded and experiment.figure and (picture := _picture(site, planned)):
-            section["picture"] = f"{name}.{figures.KINDS[experiment.figure['kind']]}"
-            yield section["picture"], picture
-        if planned.n_recorded and experiment.table:
-            section |= _table(site, planned)
-            sheet = reports.table(experiment, planned.preset, planned.cells, formats.MARKS["csv"])
-            yield f"{name}.csv", (formats.as_csv(sheet) + "\n").encode()
+        for part, picture in experiment.pictures.items() if planned.n_recorded else ():
+            format = figures.KINDS[(picture.figure or {})["kind"]]
+            if content := _picture(site, picture, planned, format):
+                file = f"{'-'.join(filter(None, [name, part]))}.{format}"
+                section["pictures"][file] = picture.title
+                yield file, content
+        if planned.n_recorded and experiment.table and (csv := _csv(planned)):
+            section |= _ranks_table(planned) if reports.is_of_ranks(experiment) else _table(site, planned)
+            yield f"{name}.csv", csv
             section["csv"] = f"{name}.csv"
         sections.append(section)
     yield site.page(path, "experiment.html", experiment.id, experiment=experiment, sections=sections)
@@ -151,13 +154,26 @@ def _table(site: _Site, planned: PlannedExperiment) -> dict[str, Any]:
     }
 
 
-def _picture(site: _Site, planned: PlannedExperiment) -> bytes | None:
+def _ranks_table(planned: PlannedExperiment) -> dict[str, Any]:
+    sheet = reports.table(planned.experiment, planned.preset, planned.cells, formats.MARKS["terminal"])
+    return {"grids": sheet.grids, "feet": sheet.feet}
+
+
+def _csv(planned: PlannedExperiment) -> bytes | None:
     try:
-        figure = figures.draw(planned.experiment, planned.preset, planned.cells, site.facts.trace)
-    except ConfigError:  # all of its runs diverged, or the file names an unknown kind of figure
+        sheet = reports.table(planned.experiment, planned.preset, planned.cells, formats.MARKS["csv"])
+    except ConfigError:  # no methods to rank
+        return None
+    return (formats.as_csv(sheet) + "\n").encode()
+
+
+def _picture(site: _Site, picture: Experiment, planned: PlannedExperiment, format: str) -> bytes | None:
+    try:
+        figure = figures.draw(picture, planned.preset, planned.cells, site.facts.trace)
+    except ConfigError:  # all of its runs diverged, or there are no methods to rank
         return None
     file = io.BytesIO()
-    figures.write(figure, file, figures.KINDS[(planned.experiment.figure or {})["kind"]])
+    figures.write(figure, file, format)
     return file.getvalue()
 
 

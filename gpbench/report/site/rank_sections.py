@@ -8,6 +8,7 @@ from typing import Any
 
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
+from gpbench.papers.published import UNRANKED
 from gpbench.report import figures
 from gpbench.report.caveats import imported_note
 from gpbench.report.cells import CellRuns, by_split, group_runs
@@ -51,6 +52,7 @@ def rank_sections(records: Sequence[dict]) -> list[RankSection]:
 
 
 def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection | None:
+    cells = [cell for cell in cells if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
     table = by_dataset(cells, metric)

@@ -1,0 +1,147 @@
+"""Means over splits with their standard errors: a panel for each data set, a line for each method."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
+from gpbench.metrics import better
+from gpbench.papers.published import UNRANKED
+from gpbench.report.blocks import by_dataset
+from gpbench.report.caveats import caveats
+from gpbench.report.cells import Entry
+from gpbench.report.figures import style
+from gpbench.report.tables import title
+from gpbench.report.text import number
+
+_COLUMNS = 5
+_STEP = 0.155
+"""Inches between two methods."""
+_FENCE = 3
+"""Values beyond the quartile on the worse side by more than this many interquartile ranges, or median standard errors
+where these are larger, do not set the range."""
+_DIAMOND: Any = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "markeredgecolor": "black"}
+
+
+def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws the panels, with published values as open diamonds where they are targets.
+
+    Options of the experiment's `figure`:
+
+    label: the key or keys whose values name a method.
+    metric: the metric.
+    sets: lists of methods by name, each with a colour of its own; optional.  The first set of a method counts.
+    """
+    options = experiment.figure or {}
+    metric, sets = options["metric"], options.get("sets", {})
+    rows = by_dataset(experiment, planned, options["label"], metric)
+    hues = style.colours(list(sets))
+    colours = {
+        name: next((hues[key] for key, members in sets.items() if entry.cell.method in members), "#444444")
+        for row in rows.values()
+        for name, entry in row.items()
+    }
+    n_columns = min(_COLUMNS, len(rows))
+    n_rows = math.ceil(len(rows) / n_columns)
+    figure = style.figure(1.3 + 1.55 * n_columns, 1.3 + n_rows * (_STEP * len(colours) + 0.55))
+    axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
+    for axis, (dataset, row) in zip(axes.flat, rows.items()):
+        _panel(axis, row, colours, better(metric))
+        axis.set_title(f"{dataset} †" if _is_unranked(row) else dataset, fontsize=9)
+    for axis in axes[:, 0]:
+        axis.set_yticks(range(len(colours)), [*colours], fontsize=7.5)
+        for label, colour in zip(axis.get_yticklabels(), colours.values()):
+            label.set_color(colour)
+    axes[0, 0].set_ylim(len(colours) - 0.4, -0.6)
+    spare = axes.flat[len(rows) :]
+    for axis in spare:
+        axis.axis("off")
+    if handles := _handles(hues, rows):
+        spare[0].legend(handles=handles) if len(spare) else figure.legend(handles=handles, loc="outside right upper")
+    figure.supxlabel("\n".join(_notes(rows, metric)))
+    return figure
+
+
+def limits(entries: Sequence[Entry], direction: str | None) -> tuple[float, float]:
+    """The horizontal range of a panel: targets, and means with their standard errors but those beyond the fence."""
+    spans = [(e.mean - (e.stderr or 0), e.mean, e.mean + (e.stderr or 0)) for e in entries if e.mean is not None]
+    if not spans:
+        return 0.0, 1.0
+    first, third = np.quantile([mean for _, mean, _ in spans], [0.25, 0.75])
+    reach = _FENCE * max(third - first, np.median([high - mean for _, mean, high in spans]))
+    lowest = first - reach if direction == "higher" else -np.inf
+    highest = third + reach if direction == "lower" else np.inf
+    within = [span for span in spans if lowest <= span[1] <= highest]
+    targets = [value for entry in entries if (value := target(entry)) is not None]
+    low = min([max(lowest, min(span[0] for span in within)), *targets])
+    high = max([min(highest, max(span[2] for span in within)), *targets])
+    margin = 0.06 * (high - low) or 0.01 * abs(high) or 0.01
+    return float(low - margin), float(high + margin)
+
+
+def target(entry: Entry) -> float | None:
+    """The published value of a cell, unless there is something against it."""
+    return entry.published.value if entry.published and entry.published.is_target else None
+
+
+def _panel(axis: Axes, row: Mapping[str, Entry], colours: Mapping[str, str], direction: str | None) -> None:
+    low, high = limits([*row.values()], direction)
+    axis.set_xlim(low, high)
+    axis.xaxis.set_major_locator(MaxNLocator(3))
+    axis.tick_params(axis="x", labelsize=7)
+    axis.tick_params(axis="y", length=0)
+    for y, (method, colour) in enumerate(colours.items()):
+        if method not in row:
+            continue
+        entry = row[method]
+        if entry.mean is None:
+            _text(axis, 0.5, y, "diverged" if entry.diverged else "missing", "#999999")
+        elif low <= entry.mean <= high:
+            axis.errorbar(entry.mean, y, xerr=entry.stderr, fmt="o", color=colour, markersize=3.6, elinewidth=1.2)
+        else:
+            edge, marker, x = (low, "<", 0.3) if entry.mean < low else (high, ">", 0.7)
+            axis.plot(edge, y, marker, color=colour, markersize=4.5, clip_on=False)
+            _text(axis, x, y, number(entry.mean, entry.stderr), colour)
+        if (published := target(entry)) is not None:
+            axis.plot(published, y, linestyle="", **_DIAMOND)
+
+
+def _text(axis: Axes, x: float, y: float, text: str, colour: str) -> None:
+    """Text at a fraction x of the width."""
+    axis.text(x, y, text, transform=axis.get_yaxis_transform(), fontsize=6, color=colour, ha="center", va="center")
+
+
+def _handles(colours: Mapping[str, str], rows: Mapping[str, Mapping[str, Entry]]) -> list[Line2D]:
+    handles = [Line2D([], [], color=colour, marker="o", markersize=3.6, label=name) for name, colour in colours.items()]
+    if any(target(entry) is not None for row in rows.values() for entry in row.values()):
+        handles.append(Line2D([], [], linestyle="", label="published", **_DIAMOND))
+    return handles
+
+
+def _notes(rows: Mapping[str, Mapping[str, Entry]], metric: str) -> Iterator[str]:
+    """What dots and bars are, then caveats, each with the methods that it is about."""
+    yield (
+        f"{title(metric)}: means over splits ± one standard error, not corrected for rows that splits share;"
+        " arrows: means outside of the panel, with their values"
+    )
+    for reason in dict.fromkeys(UNRANKED[name] for name, row in rows.items() if _is_unranked(row)):
+        yield f"† {reason}"
+    methods: dict[str, dict[str, None]] = {}
+    for dataset, row in rows.items():
+        for method, entry in row.items():
+            if entry.diverged:
+                methods.setdefault("diverged runs do not count", {})[f"{method} on {dataset} ({entry.diverged})"] = None
+            for note in caveats(entry.cell.dataset, metric, entry.cell.records, None):
+                methods.setdefault(note, {})[method] = None
+    yield from (f"{note}: {', '.join(names)}" for note, names in methods.items() if note not in UNRANKED.values())
+
+
+def _is_unranked(row: Mapping[str, Entry]) -> bool:
+    return any(entry.cell.dataset in UNRANKED for entry in row.values())
