@@ -20,7 +20,8 @@ from gpbench.data.members import Member, named
 from gpbench.methods.base import Batch, Info, Method, State
 from gpbench.train import batches, progress
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.loop import Cadence, Fit, Group, Programs, fit, initial, prediction_key
+from gpbench.train.loop import Cadence, Fit, Group, Programs, fit, initial
+from gpbench.train.steps import prediction_key, take_step
 from gpbench.train.stop import StopRequest
 
 CLASSES = {"binary": 2, "multiclass": 3, "regression": 0}
@@ -62,8 +63,7 @@ class Problem:
     def step(self, state: State, X: Array, y: Array, key: Array, *, rows: int | None = None) -> tuple[State, Info]:
         """The loop's first step on these rows, of which the first `rows` count: the next state and what is reported."""
         data = batches.whole(X, y, self.both.classes, rows=rows)
-        batch = batches.at_step(data, self.method.batch_size, jnp.asarray(0), key=jax.random.fold_in(key, 0))
-        return self.method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), 0))
+        return take_step(self.method, state, data, jnp.asarray(0), key=key)
 
     @cached_property
     def compiled(self) -> Callable[..., tuple[State, Info]]:

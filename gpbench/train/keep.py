@@ -10,7 +10,7 @@ from jaxtyping import Array, Key
 from gpbench.data import Prepared
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method
-from gpbench.train.loop import prediction_key
+from gpbench.train.steps import prediction_key
 
 _PER_AXIS = {1: 400, 2: 120}
 _MARGIN = 0.05

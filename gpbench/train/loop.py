@@ -25,6 +25,7 @@ from gpbench.train import batches
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
 from gpbench.train.progress import Progress
+from gpbench.train.steps import prediction_key, take_step
 from gpbench.train.stop import StopRequest
 from gpbench.train.trials import best_rate, best_settings
 
@@ -274,8 +275,7 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
         data = batches.whole(X, y, classes, rows=rows)
 
         def one_step(t, carry):
-            batch = devices.split(batches.at_step(data, method.batch_size, t, key=jax.random.fold_in(key, 0)))
-            state, info = method.step(carry[0], batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))
+            state, info = take_step(method, carry[0], data, t, key=key, split=devices.split)
             objective = info.objective.astype(X.dtype)
             return state, objective, carry[2] + objective
 
@@ -298,11 +298,6 @@ def _over_members(on_member: Callable, *stacked):
     if jax.default_backend() == "cpu":
         return jax.lax.map(lambda one: on_member(*one), stacked)
     return jax.vmap(on_member)(*stacked)
-
-
-def prediction_key(step_key: Key[Array, ""]) -> Key[Array, ""]:
-    """The key that `predict` gets, from that of a member's steps, which use its parts 0 and 1."""
-    return jax.random.fold_in(step_key, 2)
 
 
 def _predict(method: Method, state, X, y, keys):

@@ -6,11 +6,12 @@ import itertools
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Method, State
 from gpbench.train import batches
+from gpbench.train.steps import prediction_key, take_step, validation_key
 
 _VALIDATION = 0.2
 """The part of the training rows on which settings are compared."""
@@ -29,7 +30,7 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     if n < _FEWEST:
         raise ConfigError(f"method.search needs {_FEWEST} validation rows, a fifth of the training rows, and there are"
                           f" {data.total} of these: give every setting, and method.search=null")  # fmt: skip
-    order = jax.random.permutation(jax.random.fold_in(key, 3), data.total)
+    order = jax.random.permutation(validation_key(key), data.total)
     part = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes)
     fit, validation = part(order[n:]), part(order[:n])
     names, values = zip(*method.search)
@@ -53,10 +54,10 @@ def _validated(method: Method, state: State, fit: Batch, validation: Batch, key:
 
     def advance(carry):
         t, state = carry
-        return t + 1, _step(method, state, fit, t, key)[0]
+        return t + 1, take_step(method, state, fit, t, key=key)[0]
 
     _, state = jax.lax.while_loop(unfinished, advance, (jnp.asarray(0), state))
-    return jnp.mean(method.predict(state, validation.X, key=jax.random.fold_in(key, 2)).log_prob(validation.y))
+    return jnp.mean(method.predict(state, validation.X, key=prediction_key(key)).log_prob(validation.y))
 
 
 def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -> float:
@@ -78,11 +79,9 @@ def _trial(method: Method, state: State, data: Batch, key: PRNGKeyArray) -> Floa
 
 def _steps(method: Method, state: State, data: Batch, key: PRNGKeyArray) -> tuple[State, Float[Array, " T"]]:
     """The state after `trial_steps` steps of the loop, and the objective of each."""
-    return jax.lax.scan(lambda s, t: _step(method, s, data, t, key), state, jnp.arange(method.trial_steps))
 
+    def one_step(state, t):
+        state, info = take_step(method, state, data, t, key=key)
+        return state, info.objective
 
-def _step(method: Method, state: State, data: Batch, t: Int[Array, ""], key: PRNGKeyArray) -> tuple[State, Array]:
-    """Step t of the loop, and its objective."""
-    batch = batches.at_step(data, method.batch_size, t, key=jax.random.fold_in(key, 0))
-    state, info = method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, 1), t))
-    return state, info.objective
+    return jax.lax.scan(one_step, state, jnp.arange(method.trial_steps))

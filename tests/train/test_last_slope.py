@@ -29,5 +29,5 @@ def test_too_few_points_or_numbers_that_are_not_finite_have_none():
     assert last_slope({}, 0, rows=1) is None
     assert last_slope(trace(1000, 1000, lambda t: t), 0, rows=1) is None
     assert last_slope(trace(100, 1000, lambda t: t * np.nan), 0, rows=1) is None
-    earlier = {**trace(100, 1000, lambda t: t), "objective_mean": np.zeros((4, 2))}  # of an earlier version's checkpoint
+    earlier = {**trace(100, 1000, lambda t: t), "objective_mean": np.zeros((4, 2))}  # of an earlier version
     assert last_slope(earlier, 0, rows=1) is None
