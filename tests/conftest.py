@@ -19,6 +19,10 @@ from jaxtyping import install_import_hook
 
 from gpbench import runtime
 
+# Collection creates objects that all live until the end: at the default thresholds, the collector walks through them
+# again and again.
+gc.set_threshold(50_000, 20, 20)
+
 _MIRROR = os.environ.get("GPBENCH_MIRROR")
 _PROGRAMS = Path(__file__).resolve().parents[1] / ".pytest_cache" / "xla"
 _SESSION = Path(tempfile.mkdtemp(prefix="gpbench-tests-"))
@@ -56,7 +60,6 @@ def pytest_collection_finish():
     # Modules and tests live until the end: the collector need not walk through them each time JAX traces a program.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.hookimpl(trylast=True)
