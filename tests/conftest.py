@@ -64,8 +64,12 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Forget compiled programs (1.4 MB each) after a file's last test, and where they have come to be a gigabyte."""
-    if "jax" in sys.modules and (nextitem is None or nextitem.path != item.path or _resident() > 2**30):
+    """Forget compiled programs (1.4 MB each) where they have come to be a gigabyte: earlier, after a file's last test.
+
+    Files share the programs of single operations, so to forget them after every file costs more than it frees.
+    """
+    limit = 2**30 if nextitem is not None and nextitem.path == item.path else 3 * 2**28
+    if "jax" in sys.modules and _resident() > limit:
         sys.modules["jax"].clear_caches()
         gc.collect()
         if sys.platform == "linux":  # glibc holds on to what is freed until it is told
