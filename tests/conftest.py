@@ -38,6 +38,8 @@ def _quick_compilation():
     # Leaving out XLA's MLIR emitters as well would be twice as fast, but then JAX 0.10 compiles some gradients wrongly.
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     # A tenth less compilation.  XLA ignores options of this kind that it does not know, and aborts at unknown flags.
+    # Without the Python frames of every operation, a program is smaller from its tracing to its entry in the cache.
+    os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_backend_extra_options" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_extra_options=xla_cpu_disable_tiled_emitter".strip()
