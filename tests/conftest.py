@@ -19,6 +19,10 @@ from jaxtyping import install_import_hook
 
 from gpbench import runtime
 
+# Collection creates objects that all live until the end: at the default thresholds, the collector walks through them
+# again and again.
+gc.set_threshold(50_000, 20, 20)
+
 _MIRROR = os.environ.get("GPBENCH_MIRROR")
 _PROGRAMS = Path(__file__).resolve().parents[1] / ".pytest_cache" / "xla"
 _SESSION = Path(tempfile.mkdtemp(prefix="gpbench-tests-"))
@@ -34,6 +38,8 @@ def _quick_compilation():
     # Leaving out XLA's MLIR emitters as well would be twice as fast, but then JAX 0.10 compiles some gradients wrongly.
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     # A tenth less compilation.  XLA ignores options of this kind that it does not know, and aborts at unknown flags.
+    # Without the Python frames of every operation, a program is smaller from its tracing to its entry in the cache.
+    os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_backend_extra_options" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --xla_backend_extra_options=xla_cpu_disable_tiled_emitter".strip()
@@ -56,13 +62,16 @@ def pytest_collection_finish():
     # Modules and tests live until the end: the collector need not walk through them each time JAX traces a program.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Forget compiled programs (1.4 MB each) after a file's last test, and where they have come to be a gigabyte."""
-    if "jax" in sys.modules and (nextitem is None or nextitem.path != item.path or _resident() > 2**30):
+    """Forget compiled programs (1.4 MB each) where they have come to be a gigabyte: earlier, after a file's last test.
+
+    Files share the programs of single operations, so to forget them after every file costs more than it frees.
+    """
+    limit = 2**30 if nextitem is not None and nextitem.path == item.path else 3 * 2**28
+    if "jax" in sys.modules and _resident() > limit:
         sys.modules["jax"].clear_caches()
         gc.collect()
         if sys.platform == "linux":  # glibc holds on to what is freed until it is told
