@@ -79,7 +79,8 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         message = f"{why} at step {fit.step} of {method.steps}"
     values = scores(prepared, fit.predictions, i)
     diagnostics: dict[str, Any] = dict(method.diagnostics(state))
-    if fit.converged is None and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
+    ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
+    if not ended and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
         diagnostics["slope"] = slope
     extras = {"settings": method.settings(state), "diagnostics": diagnostics}
     return {

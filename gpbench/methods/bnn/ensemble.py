@@ -86,8 +86,10 @@ class Ensemble(NetworkMethod, GradientMethod):
         return parameters, Clock(variables.count + 1, variables.stop_after)
 
     def step(self, state: GradientState, batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState, Info]:
+        """The objective is the members' mean."""
         moved, info = super().step(state, batch, key=key)
-        return jax.tree.map(partial(jnp.where, self.converged(state)), state, moved), info
+        moved = jax.tree.map(partial(jnp.where, self.converged(state)), state, moved)
+        return moved, Info(info.objective / self.members)
 
     def converged(self, state: GradientState) -> Bool[Array, ""]:
         """Whether training has stopped."""

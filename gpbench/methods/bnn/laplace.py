@@ -6,7 +6,8 @@ Laplace evidence, here by MacKay's fixed-point updates
 
     δ_l ← γ_l / |w_l|²,    σ² ← Σ (y - f)² / (N - Σ γ_l),    γ_l = P_l - δ_l tr (H⁻¹)_ll,
 
-with the full generalised Gauss-Newton matrix H.  Predictions have the outputs linear in the weights.
+with the full generalised Gauss-Newton matrix H.  Predictions have the outputs linear in the weights.  As all of this
+holds at a maximum, the step of the optimiser falls to 0 before every update, as a cosine.
 """
 
 from typing import Any
@@ -71,17 +72,22 @@ class LinearisedLaplace(NetworkMethod):
         return fit - 0.5 * jnp.sum(precisions * laplace.by_layer(laplace.vector(network) ** 2, network))
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
-        """`inner_steps` of the optimiser, and then new precisions and noise.  The objective is the log evidence."""
+        """`inner_steps` of the optimiser, of falling size, and then new precisions and noise.
 
-        def move(carry, key):
-            network, optimiser = carry
+        The objective is the log evidence.
+        """
+
+        def move(carry, at):
+            (network, optimiser), (key, size) = carry, at
             rows = minibatch(batch, self.minibatch, key=key)
             slope = jax.grad(lambda n: -self.log_joint(n, state.likelihood, state.precisions, rows))(network)
             updates, optimiser = self.optimiser.update(slope, optimiser, network)
+            updates = jax.tree.map(lambda leaf: size * leaf, updates)
             return (optax.apply_updates(network, updates), optimiser), None
 
+        sizes = 0.5 * (1.0 + jnp.cos(jnp.pi * jnp.arange(self.inner_steps, dtype=batch.X.dtype) / self.inner_steps))
         keys = jax.random.split(key, self.inner_steps)
-        (network, optimiser), _ = jax.lax.scan(move, (state.network, state.optimiser), keys)
+        (network, optimiser), _ = jax.lax.scan(move, (state.network, state.optimiser), (keys, sizes))
         curvature = laplace.gauss_newton(network, state.likelihood, batch.X, batch.y, batch.weight)
         posterior = laplace.approximate(network, state.precisions, curvature)
         fit = jnp.sum(batch.weight * state.likelihood.log_prob(network(batch.X), batch.y))
