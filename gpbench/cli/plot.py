@@ -32,11 +32,11 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without a figure or records."""
-    from gpbench.experiments import plan
+    from gpbench.experiments import definition, plan
 
+    if not definition.read(args.experiment, args.config_dir).pictures:  # before its runs are planned, which takes long
+        raise ConfigError(f"{args.experiment} is a table: gpbench table {args.experiment}")
     experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, selection.open_one(args.results))
-    if not experiment.pictures:
-        raise ConfigError(f"{experiment.id} is a table: gpbench table {experiment.id}")
     files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
     if args.json:
         from gpbench.report import text

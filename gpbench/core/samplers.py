@@ -20,7 +20,8 @@ def blackjax(method: str) -> ModuleType:
     try:
         import blackjax
     except ImportError as error:
-        raise ConfigError(f"method={method} needs blackjax: pip install 'gpbench[samplers]'") from error
+        install = "pip install -c constraints.txt -e '.[samplers]' in the checkout"
+        raise ConfigError(f"method={method} needs blackjax: {install}") from error
     return blackjax
 
 

@@ -68,13 +68,17 @@ def names(config_dirs: Sequence[Path] = ()) -> list[str]:
     return sorted(_files(config_dirs))
 
 
-def read(id: str, config_dirs: Sequence[Path] = ()) -> Experiment:
+def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = ()) -> Experiment:
     """The experiment of this id, ours or one in the folder `experiment` of `config_dirs`.
 
-    Raises ConfigError for an unknown id, and for a file that is none.
+    `readers` are those experiments whose `same` or `runs_of` led here.
+    Raises ConfigError for an unknown id, for a file that is none, and for experiments that name each other.
     """
     import yaml
 
+    if id in readers:
+        circle = " -> ".join([*readers, id])
+        raise ConfigError(f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`")
     files = _files(config_dirs)
     if id not in files:
         raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
@@ -83,9 +87,10 @@ def read(id: str, config_dirs: Sequence[Path] = ()) -> Experiment:
     except yaml.YAMLError as error:
         raise ConfigError(f"{files[id]}: {' '.join(str(error).split())}") from error
     if isinstance(content, dict) and "same" in content:
-        return read(content["same"], config_dirs)
+        return read(str(content["same"]), config_dirs, readers=[*readers, id])
     if isinstance(content, dict) and "runs_of" in content:
-        content = _with_runs_of(read(str(content["runs_of"]), config_dirs), content, files[id])
+        other = read(str(content["runs_of"]), config_dirs, readers=[*readers, id])
+        content = _with_runs_of(other, content, files[id])
     return _experiment(id, content, files[id])
 
 
@@ -103,8 +108,14 @@ def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> 
     Raises ConfigError where it has runs of its own, for a `where` that is no mapping, and where no run is left.
     """
     where = content.get("where", {})
-    if "runs" in content or not _are_mappings([where]):
-        raise ConfigError(f"{path}: `runs_of` takes the place of `runs`, and `where` is a mapping of keys to values")
+    if "runs" in content:
+        raise ConfigError(f"{path}: give `runs` or `runs_of`, not both")
+    if not _are_mappings([where]):
+        raise ConfigError(f"{path}: `where` must be a mapping of keys to values")
+    known = dict.fromkeys(key for block in other.blocks for key in block)
+    if unknown := [str(key) for key in where if key not in known]:
+        hint = nearest(unknown[0], known)
+        raise ConfigError(f"{path}: where: no run of {other.id} has the key {unknown[0]!r}; {hint}")
     runs = [block for block in (_selected(block, where) for block in other.blocks) if block]
     if not runs:
         raise ConfigError(f"{path}: no run of {other.id} has {', '.join(f'{k}={v}' for k, v in where.items())}")

@@ -50,6 +50,8 @@ def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[s
     for metric in options["metrics"]:
         rows = by_dataset(experiment, planned, options["label"], metric)
         of += [_set_ranking(name, members, metric, rows) for name, members in sets.items()]
+    if not any(cell.records for cell in planned):
+        raise ConfigError(f"nothing is recorded of {experiment.id}; make it with gpbench reproduce {experiment.id}")
     if not any(one.ranking for one in of):
         raise ConfigError(f"{experiment.id}: {of[0].name}: {of[0].problem}")
     return of

@@ -150,8 +150,10 @@ def test_each_figure_of_several_is_an_experiment_with_one_figure(tmp_path):
 
 @pytest.mark.parametrize(
     "text, line",
-    [("where: {protocol: cleen}", "no run of other has protocol=cleen"), ("where: 3", "`where` is a mapping"),
-     ("runs: [{method: a}]", "`runs_of` takes the place of `runs`"), ("runs_of: othr", "did you mean other"),
+    [("where: {protocol: cleen}", "no run of other has protocol=cleen"), ("where: 3", "`where` must be a mapping"),
+     ("where: {protocl: clean}", "has the key 'protocl'; did you mean protocol"),
+     ("runs_of: mine", "mine -> mine: an experiment cannot have its own runs"),
+     ("runs: [{method: a}]", "give `runs` or `runs_of`, not both"), ("runs_of: othr", "did you mean other"),
      (f"figure: {{{RANKS}}}, figures: {{a: {{{RANKS}}}}}", "put `figure` among `figures`"),
      ("figures: [3]", "figures=[3]: must be a mapping of names to figures"),
      (f"figures: {{a/b: {{{RANKS}}}}}", "figures: a/b cannot be part of the name of a file")],

@@ -66,6 +66,8 @@ class Ensemble(NetworkMethod, GradientMethod):
         regression = data.task == "regression"
         if regression and not isinstance(likelihood, Gaussian):
             raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian in regression")
+        if self.stop_after and self.stop_after > self.steps:
+            raise ConfigError(f"method.stop_after={self.stop_after} must be at most method.steps={self.steps}")
 
         def member(key):
             network = self.initial_network(data, 2 if regression else likelihood.latents(), key=key)

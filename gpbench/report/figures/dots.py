@@ -101,15 +101,18 @@ def _panel(axis: Axes, row: Mapping[str, Entry], colours: Mapping[str, str], dir
         if method not in row:
             continue
         entry = row[method]
-        if entry.mean is None:
+        published = target(entry)
+        if entry.mean is None and (entry.diverged or published is None):
             _text(axis, 0.5, y, "diverged" if entry.diverged else "missing", "#999999")
+        elif entry.mean is None:
+            pass
         elif low <= entry.mean <= high:
             axis.errorbar(entry.mean, y, xerr=entry.stderr, fmt="o", color=colour, markersize=3.6, elinewidth=1.2)
         else:
             edge, marker, x = (low, "<", 0.3) if entry.mean < low else (high, ">", 0.7)
             axis.plot(edge, y, marker, color=colour, markersize=4.5, clip_on=False)
             _text(axis, x, y, number(entry.mean, entry.stderr), colour)
-        if (published := target(entry)) is not None:
+        if published is not None:
             axis.plot(published, y, linestyle="", **_DIAMOND)
 
 
