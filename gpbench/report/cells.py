@@ -175,10 +175,14 @@ def _labels(firsts: dict[tuple, dict], fields: Sequence[str]) -> dict[tuple, str
 
 
 def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, dict], fields: Sequence[str]) -> dict[tuple, str]:
-    """The labels, each followed by its values of the fields that are not the same for all."""
+    """The labels, each followed by its values of the fields that are not the same for all, unless it has them."""
     differing = [name for name in fields if len({firsts[key].get(name) for key in labels}) > 1]
+
+    def values(key: tuple) -> list[str]:
+        return [f"{name}={str(firsts[key].get(name) or 'none')[:12]}" for name in differing]
+
     return {
-        key: ", ".join(filter(None, [label, *(f"{n}={str(firsts[key].get(n) or 'none')[:12]}" for n in differing)]))
+        key: ", ".join(filter(None, [label, *(value for value in values(key) if value not in label.split(", "))]))
         for key, label in labels.items()
     }
 

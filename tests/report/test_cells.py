@@ -63,6 +63,11 @@ def test_different_values_are_never_mixed_and_stand_in_the_label(field):
     assert all(entry(cell, "nll").published.value == 0.5 for cell in cells)
 
 
+def test_a_setting_that_names_what_differs_is_not_told_it_again():
+    cells = group_runs([run(0), run(1, precision="float32", setting="m=50%, precision=float32")])
+    assert {cell.label for cell in cells} == {"m=50%, precision=float64", "m=50%, precision=float32"}
+
+
 @pytest.mark.parametrize("field", ["cell", "data_checksum"])
 def test_configurations_with_equal_names_are_labelled_by_a_digest(field):
     cells = group_runs([run(0, **{field: "aaaa"}), run(1, **{field: "bbbb"})])
