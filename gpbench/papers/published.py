@@ -17,7 +17,8 @@ from pathlib import Path
 NOTES = {
     "int8": "not held out: the authors' test script read row numbers as 8-bit integers, so that test rows were "
     "training rows (29 % on yacht, 89 % or more elsewhere)",
-    "int8_inferred": "probably not held out, by its value: row numbers read as 8-bit integers (docs/int8.md)",
+    "int8_inferred": "perhaps not held out, for 8-bit row numbers: other values of this column are better than "
+    "credible held-out ones (docs/int8.md)",
     "int8_ranks": "a rank among columns most of which are not held out",
     "suspect": "suspect: of the same period as tables 3 and 4; whether it is held out is not known",
     "swapped": "the paper copied dropout's log-likelihoods of power and protein into each other's row",

@@ -1,13 +1,15 @@
 """What a reader must know before comparing a cell of a table: its footnotes."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.papers.published import UNRANKED, Published
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
-UNMIXED = "in some of these runs or all the chains had not mixed: R-hat above 1.05 or fewer than 100 effective samples"
-RISING = "the objective still rose by over 0.02 nats per row in the last tenth of the steps, in some of these runs"
+UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 1.05 or under 100 effective samples"
+UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
+RISING = "in some of these runs the objective still rose, by over 0.02 nats per row in a tenth of the steps at the end"
 DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
 IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
@@ -26,6 +28,7 @@ def caveats(dataset: str, metric: str, records: Sequence[Mapping], published: Pu
         UNCONVERGED if any(record.get("converged") is False for record in records) else "",
         RISING if any(map(_is_rising, records)) else "",
         UNMIXED if any(map(_is_unmixed, records)) else "",
+        UNMIXED_WEIGHTS if any(map(_is_unmixed_over_weights, records)) else "",
         DIVERGENT if any(_diagnostics(record).get("divergences") for record in records) else "",
         imported_note(records),
         DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, records)) else "",
@@ -49,19 +52,25 @@ def _diagnostics(record: Mapping) -> Mapping:
 
 
 def _is_rising(record: Mapping) -> bool:
-    """Whether training may have ended too early: a sampler's chains tell that by themselves."""
+    """Whether training may have ended too early: for chains R-hat is used instead."""
     diagnostics = _diagnostics(record)
     return "rhat" not in diagnostics and (diagnostics.get("slope") or 0.0) > _STEEPEST
 
 
 def _is_unmixed(record: Mapping) -> bool:
-    """Whether a sampler's chains differ by more than chance (Vehtari et al. 2021), or tell too little to say so."""
+    """Whether the outputs of a sampler's chains differ (Vehtari et al. 2021), or samples are too few to decide."""
     diagnostics = _diagnostics(record)
     if "rhat" not in diagnostics:
         return False
     # of the outputs where they are apart: weights of a network need not mix, since layers can exchange factors
     rhat, ess = (diagnostics.get(f"{name}_outputs", diagnostics.get(name)) for name in ("rhat", "ess"))
     return rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
+
+
+def _is_unmixed_over_weights(record: Mapping) -> bool:
+    """Whether the chains of a network differ in more than its outputs."""
+    diagnostics = _diagnostics(record)
+    return "rhat_outputs" in diagnostics and (diagnostics.get("rhat") or math.inf) > _WORST_RHAT
 
 
 def _is_degenerate(record: Mapping) -> bool:

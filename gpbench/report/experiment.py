@@ -44,6 +44,8 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: M
     ]  # fmt: skip
     records = [record for cell in planned for record in cell.records]
     legend = f"{marks.on('best', 'best')} of its row; {marks.on('tied', 'tied')}: {significance.LEGEND}"
+    if any(significance.has_few([*of.values()]) for block in blocks for of in block.rows.values()):
+        legend += f"; {significance.FEW}"
     heads = [experiment.title, preset_line(planned, preset, experiment.presets.get(preset, "")), absent(planned)]
     return Sheet(
         heads=[*filter(None, heads), *verdict(entries)],

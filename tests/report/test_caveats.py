@@ -2,7 +2,7 @@
 
 import math
 
-from gpbench.report.caveats import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONVERGED, UNMIXED, caveats
+from gpbench.report.caveats import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONVERGED, UNMIXED, UNMIXED_WEIGHTS, caveats
 
 
 def of(*records, metric="nll"):
@@ -35,6 +35,9 @@ def test_chains_that_have_not_mixed_or_diverged_are_named():
     for poor in ({"rhat": 1.2}, {"ess": 12.0}, {"rhat": None}):
         assert of({"diagnostics": good}, {"diagnostics": good | poor}) == [UNMIXED]
     assert of({"diagnostics": good | {"divergences": 3.0}}) == [DIVERGENT]
+    outputs = {"rhat_outputs": 1.01, "ess_outputs": 400.0}
+    assert of({"diagnostics": good | outputs}) == []
+    assert of({"diagnostics": good | outputs | {"rhat": 1.2, "ess": 5.0}}) == [UNMIXED_WEIGHTS]
 
 
 def test_an_objective_that_still_rose_is_named_but_not_that_of_chains():

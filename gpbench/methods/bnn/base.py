@@ -1,4 +1,4 @@
-"""What neural methods share: the fields that configure a network and its likelihood, and mean-field inference."""
+"""Shared fields of the neural methods, which configure a network and its likelihood, and mean-field inference."""
 
 from typing import ClassVar
 
@@ -24,7 +24,7 @@ class NetworkMethod(Method):
     hidden: tuple[int, ...] = eqx.field(static=True, kw_only=True, default=(50,), converter=tuple)
     """The number of units of each hidden layer; () is a linear model."""
     scaled: bool = eqx.field(static=True, kw_only=True, default=True)
-    """Whether the outputs of a layer with I inputs are divided by √(I + 1), so that functions vary as weights do."""
+    """Whether outputs of a layer with I inputs are divided by √(I + 1), so that their variance does not grow with I."""
     likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
     """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
     target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)

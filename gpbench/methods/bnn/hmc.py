@@ -1,10 +1,10 @@
 """`hmc`: samples of a neural network's weights by Hamiltonian Monte Carlo, in chains that run side by side.
 
-As in the paper `aep_dgp` (section 8.1) weights have a normal prior, whose variance, here one for each layer, has a
-broad inverse gamma prior, and so has the noise variance; both are sampled as logarithms.  The paper chose the number of
-leapfrog steps and their size by Bayesian optimisation; here the no-U-turn sampler (Hoffman and Gelman, JMLR 2014) sets
-the number, and the warm-up their size and a diagonal mass matrix.  `init` is the warm-up, and a step is one transition
-of every chain.
+As in the paper `aep_dgp` (section 8.2) weights have a normal prior, whose variance, here one for each layer, has a
+broad inverse gamma prior, and the noise variance an inverse gamma prior; both are sampled as logarithms.  The paper
+chose the number of leapfrog steps and their size by Bayesian optimisation; here the no-U-turn sampler (Hoffman and
+Gelman, JMLR 2014) sets the number, and the warm-up their size and a diagonal mass matrix.  `init` is the warm-up, and a
+step is one transition of every chain.
 """
 
 import equinox as eqx
@@ -70,7 +70,7 @@ class HMC(NetworkMethod):
         return schedule(self.steps, self.samples)
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
-        blackjax(self.name)  # whether it is there is said before anything is compiled
+        blackjax(self.name)  # fails early where it is not installed
         if self.batch_size is not None:
             raise ConfigError(f"{self.name} needs all rows in each step: leave method.batch_size=null")
         self.initial_likelihood(data)  # raises ConfigError where it does not fit

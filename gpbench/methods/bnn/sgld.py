@@ -1,6 +1,6 @@
 """`sgld`: samples of a neural network's weights by stochastic gradient Langevin dynamics.
 
-Welling and Teh (ICML 2011), as in the paper `aep_dgp` (section 8.1): a normal prior of the weights, here N(0, 1), a
+Welling and Teh (ICML 2011), as in the paper `aep_dgp` (section 8.2): a normal prior of the weights, here N(0, 1), a
 noise variance softplus(κ) with a broad normal prior on κ, and a step size for each of the two.  Samples have equal
 weights.  Step t, from 0, is
 
@@ -78,7 +78,7 @@ class SGLD(NetworkMethod):
         return schedule(self.steps, self.samples, burn_in=self.burn_in, thinning=self.thinning)
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
-        blackjax(self.name)  # whether it is there is said before anything is compiled
+        blackjax(self.name)  # fails early where it is not installed
         likelihood = self.initial_likelihood(data)
         kappa = jax.tree.map(lambda log_value: jnp.log(jnp.expm1(jnp.exp(log_value))), likelihood)
         position = Position(self.initial_network(data, likelihood.latents(), key=key), kappa)

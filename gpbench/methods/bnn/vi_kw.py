@@ -1,6 +1,6 @@
 """`vi_kw`: variational inference for neural networks with independent normal weights and reparameterised samples.
 
-Kingma and Welling (ICLR 2014), as the paper `aep_dgp` (section 8.1) has it: weights with the prior N(0, 1), and a noise
+Kingma and Welling (ICLR 2014), as the paper `aep_dgp` (section 8.2) has it: weights with the prior N(0, 1), and a noise
 that is optimised with q.  The pre-activations of a row are sampled, not its weights (Kingma, Salimans and Welling, NIPS
 2015): the bound is the same, and the variance of its gradient far smaller.
 """
