@@ -13,7 +13,7 @@ from gpbench.report import formats
 from gpbench.report.blocks import table_blocks
 from gpbench.report.cells import entries, group_runs
 from gpbench.report.experiment import table
-from gpbench.report.marks import with_marks
+from gpbench.report.marks import has_few, with_marks
 
 EXPERIMENT = Experiment(
     id="sep/test", title="A table", paper="sep", blocks=[], presets={"quick": "4 splits"},
@@ -142,6 +142,19 @@ def test_where_more_is_better_the_largest_is_best():
 
     assert row(0.1) == ["", "best"]
     assert row(0.0) == ["tied", "best"]  # equal differences allow no test, which shows nothing
+
+
+def test_a_method_with_few_splits_is_not_compared_and_does_not_confine_the_others_to_its_own():
+    """Over two splits b is not significantly worse than a, over all six it is."""
+    values = {"a": [1.0, 1.1, 1.2, 1.1, 1.0, 1.1], "b": [1.1, 1.3, 1.3, 1.2, 1.1, 1.2], "c": [0.5, 0.6]}
+
+    def row(**methods):
+        records = [record(method=m, split=k, nll=x) for m, of in methods.items() for k, x in enumerate(of)]
+        return entries(group_runs(records), ["nll"])
+
+    assert marks(row(**values)) == ["best", "", ""] and has_few(row(**values))
+    assert marks(row(a=values["a"][:2], b=values["b"][:2])) == ["best", "tied"]
+    assert not has_few(row(a=values["a"], c=[0.5, 0.6, 0.7]))
 
 
 def test_one_split_and_unknown_numbers_of_rows_mark_nothing():
