@@ -28,6 +28,9 @@ from gpbench.report.statistics import LEVEL, common_splits
 
 _TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
 
+_NAMED = 4
+"""Methods that a note names of those that a data set lacks."""
+
 Table = Mapping[str, Mapping[str, Mapping[int, float]]]
 """A metric by data set, method and split."""
 
@@ -91,7 +94,8 @@ def rank_table(
             means[dataset] = [math.fsum(row[name][split] for split in common) / len(common) for name in names]
             single += len(common) == 1
         else:
-            left_out.append(f"{dataset} (without {', '.join(absent)})" if absent else f"{dataset} (no split in common)")
+            some = [*absent[:_NAMED], *([f"{len(absent) - _NAMED} more"] if len(absent) > _NAMED else [])]
+            left_out.append(f"{dataset} (without {', '.join(some)})" if absent else f"{dataset} (no split in common)")
     parts = Counter(name.partition(" ")[0] for name in means)
     if len(parts) < 2:
         raise ConfigError(
