@@ -13,6 +13,8 @@ _STEP = 0.26
 """Inches between two names."""
 MAX_NAME = 40
 """Characters of a name; there is room for one on each side of the axis."""
+_MAX_NOTE = 400
+"""Characters of a note: names of many data sets would leave no room for the diagram."""
 _MAX_TICKS = 15
 """Above this number of methods every second tick has its number."""
 
@@ -22,7 +24,8 @@ def draw(ranking: Ranking) -> Figure:
     with style.context():
         figure = style.figure(7.2, height(ranking) + 0.75)
         panel(figure.subplots(), ranking, height(ranking))
-        style.caption(figure, _title(ranking.metric), ranking_notes(ranking))
+        notes = [shorten(note, _MAX_NOTE, placeholder=" …") for note in ranking_notes(ranking)]
+        style.caption(figure, _title(ranking.metric), notes)
     return figure
 
 
