@@ -42,18 +42,14 @@ def vector(network: Network) -> Float[Array, " P"]:
 
 def by_layer(values: Float[Array, " P"], network: Network) -> Float[Array, " L"]:
     """The sums of a vector over each layer's numbers."""
-    ends, sums = 0, []
-    for layer in network.layers:
-        size = layer.weight.size + layer.bias.size
-        sums.append(jnp.sum(values[ends : ends + size]))
-        ends += size
-    return jnp.stack(sums)
+    _, unravel = ravel_pytree(network)
+    return jnp.stack([jnp.sum(layer.weight) + jnp.sum(layer.bias) for layer in unravel(values).layers])
 
 
 def spread(precisions: Float[Array, " L"], network: Network) -> Float[Array, " P"]:
     """Each layer's precision, for all of its numbers."""
-    sizes = [layer.weight.size + layer.bias.size for layer in network.layers]
-    return jnp.concatenate([jnp.full(size, precisions[k]) for k, size in enumerate(sizes)])
+    parts = [jax.tree.map(lambda a, k=k: jnp.full_like(a, precisions[k]), v) for k, v in enumerate(network.layers)]
+    return ravel_pytree(parts)[0]
 
 
 def jacobian(network: Network, X: Float[Array, "N D"]) -> Float[Array, "N K P"]:

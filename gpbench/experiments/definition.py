@@ -105,7 +105,8 @@ def _files(config_dirs: Sequence[Path]) -> dict[str, Path]:
 def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The content with those runs of another experiment that it selects, and with that one's labels beside its own.
 
-    Raises ConfigError where it has runs of its own, for a `where` that is no mapping, and where no run is left.
+    Raises ConfigError where it has runs of its own, for a `where` that is no mapping or has a key that no run has, and
+    where no run is left.
     """
     where = content.get("where", {})
     if "runs" in content:

@@ -136,14 +136,11 @@ class Method(eqx.Module):
         raise NotImplementedError
 
     def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
-        """An initial state with other values of these settings.  Optional: for methods that have a `search`.
-
-        Raises ConfigError for a setting that the state does not hold.
-        """
-        raise ConfigError(f"method.search: {self.name} has no settings that a run can choose: leave method.search=null")
+        """An initial state with other values of some of its `settings`.  Optional: for methods that have a `search`."""
+        raise NotImplementedError
 
     def settings(self, state: State) -> dict[str, Array]:
-        """The settings of a state that `search` may have chosen, for the record.  Optional."""
+        """The settings of a state among which `search` may choose, by name, for the record too.  Optional."""
         return {}
 
     def diagnostics(self, state: State) -> dict[str, Array]:

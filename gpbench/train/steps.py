@@ -1,4 +1,4 @@
-"""One step of a run, and the keys that its parts derive from the run's `step_key`: none of two uses shares a key."""
+"""One step of a run, and the keys that its parts derive from one key of the run: no two uses share one."""
 
 from collections.abc import Callable
 

@@ -24,7 +24,7 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
 
     A random fifth of the training rows is held out; with each combination the method takes `trial_steps` steps on the
     others, from the same start.  All combinations share one program.  A combination that diverges is chosen only where
-    all do.  Raises ConfigError for too few rows.
+    all do.  Raises ConfigError for too few rows, and for a setting that the method does not have among its `settings`.
     """
     n = round(_VALIDATION * data.total)
     if n < _FEWEST:
@@ -37,6 +37,9 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     combinations = [dict(zip(names, chosen)) for chosen in itertools.product(*values)]
     trial = dataclasses.replace(method, steps=method.trial_steps)  # a sampler's burn-in is a part of all steps
     state = trial.init(fit, key=key)
+    if unknown := set(names) - (known := trial.settings(state).keys()):
+        choice = f"can choose {' and '.join(known)}, not {min(unknown)}" if known else "has no settings to choose"
+        raise ConfigError(f"method.search: {method.name} {choice}")
     starts = [trial.with_settings(state, combination) for combination in combinations]
     scores = [float(_validated(trial, start, fit, validation, key)) for start in starts]
     finite = [score if score == score else float("-inf") for score in scores]

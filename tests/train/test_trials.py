@@ -35,6 +35,16 @@ class Width(Method):
     def with_settings(self, state, settings):
         return eqx.tree_at(lambda s: s.width, state, jnp.asarray(settings["width"]))
 
+    def settings(self, state):
+        return {"width": state.width}
+
+
+class Plain(Width):
+    """One that no run can choose anything of."""
+
+    def settings(self, state):
+        return {}
+
 
 def data(n=200):
     rng = np.random.default_rng(0)
@@ -51,9 +61,12 @@ def test_too_few_rows_to_hold_any_out_is_one_line():
         best_settings(Width(name="width", search={"width": [1.0]}), data(20), key=KEY)
 
 
-def test_a_method_without_settings_says_so():
-    with pytest.raises(ConfigError, match="plain has no settings that a run can choose"):
-        Method.with_settings(Width(name="plain"), None, {"width": 1.0})
+def test_settings_that_a_method_does_not_have_are_one_line():
+    with pytest.raises(ConfigError, match=r"^method\.search: width can choose width, not height$"):
+        best_settings(Width(name="width", search={"width": [1.0], "height": [2.0]}), data(), key=KEY)
+    plain = Plain(name="plain", search={"width": [1.0]})
+    with pytest.raises(ConfigError, match=r"^method\.search: plain has no settings to choose$"):
+        best_settings(plain, data(), key=KEY)
 
 
 @pytest.mark.parametrize("search", [3, {"width": []}, {"width": 1.0}, {"width": ["a"]}])

@@ -21,7 +21,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.networks import Network, as_latents
 from gpbench.core.predictive import Gaussian, Mixture, Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.gradient import GradientMethod, GradientState
@@ -56,9 +55,7 @@ class Dropout(NetworkMethod, GradientMethod):
         return Parameters(network, as_array(self.dropout), as_array(self.noise_precision))
 
     def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
-        """An initial state with another `dropout` or `noise_precision`.  Raises ConfigError for other settings."""
-        if unknown := settings.keys() - self.settings(state).keys():
-            raise ConfigError(f"method.search: {self.name} can choose dropout and noise_precision, not {min(unknown)}")
+        """An initial state with another `dropout` or `noise_precision`."""
         values = {**self.settings(state), **settings}
         chosen = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
         return eqx.tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(chosen))

@@ -22,7 +22,6 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.networks import Network, log_standard_normal
 from gpbench.core.predictive import Predictive
 from gpbench.core.samplers import Samples, Schedule, blackjax, mixture, schedule
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 
@@ -86,10 +85,8 @@ class SGLD(NetworkMethod):
         return State(position, Samples.empty(position, self.schedule.size), jnp.asarray(0), *sizes)
 
     def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
-        """An initial state with another `step_size` or `noise_step_size`.  Raises ConfigError for other settings."""
+        """An initial state with another `step_size` or `noise_step_size`."""
         values = self.settings(state)
-        if unknown := settings.keys() - values.keys():
-            raise ConfigError(f"method.search: {self.name} can choose {' and '.join(values)}, not {min(unknown)}")
         sizes = {**values, **{name: jnp.full_like(values[name], value) for name, value in settings.items()}}
         return eqx.tree_at(lambda s: (s.step_size, s.noise_step_size), state, tuple(sizes.values()))
 
