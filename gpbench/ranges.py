@@ -97,6 +97,8 @@ METHOD: Mapping[str, Words] = {
     "natural_step": "fraction or auto or null",
     "alpha": "share",
     "conditional": ["prior", "scaled"],
+    "posterior": ["mean_field", "coupled_covariance", "coupled_precision"],
+    "rank": "count or null",
     "hidden": "list of count",
     "scaled": "flag",
     "initial_std": "positive",

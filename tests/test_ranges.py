@@ -26,6 +26,8 @@ PARSED_ELSEWHERE = {
     "kernel",
     "likelihood",
     "optimiser",
+    "components",
+    "pairs",
 }
 NAN, INF = float("nan"), float("inf")
 

@@ -12,8 +12,8 @@ from gpbench.core.kernels import kernel_spec
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Mixture
-from gpbench.methods.gradient import GradientMethod
-from gpbench.methods.sparse_layer import SparseLayer
+from gpbench.methods.parts.gradient import GradientMethod
+from gpbench.methods.parts.sparse_layer import SparseLayer
 
 
 class Parameters(eqx.Module):

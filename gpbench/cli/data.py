@@ -141,7 +141,7 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     default = splits.identity(card)["set"]
     card = splits.with_set(card, args.set)
     split_set = splits.identity(card)["set"]
-    splits.asked(card, args.split)
+    splits.split_numbers(card, args.split)
     parts = [card["name"], split_set if split_set != default else "", str(args.split)]
     out = args.out or Path("-".join(filter(None, parts)) + ".npz")
     if out.is_dir() or not out.parent.is_dir():

@@ -20,13 +20,13 @@ class Finding:
 
     what: the subject.
     state: `broken` keeps gpbench from working, `note` may be unexpected.
-    found: the result.
+    value: what is there, such as a version or a folder.
     mend: how to repair it, "" where nothing is to be done.
     """
 
     what: str
     state: Literal["ok", "note", "broken"]
-    found: str
+    value: str
     mend: str = ""
 
 
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         text.print_json([asdict(finding) for finding in findings])
     else:
-        text.print_table(("what", "state", "found", "mend"), [tuple(asdict(finding).values()) for finding in findings])
+        text.print_table(("what", "state", "value", "mend"), [tuple(asdict(finding).values()) for finding in findings])
     return int(any(finding.state == "broken" for finding in findings))
 
 

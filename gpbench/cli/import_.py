@@ -79,5 +79,5 @@ def _check_names(args: argparse.Namespace, methods: list[str]) -> None:
         raise ConfigError(f"{args.file.name}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does"
                           " not begin with - or .")  # fmt: skip
     ours = {item["name"] for item in descriptions("method", ())}
-    if taken := [name for name in methods if name.lower() in ours]:
-        raise ConfigError(f"{args.file.name}: method {taken[0]!r} is one of gpbench's; give yours a name of its own")
+    if clashes := [name for name in methods if name.lower() in ours]:
+        raise ConfigError(f"{args.file.name}: method {clashes[0]!r} is one of gpbench's; give yours a name of its own")

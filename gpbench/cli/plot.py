@@ -1,4 +1,4 @@
-"""`gpbench plot`: figures of papers from recorded runs."""
+"""`gpbench plot`: figures of papers, and of single runs, from recorded runs."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,11 +16,12 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "plot",
-        help="figures of papers from recorded runs",
-        description="Draw a paper's figure from recorded runs, as PNG and PDF.",
-        epilog="example: gpbench plot sep/fig2 --out pictures",
+        help="figures of papers from recorded runs, or of one run",
+        description="Draw a paper's figure from recorded runs, or what one run kept (run.keep=true), as PNG and PDF.",
+        epilog="examples: gpbench plot sep/fig2 --out pictures; gpbench plot 3f2a",
     )
-    parser.add_argument("experiment", metavar="ID", help="id of a figure (`gpbench ls experiments`)")
+    parser.add_argument("id", metavar="ID", help="id of a figure (`gpbench ls experiments`) or of a run, or its first"
+                        " digits (`gpbench ls runs`)")  # fmt: skip
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: the results folder")
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
@@ -34,9 +35,11 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without a figure or records."""
     from gpbench.experiments import definition, plan
 
-    if not definition.read(args.experiment, args.config_dir).pictures:  # before its runs are planned, which takes long
-        raise ConfigError(f"{args.experiment} is a table: gpbench table {args.experiment}")
-    experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, selection.open_one(args.results))
+    if "/" not in args.id:
+        return _plot_run(args)
+    if not definition.read(args.id, args.config_dir).pictures:  # before its runs are planned, which takes long
+        raise ConfigError(f"{args.id} is a table: gpbench table {args.id}")
+    experiment, cells = plan.load(args.id, args.preset, args.config_dir, selection.open_one(args.results))
     files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
     if args.json:
         from gpbench.report import text
@@ -45,6 +48,22 @@ def run(args: argparse.Namespace) -> int:
         text.print_json({"files": [str(file) for file in files], "missing": missing})
         return 0
     say(files, cells)
+    return 0
+
+
+def _plot_run(args: argparse.Namespace) -> int:
+    """Draws what one run kept, into files named by its id."""
+    from gpbench.report import figures, text
+    from gpbench.report.figures import run as of_run
+
+    store = selection.open_one(args.results)
+    record = store.find(args.id)
+    figure = of_run.draw(record, store.trace(record["id"]))
+    files = figures.save(figure, (args.out or args.results or paths.results_dir()) / record["id"])
+    if args.json:
+        text.print_json({"files": [str(file) for file in files], "missing": 0})
+    else:
+        print(*files, sep="\n")
     return 0
 
 

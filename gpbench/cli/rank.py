@@ -61,6 +61,9 @@ def sheet(ranking: "Ranking", records: Sequence[dict]) -> Sheet:
         ("method", "average rank", "no significant difference down to"),
         tuple((method, f"{average:.3f}", last if last != method else "") for method, average, last in lines),
     )
-    rows = [{"method": method, "average_rank": average, "not_told_from": last} for method, average, last in lines]
+    rows = [
+        {"method": method, "average_rank": average, "no_significant_difference_to": last}
+        for method, average, last in lines
+    ]
     feet = [*ranking_notes(ranking), *filter(None, [imported_note(records)])]
     return Sheet(heads=provenance_lines(records), grids=[grid], feet=feet, rows=rows)

@@ -20,7 +20,9 @@ from gpbench.data.members import Member, named
 from gpbench.methods.base import Batch, Info, Method, State
 from gpbench.train import batches, progress
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.loop import Cadence, Fit, Group, Programs, fit, initial
+from gpbench.train.group import Fit, Group, initial
+from gpbench.train.loop import Cadence, fit
+from gpbench.train.programs import Programs
 from gpbench.train.steps import prediction_key, take_step
 from gpbench.train.stop import StopRequest
 

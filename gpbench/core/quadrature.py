@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
-from scipy.special import ndtri
 
 from gpbench.errors import ConfigError
 
@@ -48,9 +47,10 @@ def gaussian_points(samples: int, dimensions: int) -> np.ndarray:
     Sobol points in antithetic pairs, corrected to an identity covariance: exact for polynomials of degree 3.
     `samples` is a power of two of at least 4 `dimensions`.
     """
-    half = samples // 2
+    from scipy.special import ndtri
     from scipy.stats import qmc  # takes half a second, and few runs need it
 
+    half = samples // 2
     uniform = qmc.Sobol(dimensions, scramble=True, seed=0).random_base2(half.bit_length() - 1)
     points = ndtri(uniform)
     # L⁻¹ x has an identity covariance, where L Lᵀ is that of the points and their opposites

@@ -69,10 +69,26 @@ def _mountain_car(rng: np.random.Generator, rows: int) -> Raw:
     return mountain_car(rng, rows)
 
 
+def _friedman_effects(rng: np.random.Generator, rows: int) -> Raw:
+    """`gpbench.data.friedman.friedman_effects`, imported where it is needed: it imports SciPy."""
+    from gpbench.data.friedman import friedman_effects
+
+    return friedman_effects(rng, rows)
+
+
+def _friedman_copula(rng: np.random.Generator, rows: int) -> Raw:
+    """`gpbench.data.friedman.friedman_copula`."""
+    from gpbench.data.friedman import friedman_copula
+
+    return friedman_copula(rng, rows)
+
+
 _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "sinc": _sinc,
     "friedman": _friedman,
     "moons": _moons,
     "kuka_sim": kuka_sim,
     "mountain_car": _mountain_car,
+    "friedman_effects": _friedman_effects,
+    "friedman_copula": _friedman_copula,
 }

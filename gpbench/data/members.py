@@ -29,7 +29,7 @@ class Member(NamedTuple):
 
 def members(card: Mapping, split: Choice, output: Choice = "all") -> list[Member]:
     """Those asked for, split by split.  Raises ConfigError beyond the splits and outputs there are."""
-    return [Member(k, o) for k in splits.asked(card, split) for o in outputs(card, output)]
+    return [Member(k, o) for k in splits.split_numbers(card, split) for o in outputs(card, output)]
 
 
 def outputs(card: Mapping, output: Choice) -> list[int | None]:

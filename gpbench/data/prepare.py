@@ -14,10 +14,11 @@ from gpbench.errors import ConfigError, DataError
 class Prepared:
     """The scaled rows of one split, and what scoring and the record need to know of it; arrays are float64.
 
-    `y_mean`, `y_std`: original units = y * y_std + y_mean (0 and 1 for classification).  `classes`: their number, 0 for
-    regression.  `held_out`: no test row is a training row.  `scaled_by_all_rows`: a scaler was fitted to other rows
-    than the training rows.  Columns constant among the training rows are zeros in both parts under the scalers that
-    divide.  `test_rows`: the numbers of the test rows in the data set.
+    `X_shift`, `X_scale`: original units = X * X_scale + X_shift.  `y_mean`, `y_std`: original units = y * y_std +
+    y_mean (0 and 1 for classification).  `classes`: their number, 0 for regression.  `held_out`: no test row is a
+    training row.  `scaled_by_all_rows`: a scaler was fitted to other rows than the training rows.  Columns constant
+    among the training rows are zeros in both parts under the scalers that divide.  `test_rows`: the numbers of the test
+    rows in the data set.
     """
 
     X: Float[np.ndarray, "n D"]
@@ -31,6 +32,8 @@ class Prepared:
     held_out: bool
     scaled_by_all_rows: bool
     test_rows: Int[np.ndarray, " t"]
+    X_shift: Float[np.ndarray, " D"]
+    X_scale: Float[np.ndarray, " D"]
 
 
 def prepare(
@@ -81,6 +84,8 @@ def prepare(
         held_out=_disjoint(train_idx, test_idx, len(all_y)),
         scaled_by_all_rows=not (x_scaler.train_only and y_scaler.train_only),
         test_rows=test_idx,
+        X_shift=np.broadcast_to(x_scaler.shift, X.shape[1:]),
+        X_scale=np.broadcast_to(x_scaler.scale, X.shape[1:]),
     )
 
 

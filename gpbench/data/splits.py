@@ -36,7 +36,7 @@ def count(card: Mapping, dataset: Dataset | None = None) -> int:
     return _chosen(card)[1]
 
 
-def asked(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
+def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
     """`all`, one number or a list of them, as a list.  Raises ConfigError beyond the splits there are."""
     last = count(card) - 1
     numbers = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)

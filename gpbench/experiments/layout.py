@@ -155,6 +155,12 @@ def _method_sets(path: Path, place: str, value: Any, runs: Runs) -> None:
         _each(_method, path, f"{place}.{name}", methods, runs)
 
 
+def _truth(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """The name of a function whose effects are known (`gpbench.report.figures.effects`)."""
+    if value != "friedman":
+        raise ConfigError(f"{path}: {place}={as_word(value)}: must be friedman, the function whose effects are known")
+
+
 def _method(path: Path, place: str, value: Any, runs: Runs) -> None:
     """A method that one of the runs has."""
     known = [method for block in runs for method in _values(block.get("method"))]
@@ -191,6 +197,7 @@ _FIGURES: Mapping[str, Options] = {
     "boundaries": Options({"rows": _key, "columns": _key}),
     "curves": Options({"label": _key_of_some}),
     "surfaces": Options({"label": _columns}),
+    "effects": Options({"label": _columns}, {"truth": _truth}),
     "scaling": Options({"along": _key, "colour": _key}, {"colours": None}),
     "dots": Options({"label": _method_keys, "metric": _metric}, {"sets": _method_sets}),
     "ranks": _RANKS,

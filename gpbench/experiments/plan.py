@@ -1,6 +1,7 @@
 """Which runs an experiment or a sweep is made of: every job composed as `gpbench run` does it, into its `RunPlan`.
 
-Plans are cached under a hash of all they depend on; jobs of a user's own configuration are composed each time.
+A plan is cached under hashes of its job and of all else that it depends on; jobs of a user's own configuration are
+composed each time.
 """
 
 import contextlib
@@ -59,14 +60,17 @@ def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> li
     """
     if config_dirs:
         return _composed(jobs, config_dirs)
-    path = paths.cache_dir() / "plans" / f"{_digest(jobs)}.json"
-    try:
-        return [RunPlan.from_json(line) for line in path.read_bytes().splitlines()]
-    except (OSError, ValueError, KeyError, TypeError):
-        outcomes = _composed(jobs, ())
-    if not any(isinstance(outcome, GpbenchError) for outcome in outcomes):
-        _write(path, "\n".join(outcome.to_json() for outcome in outcomes if isinstance(outcome, RunPlan)))
-    return outcomes
+    folder = paths.cache_dir() / "plans" / _digest_of_sources()
+    files = [folder / f"{_digest(words)}.json" for words in jobs]
+    known = {path: plan for path in dict.fromkeys(files) if (plan := _read(path)) is not None}
+    missing = {path: words for path, words in zip(files, jobs, strict=True) if path not in known}
+    outcomes: dict[Path, RunPlan | GpbenchError] = {**known}
+    if missing:
+        outcomes |= zip(missing, _composed(list(missing.values()), ()), strict=True)
+    for path in missing:
+        if isinstance(outcome := outcomes[path], RunPlan):
+            _write(path, outcome.to_json())
+    return [outcomes[path] for path in files]
 
 
 def _composed(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> list[RunPlan | GpbenchError]:
@@ -92,13 +96,22 @@ def _write(path: Path, text: str) -> None:
         beside.replace(path)
 
 
-def _digest(jobs: Sequence[Sequence[str]]) -> str:
-    """A hash of the jobs, of every file of our configuration, and of the code that turns the ones into the others."""
+def _read(path: Path) -> RunPlan | None:
+    """The plan that is cached here; None where none is, or one that cannot be read."""
+    try:
+        return RunPlan.from_json(path.read_bytes())
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _digest_of_sources() -> str:
+    """A hash of every file of our configuration, and of the code that makes plans of configurations."""
     package = Path(gpbench.__file__).parent
     files = [package / name for name in _CODE]
     files += sorted(path for path in paths.conf_dir().rglob("*.yaml") if "experiment" not in path.parts)
-    names = [gpbench.__version__, str(paths.results_dir()), [list(job) for job in jobs]]
-    digest = hashlib.sha256(json.dumps(names).encode())
-    for path in files:
-        digest.update(f"{path}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:32]
+    contents = [(str(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
+    return _digest([gpbench.__version__, str(paths.results_dir()), contents])
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]

@@ -73,6 +73,9 @@ class Method(eqx.Module):
     setting_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size"})
     """Fields that `setting` shows, so that tables do not list them again."""
 
+    has_effects: ClassVar[bool] = False
+    """Whether `arrays` has effects of the inputs, which pictures show of data with more than two inputs."""
+
     name: str = eqx.field(static=True, kw_only=True, default="")
     """What records and tables call it."""
     steps: int = eqx.field(static=True, kw_only=True, default=1)

@@ -28,7 +28,7 @@ class Ended:
     """How a `gpbench run --json` ended: exit code (negative: killed by that signal), last lines, seconds it took."""
 
     code: int
-    said: str
+    last_line: str
     printed: str
     seconds: float
 
@@ -37,7 +37,7 @@ class Ended:
         return Outcome(overrides, *self._judge(stopping), self.seconds)
 
     def _judge(self, stopping: bool) -> tuple[str, str]:
-        code, last = self.code, self.said.removeprefix("gpbench: ")
+        code, last = self.code, self.last_line.removeprefix("gpbench: ")
         if code == Stopped.exit_code or (stopping and code == -signal.SIGTERM):
             return "stopped", last or "before it began"
         if code == DivergedError.exit_code:

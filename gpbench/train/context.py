@@ -23,7 +23,9 @@ from gpbench.records.plan import Run, RunPlan
 from gpbench.records.predictions import MOST_ROWS
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
-from gpbench.train.loop import Cadence, Fit, Group, Programs
+from gpbench.train.group import Fit, Group
+from gpbench.train.loop import Cadence
+from gpbench.train.programs import Programs
 
 
 @dataclass(frozen=True)

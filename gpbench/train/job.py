@@ -13,7 +13,7 @@ from gpbench.records.store import Store
 from gpbench.train import keep, result
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.context import Context, one_line_if_out_of_memory
-from gpbench.train.groups import groups, load
+from gpbench.train.grouping import groups, load
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
@@ -90,6 +90,8 @@ class _Job:
         """Each of these runs, trained together, with its record, its trace and the predictions to keep."""
         context = self.context
         group, prepared = load(context, runs)
+        if context.plan.needs_arrays:
+            keep.check(context.method, group.X.shape[-1])
         self.progress.begin(context.title, context.method.steps, named(group.members))
         try:
             with one_line_if_out_of_memory(group):

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Float, Key
 
 from gpbench.data import Prepared
 from gpbench.errors import ConfigError
@@ -17,25 +17,38 @@ _MARGIN = 0.05
 """Of the range of the training rows, on either side."""
 
 
+def check(method: Method, inputs: int) -> None:
+    """Raises ConfigError where there would be nothing to draw: more than two inputs, and no effects of their own."""
+    if inputs not in _PER_AXIS and not method.has_effects:
+        raise ConfigError(f"run.keep=true is for data with one or two inputs, and these have {inputs}; leave it, or"
+                          " choose method=gam")  # fmt: skip
+
+
 def arrays(
     method: Method, state: Any, prepared: Prepared, precision: str, *, key: Key[Array, ""]
 ) -> dict[str, np.ndarray]:
     """The training rows, a grid around them with the predictions there, and what the method keeps; all scaled.
 
-    `kept_X` (n, D), `kept_y` (n,); `kept_grid` (G, D); `kept_log_probs` (G, C), or `kept_mean` and `kept_var` (G,);
-    `kept_hidden` (G, H) of hidden units; `kept_inducing` (M, D) and the like.  `key` is that of the member's steps, so
-    that sampled predictions are those that were scored.  Raises ConfigError for more than two inputs.
+    `kept_X` (n, D), `kept_y` (n,), and `kept_X_shift`, `kept_X_scale` (D,), `kept_y_mean`, `kept_y_std` () to undo
+    their scaling; `kept_grid` (G, D); `kept_log_probs` (G, C), or `kept_mean` and `kept_var` (G,); `kept_hidden` (G, H)
+    of hidden units; `kept_inducing` (M, D) and the like.  With more than two inputs there is no grid.  `key` is that
+    of the member's steps, so that sampled predictions are those that were scored.
     """
-    X = prepared.X
-    if X.shape[1] not in _PER_AXIS:
-        raise ConfigError(f"run.keep=true is for data with one or two inputs, and these have {X.shape[1]}; leave it")
+    X, of_method = prepared.X, dict(jax.jit(method.arrays)(state))
+    known = {"X": X, "y": prepared.y, "X_shift": prepared.X_shift, "X_scale": prepared.X_scale,
+             "y_mean": np.asarray(prepared.y_mean), "y_std": np.asarray(prepared.y_std)}  # fmt: skip
+    if X.shape[1] in _PER_AXIS:
+        grid = _grid(X)
+        summary = jax.jit(lambda state, X: method.predict(state, X, key=prediction_key(key)).summary())
+        points = jnp.asarray(grid, precision)
+        of_method |= summary(state, points) | jax.jit(method.latents)(state, points)
+        known["grid"] = grid
+    # float32 is finer than any picture
+    return {f"kept_{name}": np.asarray(value, np.float32) for name, value in (known | of_method).items()}
+
+
+def _grid(X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "G D"]:
     low, high = X.min(axis=0), X.max(axis=0)
     margin = _MARGIN * (high - low)
     axes = np.linspace(low - margin, high + margin, _PER_AXIS[X.shape[1]]).T
-    grid = np.stack([axis.ravel() for axis in np.meshgrid(*axes)], axis=1)
-    summary = jax.jit(lambda state, X: method.predict(state, X, key=prediction_key(key)).summary())
-    points = jnp.asarray(grid, precision)
-    of_method = summary(state, points) | jax.jit(method.latents)(state, points) | method.arrays(state)
-    known = {"X": X, "y": prepared.y, "grid": grid}
-    # float32 is finer than any picture
-    return {f"kept_{name}": np.asarray(value, np.float32) for name, value in (known | of_method).items()}
+    return np.stack([axis.ravel() for axis in np.meshgrid(*axes)], axis=1)

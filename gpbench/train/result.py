@@ -10,7 +10,7 @@ from gpbench.data import Prepared, splits
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
 from gpbench.train.context import Context
-from gpbench.train.loop import Fit, Predictions
+from gpbench.train.group import Fit, Predictions
 
 
 def scores(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, float]:

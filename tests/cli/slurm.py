@@ -62,8 +62,8 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
     folder.chmod(0o755)  # munged refuses folders that others may write
     conf = folder / "slurm.conf"
     host = socket.gethostname().partition(".")[0]
-    told = {"user": getpass.getuser(), "port": _free_port(), "port_of_node": _free_port(), "cores": os.cpu_count()}
-    conf.write_text(_CONF.format(folder=folder, host=host, **told))
+    fields = {"user": getpass.getuser(), "port": _free_port(), "port_of_node": _free_port(), "cores": os.cpu_count()}
+    conf.write_text(_CONF.format(folder=folder, host=host, **fields))
     environment = {"SLURM_CONF": str(conf), "PATH": os.environ["PATH"]}
     munge = [f"--{name}-file={folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
     commands = [
@@ -77,10 +77,10 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
             with open(folder / f"{command[0]}.out", "wb") as out:
                 started.append(subprocess.Popen(command, stdout=out, stderr=out, env={**os.environ, **environment}))
             _when(lambda: (folder / "munge.socket").exists(), folder)
-        _when(lambda: "idle" in _said(["sinfo", "--noheader", "--format=%t"], environment), folder)
+        _when(lambda: "idle" in _output_of(["sinfo", "--noheader", "--format=%t"], environment), folder)
         yield environment
     finally:
-        subprocess.run(["scancel", "--full", f"--user={told['user']}"], env={**os.environ, **environment})
+        subprocess.run(["scancel", "--full", f"--user={fields['user']}"], env={**os.environ, **environment})
         time.sleep(1)
         for process in reversed(started):
             process.send_signal(signal.SIGTERM)
@@ -91,7 +91,7 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
                 process.wait()
 
 
-def _said(command: list[str], environment: dict[str, str]) -> str:
+def _output_of(command: list[str], environment: dict[str, str]) -> str:
     return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True).stdout
 
 

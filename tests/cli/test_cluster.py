@@ -50,9 +50,9 @@ def test_jobs_of_slurm_are_judged_like_those_of_this_machine(tmp_path, cluster):
 
 
 def test_what_went_well_leaves_records_alone_and_is_not_submitted_again(tmp_path, cluster):
-    for said in ("2 done", "2 already"):
+    for summary in ("2 done", "2 already"):
         code, out, err = gpbench(tmp_path, *ON_SLURM, "seed=0,1", **cluster)
-        assert (code, err) == (0, "") and out.endswith(f"2 jobs: {said}\n")
+        assert (code, err) == (0, "") and out.endswith(f"2 jobs: {summary}\n")
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["runs"]
 
 

@@ -16,14 +16,19 @@ TABLES = [("sep/table1", "full"), ("sep/fig4_top", "full"), ("sep/fig4_bottom", 
           ("svdgp/table3", "quick"), ("svdgp/table5", "quick"), ("gpbench/regression", "quick"),
           ("sep/table1_isotropic", "quick"), ("sep/table1_100", "full"),
           ("aep_dgp/table1", "quick"), ("aep_dgp/table2", "quick"), ("aep_dgp/table3", "quick"),
-          ("aep_dgp/ranks", "quick"), ("aep_dgp/fig1", "quick"), ("aep_dgp/fig5", "quick")]  # fmt: skip
+          ("aep_dgp/table3_inducing", "quick"),
+          ("aep_dgp/ranks", "quick"), ("aep_dgp/fig1", "quick"), ("aep_dgp/fig5", "quick"),
+          ("gam/fig1", "quick"), ("gam/regression", "quick")]  # fmt: skip
 
 
 def records(experiment: str) -> Path:
     return RESULTS / experiment.split("/")[0] / "records.parquet"
 
 
-@pytest.mark.parametrize(("paper", "count"), [("sep", 2490), ("svdgp", 306), ("gpbench", 471), ("aep_dgp", 2413)])
+COUNTS = {"sep": 2490, "svdgp": 306, "gpbench": 471, "aep_dgp": 2853, "gam": 120}
+
+
+@pytest.mark.parametrize(("paper", "count"), COUNTS.items())
 def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, count):
     committed = open_store(RESULTS / paper / "records.parquet").all()
     assert len(committed) == len({record["id"] for record in committed}) == count
@@ -40,8 +45,10 @@ def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, coun
      ("svdgp/fig1", "full", 3), ("svdgp/fig2", "quick", 4), ("svdgp/table3", "quick", 84),
      ("svdgp/table5", "quick", 216), ("gpbench/regression", "quick", 411),
      ("sep/table1_isotropic", "quick", 210), ("sep/table1_100", "full", 300),
-     ("aep_dgp/table1", "quick", 120), ("aep_dgp/table2", "quick", 48), ("aep_dgp/table3", "quick", 2215),
-     ("aep_dgp/fig1", "quick", 25), ("aep_dgp/fig5", "quick", 5)],
+     ("aep_dgp/table1", "quick", 120), ("aep_dgp/table2", "quick", 48), ("aep_dgp/table3", "quick", 2340),
+     ("aep_dgp/table3_inducing", "quick", 630),
+     ("aep_dgp/fig1", "quick", 25), ("aep_dgp/fig5", "quick", 5),
+     ("gam/fig1", "quick", 40), ("gam/regression", "quick", 80)],
 )  # fmt: skip
 def test_a_committed_table_or_figure_misses_no_run(experiment, preset, runs):
     cells = plan(definition.read(experiment), preset, records=open_store(records(experiment)))

@@ -31,7 +31,7 @@ def test_a_usable_machine_has_exit_code_0_and_all_findings(capsys):
         "versions", "commit", "devices", "precision", "XLA_FLAGS", "results", "data store", "compile cache", "mirror",
         "data sets",
     }  # fmt: skip
-    assert "cpu" in findings["devices"]["found"] or "gpu" in findings["devices"]["found"]
+    assert "cpu" in findings["devices"]["value"] or "gpu" in findings["devices"]["value"]
 
 
 def test_it_makes_no_folders(capsys, tmp_path, without_jax):
@@ -42,13 +42,13 @@ def test_it_makes_no_folders(capsys, tmp_path, without_jax):
 def test_missing_data_sets_are_named_and_are_no_fault(capsys, without_jax):
     code, findings = diagnosis(capsys)
     assert code == 0 and findings["data sets"]["state"] == "note"
-    assert "pima" in findings["data sets"]["found"] and "wdbc" not in findings["data sets"]["found"]
+    assert "pima" in findings["data sets"]["value"] and "wdbc" not in findings["data sets"]["value"]
 
 
 def test_a_file_in_the_mirror_is_available(capsys, tmp_path, without_jax):
     (tmp_path / "mirror").mkdir()
     (tmp_path / "mirror" / "pima.npz").write_bytes(b"")
-    assert "pima" not in diagnosis(capsys, "--mirror", tmp_path / "mirror")[1]["data sets"]["found"]
+    assert "pima" not in diagnosis(capsys, "--mirror", tmp_path / "mirror")[1]["data sets"]["value"]
 
 
 def test_broken_folders_give_exit_code_1_and_a_remedy(capsys, tmp_path, without_jax, monkeypatch):
@@ -62,4 +62,4 @@ def test_broken_folders_give_exit_code_1_and_a_remedy(capsys, tmp_path, without_
 def test_a_jax_that_does_not_start_is_one_finding(capsys, monkeypatch):
     monkeypatch.setattr("gpbench.runtime.configure", lambda: (_ for _ in ()).throw(RuntimeError("no\nbackend")))
     code, findings = diagnosis(capsys)
-    assert code == 1 and findings["devices"]["found"] == "no backend" and "JAX_PLATFORMS" in findings["devices"]["mend"]
+    assert code == 1 and findings["devices"]["value"] == "no backend" and "JAX_PLATFORMS" in findings["devices"]["mend"]

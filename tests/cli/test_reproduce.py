@@ -42,8 +42,8 @@ def reproduce(folder, *words):
 
 def verb(folder, capsys, name, *words):
     code = main([name, "my/tiny", "--config-dir", str(folder / "mine"), "--results", str(folder / RESULTS), *words])
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 def test_it_runs_every_job_and_makes_table_and_figure(folder):
@@ -66,8 +66,8 @@ def test_the_table_and_the_plot_say_what_is_missing_of_another_preset(folder, ca
     assert "MISSING: 2 of 6 runs, in 2 of 2 cells: method=constant (1 of 3); method=logistic (1 of 3)" in out
     assert "MIXED presets: runs were made with quick (4)" in out
     code, out, _ = verb(folder, capsys, "plot", "--preset", "full", "--out", str(folder / "pictures"), "--json")
-    told = json.loads(out)
-    assert code == 0 and told["missing"] == 2 and (folder / "pictures" / "my" / "tiny.png").is_file()
+    summary = json.loads(out)
+    assert code == 0 and summary["missing"] == 2 and (folder / "pictures" / "my" / "tiny.png").is_file()
 
 
 def test_a_table_is_written_to_a_file_in_any_format(folder, capsys):
@@ -98,8 +98,8 @@ def test_ranks_without_common_data_sets_are_one_line_and_hide_no_failure(folder,
     where = ["--config-dir", str(folder / "mine"), "--results", str(folder / RESULTS)]
     for name in ("table", "reproduce"):
         assert main([name, "my/ranks", *where]) == 2
-        told = capsys.readouterr().err
-        assert "all methods by nll: ranks need at least two data sets" in told and told.count("\n") == 1
+        warning = capsys.readouterr().err
+        assert "all methods by nll: ranks need at least two data sets" in warning and warning.count("\n") == 1
     monkeypatch.setattr("gpbench.cli.reproduce._launch", lambda *_: SweepError("2 jobs failed"))
     assert main(["reproduce", "my/ranks", "--preset", "full", *where]) == SweepError.exit_code
     assert "2 jobs failed" in capsys.readouterr().err
@@ -127,14 +127,14 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, ca
 )  # fmt: skip
 def test_a_mistake_is_one_line(capsys, words, line, tmp_path):
     assert main([*words, "--results", str(tmp_path)]) == 2
-    told = capsys.readouterr()
-    assert line in told.err and told.err.count("\n") == 1 and told.out == ""
+    captured = capsys.readouterr()
+    assert line in captured.err and captured.err.count("\n") == 1 and captured.out == ""
 
 
 def test_experiments_are_listed_with_their_first_line(capsys, folder):
     assert main(["ls", "experiments", "--config-dir", str(folder / "mine")]) == 0
-    told = capsys.readouterr().out
-    assert "sep/table1" in told and "Table 1: test nll" in told and "Tiny: two baselines on wdbc" in told
+    listing = capsys.readouterr().out
+    assert "sep/table1" in listing and "Table 1: test nll" in listing and "Tiny: two baselines on wdbc" in listing
 
 
 def test_its_jobs_run_where_the_launcher_says(folder):

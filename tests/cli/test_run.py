@@ -119,14 +119,14 @@ def test_a_terminal_gets_a_table(tmp_path):
     command = [sys.executable, "-m", "gpbench", *RUN, "method.seconds=0.5"]
     process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment(tmp_path, TERM="xterm"))
     os.close(theirs)
-    shown = b""
+    output = b""
     try:
         while piece := os.read(ours, 4096):
-            shown += piece
+            output += piece
     except OSError:  # Linux says end of file on a terminal so
         pass
     assert process.wait() == 0
-    assert "│ nll" in shown.decode() and "split 0" in shown.decode()
+    assert "│ nll" in output.decode() and "split 0" in output.decode()
 
 
 def test_the_real_thing_from_data_to_record(tmp_path):

@@ -22,17 +22,17 @@ SWEEP = [*RUN, "-m", "run.jobs=2"]
 
 def _alive(folder: Path) -> list[str]:
     """Command lines of the processes that run `gpbench` for the results in `folder`."""
-    found = []
+    processes = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if (
                 str(folder).encode() in (entry / "environ").read_bytes()
                 and b"gpbench" in (entry / "cmdline").read_bytes()
             ):
-                found.append(entry.name)
+                processes.append(entry.name)
         except OSError:
             continue
-    return found
+    return processes
 
 
 def _when(condition, seconds: float = 20):
@@ -126,16 +126,16 @@ def test_a_second_ctrl_c_ends_a_sweep_at_once(tmp_path):
 
 def test_a_sweep_of_the_real_thing(tmp_path):
     words = ["run", "-m", "dataset=wdbc", "method=constant,logistic", "split=0,1"]
-    for said in ("4 done", "4 already"):  # the sweep finds the records by identities that it works out by itself
+    for summary in ("4 done", "4 already"):  # the sweep finds the records by identities that it works out by itself
         code, out, _ = gpbench(tmp_path, *words, fake=False)
-        assert code == 0 and out.endswith(f"4 jobs: {said}\n")
+        assert code == 0 and out.endswith(f"4 jobs: {summary}\n")
 
 
 def test_what_is_recorded_starts_no_process_and_run_again_and_run_keep_do(tmp_path):
     log = tmp_path / "log"
     sweep = [*SWEEP, "seed=0,1"]
     gpbench(tmp_path, *sweep, FAKE_LOG=str(log))
-    for more, trained, said in (
+    for more, trained, summary in (
         ([], 0, "2 already"),
         (["run.keep=true"], 2, "2 done"),
         (["run.keep=true"], 0, "2 already"),
@@ -143,7 +143,7 @@ def test_what_is_recorded_starts_no_process_and_run_again_and_run_keep_do(tmp_pa
     ):
         before = log.read_text().count("train")
         code, out, _ = gpbench(tmp_path, *sweep, *more, FAKE_LOG=str(log))
-        assert code == 0 and out.endswith(f"2 jobs: {said}\n")
+        assert code == 0 and out.endswith(f"2 jobs: {summary}\n")
         assert log.read_text().count("train") - before == trained
 
 
@@ -157,10 +157,10 @@ def test_a_recorded_divergence_is_told_again(tmp_path):
 def test_two_sweeps_at_once_train_each_run_once(tmp_path):
     words = [*SWEEP, "seed=range(0,6)", "method.seconds=0.5"]
     sweeps = [start(tmp_path, *words, FAKE_LOG=str(tmp_path / "log")) for _ in range(2)]
-    told = [sweep.communicate(timeout=60) for sweep in sweeps]
-    assert [sweep.returncode for sweep in sweeps] == [0, 0], told
-    assert all(err == "" and out.count("[") == 6 for out, err in told)
-    counts = [int(n) for out, _ in told for n in re.findall(r"(\d+) done", out.splitlines()[-1])]
+    outputs = [sweep.communicate(timeout=60) for sweep in sweeps]
+    assert [sweep.returncode for sweep in sweeps] == [0, 0], outputs
+    assert all(err == "" and out.count("[") == 6 for out, err in outputs)
+    counts = [int(n) for out, _ in outputs for n in re.findall(r"(\d+) done", out.splitlines()[-1])]
     assert sum(counts) == 6
     trained = [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("train")]
     assert len(trained) == len(set(trained)) == 6
@@ -207,7 +207,7 @@ def sweep_through_kills(folder: Path, words: list[str], chance: random.Random, p
             code = sweep.wait(timeout=chance.uniform(*pause) * (1 + kills / 10))
         except subprocess.TimeoutExpired:
             code = None
-            for child in chance.sample(found := _alive(folder), len(found) // 2):
+            for child in chance.sample(processes := _alive(folder), len(processes) // 2):
                 if int(child) != sweep.pid:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(int(child), signal.SIGKILL)

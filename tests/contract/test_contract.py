@@ -20,6 +20,7 @@ SMALL = {
     "svi": ["method.inducing=5"],
     "vsgpr": ["method.inducing=5"],
     "pep": ["method.inducing=5"],
+    "gam": ["method.inducing=3"],
     "dgp": ["method.inducing=5", "method.hidden=[1]"],
     "dsdgp": ["method.inducing=5", "method.hidden=[1]"],
     "vi_kw": NETWORK,
@@ -51,15 +52,15 @@ SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml"
 @pytest.mark.parametrize("name", SHIPPED)
 def test_our_methods_keep_every_rule(name):
     cfg = compose([f"method={name}", *SMALL.get(name, [])])
-    found = list(examine(cfg["method"], rows=40, tasks=[ONE_OF.get(name, "binary")]))
-    assert len(found) == len(CHECKS)
-    assert [finding for finding in found if finding.verdict == "broken"] == []
+    findings = list(examine(cfg["method"], rows=40, tasks=[ONE_OF.get(name, "binary")]))
+    assert len(findings) == len(CHECKS)
+    assert [finding for finding in findings if finding.verdict == "broken"] == []
 
 
 def broken(name):
     """{claim: (verdict, why)} of what a method of broken.py does not keep."""
-    found = examine({"_target_": f"broken.{name}", "name": name.lower(), "steps": 4}, rows=20)
-    return {finding.claim: (finding.verdict, finding.why) for finding in found if finding.verdict != "kept"}
+    findings = examine({"_target_": f"broken.{name}", "name": name.lower(), "steps": 4}, rows=20)
+    return {finding.claim: (finding.verdict, finding.why) for finding in findings if finding.verdict != "kept"}
 
 
 @pytest.mark.parametrize("name", ["Good", "Sampled"])
@@ -93,10 +94,10 @@ def test_a_method_that_keeps_all_rules_is_not_complained_about(name):
     ],
 )
 def test_a_broken_rule_is_found(name, claim, why):
-    found = broken(name)
-    verdict, said = next((value for key, value in found.items() if key.startswith(claim)), ("kept", ""))
-    assert verdict == ("doubtful" if name == "Worsening" else "broken"), found
-    assert why in said and "\n" not in said
+    findings = broken(name)
+    verdict, explanation = next((value for key, value in findings.items() if key.startswith(claim)), ("kept", ""))
+    assert verdict == ("doubtful" if name == "Worsening" else "broken"), findings
+    assert why in explanation and "\n" not in explanation
 
 
 @pytest.mark.parametrize("name", ["robust_gp", "langevin", "two_layers"])

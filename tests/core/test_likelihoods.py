@@ -355,3 +355,10 @@ def test_a_likelihood_that_does_not_fit_the_task_names_those_that_do():
         likelihood_spec("probit").initial("regression", 0, noise=0.1, dtype="float64")
     with pytest.raises(ConfigError, match="samples=128 is too few for 40 classes; try 256"):
         likelihood_spec("softmax").initial("multiclass", 40, noise=0.1, dtype="float64")
+
+
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+def test_log_concave_is_the_sign_of_second_differences(choice):
+    likelihood, f = of(choice), jnp.linspace(-6.0, 6.0, 121)
+    differences = np.diff(log_density(likelihood, f, jnp.ones_like(f)), 2)
+    assert likelihood.log_concave == (differences < 1e-9).all()

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpbench.core.gaussians import Natural
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.natural_gradient import natural_gradient_step
+from gpbench.core.natural_gradient import keep_definite, natural_gradient_step
 
 M, N, NOISE = 3, 8, 0.2
 RANDOM = np.random.default_rng(0)
@@ -42,3 +42,28 @@ def test_a_smaller_step_interpolates_the_natural_parameters_and_weights_scale_th
     precision, shift = (V * weight) @ V.T / NOISE, V @ (weight * (Y - OFFSET)) / NOISE
     np.testing.assert_allclose(new.precision, 0.3 * precision + 0.7 * FACTOR.precision, rtol=1e-9)
     np.testing.assert_allclose(new.shift, 0.3 * shift + 0.7 * FACTOR.shift, rtol=1e-9)
+
+
+def mixture(new, step_size):
+    return jax.tree.map(lambda a, b: step_size * a + (1 - step_size) * b, new, FACTOR)
+
+
+def test_a_step_towards_an_indefinite_precision_stays_positive_definite_and_ascends():
+    """Of the mean, in the direction of a step without it: γ times the new covariance times the gradient."""
+    root = 5 * RANDOM.normal(size=(M, M))
+    new = Natural(jnp.asarray(-root @ root.T), jnp.asarray(RANDOM.normal(size=M)))
+    assert np.linalg.eigvalsh(np.eye(M) + mixture(new, 0.9).precision)[0] < 0
+    for step_size in (0.1, 0.5, 0.9):
+        after = keep_definite(mixture(new, step_size), new, FACTOR, step_size)
+        precision = np.eye(M) + after.precision
+        assert np.linalg.eigvalsh(precision)[0] > 0
+        mean = np.asarray(FACTOR.posterior().mean)
+        gradient = np.asarray(new.shift) - (np.eye(M) + new.precision) @ mean
+        expected = mean + step_size * np.linalg.solve(precision, gradient)
+        np.testing.assert_allclose(after.posterior().mean, expected, rtol=1e-6)
+
+
+def test_a_factor_that_a_step_leaves_as_it_is_stays_so():
+    after = keep_definite(mixture(FACTOR, 0.5), FACTOR, FACTOR, 0.5)
+    np.testing.assert_allclose(after.precision, FACTOR.precision, rtol=1e-12)
+    np.testing.assert_allclose(after.shift, FACTOR.shift, rtol=1e-12)

@@ -67,8 +67,8 @@ def test_the_age_since_registration_keeps_other_flights():
 def test_both_formats_and_any_order_of_rows_give_the_same_arrays(variant):
     card = {"name": "airline", "task": "binary", "labels": {"0": -1, "1": 1}}
     tables = [(airline_csv, official()), (airline_csv, official(FLIGHTS[::-1], pack=bytes)), (airline_npz, mirrored())]
-    found = {from_raw(card, read(blobs, {"variant": variant})).checksum for read, blobs in tables}
-    assert len(found) == 1
+    checksums = {from_raw(card, read(blobs, {"variant": variant})).checksum for read, blobs in tables}
+    assert len(checksums) == 1
 
 
 @pytest.mark.parametrize(

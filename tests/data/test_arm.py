@@ -13,12 +13,12 @@ def energy(q: np.ndarray, qd: np.ndarray) -> float:
     """Kinetic and potential energy (J), from where the links' centres are and how fast they move: q, qd (7,)."""
 
     def centres(q: np.ndarray) -> np.ndarray:
-        at, turn, found = np.zeros(3), Rotation.identity(), []
+        at, turn, points = np.zeros(3), Rotation.identity(), []
         for i in range(7):
             at = at + turn.apply([0, 0, arm.REACH[i]])
             turn = turn * Rotation.from_rotvec(arm.AXES[i] * q[i])
-            found.append(at + turn.apply(arm.CENTRE[i]))
-        return np.array(found)
+            points.append(at + turn.apply(arm.CENTRE[i]))
+        return np.array(points)
 
     h = 1e-6
     speed = (centres(q + h * qd) - centres(q - h * qd)) / (2 * h)

@@ -67,10 +67,10 @@ def test_outputs_and_groups_are_part_of_the_checksum():
 def test_the_store_keeps_outputs_and_groups(write, store):
     card, read = write()
     card["checksum"] = read().checksum
-    first, kept = read(), local.get(card, store)  # the second load puts it there
-    assert kept.outputs == first.outputs and kept.checksum == first.checksum
-    np.testing.assert_array_equal(kept.y, first.y)
-    np.testing.assert_array_equal(kept.groups, first.groups)
+    first, second_copy = read(), local.get(card, store)  # the second load puts it there
+    assert second_copy.outputs == first.outputs and second_copy.checksum == first.checksum
+    np.testing.assert_array_equal(second_copy.y, first.y)
+    np.testing.assert_array_equal(second_copy.groups, first.groups)
 
 
 def test_groups90_keeps_groups_whole_and_tests_about_a_tenth_of_them(write):

@@ -71,18 +71,18 @@ def walks(*lengths: int) -> dict[str, np.ndarray]:
 
 
 def test_a_walk_predicts_the_change_of_velocities_within_its_own_trajectory():
-    made = walks(3, 2)
-    dataset = of_card("mujoco1", [npz(**made)])
-    state = np.hstack([made["state"][:, :8], made["state"][:, 8:].clip(-10, 10)])
+    arrays = walks(3, 2)
+    dataset = of_card("mujoco1", [npz(**arrays)])
+    state = np.hstack([arrays["state"][:, :8], arrays["state"][:, 8:].clip(-10, 10)])
     for row, (t, step) in enumerate([(0, 0), (1, 1), (2, 2), (4, 3), (5, 4)]):  # rows 3 and 6 end a trajectory
-        np.testing.assert_array_equal(dataset.X[row], [*state[t], *made["act"][step]])
+        np.testing.assert_array_equal(dataset.X[row], [*state[t], *arrays["act"][step]])
         np.testing.assert_array_equal(dataset.y[row], state[t + 1, 8:] - state[t, 8:])
     assert dataset.groups.tolist() == [0, 0, 0, 1, 1]
 
 
 def test_mujoco2_has_the_step_before_too_and_loses_the_first_of_each_trajectory():
-    made = walks(3, 1, 2)
-    one, two = (of_card(name, [npz(**made)]) for name in ("mujoco1", "mujoco2"))
+    arrays = walks(3, 1, 2)
+    one, two = (of_card(name, [npz(**arrays)]) for name in ("mujoco1", "mujoco2"))
     later = [1, 2, 5]
     np.testing.assert_array_equal(two.X, np.hstack([one.X[later], one.X[[0, 1, 4]]]))
     np.testing.assert_array_equal(two.y, one.y[later])
@@ -90,16 +90,17 @@ def test_mujoco2_has_the_step_before_too_and_loses_the_first_of_each_trajectory(
 
 
 def test_raw_velocities_are_not_clipped():
-    made = walks(4)
-    raw = readers.mujoco_walk([npz(**made)], {"variant": "raw", "frames": 1})
-    np.testing.assert_array_equal(raw.X[:, :17], made["state"][:4])
-    np.testing.assert_allclose(raw.target, np.diff(made["state"][:, 8:], axis=0))
+    arrays = walks(4)
+    raw = readers.mujoco_walk([npz(**arrays)], {"variant": "raw", "frames": 1})
+    np.testing.assert_array_equal(raw.X[:, :17], arrays["state"][:4])
+    np.testing.assert_allclose(raw.target, np.diff(arrays["state"][:, 8:], axis=0))
     assert np.abs(raw.X).max() > 10
 
 
 def test_walks_that_do_not_fit_their_lengths_are_one_clear_line():
-    made = walks(3, 2)
-    for wrong in ({**made, "length": np.array([3, 3])}, {**made, "act": made["act"][:, :5]}, {"state": made["state"]}):
+    arrays = walks(3, 2)
+    short, narrow = {**arrays, "length": np.array([3, 3])}, {**arrays, "act": arrays["act"][:, :5]}
+    for wrong in (short, narrow, {"state": arrays["state"]}):
         with pytest.raises(DataError, match=r"do not fit|not the expected npz file"):
             readers.mujoco_walk([npz(**wrong)], {"variant": "raw", "frames": 1})
 

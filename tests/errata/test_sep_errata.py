@@ -14,7 +14,7 @@ from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Probit
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.sites import Sites, initial_sites, moment_match
-from gpbench.methods.sparse_layer import SparseLayer
+from gpbench.methods.parts.sparse_layer import SparseLayer
 
 
 def one(*values):

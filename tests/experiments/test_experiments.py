@@ -61,9 +61,9 @@ def test_figure_3_right_measures_two_methods_on_up_to_twelve_devices():
 
 @pytest.mark.parametrize("id", definition.names())
 def test_every_file_says_what_it_is_and_its_layout_fits_its_runs(id):
-    told = definition.read(id)  # which checks the layout
-    assert told.title and told.paper and set(told.presets) == set(PRESETS)
-    assert all(picture.figure["kind"] in KINDS for picture in told.pictures.values())
+    experiment = definition.read(id)  # which checks the layout
+    assert experiment.title and experiment.paper and set(experiment.presets) == set(PRESETS)
+    assert all(picture.figure["kind"] in KINDS for picture in experiment.pictures.values())
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -95,10 +95,11 @@ def test_a_job_is_each_combination_of_a_blocks_values(tmp_path):
     table: {rows: split, columns: method, metrics: [nll]}
     """
     (folder / "mine.yaml").write_text(text)
-    told = definition.read("mine", [tmp_path])
+    experiment = definition.read("mine", [tmp_path])
     first = {"split": "[0,1]", "seed": "3", "method": "a", "method.m": "1", "x": "null"}
-    assert told.jobs("quick")[0] == first and definition.overrides(first)[-1] == "x=null"
-    assert len(told.jobs("quick")) == 3 and len(told.jobs("full")) == 5 and told.jobs("full")[-1]["seed"] == "5"
+    quick, full = experiment.jobs("quick"), experiment.jobs("full")
+    assert quick[0] == first and definition.overrides(first)[-1] == "x=null"
+    assert len(quick) == 3 and len(full) == 5 and full[-1]["seed"] == "5"
 
 
 OTHER = """

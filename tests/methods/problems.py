@@ -10,7 +10,7 @@ from gpbench.core.features import InducingPoints, ScaledFeatures
 from gpbench.core.kernels import SquaredExponential
 from gpbench.methods.base import Batch
 from gpbench.methods.ep.sep import SEP
-from gpbench.methods.sparse_layer import SparseLayer
+from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.train.batches import whole
 
 KEY = jax.random.key(0)

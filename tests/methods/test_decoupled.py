@@ -18,7 +18,7 @@ from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian, Laplace
 from gpbench.core.optimisers import decaying_adam
 from gpbench.errors import ConfigError
-from gpbench.methods.sparse_layer import SparseLayer
+from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.train.batches import whole

@@ -8,7 +8,7 @@ import optax
 from problems import KEY, bound_of, inputs, predict, regression, train
 
 from gpbench.methods.deep.dsdgp import DSDGP
-from gpbench.methods.sparse_layer import SparseLayer
+from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svi import SVI
 

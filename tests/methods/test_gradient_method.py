@@ -12,7 +12,7 @@ from problems import KEY, regression, train
 from gpbench.contract.examine import examine
 from gpbench.core.predictive import Gaussian
 from gpbench.errors import ConfigError
-from gpbench.methods.gradient import GradientMethod
+from gpbench.methods.parts.gradient import GradientMethod
 
 
 class Ridge(GradientMethod):

@@ -135,10 +135,11 @@ def test_the_density_of_a_logarithm_integrates_to_one_and_has_the_mean_precision
     assert precision == pytest.approx(1.5 / 0.6, rel=1e-6)
 
 
-def test_the_warm_up_of_another_split_of_that_shape_is_not_traced_again(method, data, run, monkeypatch):
+def test_the_warm_up_of_another_split_of_that_shape_is_not_traced_again(method, data, monkeypatch):
+    first = method.init(data, key=KEY)  # here and not in a fixture: compiled programs can be forgotten between tests
     monkeypatch.setattr(HMC, "log_joint", None)
     state = method.init(eqx.tree_at(lambda d: d.y, data, -data.y), key=jax.random.key(5))
-    assert (state.adaptation.step_size != run[0].adaptation.step_size).all()
+    assert (state.adaptation.step_size != first.adaptation.step_size).all()
 
 
 def test_minibatches_and_settings_that_keep_no_sample_are_refused(data):

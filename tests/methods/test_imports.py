@@ -9,14 +9,6 @@ ROOT = Path(__file__).resolve().parents[2]
 METHODS = ROOT / "gpbench" / "methods"
 FILES = sorted(path for path in METHODS.rglob("*.py") if path.name != "__init__.py")
 
-PARTS = {
-    f"gpbench.methods.{name}"
-    for name in ("base", "collapsed", "deep_factors", "deep_layers", "deep_moment_matching", "deep_propagation",
-                 "gradient", "sparse_layer")
-}  # fmt: skip
-"""Files of gpbench/methods that methods share; beside them the `base.py` of each folder."""
-
-
 def is_module(name: str) -> bool:
     """Whether a dotted name is a module or package of this repository."""
     path = ROOT.joinpath(*name.split("."))
@@ -39,9 +31,9 @@ def imported_modules(source: str, module: str) -> set[str]:
 
 
 def is_allowed(name: str) -> bool:
-    """Whether a method may import the module of gpbench of this name."""
+    """Whether a method may import the module of gpbench of this name: a part, or the `base` of a folder."""
     if name.startswith("gpbench.methods."):
-        return name in PARTS or name.endswith(".base")
+        return name.startswith("gpbench.methods.parts.") or name.endswith(".base")
     return name in ("gpbench.errors", "gpbench.ranges", "gpbench.core") or name.startswith("gpbench.core.")
 
 

@@ -29,10 +29,10 @@ from gpbench.core.likelihoods import Gaussian
 from gpbench.core.optimisers import decaying_adam
 from gpbench.core.sites import initial_sites
 from gpbench.errors import ConfigError
-from gpbench.methods.collapsed import Parameters as Collapsed
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.exact import gpr
 from gpbench.methods.exact.gpr import GPR
+from gpbench.methods.parts.collapsed import Parameters as Collapsed
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.methods.vi.svi import SVI

@@ -26,10 +26,10 @@ from gpbench.core.features import ScaledFeatures
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian
 from gpbench.errors import ConfigError
-from gpbench.methods.collapsed import Parameters as Collapsed
 from gpbench.methods.ep.pep import PowerEP
 from gpbench.methods.exact import gpr
 from gpbench.methods.exact.gpr import GPR
+from gpbench.methods.parts.collapsed import Parameters as Collapsed
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svi import SVI
 from gpbench.methods.vi.vsgpr import TVSGPR, VSGPR

@@ -90,14 +90,14 @@ def test_steps_of_constant_size_have_the_stationary_distribution_of_discretised_
     steps = 40_000
     method = linear(step_size=30 * size, noise_step_size=0.0, steps=steps, burn_in=0.05, thinning=1, samples=steps)
     state, _ = train(method, data, steps)
-    drawn = (weights(jax.tree.map(np.asarray, state.samples.in_order()).network) - mean) @ directions
-    assert len(drawn) == state.samples.count == 38_000
+    projections = (weights(jax.tree.map(np.asarray, state.samples.in_order()).network) - mean) @ directions
+    assert len(projections) == state.samples.count == 38_000
     rho = 1 - 0.5 * size * scales
     variance = 1 / scales / (1 - 0.25 * size * scales)
-    error = np.sqrt(variance * (1 + rho) / (1 - rho) / len(drawn))
-    assert (np.abs(drawn.mean(0)) < 4 * error).all() and (error < 0.1 * np.sqrt(variance)).all()
-    error = np.sqrt(2 * (1 + rho**2) / (1 - rho**2) / len(drawn))
-    assert (np.abs(drawn.var(0) / variance - 1) < 4 * error).all() and (error < 0.1).all()
+    error = np.sqrt(variance * (1 + rho) / (1 - rho) / len(projections))
+    assert (np.abs(projections.mean(0)) < 4 * error).all() and (error < 0.1 * np.sqrt(variance)).all()
+    error = np.sqrt(2 * (1 + rho**2) / (1 - rho**2) / len(projections))
+    assert (np.abs(projections.var(0) / variance - 1) < 4 * error).all() and (error < 0.1).all()
     np.testing.assert_allclose(state.position.likelihood.noise, NOISE)  # a step size of 0 leaves it
 
 

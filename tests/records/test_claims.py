@@ -33,11 +33,11 @@ def _child(results, *ids, at=0.0):
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def _left(results, id, silent=0.0, **told):
+def _left(results, id, silent=0.0, **fields):
     """A claim that a process left, silent for so many seconds."""
     path = results / "claims" / id
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(fields))
     then = time.time() - silent
     os.utime(path, (then, then))
 
@@ -45,8 +45,8 @@ def _left(results, id, silent=0.0, **told):
 def test_a_claim_is_held_inside_and_gone_outside(tmp_path):
     with claims.claimed(tmp_path, ["a", "b"]):
         assert claims.holder(tmp_path, "a") == f"process {os.getpid()} on {socket.gethostname()}"
-        said = r"process \d+ on .* is training run b already"
-        with pytest.raises(ClaimedError, match=said), claims.claimed(tmp_path, ["0", "b"]):
+        message = r"process \d+ on .* is training run b already"
+        with pytest.raises(ClaimedError, match=message), claims.claimed(tmp_path, ["0", "b"]):
             pass
         assert claims.holder(tmp_path, "0") is None
     assert claims.holder(tmp_path, "a") is None and not list(tmp_path.iterdir())
@@ -95,10 +95,10 @@ def test_of_many_processes_at_once_one_gets_a_run_and_a_dead_claim_makes_no_diff
     _left(tmp_path, "dead", silent=600, host="elsewhere", pid=1)
     at = time.time() + 1.0
     children = [_child(tmp_path, "dead", "new", at=at) for _ in range(6)]
-    said = [child.stdout.readline() for child in children]
+    lines = [child.stdout.readline() for child in children]
     for child in children:
         child.communicate()
-    assert said.count("mine\n") == 1 and said.count("not mine\n") == 5
+    assert lines.count("mine\n") == 1 and lines.count("not mine\n") == 5
 
 
 def test_a_results_folder_that_cannot_be_created_is_not_a_claim(tmp_path, monkeypatch):

@@ -30,8 +30,8 @@ VARIOUS = [
 
 @pytest.fixture
 def folder(tmp_path):
-    for made in VARIOUS:
-        Store(tmp_path / "results").write(made, {"method": {"name": "sep"}}, {})
+    for original in VARIOUS:
+        Store(tmp_path / "results").write(original, {"method": {"name": "sep"}}, {})
     return tmp_path
 
 
@@ -64,8 +64,8 @@ def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder
     # a collection is collected like a folder
     words = [str(folder / "here.parquet"), str(folder / "there"), "--out", str(folder / "all.parquet"), "--json"]
     assert main(["collect", *words]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["records"], told["differing"]) == (5, ["c" * 16])
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["records"], summary["differing"]) == (5, ["c" * 16])
     assert open_store(folder / "all.parquet").get("c" * 16)["metrics"]["rmse"] == 1
 
 

@@ -21,8 +21,8 @@ def records(of, **fields):
 
 
 def test_a_plan_survives_json():
-    made = plan()
-    assert RunPlan.from_json(made.to_json()) == made and json.loads(made.to_json())["runs"][0]["split"] == 0
+    planned = plan()
+    assert RunPlan.from_json(planned.to_json()) == planned and json.loads(planned.to_json())["runs"][0]["split"] == 0
 
 
 def test_runs_of_one_cell_differ_by_their_split_and_seed_alone():
@@ -48,9 +48,9 @@ def test_on_what_a_run_for_its_seconds_is_made_changes_its_id():
 
 
 def test_what_is_recorded_is_not_missing():
-    made, known = plan(), records(plan("split=2"))
-    assert list(made.recorded(known)) == [made.runs[1].id] and made.missing(known) == [made.runs[0]]
-    assert made.missing(records(made)) == [] and made.missing({}) == list(made.runs)
+    planned, known = plan(), records(plan("split=2"))
+    assert list(planned.recorded(known)) == [planned.runs[1].id] and planned.missing(known) == [planned.runs[0]]
+    assert planned.missing(records(planned)) == [] and planned.missing({}) == list(planned.runs)
 
 
 def test_a_record_of_another_configuration_seed_or_split_stands_for_no_run():

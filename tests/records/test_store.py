@@ -95,8 +95,8 @@ def test_a_damaged_record_is_named_once_skipped_and_written_anew(store, capsys, 
     (store.runs / "00000000000000bb").mkdir()
     (store.runs / "00000000000000bb" / "record.json").write_text(text)
     assert store.all() == store.all() == [record()]
-    said = capsys.readouterr().err
-    assert said.count("00000000000000bb") >= 1 and said.count("\n") == 1
+    warning = capsys.readouterr().err
+    assert warning.count("00000000000000bb") >= 1 and warning.count("\n") == 1
     assert store.get("00000000000000bb") is None
     with pytest.raises(ConfigError, match="cannot be read"):
         store.find("00000000000000bb")
@@ -108,7 +108,7 @@ def test_a_folder_without_a_record_and_a_temporary_folder_do_not_count(store, ca
     (store.runs / "00000000000000bb").mkdir(parents=True)
     (store.runs / ".tmp-00000000000000cc-1-abcd").mkdir()
     assert store.all() == []
-    assert "00000000000000bb" in (said := capsys.readouterr().err) and "cc" not in said
+    assert "00000000000000bb" in (warning := capsys.readouterr().err) and "cc" not in warning
 
 
 def test_a_record_made_elsewhere_counts(store, tmp_path):

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpbench.data.friedman import effect
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.experiments.definition import Experiment
@@ -212,3 +213,32 @@ def test_curves_have_a_panel_for_each_run_with_its_mean_two_deviations_and_the_p
     band = first.collections[-1].get_paths()[0].vertices  # x² ± 2 · 0.5
     assert band[:, 1].min() == pytest.approx(-1.0, abs=1e-3) and band[:, 1].max() == pytest.approx(2.0)
     assert first.get_xlabel() == "nMSE 0.250" and missing.texts[0].get_text() == "missing"
+
+
+def of_effects(id):
+    """Friedman's effects of two inputs with an error of 0.3, and of an interaction with none."""
+    grid, pairs = np.linspace(0, 1, 11)[:, None], np.stack(np.meshgrid(*[np.linspace(0, 1, 5)] * 2, indexing="ij"), -1)
+    pairs = pairs.reshape(-1, 2)
+    exact = np.stack([effect((d,), grid) for d in (0, 3)])
+    half = np.full(4, 0.5)
+    return {"kept_X": np.array([[-1.0] * 4, [1.0] * 4]), "kept_X_scale": half, "kept_X_shift": half,
+            "kept_y_std": np.asarray(2.0), "kept_effect1_inputs": np.array([[0.0], [3.0]]), "kept_effect1_grid": grid,
+            "kept_effect1_mean": (exact + 0.3) / 2, "kept_effect1_std": np.full(exact.shape, 0.1),
+            "kept_effect2_inputs": np.array([[0.0, 1.0]]), "kept_effect2_grid": pairs,
+            "kept_effect2_mean": effect((0, 1), pairs)[None] / 2,
+            "kept_effect2_std": np.full((1, 25), 0.1)}  # fmt: skip
+
+
+def test_effects_have_a_row_for_each_data_set_a_band_for_each_cell_and_the_analytical_ones():
+    """Errors of 0.3 in two of three effects, bands of 1.96 · 0.2 around them."""
+    cells = [cell({"method": "gam", "size": size}, record(size)) for size in ("4", "8")]
+    options = experiment(kind="effects", label="size", truth="friedman")
+    figure = drawn(options, cells, arrays=of_effects)
+    first, second, surface = figure.axes
+    assert [axis.get_title() for axis in figure.axes] == ["input 0", "input 3", "inputs 0 and 1"]
+    mean, _, _, exact, *_ = first.lines  # with a rug for each cell
+    np.testing.assert_allclose(mean.get_ydata() - 0.3, exact.get_ydata(), atol=1e-10)
+    assert list(mean.get_xdata()[[0, -1]]) == [0.0, 1.0] and len(surface.images) == 1
+    assert len(second.collections) == 2
+    note = f"RMSE of effects {np.sqrt(2 * 0.3**2 / 3):.3f}, coverage 1.000 (1)"
+    assert note in figure.get_supxlabel().replace("\n", " ")

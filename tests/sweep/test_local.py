@@ -35,9 +35,9 @@ def test_eight_jobs_on_eight_gpus_have_one_each(gpus):
 
 def test_more_jobs_than_gpus_share_them_and_their_memory(gpus):
     gpus(2)
-    told = environments(jobs=4)
-    assert [env["CUDA_VISIBLE_DEVICES"] for env in told] == ["0", "1", "0", "1"]
-    assert {env["XLA_PYTHON_CLIENT_MEM_FRACTION"] for env in told} == {"0.450"}
+    variables = environments(jobs=4)
+    assert [env["CUDA_VISIBLE_DEVICES"] for env in variables] == ["0", "1", "0", "1"]
+    assert {env["XLA_PYTHON_CLIENT_MEM_FRACTION"] for env in variables} == {"0.450"}
 
 
 def test_the_gpus_that_the_user_leaves_visible_are_those_dealt_out(gpus, monkeypatch):

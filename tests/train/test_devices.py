@@ -24,7 +24,8 @@ runtime.configure(device="cpu", devices=12)
 import jax, numpy as np
 from hydra.utils import instantiate
 from gpbench.train.devices import Devices, fill
-from gpbench.train.loop import Fit, Programs, initial, lay_out
+from gpbench.train.group import Fit, initial
+from gpbench.train.programs import Programs, lay_out
 from toys import group
 
 for name, (config, counts) in json.loads(sys.argv[1]).items():

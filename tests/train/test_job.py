@@ -22,7 +22,7 @@ from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, Stopped, StorageError
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
-from gpbench.train import context, groups
+from gpbench.train import context, grouping
 from gpbench.train import job as job_module
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.stop import StopRequest
@@ -260,17 +260,17 @@ def test_only_what_decides_the_rows_is_in_the_identity(mirror):
 def test_splits_join_on_a_gpu_as_far_as_the_compiled_program_leaves_memory(tmp_path, monkeypatch):
     plan = RunPlan.of(compose([*WALK[:-1], "split=all", f"run.results={tmp_path}"], [HERE]))
     job = context.Context.of(plan)
-    assert {len(group) for group in groups.groups(job)} == {1}  # on a CPU
-    group, _ = groups.load(job, plan.runs[:1])
+    assert {len(group) for group in grouping.groups(job)} == {1}  # on a CPU
+    group, _ = grouping.load(job, plan.runs[:1])
     alone = job.programs.footprint(group)
     data = sum(np.asarray(a).nbytes for a in (group.X, group.y))
     assert alone > data + 8 * (900 + 2)  # the state of `Walk` on 900 rows with two inputs
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert [len(group) for group in groups.groups(job)] == [20]
-    monkeypatch.setattr(groups, "_GPU_BYTES", 8 * alone)
-    assert [len(group) for group in groups.groups(job)] == [8, 8, 4]
-    monkeypatch.setattr(groups, "_GPU_BYTES", alone - 1)
-    assert {len(group) for group in groups.groups(job)} == {1}
+    assert [len(group) for group in grouping.groups(job)] == [20]
+    monkeypatch.setattr(grouping, "_GPU_BYTES", 8 * alone)
+    assert [len(group) for group in grouping.groups(job)] == [8, 8, 4]
+    monkeypatch.setattr(grouping, "_GPU_BYTES", alone - 1)
+    assert {len(group) for group in grouping.groups(job)} == {1}
 
 
 def test_splits_one_after_another_are_compiled_once(tmp_path):

@@ -17,7 +17,9 @@ from gpbench.data.members import Member, named
 from gpbench.errors import Stopped
 from gpbench.methods.ep.sep import SEP
 from gpbench.train.checkpoint import Checkpoint
-from gpbench.train.loop import Cadence, Fit, Group, Programs, fit, initial
+from gpbench.train.group import Fit, Group, initial
+from gpbench.train.loop import Cadence, fit
+from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest
 
 WALK = Walk(name="walk", steps=40, batch_size=7)
@@ -30,15 +32,15 @@ def checkpoint(tmp_path) -> Checkpoint:
 
 def train(method, group, checkpoint, *, stop=None, every=10, save_every=None, score=None, stream=None):
     """A fit whose only metric is the mean log probability."""
-    shown = quiet(stream)
-    shown.begin("walk", method.steps, named(group.members))
+    display = quiet(stream)
+    display.begin("walk", method.steps, named(group.members))
     return fit(
         Programs(method),
         group,
         cadence=Cadence(every, save_every),
         score=score or (lambda predictions: {"log_prob": predictions["log_prob"].mean(axis=1)}),
         checkpoint=checkpoint,
-        progress=shown,
+        progress=display,
         stop=stop or StopRequest(),
     )
 

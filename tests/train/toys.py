@@ -16,8 +16,8 @@ from gpbench.methods.base import Info, Method
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.train import progress
+from gpbench.train.group import Group
 from gpbench.train.job import run_job
-from gpbench.train.loop import Group
 from gpbench.train.stop import StopRequest
 
 HERE = Path(__file__).parent

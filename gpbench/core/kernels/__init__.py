@@ -4,6 +4,7 @@ from gpbench.core.kernels.active_inputs import ActiveInputs
 from gpbench.core.kernels.anova import ANOVA
 from gpbench.core.kernels.base import Kernel
 from gpbench.core.kernels.constant import Constant
+from gpbench.core.kernels.effect import Effect
 from gpbench.core.kernels.linear import Linear
 from gpbench.core.kernels.matern import Matern12, Matern32, Matern52
 from gpbench.core.kernels.periodic import Periodic
@@ -20,6 +21,7 @@ __all__ = [
     "FAMILIES",
     "ActiveInputs",
     "Constant",
+    "Effect",
     "Kernel",
     "LengthscalePrior",
     "Linear",

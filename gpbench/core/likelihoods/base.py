@@ -24,6 +24,8 @@ class Likelihood(eqx.Module):
     """The kinds of data that it is for: regression, binary or multiclass."""
     conjugate: ClassVar[bool] = False
     """Whether the posterior of f under it is Gaussian, so that one natural-gradient step of size 1 is the optimum."""
+    log_concave: ClassVar[bool] = False
+    """Whether log p(y|f) is concave in f, so that no row makes a posterior wider than its prior."""
 
     @classmethod
     def initial(cls, *args: Any, **kwargs: Any) -> "Likelihood":

@@ -15,6 +15,7 @@ class Gaussian(Likelihood):
     """y = f + ε, ε ~ N(0, noise)."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    log_concave: ClassVar[bool] = True
     conjugate: ClassVar[bool] = True
 
     log_noise: Float[Array, ""]

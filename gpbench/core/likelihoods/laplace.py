@@ -15,6 +15,7 @@ class Laplace(Likelihood):
     """y = f + ε, ε of a Laplace distribution of variance `noise` = 2 b²."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    log_concave: ClassVar[bool] = True
 
     log_noise: Float[Array, ""]
     """The logarithm of the noise above its floor."""

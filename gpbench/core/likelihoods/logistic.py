@@ -18,6 +18,7 @@ class Logistic(Likelihood):
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
+    log_concave: ClassVar[bool] = True
 
     nodes: int = eqx.field(static=True, default=20)
 

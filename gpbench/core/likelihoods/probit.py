@@ -16,6 +16,7 @@ class Probit(Likelihood):
     """Labels -1 and +1 with p(y|f) = Φ(y f): closed forms, apart from E log Φ and powers of Φ (quadrature)."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
+    log_concave: ClassVar[bool] = True
 
     nodes: int = eqx.field(static=True, default=20)
     """Gauss-Hermite nodes."""

@@ -27,6 +27,7 @@ class Softmax(Likelihood):
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"multiclass"})
+    log_concave: ClassVar[bool] = True
 
     classes: int = eqx.field(static=True)
     samples: int = eqx.field(static=True, default=128)

@@ -13,7 +13,7 @@ from gpbench.core.mean_field import MeanField
 from gpbench.core.networks import Network, initial_network
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.methods.base import Batch, Method
-from gpbench.methods.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 
 class NetworkMethod(Method):

@@ -23,7 +23,7 @@ from gpbench.core.networks import Network, as_latents
 from gpbench.core.predictive import Gaussian, Mixture, Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
-from gpbench.methods.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 
 class Parameters(eqx.Module):

@@ -23,7 +23,7 @@ from gpbench.core.predictive import Mixture, Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
-from gpbench.methods.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 
 class Member(eqx.Module):

@@ -15,6 +15,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood
+from gpbench.core.mapping import map_members
 from gpbench.core.networks import Network
 from gpbench.core.nuts import Adaptation, Sampler
 from gpbench.core.predictive import Predictive
@@ -104,7 +105,7 @@ class HMC(NetworkMethod):
         It is NaN from the time when every transition of a run's steps has diverged in one of the chains.
         """
         transition = lambda key, *chain: self.sampler(batch).step(*chain, key=key)
-        end = jax.vmap(transition)(jax.random.split(key, self.chains), state.position, state.adaptation)
+        end = map_members(transition, jax.random.split(key, self.chains), state.position, state.adaptation)
         divergences, count = state.divergences + end.is_divergent, state.count + 1
         quantities = followed(end.position, end.log_density, batch)
         samples = state.samples.extend((end.position, quantities), self.schedule.keeps(count))
@@ -163,7 +164,7 @@ def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> State:
         start_key, run_key = jax.random.split(key)
         return method.sampler(data).warm_up(method.initial_position(data, key=start_key), method.warmup, key=run_key)
 
-    position, adaptation = jax.vmap(adapt)(jax.random.split(key, method.chains))
+    position, adaptation = map_members(adapt, jax.random.split(key, method.chains))
     log_joints = jax.vmap(lambda position: method.log_joint(position, data))(position)
     samples = Samples.empty((position, followed(position, log_joints, data)), size)
     return State(position, adaptation, jnp.zeros(method.chains, int), samples, jnp.asarray(0))

@@ -23,11 +23,11 @@ from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.deep_factors import FACTORS, Factors, NaturalFactors
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod, HiddenStart, LayerPosterior, of_output
-from gpbench.methods.deep_moment_matching import average_factors
-from gpbench.methods.deep_propagation import Projection, propagate
-from gpbench.methods.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.deep_factors import FACTORS, Factors, NaturalFactors
+from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, HiddenStart, LayerPosterior, of_output
+from gpbench.methods.parts.deep_moment_matching import average_factors
+from gpbench.methods.parts.deep_propagation import Projection, propagate
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 _BLOCK = 256
 """Rows of which log Z is computed at a time: their ψ2 sums take 10 MB with M = 100, however many rows there are."""

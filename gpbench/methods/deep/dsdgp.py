@@ -16,8 +16,8 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.predictive import Mixture, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
-from gpbench.methods.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
-from gpbench.methods.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 _HIDDEN_ROOT = 0.01
 """The initial q of hidden layers has this standard deviation: nearly without noise."""

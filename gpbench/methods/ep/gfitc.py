@@ -21,8 +21,8 @@ from gpbench.core.predictive import Predictive
 from gpbench.core.sites import Sites, damp, initial_sites, moment_match
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.gradient import GradientMethod, GradientState
-from gpbench.methods.sparse_layer import SparseLayer, SparseMethod
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 
 
 class Inference(eqx.Module):

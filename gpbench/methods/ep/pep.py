@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gpbench.methods.collapsed import CollapsedMethod
+from gpbench.methods.parts.collapsed import CollapsedMethod
 
 
 class PowerEP(CollapsedMethod):

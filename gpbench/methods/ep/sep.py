@@ -23,7 +23,7 @@ from gpbench.core.predictive import Predictive
 from gpbench.core.sites import Sites, initial_sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, inducing_count
-from gpbench.methods.sparse_layer import SparseLayer, SparseMethod
+from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 
 
 class Running(eqx.Module):

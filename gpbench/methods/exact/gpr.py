@@ -13,7 +13,7 @@ from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determin
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 
 class Parameters(eqx.Module):

@@ -23,7 +23,7 @@ from gpbench.core.natural_gradient import natural_gradient_step
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 _CLASSES: dict[str, type[Decoupled]] = {
     "direct": Direct,

@@ -7,7 +7,7 @@ the variance of every eₙ by a free factor, whose optimum 1 / (1 + dₙ/σ²) i
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gpbench.methods.collapsed import CollapsedMethod
+from gpbench.methods.parts.collapsed import CollapsedMethod
 
 
 class VSGPR(CollapsedMethod):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, StorageError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.report.provenance import provenance, seconds_lines
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KINDS = {
     "traces": "svg", "boundaries": "webp", "curves": "svg", "scaling": "svg", "surfaces": "webp", "dots": "svg",
-    "ranks": "svg",
+    "ranks": "svg", "effects": "webp",
 }  # fmt: skip
 """Kinds of figures and their formats on web pages: WebP where a vector image of all points would be too large."""
 
@@ -59,10 +59,13 @@ _MANY_PANELS = 12
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Writes `path`.png and `path`.pdf, and returns both paths."""
+    """Writes `path`.png and `path`.pdf, and returns both paths.  Raises StorageError where that is impossible."""
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
     for file in files:
-        write(figure, file)
+        try:
+            write(figure, file)
+        except OSError as error:
+            raise StorageError(f"{file} cannot be written: {error.strerror or error}; choose another --out") from None
     return files
 
 

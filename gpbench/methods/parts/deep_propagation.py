@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.psi import Moments, psi1, psi2_cross_sum, psi2_sum
-from gpbench.methods.deep_layers import DeepLayer, LayerPosterior
+from gpbench.methods.parts.deep_layers import DeepLayer, LayerPosterior
 
 _LEAST_VARIANCE = 1e-8
 """Of an output, relative to the kernel's amplitude: rounding can make a variance negative."""

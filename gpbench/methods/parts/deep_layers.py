@@ -19,7 +19,7 @@ from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.psi import Moments
 from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
-from gpbench.methods.sparse_layer import SparseLayer
+from gpbench.methods.parts.sparse_layer import SparseLayer
 
 HiddenStart = Literal["fill", "line"]
 """Initial inducing points of a later layer fill [-1, 1]^D evenly, or are on its diagonal."""

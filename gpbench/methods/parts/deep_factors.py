@@ -13,8 +13,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import Natural, Normal, whiten
 from gpbench.core.linalg import inverse_cholesky, log_determinant
-from gpbench.methods.deep_layers import DeepLayer
-from gpbench.methods.sparse_layer import SparseLayer
+from gpbench.methods.parts.deep_layers import DeepLayer
+from gpbench.methods.parts.sparse_layer import SparseLayer
 
 
 class Factors(eqx.Module):

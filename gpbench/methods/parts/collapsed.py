@@ -20,8 +20,8 @@ from gpbench.core.predictive import Predictive
 from gpbench.core.sites import Sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.gradient import GradientMethod, GradientState
-from gpbench.methods.sparse_layer import SparseLayer, SparseMethod
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 
 
 class Parameters(eqx.Module):

@@ -15,7 +15,7 @@ from gpbench.data import Prepared, splits
 from gpbench.records.plan import Run
 from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.devices import fill
-from gpbench.train.loop import Group
+from gpbench.train.group import Group
 
 _GPU_BYTES = 2**34
 """What a group of `run.together=auto` may take of a GPU's memory; larger groups are no faster."""

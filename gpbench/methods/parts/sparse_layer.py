@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import Covariances
+from gpbench.core.covariances import Covariances, residual
 from gpbench.core.features import Features, InducingPoints, ScaledFeatures
 from gpbench.core.inducing import LengthscaleStart, inducing_points
 from gpbench.core.kernels import (
@@ -18,7 +18,7 @@ from gpbench.core.kernels import (
     lengthscale_prior,
     require,
 )
-from gpbench.core.linalg import describe_failure
+from gpbench.core.linalg import describe_failure, inverse_cholesky
 from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
 
 
@@ -48,6 +48,12 @@ class SparseLayer(eqx.Module):
         if self.log_noise is not None:
             xx = xx + jnp.exp(self.log_noise)
         return Covariances(self.gram(), self.features.cross(self.kernel, X), xx)
+
+    def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "M N"], Float[Array, " N"]]:
+        """V = L⁻¹Kzx with Kzz = L Lᵀ, and the variance of f given the inducing outputs."""
+        cov = self.covariances(X)
+        V = inverse_cholesky(cov.zz) @ cov.zx
+        return V, residual(cov, V)
 
     def log_prior(self) -> Float[Array, ""]:
         """The log density of the hyper-parameters under their prior: 0 without one."""

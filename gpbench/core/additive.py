@@ -1,0 +1,133 @@
+"""Posteriors of the whitened inducing outputs w of several additive components (paper `gam`, sections 3 and 4).
+
+The components are independent under the prior, w ~ N(0, I), and the posterior may couple them.  In whitened terms the
+paper's precision K⁻¹ + B Bᵀ is I + B Bᵀ.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import block_diag
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.gaussians import Natural, Normal
+from gpbench.core.linalg import inverse_cholesky, log_determinant
+
+
+class Posterior(eqx.Module):
+    """q(w) of T whitened inducing outputs, those of one component after another."""
+
+    @abc.abstractmethod
+    def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """Mean and variance of Vₙᵀw for every column of `V`."""
+
+    @abc.abstractmethod
+    def kl(self) -> Float[Array, ""]:
+        """KL[q(w) || N(0, I)], in nats."""
+
+    @abc.abstractmethod
+    def moments(self) -> tuple[Float[Array, " T"], Float[Array, "T T"]]:
+        """Mean and covariance of w."""
+
+    def sample(self, count: int, *, key: PRNGKeyArray) -> Float[Array, "K T"]:
+        """`count` draws of w."""
+        mean, covariance = self.moments()
+        A = inverse_cholesky(covariance)
+        noise = jax.random.normal(key, (len(mean), count), mean.dtype)
+        return mean + jax.scipy.linalg.solve_triangular(A, noise, lower=True).T
+
+
+class IndependentComponents(Posterior):
+    """Components are independent under the posterior too (Saul, Hensman, Vehtari and Lawrence 2016).
+
+    Components with equally many inducing outputs, one after another, are stacked in one `Normal` with means (G, M).
+    """
+
+    parts: tuple[Normal, ...]
+
+    def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        mean, variance, start = jnp.zeros(V.shape[1], V.dtype), jnp.zeros(V.shape[1], V.dtype), 0
+        for part in self.parts:
+            count, m = part.mean.shape
+            rows = V[start : start + count * m].reshape(count, m, -1)
+            means, variances = jax.vmap(Normal.project)(part, rows)
+            mean, variance, start = mean + means.sum(0), variance + variances.sum(0), start + count * m
+        return mean, variance
+
+    def kl(self) -> Float[Array, ""]:
+        return jnp.sum(jnp.concatenate([jax.vmap(Normal.kl)(part) for part in self.parts]))
+
+    def moments(self) -> tuple[Float[Array, " T"], Float[Array, "T T"]]:
+        roots = [jnp.tril(root) for part in self.parts for root in part.root]
+        mean = jnp.concatenate([part.mean.ravel() for part in self.parts])
+        return mean, block_diag(*(root.T @ root for root in roots))
+
+
+class CoupledCovariance(Posterior):
+    """A normal distribution of all components together (Adam 2017): T (T + 3) / 2 values."""
+
+    q: Normal
+
+    def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        return self.q.project(V)
+
+    def kl(self) -> Float[Array, ""]:
+        return self.q.kl()
+
+    def moments(self) -> tuple[Float[Array, " T"], Float[Array, "T T"]]:
+        R = jnp.tril(self.q.root)
+        return self.q.mean, R.T @ R
+
+
+class CoupledPrecision(Posterior):
+    """The precision I + B Bᵀ with B of R columns (paper `gam`, section 4): T (R + 1) values, O(N T R) for N rows.
+
+    With A = I + BᵀB the covariance is I - B A⁻¹ Bᵀ.  R directions of w are narrower than the prior, whatever the number
+    of components, and none is wider; R = T has every such covariance.
+    """
+
+    mean: Float[Array, " T"]
+    B: Float[Array, "T R"]
+
+    def _inverse_factor(self) -> Float[Array, "R R"]:
+        """The inverse Cholesky factor of A = I + BᵀB."""
+        return inverse_cholesky(jnp.eye(self.B.shape[1], dtype=self.B.dtype) + self.B.T @ self.B)
+
+    def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        # The sum over components, in Bᵀ V, comes before the solve: O(N T R) and not the paper's O(N C² M²)
+        less = jnp.sum((self._inverse_factor() @ (self.B.T @ V)) ** 2, axis=0)
+        return V.T @ self.mean, jnp.maximum(jnp.sum(V**2, axis=0) - less, 0.0)
+
+    def kl(self) -> Float[Array, ""]:
+        """½ (log|A| + |mean|² - tr(BᵀB A⁻¹)), in nats: appendix C.2, whitened."""
+        factor = self._inverse_factor()
+        trace = self.B.shape[1] - jnp.sum(factor**2)  # of A⁻¹ BᵀB = I - A⁻¹
+        return 0.5 * (log_determinant(factor) + jnp.sum(self.mean**2) - trace)
+
+    def moments(self) -> tuple[Float[Array, " T"], Float[Array, "T T"]]:
+        less = self._inverse_factor() @ self.B.T
+        return self.mean, jnp.eye(len(self.mean), dtype=less.dtype) - less.T @ less
+
+
+def mean_field(factor: Natural, shapes: tuple[tuple[int, int], ...]) -> IndependentComponents:
+    """The best of its kind for the prior times a factor: its mean, and of its precision the components' blocks.
+
+    `shapes` are numbers of components and of the inducing outputs of each, G and M: Σ G M = T.
+    """
+    mean, parts, start = factor.posterior().mean, [], 0
+    for count, m in shapes:
+        starts = [start + i * m for i in range(count)]
+        precisions = jnp.stack([factor.precision[i : i + m, i : i + m] for i in starts])
+        roots = jax.vmap(lambda P, m=m: inverse_cholesky(jnp.eye(m, dtype=P.dtype) + P))(precisions)
+        parts.append(jax.vmap(Normal)(jnp.stack([mean[i : i + m] for i in starts]), roots))
+        start += count * m
+    return IndependentComponents(tuple(parts))
+
+
+def coupled_precision(factor: Natural, rank: int) -> CoupledPrecision:
+    """The prior times a factor, with the `rank` directions in which the factor is narrowest."""
+    values, vectors = jnp.linalg.eigh(factor.precision)
+    scale = jnp.sqrt(jnp.maximum(values[::-1][:rank], 1e-6))
+    return CoupledPrecision(factor.posterior().mean, vectors[:, ::-1][:, :rank] * scale)

@@ -1,0 +1,178 @@
+"""What classifiers and regressors share: composition, training, and predictions of scaled targets."""
+
+import copy
+import json
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gpbench.data import fit_scalers
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word
+
+NAME = "data"
+"""The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training
+rows of split 0 are the rows of `fit` in the same order."""
+
+
+class Estimator(BaseEstimator):
+    """Parameters, training, and predictions of scaled targets, of a method by its name."""
+
+    method: str
+    protocol: str
+    seed: int
+    options: dict[str, Any] | None
+
+    def _fit(self, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], task: str, classes: int) -> None:
+        """Train on inputs X and coded targets y, which are scaled in place.
+
+        Raises ValueError where the user is at fault, as scikit-learn does.
+        """
+        self.config_ = self._composed()
+        protocol = self.config_["protocol"]
+        try:
+            programs = _programs(self.config_)
+            if task not in programs.method.tasks:
+                tasks = " or ".join(sorted(programs.method.tasks))
+                raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
+            self._x_scaler, self._y_scaler = fit_scalers(
+                X, y, inputs=protocol["inputs"], targets=protocol["targets"], task=task, dataset=NAME
+            )
+            self._classes = classes
+            self.state_ = self._train(programs, X, y)
+        except GpbenchError as error:
+            raise ValueError(str(error)) from error
+
+    def _composed(self) -> dict:
+        """The resolved configuration.  Raises ValueError for an unknown method, protocol or option."""
+        options = self.options or {}
+        if unknown := [key for key in options if not key.startswith(("method.", "protocol."))]:
+            raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
+        settings = [f"{key}={as_word(value)}" for key, value in options.items()]
+        try:
+            cfg = _compose(f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
+
+    def _train(self, programs: Any, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"]) -> Any:
+        """The state after the last step, on the host.  Raises DivergedError."""
+        import jax
+
+        from gpbench.train import progress
+        from gpbench.train.checkpoint import Checkpoint
+        from gpbench.train.loop import Cadence, fit
+        from gpbench.train.stop import StopRequest
+
+        method = programs.method
+        with tempfile.TemporaryDirectory() as folder:
+            silent = progress.make(False)
+            silent.begin(method.name, method.steps, "split 0")
+            result = fit(
+                programs,
+                self._group(method, X, y, X[:1], y[:1]),  # the first row shows whether predictions are finite
+                cadence=Cadence(max(1, method.steps), None),
+                score=lambda predictions: {},
+                checkpoint=Checkpoint(Path(folder), "none"),
+                progress=silent,
+                stop=StopRequest(),
+            )
+        state = jax.tree.map(lambda leaf: leaf[0], result.state)
+        if not np.isfinite(result.predictions["log_prob"]).all():
+            raise DivergedError(method.diagnose(state) or f"{method.name} diverged: its predictions are not finite")
+        return jax.device_get(state)
+
+    def _group(
+        self,
+        method: Any,
+        X: Float[np.ndarray, "N D"],
+        y: Float[np.ndarray, " N"],
+        X_test: Float[np.ndarray, "T D"],
+        y_test: Float[np.ndarray, " T"],
+    ) -> Any:
+        """Scaled rows in the form that the loop takes, with the random keys of split 0."""
+        import jax.numpy as jnp
+
+        from gpbench.core.random import run_key
+        from gpbench.data.members import Member
+        from gpbench.train.group import Group
+
+        precision, seed = self.config_["protocol"]["precision"], self.config_["seed"]
+        return Group(
+            members=[Member(0)],
+            X=jnp.asarray(X[None], precision),
+            y=jnp.asarray(y[None], precision),
+            X_test=jnp.asarray(X_test[None], precision),
+            y_test=jnp.asarray(y_test[None], precision),
+            classes=self._classes,
+            init_keys=run_key("init", NAME, seed, 0)[None],
+            step_keys=run_key("step", method.name, NAME, seed, 0)[None],
+        )
+
+    def _predictions(self, X: Any) -> dict[str, np.ndarray]:
+        """The method's predictions of scaled targets at rows X (T, D).  Raises NotFittedError."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
+        self._x_scaler.transform(X)
+        programs = _programs(self.config_)
+
+        import jax
+
+        from gpbench.train.group import Fit
+
+        run = Fit(jax.tree.map(lambda leaf: jax.numpy.asarray(leaf)[None], self.state_))
+        y = np.zeros(len(X))  # of any value: the loop scores predictions too, and these scores are not used
+        programs.predict(self._group(programs.method, X, y, X, y), run)
+        return {name: np.asarray(values[0], np.float64) for name, values in run.predictions.items()}
+
+
+@lru_cache(maxsize=64)
+def _compose(*overrides: str) -> dict:
+    """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
+    from gpbench.config.compose import compose
+
+    return compose(overrides)
+
+
+def _programs(config: dict) -> Any:
+    """The compiled programs of a method, shared by estimators with the same configuration."""
+    return _programs_of(json.dumps(config["method"], sort_keys=True))
+
+
+@lru_cache(maxsize=16)
+def _programs_of(method: str) -> Any:
+    """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
+    _configure_jax()
+    from gpbench.config.build import build_method
+    from gpbench.train.programs import Programs
+
+    return Programs(build_method(json.loads(method)))
+
+
+@lru_cache(maxsize=64)
+def tasks_of(method: str) -> frozenset[str]:
+    """The tasks of a method; none for an unknown one, for which `fit` raises an error."""
+    _configure_jax()
+    from hydra.utils import get_class
+
+    try:
+        return get_class(_compose(f"method={method}")["method"]["_target_"]).tasks  # type: ignore[attr-defined]
+    except ConfigError:
+        return frozenset()
+
+
+def _configure_jax() -> None:
+    """Set up JAX.  Raises ConfigError where it was imported without 64-bit types."""
+    from gpbench import runtime
+
+    runtime.configure()
+    import jax.numpy as jnp
+
+    if jnp.zeros(()).dtype != np.float64:
+        raise ConfigError("JAX was imported without 64-bit types: import gpbench.estimators first and set"
+                          " JAX_ENABLE_X64=true, or call jax.config.update('jax_enable_x64', True)")  # fmt: skip

@@ -1,0 +1,126 @@
+"""`gam`: sparse variational additive Gaussian processes (Adam, Durrande and John 2018), for any likelihood.
+
+The predictor is a constant plus zero-mean functions of one input or a few.  The bound is Σ E_q log p(yₙ|ρₙ) - KL, with
+one of three posteriors of all components' inducing outputs: `gpbench.core.additive`.
+"""
+
+from typing import ClassVar, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.additive import CoupledCovariance, Posterior, coupled_precision, mean_field
+from gpbench.core.gaussians import Natural, unit_factor
+from gpbench.core.inducing import LengthscaleStart
+from gpbench.core.kernels import Spec
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+from gpbench.methods.parts.additive_layer import AdditiveLayer, initial_layer
+from gpbench.methods.parts.components import (
+    Component,
+    check_distinct,
+    check_inducing,
+    components_spec,
+    pairs_spec,
+    zero_mean_base,
+)
+from gpbench.methods.parts.effects import effects_on_grids, shares
+from gpbench.methods.parts.gradient import GradientState
+from gpbench.methods.parts.variational import Parameters, VariationalMethod, repeat
+
+_START_ROWS = 10_000
+"""The posterior starts from at most so many rows."""
+
+
+class GAM(VariationalMethod):
+    """Configuration of `gam`; see the module's docstring, and `VariationalMethod` for what moves what.
+
+    A natural-gradient step of any of the posteriors costs what one of coupled_covariance does: O(N T² + T³) for N rows
+    and T inducing outputs.  Gradients of coupled_precision cost O(N T rank).
+    """
+
+    has_effects: ClassVar[bool] = True
+
+    posterior: Literal["mean_field", "coupled_covariance", "coupled_precision"] = eqx.field(
+        static=True, kw_only=True, default="coupled_precision"
+    )
+    """Independent components, their joint covariance, or the prior precision plus `rank` outer products."""
+    rank: int | None = eqx.field(static=True, kw_only=True, default=None)
+    """Columns of B of coupled_precision; None is as many as there are inducing outputs."""
+    components: tuple[Component, ...] | None = eqx.field(
+        static=True, kw_only=True, default=None, converter=components_spec
+    )
+    """See `components_spec`; None, or "univariate", is one for each input."""
+    pairs: tuple[Component, ...] = eqx.field(static=True, kw_only=True, default=(), converter=pairs_spec)
+    """Interactions of two inputs beside `components`: [[0, 1], [2, 3]]."""
+    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=zero_mean_base)
+    """The kernel of one input from whose zero-mean form those of the components are made, as products."""
+    inducing: float | int = eqx.field(static=True, kw_only=True, default=16)
+    """Inducing points of each component."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+
+    @property
+    def setting(self) -> str:
+        return f"m={self.inducing}" + (f", batch={self.batch_size}" if self.batch_size else "")
+
+    def components_of(self, inputs: int) -> tuple[Component, ...]:
+        """All components for data with so many inputs.  Raises ConfigError for two of the same inputs."""
+        components = self.components or tuple(Component((i,)) for i in range(inputs))
+        check_distinct(components + self.pairs)
+        return components + self.pairs
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        check_inducing(self.inducing)
+        if self.rank is not None and self.posterior != "coupled_precision":
+            raise ConfigError(f"method.rank is for method.posterior=coupled_precision, not {self.posterior}: leave it")
+        X, likelihood = data.X[: data.total], self.initial_likelihood(data)
+        components = self.components_of(X.shape[1])
+        layer = initial_layer(X, components, self.kernel, int(self.inducing), start=self.lengthscale_start, key=key)
+        total = sum(count * m for count, m in layer.shapes)
+        if self.rank is not None and not 1 <= self.rank <= total:
+            raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
+        return Parameters(layer, likelihood, repeat(initial_posterior(self, layer, data), likelihood.latents()))
+
+    def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:
+        match self.posterior:
+            case "mean_field":
+                return mean_field(factor, layer.shapes)
+            case "coupled_covariance":
+                return CoupledCovariance(factor.posterior())
+            case _:
+                return coupled_precision(factor, self.rank or len(factor.shift))
+
+    def latents(self, state: GradientState, X: Float[Array, "N D"]) -> dict[str, Array]:
+        """Posterior means and variances of the components' effects at X, each (N, C); of one latent function alone."""
+        if state.parameters.likelihood.latents() > 1:
+            return {}
+        means, variances = state.parameters.layer.effects(X, *state.parameters.q.moments())
+        return {"effects": means, "effect_variances": variances}
+
+    def arrays(self, state: GradientState) -> dict[str, Array]:
+        """Effects on grids (`effects_on_grids`), and `shares` of the variance (K, C); of one latent function alone."""
+        p = state.parameters
+        if p.likelihood.latents() > 1:
+            return {}
+        components = tuple(component.inputs for component in self.components_of(len(p.layer.low)))
+        grids = [effects_on_grids(p.layer, p.q, components, size) for size in (1, 2)]
+        return grids[0] | grids[1] | {"shares": shares(p.layer, p.q, components, key=jax.random.key(0))}
+
+
+@eqx.filter_jit
+def initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch) -> Posterior:
+    """With natural gradients the prior; else the posterior under Gaussian noise, from at most `_START_ROWS` rows.
+
+    With the initial hyper-parameters that is the optimum in regression; elsewhere only the variances start there.
+    Compiled once for all data of one shape.
+    """
+    n = min(_START_ROWS, data.total)
+    V, _ = layer.whitened(data.X[:n])
+    if method.natural_step is not None:
+        return method.times_prior(unit_factor(len(V), V.dtype), layer)
+    regression = data.task == "regression"
+    scale = data.total / n / (method.target_noise if regression else 4.0)
+    shift = V @ data.y[:n] if regression else jnp.zeros(len(V), V.dtype)
+    return method.times_prior(Natural(scale * V @ V.T, scale * shift), layer)

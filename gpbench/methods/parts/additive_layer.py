@@ -1,0 +1,174 @@
+"""The prior of an additive model: a constant and zero-mean functions of a few inputs each, with inducing points."""
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.inducing import LengthscaleStart, inducing_points
+from gpbench.core.kernels import Effect, Spec
+from gpbench.core.kernels.product import fix_amplitude
+from gpbench.core.linalg import describe_failure, inverse_cholesky
+from gpbench.errors import ConfigError
+from gpbench.methods.parts.components import Component
+
+
+class ComponentStack(eqx.Module):
+    """G components of one kernel family, one number of inputs S and one of inducing points M."""
+
+    kernel: Effect  # every leaf has a leading axis of length G
+    Z: Float[Array, "G M S"]
+    inputs: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "G M N"], Float[Array, "G N"]]:
+        """V = L⁻¹ Kzx of every component, Kzz = L Lᵀ, and k(x, x)."""
+
+        def one(kernel: Effect, Z, x):
+            return inverse_cholesky(kernel.cross(Z, Z)) @ kernel.cross(Z, x), kernel.diag(x)
+
+        rows = jnp.moveaxis(X[:, np.asarray(self.inputs)], 1, 0)
+        return jax.vmap(one)(self.kernel, self.Z, rows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """G and M."""
+        return self.Z.shape[0], self.Z.shape[1]
+
+
+class AdditiveLayer(eqx.Module):
+    """ρ(x) = constant + Σ_c f_c(x_c) of inputs that the training rows scale to [0, 1].
+
+    `low` and `width` are the smallest training value and the range of every input; they are not trained.
+    """
+
+    stacks: tuple[ComponentStack, ...]
+    log_constant: Float[Array, ""]  # the variance of the constant
+    low: Float[Array, " D"]
+    width: Float[Array, " D"]
+    order: tuple[int, ...] = eqx.field(static=True)
+    """Where each configured component is among those of the stacks, one stack after another."""
+
+    def unit(self, X: Float[Array, "N D"]) -> Float[Array, "N D"]:
+        """Inputs in units of the training rows' range; other rows may lie outside [0, 1] and are not clipped."""
+        return (X - jax.lax.stop_gradient(self.low)) / jax.lax.stop_gradient(self.width)
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """Numbers of components and of inducing outputs: the constant, and the stacks."""
+        return (1, 1), *(stack.shape for stack in self.stacks)
+
+    @property
+    def rows(self) -> tuple[slice, ...]:
+        """Of each configured component, its rows of w and of V; the constant's is the first."""
+        sizes = [m for count, m in self.shapes for _ in range(count)]
+        ends = np.cumsum(sizes)
+        return tuple(slice(int(ends[place]), int(ends[place + 1])) for place in self.order)
+
+    def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "T N"], Float[Array, " N"]]:
+        """Whitened features of the constant and of all components; and the variance of ρ given all of w."""
+        V, rest = self._stacked(X)
+        return V, jnp.sum(rest, axis=0)
+
+    def _stacked(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "T N"], Float[Array, "C N"]]:
+        """Whitened features, and the variance of each component given w, stack after stack."""
+        parts, rest = [jnp.full((1, len(X)), jnp.exp(0.5 * self.log_constant), X.dtype)], []
+        for stack in self.stacks:
+            V, diagonal = stack.whitened(self.unit(X))
+            parts.append(V.reshape(-1, len(X)))
+            rest.append(jnp.maximum(diagonal - jnp.sum(V**2, axis=1), 0.0))
+        return jnp.concatenate(parts), jnp.concatenate(rest)
+
+    def effects(
+        self, X: Float[Array, "N D"], mean: Float[Array, " T"], covariance: Float[Array, "T T"]
+    ) -> tuple[Float[Array, "N C"], Float[Array, "N C"]]:
+        """Posterior mean and variance of every component at X, from the moments of w."""
+        V, rest = self._stacked(X)
+        means = [V[rows].T @ mean[rows] for rows in self.rows]
+        variances = [jnp.sum(V[rows] * (covariance[rows, rows] @ V[rows]), axis=0) for rows in self.rows]
+        return jnp.stack(means, axis=1), jnp.stack(variances, axis=1) + rest[np.asarray(self.order)].T
+
+    def draws(self, X: Float[Array, "N D"], component: int, w: Float[Array, "K T"]) -> Float[Array, "K N"]:
+        """A component's conditional mean at X given each draw of w, without its variance given w."""
+        rows = self.rows[component]
+        return w[:, rows] @ self._stacked(X)[0][rows]
+
+    def log_prior(self) -> Float[Array, ""]:
+        """0: there is no prior on the hyper-parameters."""
+        return jnp.zeros((), self.low.dtype)
+
+    def diagnose(self) -> str:
+        """Why a factorisation fails with these parameters, or "" where none does."""
+        for stack in self.stacks:
+            for i, inputs in enumerate(stack.inputs):
+                kernel, Z = jax.tree.map(lambda leaf, i=i: leaf[i], (stack.kernel, stack.Z))
+                name = f"Kzz of component {list(inputs)}, {kernel.describe()}"
+                if reason := describe_failure(name, kernel.cross(Z, Z), str(Z.dtype)):
+                    return reason
+        return ""
+
+
+def initial_layer(
+    X: Float[Array, "N D"],
+    components: Sequence[Component],
+    kernel: Spec,
+    inducing: int,
+    *,
+    start: LengthscaleStart,
+    key: PRNGKeyArray,
+) -> AdditiveLayer:
+    """The layer that training starts from: amplitude 1/C for each of C components, and a constant of variance 1.
+
+    Inducing points are a regular grid on [0, 1], as in the paper, for several inputs where their number is that of one
+    (16 is 4 by 4), and else centres of the training rows by k-means.
+
+    Raises:
+        ConfigError: for an input that the data do not have or that does not vary, and more inducing points than rows.
+    """
+    low, width = X.min(axis=0), X.max(axis=0) - X.min(axis=0)
+    for component in components:
+        for i in component.inputs:
+            if i >= X.shape[1]:
+                raise ConfigError(f"method.components: {component} names the input {i}, but the data have only the"
+                                  f" inputs 0 to {X.shape[1] - 1}")  # fmt: skip
+            if not width[i] > 0:
+                raise ConfigError(f"input {i} has one value in all training rows, and so no effect: leave it out of"
+                                  " method.components")  # fmt: skip
+    unit = (X - low) / jnp.where(width > 0, width, 1.0)
+    parts: dict[tuple, list[tuple[int, Effect, Array]]] = {}
+    for c, component in enumerate(components):
+        spec, m = component.kernel or kernel, component.inducing or inducing
+        rows = unit[:, np.asarray(component.inputs)]
+        Z = _initial_inducing(rows, m, key=jax.random.fold_in(key, c))
+        # The same lengthscale for all inputs, of a grid: the rows of one may take a few values only
+        bases = [fix_amplitude(spec.initial(_grid(m, X.dtype), start=start))] * len(component.inputs)
+        base_stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *bases)
+        effect = Effect(jnp.asarray(-math.log(len(components)), X.dtype), base_stack)
+        parts.setdefault((spec, len(component.inputs), m), []).append((c, effect, Z))
+    stacks, places = [], []
+    for members in parts.values():
+        places += [c for c, _, _ in members]
+        kernels = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(effect for _, effect, _ in members))
+        inputs = tuple(components[c].inputs for c, _, _ in members)
+        stacks.append(ComponentStack(kernels, jnp.stack([Z for _, _, Z in members]), inputs))
+    order = tuple(int(i) for i in np.argsort(places))
+    return AdditiveLayer(tuple(stacks), jnp.zeros((), X.dtype), low, jnp.where(width > 0, width, 1.0), order)
+
+
+def _initial_inducing(rows: Float[Array, "N S"], m: int, *, key: PRNGKeyArray) -> Float[Array, "M S"]:
+    if m > len(rows):
+        raise ConfigError(f"{m} inducing points of a component, but there are {len(rows)} training rows: choose a"
+                          " smaller method.inducing")  # fmt: skip
+    size = rows.shape[1]
+    side = round(m ** (1 / size))
+    if side**size == m:
+        axis = np.asarray(_grid(side, rows.dtype))[:, 0]
+        return jnp.stack([jnp.asarray(part.ravel()) for part in np.meshgrid(*[axis] * size, indexing="ij")], axis=1)
+    return inducing_points(rows, m, "kmeans", key=key)
+
+
+def _grid(m: int, dtype) -> Float[Array, "M 1"]:
+    return jnp.linspace(0.0, 1.0, m, dtype=dtype)[:, None]

@@ -1,0 +1,198 @@
+"""Methods with a variational bound: a layer, a likelihood, and a posterior q(w) of the layer's whitened outputs.
+
+The bound is Σ E_q log p(yₙ|fₙ) - KL[q(w) || N(0, I)] (Hensman, Matthews and Ghahramani, AISTATS 2015; paper `sep`,
+equation 8), with fₙ = Vₙᵀw + independent rest.
+"""
+
+from typing import Any, Literal, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.gaussians import Natural, unit_factor
+from gpbench.core.likelihoods import Likelihood, likelihood_spec
+from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.natural_gradient import natural_gradient_step
+from gpbench.core.predictive import Predictive
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
+
+
+class Layer(Protocol):
+    """The prior of f, as its whitened outputs w ~ N(0, I) see it."""
+
+    def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "M N"], Float[Array, " N"]]:
+        """V with f = Vᵀw + independent rest at X, and the variance of that rest."""
+
+    def log_prior(self) -> Float[Array, ""]:
+        """The log density of the hyper-parameters under their prior; 0 without one."""
+
+    def diagnose(self) -> str:
+        """Why a factorisation fails with these parameters, or "" where none does."""
+
+
+class Parameters(eqx.Module):
+    """What the bound is a function of.  With P > 1 latent functions the leaves of `q` have a leading axis P.
+
+    `q` has `project(V)`, mean and variance (N,) of Vᵀw, and `kl()` from N(0, I): `core.gaussians.Normal`, or one of
+    `core.additive`.
+    """
+
+    layer: Any
+    likelihood: Likelihood
+    q: Any
+
+
+class VariationalMethod(GradientMethod):
+    """A method that maximises this bound.
+
+    With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on
+    all rows or on minibatches, moves everything too, or with `natural_step` the hyper-parameters alone, beside a
+    natural-gradient step of q.
+    """
+
+    natural_step: float | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default=None)
+    """γ of natural-gradient steps of q.  A number: taken before the gradient step.  "auto": taken after it, with 1
+    under Gaussian noise, where that reaches the optimum, 0.3 under other likelihoods and 0.1 on minibatches.  None: the
+    optimiser moves q."""
+
+    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
+    """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
+    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """Initial noise variance of the scaled targets, in regression."""
+    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
+    """The least noise variance that training may reach in regression, in units of the scaled targets' variance."""
+
+    def initial_likelihood(self, data: Batch) -> Likelihood:
+        """The likelihood with its initial parameters.
+
+        Raises ConfigError where it does not fit the task, or where nothing would move the hyper-parameters.
+        """
+        if self.optimiser is None and self.natural_step is not None:
+            raise ConfigError("method.natural_step needs a method.optimiser for the hyper-parameters, such as adam; or"
+                              " set it to null")  # fmt: skip
+        noise = {"noise": self.target_noise, "floor": self.noise_floor}
+        return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
+
+    def times_prior(self, factor: Natural, layer: Any) -> Any:
+        """The q of one latent function: of the method's form, the closest to the factor times N(0, I)."""
+        return factor.posterior()
+
+    def tightening(self, parameters: Parameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
+        """What each row adds to the bound above, in nats, where a tighter one is known."""
+        return 0.0
+
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+        return -self.bound(parameters, batch), None
+
+    def bound(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
+        """The lower bound on the log evidence, or an unbiased estimate of it from a minibatch, in nats.
+
+        With a prior on the hyper-parameters its log density is added.
+        """
+        mean, variance, _, rest = marginals(parameters, batch.X)
+        expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y) + self.tightening(parameters, rest)
+        return batch.scale * jnp.sum(batch.weight * expected) - kl_of(parameters) + parameters.layer.log_prior()
+
+    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+        return self.bound(state.parameters, data)
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        mean, variance, *_ = marginals(state.parameters, X)
+        return state.parameters.likelihood.predictive(mean, variance)
+
+    def kl(self, state: GradientState) -> Float[Array, ""] | None:
+        """Of regression alone, for the metric `vlb`."""
+        is_regression = "regression" in state.parameters.likelihood.tasks
+        return kl_of(state.parameters) if is_regression else None
+
+    def expected_log_prob(
+        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+    ) -> Float[Array, " N"] | None:
+        mean, variance, *_ = marginals(state.parameters, X)
+        return state.parameters.likelihood.expected_log_prob(mean, variance, y)
+
+    def diagnose(self, state: GradientState) -> str:
+        return state.parameters.layer.diagnose()
+
+    def init_variables(self, parameters: Parameters, data: Batch) -> Natural | None:
+        """With natural gradients, the factor q(w) / N(w | 0, I) of each latent function."""
+        if self.natural_step is None:
+            return None
+        m = jax.eval_shape(lambda X: parameters.layer.whitened(X)[0], data.X[:1]).shape[0]
+        return repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
+
+    def update(
+        self, parameters: Parameters, variables: Natural | None, batch: Batch
+    ) -> tuple[Parameters, Natural | None]:
+        """A natural-gradient step of q of the size that the configuration gives, before the gradient step."""
+        return (parameters, variables) if self.natural_step == "auto" else self._step_q(parameters, variables, batch)
+
+    def refine(
+        self, parameters: Parameters, variables: Natural | None, batch: Batch
+    ) -> tuple[Parameters, Natural | None]:
+        """With `natural_step="auto"` the natural-gradient step comes last, so that q fits the hyper-parameters."""
+        return self._step_q(parameters, variables, batch) if self.natural_step == "auto" else (parameters, variables)
+
+    def _step_q(
+        self, parameters: Parameters, variables: Natural | None, batch: Batch
+    ) -> tuple[Parameters, Natural | None]:
+        """Parameters and factors after a natural-gradient step of q, where it has a factor (`init_variables`)."""
+        if variables is None or self.natural_step is None:
+            return parameters, None
+        mean, variance, V, _ = marginals(parameters, batch.X)
+        weight = batch.scale * batch.weight
+
+        likelihood = parameters.likelihood
+        full_step = 1.0 if likelihood.conjugate else 0.3
+        automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not replace what q knows of others
+        size = automatic if isinstance(self.natural_step, str) else self.natural_step
+
+        def factor_step(factor, mean, variance, expected):
+            log_concave = likelihood.log_concave
+            return natural_gradient_step(factor, expected, mean, variance, V, weight, size, log_concave=log_concave)
+
+        if likelihood.latents() == 1:
+            expected = lambda m, v: likelihood.expected_log_prob(m, v, batch.y)
+            factor = factor_step(variables, mean, variance, expected)
+            return eqx.tree_at(lambda p: p.q, parameters, self.times_prior(factor, parameters.layer)), factor
+
+        def of_latent(p, factor):
+            replace = lambda whole, column: whole.at[:, p].set(column)
+            expected = lambda m, v: likelihood.expected_log_prob(replace(mean, m), replace(variance, v), batch.y)
+            return factor_step(factor, mean[:, p], variance[:, p], expected)
+
+        factor = jax.vmap(of_latent)(jnp.arange(likelihood.latents()), variables)
+        q = jax.vmap(lambda factor: self.times_prior(factor, parameters.layer))(factor)
+        return eqx.tree_at(lambda p: p.q, parameters, q), factor
+
+    def trainable(self, parameters: Parameters):
+        """With natural gradients the optimiser sees the hyper-parameters alone."""
+        return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
+
+
+def marginals(
+    parameters: Parameters, X: Float[Array, "N D"]
+) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."], Float[Array, "M N"], Float[Array, " N"]]:
+    """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9); V, and the rest's variance."""
+    V, rest = parameters.layer.whitened(X)
+    if parameters.likelihood.latents() == 1:
+        mean, variance = parameters.q.project(V)
+        return mean, variance + rest, V, rest
+    mean, variance = jax.vmap(lambda q: q.project(V), out_axes=1)(parameters.q)
+    return mean, variance + rest[:, None], V, rest
+
+
+def kl_of(parameters: Parameters) -> Float[Array, ""]:
+    """KL[q || prior] in nats, of all latent functions together."""
+    if parameters.likelihood.latents() == 1:
+        return parameters.q.kl()
+    return jnp.sum(jax.vmap(lambda q: q.kl())(parameters.q))
+
+
+def repeat(tree: Any, count: int) -> Any:
+    """The same pytree `count` times, stacked, or as it is where that is once."""
+    return tree if count == 1 else jax.tree.map(lambda leaf: jnp.tile(leaf, (count,) + (1,) * leaf.ndim), tree)

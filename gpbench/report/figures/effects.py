@@ -1,0 +1,137 @@
+"""Effects of additive models: a row of panels for each data set, a panel for each effect, with bands and the truth."""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean, stdev
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy import ndarray
+
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
+from gpbench.report.blocks import labels
+from gpbench.report.figures import style
+
+_RUG = 200
+"""Training rows below a curve."""
+
+Truth = Callable[[tuple[int, ...], ndarray], ndarray]
+"""Maps inputs (S,) and their values (G, S), in original units, to their effect (G,)."""
+
+
+def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws the effects of the first split, mean ± 2 standard deviations in original units; interactions of one cell.
+
+    That is the last of each data set.  Below, where the figure has a `truth`: for each data set and cell the RMSE of
+    the effects and the share of grid points at which the 95 % band has the truth, mean ± standard error over splits.
+    """
+    options = experiment.figure or {}
+    truth = _TRUTHS[options["truth"]]() if "truth" in options else None
+    datasets = list(dict.fromkeys(cell.dataset for cell in planned))
+    names = {cell.id: ", ".join(labels(experiment, options["label"], cell)) for cell in planned}
+    colours = style.colours(list(dict.fromkeys(names.values())))
+    runs = {cell.id: [arrays(record["id"]) for record in cell.done] for cell in planned}
+    width = max((_panels(run) for kept in runs.values() for run in kept[:1]), default=1)
+    figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + 0.2 * len(planned) * bool(truth))
+    axes = figure.subplots(len(datasets), width, squeeze=False)
+    notes = []
+    for row, dataset in zip(axes, datasets):
+        cells = [cell for cell in planned if cell.dataset == dataset and runs[cell.id]]
+        for cell in cells:
+            run, name = runs[cell.id][0], names[cell.id]
+            for axis, i in zip(row, range(len(run["kept_effect1_inputs"]))):
+                curve(axis, run, i, colours[name], truth if cell is cells[-1] else None)
+            if truth:
+                notes.append(f"{dataset}, {name}: {_accuracy(runs[cell.id], truth)}")
+        for axis in row[_univariate(runs[cells[-1].id][0]) :] if cells else ():
+            axis.grid(False)
+        if cells and "kept_effect2_mean" in (run := runs[cells[-1].id][0]):
+            for i, axis in enumerate(row[_univariate(run) :][: len(run["kept_effect2_mean"])]):
+                surface(axis, run, i, truth)
+        row[0].set_ylabel(dataset, fontsize=7.5)
+    handles = [axes[0, 0].plot([], [], color=colour, label=name)[0] for name, colour in colours.items()]
+    if truth:
+        handles.append(axes[0, 0].plot([], [], color="black", linestyle="dashed", linewidth=1, label="analytical")[0])
+    figure.legend(handles=handles, ncols=len(handles), loc="upper center", bbox_to_anchor=(0.5, 0.0))
+    figure.supxlabel("\n".join(notes))
+    return figure
+
+
+def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: Truth | None = None) -> None:
+    """Draws the i-th effect of one input with its band, a rug of some training rows, and the truth."""
+    (d,) = map(int, run["kept_effect1_inputs"][i])
+    x, mean, std = original(run, 1, i)
+    axis.fill_between(x[:, 0], mean - 2 * std, mean + 2 * std, color=colour, alpha=0.2, linewidth=0)
+    axis.plot(x[:, 0], mean, color=colour, linewidth=1.2)
+    if truth:
+        axis.plot(x[:, 0], truth((d,), x), color="black", linestyle="dashed", linewidth=1)
+    rows = (run["kept_X"] * run["kept_X_scale"] + run["kept_X_shift"])[:_RUG, d]
+    axis.plot(
+        rows, np.full(len(rows), 0.02), "|", color="#888888", markersize=3, alpha=0.4,
+        transform=axis.get_xaxis_transform(),
+    )  # fmt: skip
+    axis.set_title(f"input {d}", fontsize=8)
+
+
+def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: Truth | None = None) -> None:
+    """Draws the i-th interaction as colours, with contours of the truth or else its own."""
+    pair = tuple(map(int, run["kept_effect2_inputs"][i]))
+    x, mean, _ = original(run, 2, i)
+    side = round(len(x) ** 0.5)
+    first, second = x[::side, 0], x[:side, 1]
+    image = mean.reshape(side, side).T
+    axis.imshow(image, extent=(first[0], first[-1], second[0], second[-1]), origin="lower", aspect="auto")
+    lines = truth(pair, x).reshape(side, side).T if truth else image
+    axis.contour(first, second, lines, levels=7, colors="black" if truth else "white", linewidths=0.6, alpha=0.7)
+    axis.set_title(f"inputs {pair[0]} and {pair[1]}", fontsize=8)
+
+
+def original(run: Mapping[str, ndarray], size: int, i: int) -> tuple[ndarray, ndarray, ndarray]:
+    """The grid (G, S), mean and standard deviation (G,) of the i-th effect of `size` inputs, in original units."""
+    inputs = run[f"kept_effect{size}_inputs"][i].astype(int)
+    rows = run["kept_X"][:, inputs] * run["kept_X_scale"][inputs] + run["kept_X_shift"][inputs]
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    grid = low + run[f"kept_effect{size}_grid"] * (high - low)
+    return (
+        grid,
+        run[f"kept_effect{size}_mean"][i] * run["kept_y_std"],
+        run[f"kept_effect{size}_std"][i] * run["kept_y_std"],
+    )
+
+
+def errors(run: Mapping[str, ndarray], truth: Truth) -> tuple[float, float]:
+    """Root of the mean squared error of all effects of a run, and the share of points whose 95 % band has the truth."""
+    squares, inside = [], []
+    for size in (1, 2):
+        for i, inputs in enumerate(run.get(f"kept_effect{size}_inputs", ())):
+            x, mean, std = original(run, size, i)
+            gap = np.abs(mean - truth(tuple(map(int, inputs)), x))
+            squares.append(float(np.mean(gap**2)))
+            inside.append(float(np.mean(gap <= 1.96 * std)))
+    return fmean(squares) ** 0.5, fmean(inside)
+
+
+def _accuracy(runs: Sequence[Mapping[str, ndarray]], truth: Truth) -> str:
+    values = np.array([errors(run, truth) for run in runs])
+    rmse, coverage = (
+        f"{fmean(v):.3f}" + (f" ± {stdev(v) / len(v) ** 0.5:.3f}" if len(v) > 1 else "") for v in values.T
+    )
+    return f"RMSE of effects {rmse}, coverage {coverage} ({len(runs)})"
+
+
+def _univariate(run: Mapping[str, ndarray]) -> int:
+    return len(run.get("kept_effect1_inputs", ()))
+
+
+def _panels(run: Mapping[str, ndarray]) -> int:
+    return _univariate(run) + len(run.get("kept_effect2_inputs", ()))
+
+
+def _friedman() -> Truth:
+    from gpbench.data.friedman import effect
+
+    return effect
+
+
+_TRUTHS: Mapping[str, Callable[[], Truth]] = {"friedman": _friedman}

@@ -1,0 +1,64 @@
+"""A picture of one run from what `run.keep` keeps: its effects, or its predictions for one or two inputs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy import ndarray
+
+from gpbench.errors import ConfigError
+from gpbench.report.figures import curves, effects, style, surfaces
+
+_COLUMNS = 5
+_NOTE = ("Mean ± 2 standard deviations; in titles the share of the predictor's variance under independent uniform"
+         " inputs in the training range, posterior mean and 95 % interval.")  # fmt: skip
+
+
+def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray]) -> Figure:
+    """Draws every effect of an additive model, or the predictive mean with the training rows.
+
+    An effect of one input has its mean ± 2 standard deviations, a rug of some training rows, and its share of the
+    variance under independent uniform inputs, mean and 95 % interval; an interaction has contours.
+    Raises ConfigError for a run that kept nothing that can be drawn.
+    """
+    with style.context():
+        if "kept_shares" in kept:
+            figure = _effects(kept)
+        elif "kept_mean" in kept and kept["kept_X"].shape[1] == 1:
+            figure = style.figure(4.2, 3.0)
+            curves.panel(figure.subplots(), kept)
+        elif "kept_mean" in kept:
+            figure = style.figure(3.6, 3.2)
+            surfaces.panel(figure.subplots(), kept, kept["kept_mean"])
+        else:
+            raise ConfigError(f"run {record['id']} kept nothing to draw: run it again with run.keep=true (regression"
+                              " with one or two inputs, or method=gam)")  # fmt: skip
+        name = ", ".join(filter(None, [record["method"], record["setting"], f"protocol {record['protocol']}"]))
+        notes = [_NOTE] if "kept_shares" in kept else []
+        style.caption(figure, f"{record['dataset']}, split {record['split']}: {name}", [*notes, f"run {record['id']}"])
+    return figure
+
+
+def _effects(kept: Mapping[str, ndarray]) -> Figure:
+    """A panel for each effect, those of one input first."""
+    places = [(size, i) for size in (1, 2) for i in range(len(kept.get(f"kept_effect{size}_inputs", ())))]
+    if not places:
+        raise ConfigError("all components of this run have three inputs or more, whose effects are not kept")
+    columns = min(_COLUMNS, len(places))
+    rows = -(-len(places) // columns)
+    figure = style.figure(2.0 * columns + 0.3, 1.9 * rows + 0.3)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    order = [int(c) for size in (1, 2) for c in kept.get(f"kept_effect{size}_place", ())]
+    for axis, (size, i), c in zip(axes, places, order):
+        if size == 1:
+            effects.curve(axis, kept, i, style.POSITIVE)
+        else:
+            axis.grid(False)
+            effects.surface(axis, kept, i)
+        low, high = np.quantile(kept["kept_shares"][:, c], [0.025, 0.975])
+        share = f"{100 * kept['kept_shares'][:, c].mean():.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+        axis.set_title(f"{axis.get_title()}: {share}", fontsize=7.5)
+    for axis in axes[len(places) :]:
+        axis.set_visible(False)
+    return figure

@@ -1,0 +1,102 @@
+"""Members of one shape that train together: their arrays, their initial states, and how far their training is."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from gpbench.data.members import Member
+from gpbench.methods.base import Method, State
+from gpbench.train import batches
+from gpbench.train.trials import best_rate, best_settings
+
+Predictions = dict[str, np.ndarray]
+"""Per test row `log_prob`, with `mean`, `var` and `cdf` (regression) or `log_probs` (classification), and for the bound
+`expected_log_prob` and, one for each member, `kl`; members come first."""
+
+PARTS = ("init", "search", "compile", "train", "evaluate")
+"""What the seconds of a record are of: initial states (with what they import and compile on the way), the choice of
+settings, compilation, the steps, and predictions with their metrics."""
+
+
+@dataclass
+class Group:
+    """Members of one shape that train in one program.  Arrays have these as first axis, and begin on the host.
+
+    Of the N training rows the first `rows` count, None being all; those beyond give every device equally many, with
+    weight 0.
+    """
+
+    members: list[Member]
+    X: Float[Array | np.ndarray, "S N D"]
+    y: Float[Array | np.ndarray, "S N"]
+    X_test: Float[Array | np.ndarray, "S T D"]
+    y_test: Float[Array | np.ndarray, "S T"]
+    classes: int
+    init_keys: Key[Array, " S"]
+    step_keys: Key[Array, " S"]
+    rows: int | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.members)
+
+
+@dataclass
+class Fit:
+    """A group in training: where it is, and what it cost.  Seconds are the whole group's."""
+
+    state: State
+    step: int = 0
+    over: bool = False
+    """All steps are done, or every member has converged or diverged."""
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PARTS, 0.0))
+    trace: dict[str, np.ndarray] = field(default_factory=dict)
+    predictions: Predictions = field(default_factory=dict)
+    converged: list[bool] | None = None
+    """Of each member, whether further steps would change nothing; None for methods without a criterion."""
+
+    @contextmanager
+    def timed(self, part: str) -> Iterator[None]:
+        """Adds what happens inside to the seconds of a part."""
+        start = time.perf_counter()
+        yield
+        self.seconds[part] += time.perf_counter() - start
+
+
+def initial(method: Method, group: Group, run: Fit | None = None) -> State:
+    """The group's initial states, stacked: `init` runs member by member, on the host where it likes.
+
+    Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`.  Without a
+    `run` the step size is the first of `method.rates`, and the settings are the configured ones.
+    """
+    states = []
+    for X, y, key in zip(group.X, group.y, group.init_keys, strict=True):
+        data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows)
+        with run.timed("init") if run else nullcontext():
+            state = method.init(data, key=key)
+        with run.timed("search") if run else nullcontext():
+            if method.search and run:
+                state = method.with_settings(state, best_settings(method, data.first(group.rows), key=key))
+            if method.rates:
+                state = method.with_rate(state, best_rate(method, state, data, key=key) if run else method.rates[0])
+        states.append(state)
+    if len(states) > 1:
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+    # One member's state is not copied, since it may be most of what there is; but two leaves may be one array.
+    leaves, structure = jax.tree.flatten(states.pop())
+    uses = Counter(map(id, leaves))
+    return jax.tree.unflatten(structure, [_with_member_axis(a) if uses[id(a)] == 1 else a[None] for a in leaves])
+
+
+@partial(jax.jit, donate_argnums=0)
+def _with_member_axis(leaf: Array) -> Array:
+    """An array with an axis of one member in front, in the same memory."""
+    return leaf[None]

@@ -1,0 +1,122 @@
+"""The compiled programs of a method: chunks of steps, and predictions.
+
+Several splits or outputs advance at once.  Nothing runs on the host within a chunk.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gpbench import runtime
+from gpbench.core.mapping import map_members
+from gpbench.methods.base import Method
+from gpbench.train import batches
+from gpbench.train.devices import Devices
+from gpbench.train.group import Fit, Group, initial
+from gpbench.train.steps import prediction_key, take_step
+
+
+def lay_out(devices: Devices, group: Group) -> Group:
+    """The group with its arrays where the steps need them."""
+    trained = devices.by_rows((group.X, group.y), rows=group.X.shape[1])
+    others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
+    names = ("X", "y", "X_test", "y_test", "init_keys", "step_keys")
+    return replace(group, **dict(zip(names, (*trained, *others), strict=True)))
+
+
+class Programs:
+    """The two programs of a method, for steps and for predictions: compiled once for each shape of a group."""
+
+    def __init__(self, method: Method, devices: Devices | None = None):
+        self.method = method
+        self.devices = devices or Devices()
+        self._compiled: dict[Any, Any] = {}
+
+    def footprint(self, group: Group) -> int:
+        """The bytes that a step on this group takes on each device: state, data and work, of the compiled program."""
+        state = self.devices.by_rows(initial(self.method, group), rows=group.X.shape[1])
+        program, _ = self._advance(lay_out(self.devices, group), Fit(state), 1)
+        memory = program.memory_analysis()
+        return memory.argument_size_in_bytes + memory.temp_size_in_bytes
+
+    def _advance(self, group: Group, run: Fit, steps: int) -> tuple[Any, tuple]:
+        """The compiled program of a chunk, and its arguments."""
+        ends = self.devices.everywhere((np.asarray(run.step), np.asarray(run.step + steps)))
+        args = (run.state, group.X, group.y, group.step_keys, *ends)
+        return self._program(_advance, group, args, run), args
+
+    def advance(self, group: Group, run: Fit, steps: int) -> tuple[np.ndarray, np.ndarray]:
+        """`steps` more; the objective of the last and the mean over all of them, per member."""
+        program, args = self._advance(group, run, steps)
+        with run.timed("train"):
+            run.state, objectives, converged = jax.block_until_ready(program(*args))
+        run.step += steps
+        run.converged = None if converged is None else np.asarray(converged).tolist()
+        last, average = map(np.asarray, objectives)
+        return last, average
+
+    def predict(self, group: Group, run: Fit) -> None:
+        """Predictions of the test rows, on the host."""
+        args = (run.state, group.X_test, group.y_test, group.step_keys)
+        program = self._program(_predict, group, args, run)
+        with run.timed("evaluate"):
+            run.predictions = jax.device_get(program(*args))
+
+    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Any:
+        leaves, structure = jax.tree.flatten(args)
+        key = (function, group.classes, group.rows, structure, *map(jax.typeof, leaves))
+        if key not in self._compiled:
+            with run.timed("compile"):
+                program = self._jitted(function, group, run)
+                compiled = program.lower(*args).compile()
+            if memory := compiled.memory_analysis():
+                work = f"one step's work on {group.size} x {group.X.shape[1]} rows"
+                runtime.require_memory(memory.temp_size_in_bytes, work)
+            self._compiled[key] = compiled
+        return self._compiled[key]
+
+    def _jitted(self, function: Callable, group: Group, run: Fit) -> Any:
+        method, devices = self.method, self.devices
+        if function is _predict:
+            return jax.jit(partial(_predict, method), out_shardings=devices.common)
+        # The old state's memory becomes the new one's: a state may be most of what there is.
+        body = partial(_advance, method, group.classes, group.rows, devices)
+        layouts = (devices.layout(run.state), devices.common, devices.common)
+        return jax.jit(body, donate_argnums=0, out_shardings=layouts)
+
+
+def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, X, y, keys, start, end):
+    """Steps `start` to `end` - 1 on every member; their last and their mean objective, and whether it has converged.
+
+    `start` and `end` are traced, so that chunks of every length are one program.
+    """
+
+    def on_member(state, X, y, key):
+        data = batches.whole(X, y, classes, rows=rows)
+
+        def one_step(t, carry):
+            state, info = take_step(method, carry[0], data, t, key=key, split=devices.split)
+            objective = info.objective.astype(X.dtype)
+            return state, objective, carry[2] + objective
+
+        first = (state, jnp.full((), jnp.nan, X.dtype), jnp.zeros((), X.dtype))
+        state, objective, total = jax.lax.fori_loop(start, end, one_step, first)
+        return state, (objective, total / (end - start)), method.converged(state)
+
+    return map_members(on_member, state, X, y, keys)
+
+
+def _predict(method: Method, state, X, y, keys):
+    """What `Predictions` says, for every member."""
+
+    def on_member(state, X, y, key):
+        known = method.predict(state, X, key=prediction_key(key)).arrays(y)
+        bound = {"expected_log_prob": method.expected_log_prob(state, X, y), "kl": method.kl(state)}
+        return known if any(part is None for part in bound.values()) else known | bound
+
+    return map_members(on_member, state, X, y, keys)

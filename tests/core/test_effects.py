@@ -1,0 +1,129 @@
+"""Zero-mean kernels against SciPy's integrals, and the posteriors of additive components against dense algebra."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import dblquad, quad
+from scipy.linalg import block_diag
+
+from gpbench.core.additive import (
+    CoupledCovariance,
+    CoupledPrecision,
+    IndependentComponents,
+    coupled_precision,
+    mean_field,
+)
+from gpbench.core.gaussians import Natural, Normal
+from gpbench.core.kernels import Effect, kernel_spec
+from gpbench.core.kernels.effect import double_integral, integral
+from gpbench.core.kernels.product import fix_amplitude
+
+GRID = np.linspace(0, 1, 9)[:, None]
+
+
+def base(family):
+    """A one-dimensional kernel of amplitude 1."""
+    return fix_amplitude(kernel_spec(family).initial(jnp.asarray(GRID), start="median"))
+
+
+def effect(*families):
+    """The kernel of an effect of one input or several, with an amplitude that is not 1."""
+    return Effect(jnp.asarray(0.3), jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(base, families)))
+
+
+FAMILIES = ["squared_exponential", "matern12", "matern32", "rational_quadratic", {"sum": ["matern52", "linear"]}]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+def test_integrals_over_the_unit_interval(family):
+    kernel, x = base(family), np.array([-0.3, 0.0, 0.21, 0.5, 1.0, 1.4])
+    value = jax.jit(lambda x, t: kernel.cross(x[None, None], t[None, None])[0, 0])
+    inner = lambda x: quad(lambda t: float(value(x, t)), 0, 1, points=[min(max(x, 0), 1)], epsabs=1e-10)[0]
+    np.testing.assert_allclose(integral(kernel, jnp.asarray(x)), [inner(one) for one in x], atol=1e-8)
+    whole = dblquad(lambda t, x: float(value(x, t)), 0, 1, 0, lambda x: x, epsabs=1e-9)[0]
+    whole += dblquad(lambda t, x: float(value(x, t)), 0, 1, lambda x: x, 1, epsabs=1e-9)[0]
+    np.testing.assert_allclose(double_integral(kernel, jnp.float64), whole, atol=1e-7)
+
+
+@pytest.mark.parametrize("families", [("squared_exponential",), ("matern32",), ("squared_exponential",) * 2], ids=str)
+def test_an_effect_has_the_mean_0_over_each_input(families):
+    """By a Gauss-Legendre rule on both sides of the other argument; outside the unit interval too."""
+    kernel, d = effect(*families), len(families)
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    for y in (0.3, 0.9, 1.2):
+        split = min(y, 1.0)
+        t = np.concatenate([split * (nodes + 1) / 2, split + (1 - split) * (nodes + 1) / 2])
+        w = np.concatenate([split * weights, (1 - split) * weights]) / 2
+        for i in range(d):
+            rows = np.full((len(t), d), 0.4)
+            rows[:, i] = t
+            values = kernel.cross(jnp.asarray(rows), jnp.full((1, d), y))[:, 0]
+            assert abs(w @ np.asarray(values)) < 1e-9
+
+
+def test_the_diagonal_of_an_effect_and_a_long_lengthscale():
+    kernel, X = effect("matern32", "matern32"), jnp.asarray(np.random.default_rng(0).uniform(size=(7, 2)))
+    np.testing.assert_allclose(kernel.diag(X), np.diag(kernel.cross(X, X)), rtol=1e-10)
+    long = kernel_spec("squared_exponential").initial(jnp.asarray(GRID) * 200, start="median")  # about 60 units long
+    kernel = Effect(jnp.asarray(0.0), jax.tree.map(lambda leaf: leaf[None], fix_amplitude(long)))
+    length = float(long.lengthscales[0])
+    # what is left of exp(-½ (x - y)²/l²) for a long l is linear: (x - ½)(y - ½)/l²
+    exact = (GRID - 0.5) @ (GRID - 0.5).T / length**2
+    np.testing.assert_allclose(kernel.cross(jnp.asarray(GRID), jnp.asarray(GRID)), exact, atol=1e-3 / length**2)
+
+
+GROUPS = ((1, 1), (2, 3), (1, 4))
+T = 11
+
+
+def factor(seed=0, *, blocks=False):
+    """A Gaussian factor on w; with `blocks` the groups' outputs do not meet in it."""
+    rng = np.random.default_rng(seed)
+    sizes = [1, 3, 3, 4]
+    roots = [rng.normal(size=(m, m)) for m in sizes] if blocks else [rng.normal(size=(T, 6))]
+    root = block_diag(*roots)
+    return Natural(jnp.asarray(root @ root.T), jnp.asarray(rng.normal(size=T)))
+
+
+def posterior(kind):
+    """One of each kind."""
+    rng = np.random.default_rng(1)
+    normal = lambda *shape: jnp.asarray(rng.normal(size=shape))
+    if kind is IndependentComponents:
+        return mean_field(factor(), GROUPS)
+    return kind(normal(T), normal(T, 4)) if kind is CoupledPrecision else kind(Normal(normal(T), normal(T, T)))
+
+
+@pytest.mark.parametrize("kind", [IndependentComponents, CoupledCovariance, CoupledPrecision])
+def test_projections_kl_and_samples_are_those_of_the_moments(kind):
+    q = posterior(kind)
+    mean, covariance = map(np.asarray, q.moments())
+    V = np.random.default_rng(2).normal(size=(T, 5))
+    projected = q.project(jnp.asarray(V))
+    np.testing.assert_allclose(projected[0], V.T @ mean, rtol=1e-10)
+    np.testing.assert_allclose(projected[1], np.sum(V * (covariance @ V), axis=0), rtol=1e-8)
+    kl = 0.5 * (np.trace(covariance) + mean @ mean - T - np.linalg.slogdet(covariance)[1])
+    np.testing.assert_allclose(q.kl(), kl, rtol=1e-7)
+    draws = np.asarray(q.sample(40_000, key=jax.random.key(0)))
+    error = np.sqrt(np.diag(covariance) / len(draws))
+    assert (np.abs(draws.mean(0) - mean) < 5 * error).all()
+    np.testing.assert_allclose(np.cov(draws.T), covariance, atol=5 * np.diag(covariance).max() * np.sqrt(2 / 40_000))
+
+
+def test_all_posteriors_are_one_where_components_do_not_meet():
+    apart = factor(blocks=True)
+    exact = CoupledCovariance(apart.posterior()).moments()
+    for q in (mean_field(apart, GROUPS), coupled_precision(apart, T)):
+        for moment, expected in zip(q.moments(), exact):
+            np.testing.assert_allclose(moment, expected, atol=1e-8)
+
+
+def test_a_factor_of_low_rank_needs_no_more_columns():
+    """Six outer products: six columns are exact, and with five the mean is still that of the prior times the factor."""
+    exact = CoupledCovariance(factor().posterior()).moments()
+    for moment, expected in zip(coupled_precision(factor(), 6).moments(), exact):
+        np.testing.assert_allclose(moment, expected, atol=1e-8)
+    mean, covariance = coupled_precision(factor(), 5).moments()
+    np.testing.assert_allclose(mean, exact[0], atol=1e-8)
+    assert np.linalg.eigvalsh(covariance - exact[1]).min() > -1e-8 and np.trace(covariance - exact[1]) > 1e-3

@@ -1,0 +1,249 @@
+"""`gam` against the exact additive Gaussian process, its posteriors against each other, and bad components."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax.flatten_util import ravel_pytree
+from problems import FROZEN, KEY, bound_of, differences, predict, train
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+
+from gpbench.errors import ConfigError
+from gpbench.methods.additive.gam import GAM
+from gpbench.methods.base import Batch
+from gpbench.train.batches import whole
+
+N, NOISE = 14, 0.1
+
+
+def rows(n=N, task="regression", seed=0):
+    """A function of two inputs and their product on rows between -1 and 2, or its sign."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 2, size=(n, 2))
+    f = np.sin(3 * X[:, 0]) + X[:, 1] + 0.5 * X[:, 0] * X[:, 1] - 0.7
+    y = f + 0.3 * rng.normal(size=n)
+    return whole(
+        jnp.asarray(X), jnp.asarray(y if task == "regression" else np.sign(y)), 0 if task == "regression" else 2
+    )
+
+
+def gam(**fields):
+    """A `gam` of both inputs and their interaction whose hyper-parameters stay where they are, apart from `fields`."""
+    settings = {"inducing": N, "pairs": [[0, 1]], "optimiser": FROZEN, "natural_step": "auto", "target_noise": NOISE}
+    return GAM(name="gam", **settings | fields)
+
+
+@jax.jit
+def effects_at(method, state, X):
+    """`method.latents`, compiled."""
+    return method.latents(state, X)
+
+
+def at_rows(method, data):
+    """An initial state whose inducing points are the training rows."""
+    state = method.init(data, key=KEY)
+    unit = state.parameters.layer.unit(data.X)
+    stacks = state.parameters.layer.stacks
+    Zs = [jnp.stack([unit[:, np.asarray(inputs)] for inputs in stack.inputs]) for stack in stacks]
+    return eqx.tree_at(lambda s: [stack.Z for stack in s.parameters.layer.stacks], state, Zs)
+
+
+def exact(layer, X):
+    """Prior covariances of the constant and of every component, at the rows X."""
+    unit = layer.unit(X)
+    kernels = [np.exp(float(layer.log_constant)) * np.ones((len(X), len(X)))]
+    for stack in layer.stacks:
+        for i, inputs in enumerate(stack.inputs):
+            kernel, x = jax.tree.map(lambda leaf, i=i: leaf[i], stack.kernel), unit[:, np.asarray(inputs)]
+            kernels.append(np.asarray(kernel.cross(x, x)))
+    return kernels
+
+
+@pytest.fixture(scope="module")
+def solution():
+    """Data, the layer with Z = X, and the exact log evidence, effects' means and their variances."""
+    data = rows()
+    layer = at_rows(gam(), data).parameters.layer
+    kernels = exact(layer, data.X)
+    total = sum(kernels) + NOISE * np.eye(N)
+    y = np.asarray(data.y)
+    means = [K @ np.linalg.solve(total, y) for K in kernels[1:]]
+    variances = [np.diag(K - K @ np.linalg.solve(total, K)) for K in kernels[1:]]
+    evidence = multivariate_normal.logpdf(y, np.zeros(N), total)
+    return data, evidence, np.stack(means, 1), np.stack(variances, 1)
+
+
+@pytest.mark.parametrize("posterior", ["coupled_covariance", "coupled_precision"])
+def test_coupled_posteriors_are_exact_with_inducing_points_at_the_rows(solution, posterior):
+    data, evidence, means, variances = solution
+    method = gam(posterior=posterior)
+    state, _ = train(method, data, 2, state=at_rows(method, data))
+    np.testing.assert_allclose(bound_of(method, state.parameters, data), evidence, atol=2e-4)
+    effects = effects_at(method, state, data.X)
+    np.testing.assert_allclose(effects["effects"], means, atol=1e-5)
+    np.testing.assert_allclose(effects["effect_variances"], variances, atol=1e-5)
+    predicted = predict(method, state, data.X).summary()["mean"]
+    constant = state.parameters.q.moments()[0][0] * jnp.exp(0.5 * state.parameters.layer.log_constant)
+    np.testing.assert_allclose(predicted, constant + effects["effects"].sum(1), atol=1e-10)
+
+
+def test_the_mean_field_has_the_exact_means_narrower_bands_and_the_lowest_bound(solution):
+    data, evidence, means, variances = solution
+    method = gam(posterior="mean_field")
+    state, _ = train(method, data, 2, state=at_rows(method, data))
+    effects = effects_at(method, state, data.X)
+    np.testing.assert_allclose(effects["effects"], means, atol=1e-5)
+    assert (effects["effect_variances"] < variances + 1e-6).all()
+    assert bound_of(method, state.parameters, data) < evidence - 0.5
+
+
+def test_the_bound_grows_with_the_rank_up_to_the_exact_evidence(solution):
+    data, evidence, *_ = solution
+    bounds = []
+    for rank in (6, N):  # N rows inform N directions
+        method = gam(rank=rank)
+        state, _ = train(method, data, 2, state=at_rows(method, data))
+        bounds.append(float(bound_of(method, state.parameters, data)))
+    assert (np.diff(bounds) > 1e-3).all() and bounds[0] < evidence
+    assert bounds[-1] == pytest.approx(evidence, abs=2e-4)
+
+
+def optimum(posterior, data):
+    """The largest bound over q alone, by SciPy's L-BFGS."""
+    method = gam(inducing=3, posterior=posterior, natural_step=None, optimiser=None)
+    parameters = method.init(data, key=KEY).parameters
+    start, unravel = ravel_pytree(parameters.q)
+    loss = lambda q: -method.bound(eqx.tree_at(lambda p: p.q, parameters, unravel(q)), data)
+    evaluate = jax.jit(jax.value_and_grad(loss))
+    options = {"maxiter": 3000, "gtol": 1e-9, "ftol": 1e-15}
+    as_arrays = lambda q: tuple(map(np.asarray, evaluate(q)))
+    return -minimize(as_arrays, start, jac=True, method="L-BFGS-B", options=options).fun
+
+
+def test_a_square_free_factor_reaches_the_optimum_of_the_joint_covariance():
+    """With labels: the two parametrisations have one optimum."""
+    data = rows(task="binary")
+    assert optimum("coupled_precision", data) == pytest.approx(optimum("coupled_covariance", data), abs=1e-6)
+
+
+@pytest.mark.parametrize("posterior", ["mean_field", "coupled_covariance", "coupled_precision"])
+@pytest.mark.parametrize("task", ["regression", "binary"])
+def test_natural_steps_end_where_the_gradient_in_q_is_zero(posterior, task):
+    data = rows(30, task)
+    method = gam(inducing=4, posterior=posterior, rank=5 if posterior == "coupled_precision" else None)
+    state, objective = train(method, data, 80)
+    gradient = jax.jit(jax.grad(lambda q: method.bound(eqx.tree_at(lambda p: p.q, state.parameters, q), data)))
+    for leaf in jax.tree.leaves(gradient(state.parameters.q)):
+        np.testing.assert_allclose(jnp.tril(leaf) if leaf.ndim == 3 or leaf.shape[-1:] == leaf.shape[-2:-1] else leaf,
+                                   0.0, atol=1e-4)  # fmt: skip
+    assert objective[-1] > objective[0]
+
+
+def test_the_gradient_of_the_bound_is_that_of_differences():
+    data = rows(12, "binary")
+    method = gam(inducing=3, kernel="matern32", natural_step=None, optimiser=optax.adam(0.01), rank=4)
+    start, unravel = ravel_pytree(method.init(data, key=KEY).parameters)
+    flat = start + 0.05 * jnp.asarray(np.random.default_rng(0).normal(size=start.size))
+    function = jax.jit(lambda flat: method.bound(unravel(flat), data))
+    expected, gradient = unravel(jnp.asarray(differences(function, flat))), unravel(jax.jit(jax.grad(function))(flat))
+    scaling = lambda p: (p.layer.low, p.layer.width)  # by the training rows, and not trained
+    assert not any(leaf.any() for leaf in scaling(gradient))
+    gradient = eqx.tree_at(scaling, gradient, scaling(expected))
+    np.testing.assert_allclose(ravel_pytree(gradient)[0], ravel_pytree(expected)[0], rtol=2e-5, atol=2e-6)
+
+
+def test_a_minibatch_estimates_the_bound_without_bias():
+    data = rows(24)
+    method = gam(inducing=4, batch_size=6, optimiser=optax.adam(0.01), natural_step=None)
+    parameters = method.init(data, key=KEY).parameters
+    cut = lambda i: Batch(*(a[i : i + 6] for a in (data.X, data.y, data.index, data.weight)), data.total)
+    parts = [cut(i) for i in range(0, 24, 6)]
+    mean = np.mean([bound_of(method, parameters, part) for part in parts])
+    np.testing.assert_allclose(mean, bound_of(method, parameters, data), rtol=1e-10)
+
+
+def test_three_classes_have_a_latent_function_each():
+    data = rows(30)
+    labels = jnp.digitize(data.y, jnp.array([-0.5, 0.5])).astype(float)
+    data = whole(data.X, labels, 3)
+    method = gam(inducing=4, optimiser=optax.adam(0.02))
+    state, objective = train(method, data, 60)
+    assert objective[-1] > objective[0] + 5
+    assert (predict(method, state, data.X).arrays(labels)["log_probs"].argmax(1) == labels).mean() > 0.7
+    assert method.latents(state, data.X) == {}
+
+
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"components": [[0, 0]]}, r"\[0, 0\] names the input 0 twice"),
+    ({"components": [[0], [7]]}, r"\[7\] names the input 7, but the data have only the inputs 0 to 1"),
+    ({"components": [[0], [1], [1, 0]], "pairs": [[0, 1]]}, r"\[0, 1\] in method.components and method.pairs"),
+    ({"components": [[0], [0]]}, r"two components of the inputs \[0\]"),
+    ({"components": "all"}, r"method.components=all: must be univariate, or a list of lists"),
+    ({"components": []}, r"must be univariate, or a list of lists"),
+    ({"components": [{"input": 0}]}, r"a component has no option 'input': known are inputs, kernel and inducing"),
+    ({"components": [{"inputs": 7}]}, r"is no list of inputs such as \[0, 1\], nor a mapping such as"),
+    ({"pairs": 5}, r"method.pairs=5: must be a list of pairs of inputs"),
+    ({"pairs": "all"}, r"method.pairs=all: must be a list of pairs of inputs"),
+    ({"pairs": [[0, 0]]}, r"method.pairs: \[0, 0\] names the input 0 twice"),
+    ({"components": [[-1]]}, r"\[-1\] must be whole numbers from 0"),
+    ({"components": [{"inputs": [0], "inducing": 1}]}, r"inducing of component \[0\]=1: a component has"),
+    ({"components": [{"inputs": [0], "kernel": "constant"}]}, r"kernel constant has no zero-mean form"),
+    ({"kernel": "linear"}, r"kernel linear has no zero-mean form for a component: nothing is left of it"),
+    ({"pairs": [[0]]}, r"method.pairs: \[0\] is no pair"),
+    ({"inducing": 1}, r"method.inducing=1: a component has a whole number of inducing points from 2"),
+    ({"kernel": "anova"}, r"has no zero-mean form for a component: it has effects of its own"),
+    ({"rank": 0}, r"method.rank=0: must be"),
+    ({"rank": 3, "posterior": "mean_field"}, r"method.rank is for method.posterior=coupled_precision, not mean_field"),
+    ({"inducing": 0.5}, r"method.inducing=0.5: a component has a whole number of inducing points from 2"),
+    ({"rank": 1000}, r"method.rank=1000: must be from 1 to 43"),
+    ({"inducing": 20}, r"20 inducing points of a component, but there are 14 training rows"),
+    ({"optimiser": None}, r"method.natural_step needs a method.optimiser"),
+])  # fmt: skip
+def test_what_components_cannot_be(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        gam(**fields).init(rows(), key=KEY)
+
+
+def test_an_input_that_does_not_vary_has_no_effect_and_is_refused():
+    data = rows()
+    constant = eqx.tree_at(lambda d: d.X, data, data.X.at[:, 1].set(2.0))
+    with pytest.raises(ConfigError, match=r"input 1 has one value in all training rows.*leave it out"):
+        gam().init(constant, key=KEY)
+    alone = gam(components=[[0]], pairs=[])
+    assert np.isfinite(alone.bound(alone.init(constant, key=KEY).parameters, constant))
+
+
+def test_an_interaction_with_an_input_of_few_values_trains():
+    """Their inducing points nearly coincide; lengthscales start from a grid and not from these."""
+    data = rows(40)
+    X = data.X.at[:, 1].set(jnp.where(data.X[:, 1] > 1.2, data.X[:, 1], 0.0))
+    data = eqx.tree_at(lambda d: d.X, data, X)
+    method = gam(inducing=9, optimiser=optax.adam(0.05))
+    _, objective = train(method, data, 40)
+    assert np.isfinite(objective).all() and objective[-1] > objective[0]
+
+
+def test_effects_on_grids_are_those_of_rows_and_shares_are_their_variances():
+    data = rows(60)
+    method = gam(inducing=9)
+    state, _ = train(method, data, 2)
+    kept = {name: np.asarray(value) for name, value in jax.jit(method.arrays)(state).items()}
+    low, high = np.asarray(data.X.min(0)), np.asarray(data.X.max(0))
+    assert kept["effect1_inputs"].tolist() == [[0], [1]] and kept["effect2_inputs"].tolist() == [[0, 1]]
+    for size, columns in ((1, [[0], [1]]), (2, [[0, 1]])):
+        for i, inputs in enumerate(columns):
+            X = np.tile(high, (len(kept[f"effect{size}_grid"]), 1))  # other inputs do not matter
+            X[:, inputs] = low[inputs] + kept[f"effect{size}_grid"] * (high - low)[inputs]
+            expected = effects_at(method, state, jnp.asarray(X))
+            component = i if size == 1 else 2
+            np.testing.assert_allclose(kept[f"effect{size}_mean"][i], expected["effects"][:, component], atol=1e-8)
+            variances = expected["effect_variances"][:, component]
+            np.testing.assert_allclose(kept[f"effect{size}_std"][i] ** 2, variances, atol=1e-8)
+    # the mean of f² over a grid: the posterior's own, which is that of the mean and the variance
+    second = [np.mean(kept["effect1_mean"][i] ** 2 + kept["effect1_std"][i] ** 2) for i in (0, 1)]
+    second.append(np.mean(kept["effect2_mean"] ** 2 + kept["effect2_std"] ** 2))
+    np.testing.assert_allclose(kept["shares"].sum(1), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(kept["shares"].mean(0), np.array(second) / sum(second), atol=0.05)
