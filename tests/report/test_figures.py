@@ -242,3 +242,13 @@ def test_effects_have_a_row_for_each_data_set_a_band_for_each_cell_and_the_analy
     assert len(second.collections) == 2
     note = f"RMSE of effects {np.sqrt(2 * 0.3**2 / 3):.3f}, coverage 1.000 (1)"
     assert note in figure.get_supxlabel().replace("\n", " ")
+
+
+def test_effects_are_of_the_runs_that_kept_them_and_without_any_there_is_one_line():
+    """A file of collected records has no arrays."""
+    cells = [replace(cell({"method": "gam", "size": size}, record(size)), id=size) for size in ("4", "8")]
+    options = experiment(kind="effects", label="size", truth="friedman")
+    figure = drawn(options, cells, arrays=lambda id: of_effects(id) if id == "8" else {})
+    assert len(figure.axes[0].collections) == 1
+    with pytest.raises(ConfigError, match="no run here has kept its effects"):
+        drawn(options, cells, arrays=lambda id: {})

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.report.blocks import labels
@@ -25,14 +26,19 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 
     That is the last of each data set.  Below, where the figure has a `truth`: for each data set and cell the RMSE of
     the effects and the share of grid points at which the 95 % band has the truth, mean ± standard error over splits.
+
+    Raises ConfigError where no run has its effects, as in a file of collected records.
     """
     options = experiment.figure or {}
     truth = _TRUTHS[options["truth"]]() if "truth" in options else None
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))
     names = {cell.id: ", ".join(labels(experiment, options["label"], cell)) for cell in planned}
     colours = style.colours(list(dict.fromkeys(names.values())))
-    runs = {cell.id: [arrays(record["id"]) for record in cell.done] for cell in planned}
-    width = max((_panels(run) for kept in runs.values() for run in kept[:1]), default=1)
+    runs = {cell.id: [run for record in cell.done if _panels(run := arrays(record["id"]))] for cell in planned}
+    width = max((_panels(run) for kept in runs.values() for run in kept[:1]), default=0)
+    if not width:
+        raise ConfigError(f"{experiment.id}: no run here has kept its effects; use the results folder of the runs,"
+                          " or make them with run.keep=true")  # fmt: skip
     figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + 0.2 * len(planned) * bool(truth))
     axes = figure.subplots(len(datasets), width, squeeze=False)
     notes = []
