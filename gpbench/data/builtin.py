@@ -83,6 +83,12 @@ def _friedman_copula(rng: np.random.Generator, rows: int) -> Raw:
     return friedman_copula(rng, rows)
 
 
+def _sines(rng: np.random.Generator, rows: int) -> Raw:
+    """A sine wave of each of 32 uniform inputs, each with its phase, and noise 0.5: to time additive models."""
+    X = rng.uniform(size=(rows, 32))
+    return Raw(X, np.sin(2 * np.pi * (X + np.arange(32) / 32)).sum(axis=1) / 4 + 0.5 * rng.standard_normal(rows))
+
+
 _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "sinc": _sinc,
     "friedman": _friedman,
@@ -91,4 +97,5 @@ _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "mountain_car": _mountain_car,
     "friedman_effects": _friedman_effects,
     "friedman_copula": _friedman_copula,
+    "sines": _sines,
 }

@@ -35,6 +35,12 @@ class Prepared:
     X_shift: Float[np.ndarray, " D"]
     X_scale: Float[np.ndarray, " D"]
 
+    @property
+    def outside(self) -> int:
+        """The number of test rows of which an input lies below all training rows or above."""
+        low, high = self.X.min(axis=0), self.X.max(axis=0)
+        return int(((self.X_test < low) | (self.X_test > high)).any(axis=1).sum())
+
 
 def prepare(
     dataset: Dataset,

@@ -198,6 +198,7 @@ _FIGURES: Mapping[str, Options] = {
     "curves": Options({"label": _key_of_some}),
     "surfaces": Options({"label": _columns}),
     "effects": Options({"label": _columns}, {"truth": _truth}),
+    "orders": Options({"along": _columns, "colour": _key}, {"published": None}),
     "scaling": Options({"along": _key, "colour": _key}, {"colours": None}),
     "dots": Options({"label": _method_keys, "metric": _metric}, {"sets": _method_sets}),
     "ranks": _RANKS,

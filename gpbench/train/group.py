@@ -62,6 +62,8 @@ class Fit:
     predictions: Predictions = field(default_factory=dict)
     converged: list[bool] | None = None
     """Of each member, whether further steps would change nothing; None for methods without a criterion."""
+    step_memory: int | None = None
+    """Bytes that the compiled steps need beside state and data; None where XLA does not say."""
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:

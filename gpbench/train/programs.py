@@ -53,6 +53,8 @@ class Programs:
     def advance(self, group: Group, run: Fit, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """`steps` more; the objective of the last and the mean over all of them, per member."""
         program, args = self._advance(group, run, steps)
+        if memory := program.memory_analysis():
+            run.step_memory = memory.temp_size_in_bytes
         with run.timed("train"):
             run.state, objectives, converged = jax.block_until_ready(program(*args))
         run.step += steps

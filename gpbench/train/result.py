@@ -101,8 +101,10 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         "steps": fit.step,
         "converged": None if fit.converged is None else fit.converged[i],
         "peak_memory_mb": runtime.jax_memory_peak_mb(),
+        "step_memory_mb": None if fit.step_memory is None else fit.step_memory / 1e6,
         "train_rows": len(prepared.y),
         "test_rows": len(prepared.y_test),
+        "test_rows_outside": prepared.outside,
         "held_out": prepared.held_out,
         "scaled_by_all_rows": prepared.scaled_by_all_rows,
     }

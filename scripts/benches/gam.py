@@ -1,38 +1,68 @@
-"""Milliseconds per minibatch step of an additive model with each posterior, and fitted exponents in C and M.
+"""Milliseconds per minibatch step of an additive model with each posterior, beside GPyTorch's and the machine's limit.
 
 Every step is value and gradient of the bound and Adam on all parameters; components are functions of one input each.
-`coupled_precision` has M columns, as in the paper, whose Table 1 has for the likelihood of N rows C M³ + N C M² (mean
-field), C³ M³ + N C² M² (joint covariance) and C M³ + N C² M² (joint precision).
+`coupled_precision` has M columns, as in the paper.  GPyTorch's model is the mean-field one: C variational GPs of one
+input in one batch, with plain squared exponential kernels, whose means and variances are added.  The experiment
+gam/table1 fits exponents in C, M and N.
 """
 
 import argparse
-import itertools
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
-from benches._timing import product_rate, seconds_each
+from benches._timing import milliseconds, product_rate, seconds_of_loop, seconds_per_step
 from benches.svgp import problem
 
 from gpbench import runtime
 from gpbench.methods.additive.gam import GAM
-from gpbench.train import batches
 
 POSTERIORS = ("mean_field", "coupled_covariance", "coupled_precision")
 
 
-def step_of(posterior: str, n: int, c: int, m: int, b: int) -> tuple[float, float]:
-    """Seconds of a step, and MiB that its program needs beside data and state."""
-    X, y = problem(n, max(c, 2))
-    data = batches.whole(jnp.asarray(X[:, :c]), jnp.asarray(y))
-    method = GAM(name="gam", posterior=posterior, rank=m if posterior == "coupled_precision" else None, inducing=m,
-                 batch_size=b, optimiser=optax.adam(1e-2))  # fmt: skip
-    state = method.init(data, key=jax.random.key(0))
-    batch = batches.at_step(data, b, jnp.asarray(0), key=jax.random.key(0))
-    one = jax.jit(partial(method.step, key=jax.random.key(1))).lower(state, batch).compile()
-    return seconds_each(one, state, batch, rounds=3), one.memory_analysis().temp_size_in_bytes / 2**20
+def gam(posterior: str, X: np.ndarray, y: np.ndarray, m: int, b: int) -> float:
+    """Seconds of a step."""
+    rank = m if posterior == "coupled_precision" else None
+    method = GAM(name="gam", posterior=posterior, rank=rank, inducing=m, batch_size=b, optimiser=optax.adam(1e-2))
+    return seconds_per_step(method, X, y)
+
+
+def gpytorch(X: np.ndarray, y: np.ndarray, m: int, b: int) -> float:
+    """Seconds of a step of GPyTorch's additive model with independent components."""
+    import gpytorch as g
+    import torch
+    from linear_operator.operators import DiagLinearOperator
+
+    torch.set_default_dtype(torch.float64)
+    c = X.shape[1]
+    rows, targets = torch.tensor(X.T[:, :, None].copy()), torch.tensor(y)
+    Z = torch.linspace(float(X.min()), float(X.max()), m).expand(c, m)[:, :, None].clone()
+
+    class Components(g.models.ApproximateGP):
+        def __init__(self):
+            shape = torch.Size([c])
+            q = g.variational.CholeskyVariationalDistribution(m, batch_shape=shape)
+            super().__init__(g.variational.VariationalStrategy(self, Z, q))
+            self.mean_module = g.means.ZeroMean(batch_shape=shape)
+            self.covar_module = g.kernels.ScaleKernel(g.kernels.RBFKernel(batch_shape=shape), batch_shape=shape)
+
+        def forward(self, x):
+            return g.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    model, likelihood = Components(), g.likelihoods.GaussianLikelihood()
+    adam = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=1e-2)
+
+    def step():
+        which = torch.randint(len(y), (b,))
+        adam.zero_grad()
+        f = model(rows[:, which])
+        sum_of = g.distributions.MultivariateNormal(f.mean.sum(0), DiagLinearOperator(f.variance.sum(0)))
+        fit = likelihood.expected_log_prob(targets[which], sum_of).mean()
+        (model.variational_strategy.kl_divergence().sum() / len(y) - fit).backward()
+        adam.step()
+
+    return seconds_of_loop(step)
 
 
 def flops(posterior: str, c: int, m: int, b: int) -> float:
@@ -53,38 +83,24 @@ def flops(posterior: str, c: int, m: int, b: int) -> float:
     return shared + of_q[posterior]
 
 
-def exponent(sizes: list[int], seconds: list[float]) -> str:
-    """The slope of log seconds against log size, with its standard error."""
-    x, y = np.log(sizes), np.log(seconds)
-    (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
-    return f"{slope:.2f} ± {covariance[0, 0] ** 0.5:.2f}"
-
-
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench gam", description=__doc__)
-    parser.add_argument("--components", nargs="+", type=int, default=[2, 4, 8, 16, 32], metavar="C")
-    parser.add_argument("--inducing", nargs="+", type=int, default=[8, 16, 32, 64], metavar="M")
-    parser.add_argument("--rows", nargs="+", type=int, default=[10_000, 100_000], metavar="N")
+    parser.add_argument("--sizes", nargs="+", default=["8,32", "32,32", "32,64"], metavar="C,M")
+    parser.add_argument("--rows", type=int, default=100_000, metavar="N")
     parser.add_argument("--batch", type=int, default=1000, metavar="B")
     options = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
-    b, n = options.batch, options.rows[0]
-    c0 = sorted(options.components)[len(options.components) // 2]
-    m0 = sorted(options.inducing)[max(0, len(options.inducing) - 2)]
-    print(f"float64 on {runtime.device_name()}; {b} of N rows in a step; limit: its operations at the rate of an"
-          " (M, M) by (M, B) product, (T, T) for coupled_covariance")  # fmt: skip
-    print("posterior               N    C    M  ms/step   limit  ratio   MiB")
-    seconds_of: dict[tuple[str, int, int], float] = {}
-    for posterior in POSTERIORS:
-        along = [(c, m0) for c in options.components] + [(c0, m) for m in options.inducing]
-        largest = [(rows, max(options.components), max(options.inducing)) for rows in options.rows]
-        for rows, c, m in dict.fromkeys(itertools.chain(((n, *size) for size in along), largest)):
-            seconds, memory = step_of(posterior, rows, c, m, b)
+    b = options.batch
+    print(f"float64 on {runtime.device_name()}; {b} of {options.rows} rows in a step; ms per step")
+    print("limit: the operations at the rate of an (M, M) by (M, B) product, (T, T) for coupled_covariance")
+    print("   C    M           posterior      gam    limit  GPyTorch")
+    for size in options.sizes:
+        c, m = map(int, size.split(","))
+        X, y = problem(options.rows, max(c, 2))
+        X = X[:, :c]
+        for posterior in POSTERIORS:
             inner = c * m + 1 if posterior == "coupled_covariance" else m
-            limit = flops(posterior, c, m, b) / product_rate(inner, b)
-            seconds_of.setdefault((posterior, c, m), seconds)
-            ratio = f"{1e3 * seconds:8.2f} {1e3 * limit:7.2f} {seconds / limit:6.1f}"
-            print(f"{posterior:18s} {rows:6d} {c:4d} {m:4d} {ratio} {memory:5.0f}", flush=True)
-        in_c = exponent(options.components, [seconds_of[posterior, c, m0] for c in options.components])
-        in_m = exponent(options.inducing, [seconds_of[posterior, c0, m] for m in options.inducing])
-        print(f"{posterior}: exponent {in_c} in C at M = {m0}, {in_m} in M at C = {c0}")
+            limit = 1e3 * flops(posterior, c, m, b) / product_rate(inner, b)
+            ours = 1e3 * gam(posterior, X, y, m, b)
+            peer = milliseconds(partial(gpytorch, X, y, m, b)) if posterior == "mean_field" else ""
+            print(f"{c:4d} {m:4d} {posterior:>19s} {ours:8.2f} {limit:8.2f} {peer:>9s}", flush=True)

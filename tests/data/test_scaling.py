@@ -71,6 +71,8 @@ def test_unit_interval_spans_the_training_rows_and_does_not_clip_test_rows():
     np.testing.assert_array_equal([p.X.min(0), p.X.max(0)], [[0, 0], [1, 1]])
     assert (p.y.min(), p.y.max()) == (0, 1)
     assert p.X_test[5, 0] > 10 and p.X_test[5, 1] < -10 and p.y_test[5] > 5
+    beyond = ((X[TEST] < X[TRAIN].min(0)) | (X[TEST] > X[TRAIN].max(0))).any(1)
+    assert p.outside == beyond.sum() >= 1
     np.testing.assert_allclose(p.y_test * p.y_std + p.y_mean, y[TEST], rtol=1e-12)
 
 

@@ -185,13 +185,14 @@ def test_three_classes_have_a_latent_function_each():
     ({"components": []}, r"must be univariate, or a list of lists"),
     ({"components": [{"input": 0}]}, r"a component has no option 'input': known are inputs, kernel and inducing"),
     ({"components": [{"inputs": 7}]}, r"is no list of inputs such as \[0, 1\], nor a mapping such as"),
-    ({"pairs": 5}, r"method.pairs=5: must be a list of pairs of inputs"),
-    ({"pairs": "all"}, r"method.pairs=all: must be a list of pairs of inputs"),
+    ({"pairs": 5}, r"method.pairs=5: must be all, or a list of pairs of inputs"),
     ({"pairs": [[0, 0]]}, r"method.pairs: \[0, 0\] names the input 0 twice"),
     ({"components": [[-1]]}, r"\[-1\] must be whole numbers from 0"),
     ({"components": [{"inputs": [0], "inducing": 1}]}, r"inducing of component \[0\]=1: a component has"),
     ({"components": [{"inputs": [0], "kernel": "constant"}]}, r"kernel constant has no zero-mean form"),
     ({"kernel": "linear"}, r"kernel linear has no zero-mean form for a component: nothing is left of it"),
+    ({"pairs": "none"}, r"method.pairs=none: must be all, or a list of pairs"),
+    ({"pairs": "all", "components": [[0], [1], [1, 0]]}, r"there are two components of the inputs \[0, 1\]"),
     ({"pairs": [[0]]}, r"method.pairs: \[0\] is no pair"),
     ({"inducing": 1}, r"method.inducing=1: a component has a whole number of inducing points from 2"),
     ({"kernel": "anova"}, r"has no zero-mean form for a component: it has effects of its own"),
@@ -205,6 +206,12 @@ def test_three_classes_have_a_latent_function_each():
 def test_what_components_cannot_be(fields, message):
     with pytest.raises(ConfigError, match=message):
         gam(**fields).init(rows(), key=KEY)
+
+
+def test_all_pairs_are_those_of_a_list():
+    assert [str(c) for c in gam(pairs="all").components_of(3)] == ["[0]", "[1]", "[2]", "[0, 1]", "[0, 2]", "[1, 2]"]
+    listed = gam(pairs=[[0, 1]]).init(rows(), key=KEY)
+    assert eqx.tree_equal(gam(pairs="all").init(rows(), key=KEY), listed)
 
 
 def test_an_input_that_does_not_vary_has_no_effect_and_is_refused():

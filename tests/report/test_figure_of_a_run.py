@@ -32,6 +32,7 @@ def test_every_effect_has_a_panel_with_its_share_of_the_variance(results):
     kept = Store(results).trace(record["id"])
     figure = of_run.draw(record, kept)
     titles = [axis.get_title() for axis in figure.axes if axis.get_visible()]
+    assert f"of {record['test_rows_outside']} of the 100 test rows lies outside" in figure.get_supxlabel()
     names = ["input 3", "input 0", "inputs 0 and 1"]
     assert [title.partition(":")[0] for title in titles] == names
     shares = [float(re.search(r": ([\d.]+) %", title)[1]) for title in titles]

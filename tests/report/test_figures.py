@@ -252,3 +252,33 @@ def test_effects_are_of_the_runs_that_kept_them_and_without_any_there_is_one_lin
     assert len(figure.axes[0].collections) == 1
     with pytest.raises(ConfigError, match="no run here has kept its effects"):
         drawn(options, cells, arrays=lambda id: {})
+
+
+def test_orders_are_slopes_of_lines_in_logarithms_along_one_size_where_the_others_are_fixed():
+    """Seconds of C² M³ / 100 per step: exactly 2 along C and 3 along M; memory in proportion to C alone."""
+    sizes = [(c, m) for c in (2, 4, 8) for m in (16,)] + [(4, 8), (4, 32)]
+    cells = [
+        replace(
+            cell({"method": "gam", "posterior": "full", "C": str(c), "M": str(m)},
+                 record("a", seconds={"train": c**2 * m**3 / 1e3}, steps=10, step_memory_mb=5.0 * c)),
+            id=f"{c}-{m}",
+        )
+        for c, m in sizes
+    ]  # fmt: skip
+    options = experiment(kind="orders", along=["C", "M"], colour="posterior", published={"C": {"full": 1}})
+    figure = drawn(options, cells)
+    along_c, along_m, memory, _ = figure.axes
+    np.testing.assert_allclose(along_c.lines[0].get_xydata(), [(c, 1e3 * c**2 * 16**3 / 1e4) for c in (2, 4, 8)])
+    assert along_m.lines[0].get_xdata().tolist() == [8, 16, 32]
+    np.testing.assert_allclose(memory.lines[0].get_ydata(), [10.0, 20.0, 40.0])
+    notes = small_print(figure)
+    assert notes[0] == "exponent of ms a step in C (M = 16): full 2.00 ± 0.00 [1]"
+    assert notes[1] == "exponent of ms a step in M (C = 4): full 3.00 ± 0.00"
+    assert notes[2].startswith("exponent of MB a step in C (M = 16): full 1.00")
+
+
+def test_orders_leave_out_what_has_no_memory_in_its_records_and_a_line_of_one_point():
+    cells = [replace(cell({"method": "gam", "p": "x", "C": c, "M": "8"}, record(c, steps=4)), id=c) for c in ("2", "4")]
+    figure = drawn(experiment(kind="orders", along=["C", "M"], colour="p"), cells)
+    assert [len(axis.lines) for axis in figure.axes] == [1, 0, 0, 0]
+    assert small_print(figure)[0] == "exponent of ms a step in C (M = 8): x 0.00"

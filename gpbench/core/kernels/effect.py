@@ -37,7 +37,8 @@ class Effect(Kernel):
         """k(x, y) for all pairs of rows."""
 
         def one(base: Kernel, x, y):
-            correction = integral(base, x)[:, None] * integral(base, y) / double_integral(base, x.dtype)
+            # As a matrix product: XLA computes the error functions of a broadcast product anew for each pair of rows
+            correction = (integral(base, x) / double_integral(base, x.dtype))[:, None] @ integral(base, y)[None, :]
             return base.cross(x[:, None], y[:, None]) - correction
 
         return jnp.exp(self.log_amplitude) * jnp.prod(jax.vmap(one)(self.bases, X.T, Y.T), axis=0)

@@ -4,6 +4,7 @@ The predictor is a constant plus zero-mean functions of one input or a few.  The
 one of three posteriors of all components' inducing outputs: `gpbench.core.additive`.
 """
 
+import itertools
 from typing import ClassVar, Literal
 
 import equinox as eqx
@@ -53,8 +54,10 @@ class GAM(VariationalMethod):
         static=True, kw_only=True, default=None, converter=components_spec
     )
     """See `components_spec`; None, or "univariate", is one for each input."""
-    pairs: tuple[Component, ...] = eqx.field(static=True, kw_only=True, default=(), converter=pairs_spec)
-    """Interactions of two inputs beside `components`: [[0, 1], [2, 3]]."""
+    pairs: tuple[Component, ...] | Literal["all"] = eqx.field(
+        static=True, kw_only=True, default=(), converter=pairs_spec
+    )
+    """Interactions of two inputs beside `components`: [[0, 1], [2, 3]], or "all"."""
     kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=zero_mean_base)
     """The kernel of one input from whose zero-mean form those of the components are made, as products."""
     inducing: float | int = eqx.field(static=True, kw_only=True, default=16)
@@ -68,8 +71,10 @@ class GAM(VariationalMethod):
     def components_of(self, inputs: int) -> tuple[Component, ...]:
         """All components for data with so many inputs.  Raises ConfigError for two of the same inputs."""
         components = self.components or tuple(Component((i,)) for i in range(inputs))
-        check_distinct(components + self.pairs)
-        return components + self.pairs
+        every = tuple(map(Component, itertools.combinations(range(inputs), 2)))
+        components += every if self.pairs == "all" else self.pairs
+        check_distinct(components)
+        return components
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         check_inducing(self.inducing)

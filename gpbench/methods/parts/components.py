@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from gpbench.core.kernels import ANOVA, Constant, Linear, Spec, kernel_spec
 from gpbench.errors import ConfigError
@@ -39,12 +39,17 @@ def components_spec(value: Any) -> tuple[Component, ...] | None:
     return _distinct([_component(entry, "method.components") for entry in value])
 
 
-def pairs_spec(value: Any) -> tuple[Component, ...]:
-    """The components of `method.pairs`, beside those of `method.components`.  Raises ConfigError as it does."""
+def pairs_spec(value: Any) -> tuple[Component, ...] | Literal["all"]:
+    """The components of `method.pairs`, beside those of `method.components`; "all" stands for every pair of inputs.
+
+    Raises ConfigError as `components_spec` does.
+    """
     if value is None or (isinstance(value, Sequence) and not value):
         return ()
+    if value == "all":
+        return "all"
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise ConfigError(f"method.pairs={value}: must be a list of pairs of inputs such as [[0, 1], [2, 3]]")
+        raise ConfigError(f"method.pairs={value}: must be all, or a list of pairs of inputs such as [[0, 1], [2, 3]]")
     components = _distinct([_component(entry, "method.pairs") for entry in value])
     for component in components:
         if len(component.inputs) != 2:

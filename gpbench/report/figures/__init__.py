@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KINDS = {
     "traces": "svg", "boundaries": "webp", "curves": "svg", "scaling": "svg", "surfaces": "webp", "dots": "svg",
-    "ranks": "svg", "effects": "webp",
+    "ranks": "svg", "effects": "webp", "orders": "svg",
 }  # fmt: skip
 """Kinds of figures and their formats on web pages: WebP where a vector image of all points would be too large."""
 

@@ -35,9 +35,16 @@ def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray]) -> Figure:
             raise ConfigError(f"run {record['id']} kept nothing to draw: run it again with run.keep=true (regression"
                               " with one or two inputs, or method=gam)")  # fmt: skip
         name = ", ".join(filter(None, [record["method"], record["setting"], f"protocol {record['protocol']}"]))
-        notes = [_NOTE] if "kept_shares" in kept else []
-        style.caption(figure, f"{record['dataset']}, split {record['split']}: {name}", [*notes, f"run {record['id']}"])
+        notes = [*([_NOTE, _outside(record)] if "kept_shares" in kept else []), f"run {record['id']}"]
+        style.caption(figure, f"{record['dataset']}, split {record['split']}: {name}", [*filter(None, notes)])
     return figure
+
+
+def _outside(record: Mapping[str, Any]) -> str:
+    """How many test rows the effects are not drawn for; "" where the record does not say."""
+    if (outside := record.get("test_rows_outside")) is None:
+        return ""
+    return f"An input of {outside} of the {record['test_rows']} test rows lies outside the training range."
 
 
 def _effects(kept: Mapping[str, ndarray]) -> Figure:

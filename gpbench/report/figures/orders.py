@@ -1,0 +1,117 @@
+"""Seconds and memory of a step against sizes, on logarithmic axes, with the exponents of the lines through them."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, ScalarFormatter
+
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
+from gpbench.report.figures import style
+
+
+class Series(NamedTuple):
+    """A quantity (K,) at K sizes, the other sizes being fixed."""
+
+    sizes: np.ndarray
+    values: np.ndarray
+
+
+def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws milliseconds and MB of a step, means over splits, a column for each size.
+
+    Options of the experiment's `figure`:
+
+    along: the keys of the sizes; the label of each value is the number.
+    colour: the key whose values have colours.
+    published: exponents of the seconds that the paper states, by key and value of `colour`; optional.
+    """
+    options = experiment.figure or {}
+    keys, key = options["along"], options["colour"]
+    colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
+    figure = style.figure(2.6 * len(keys) + 0.3, 4.3)
+    axes = figure.subplots(len(_QUANTITIES), len(keys), squeeze=False, sharex="col", sharey="row")
+    notes = []
+    for (title, quantity), row in zip(_QUANTITIES.items(), axes):
+        row[0].set_ylabel(title)
+        for along, axis in zip(keys, row):
+            stated = options.get("published", {}).get(along, {}) if quantity is _milliseconds else {}
+            exponents = []
+            for value, colour in colours.items():
+                cells = [cell for cell in planned if cell.job[key] == value and cell.done]
+                if series := along_size(experiment, cells, keys, along, quantity):
+                    name = experiment.label(key, value)
+                    axis.plot(*series, "o-", color=colour, markersize=4, label=name)
+                    exponents.append(f"{name} {exponent(series)}" + (f" [{stated[value]}]" if value in stated else ""))
+            _log_log(axis)
+            if exponents:
+                size = experiment.label("axes", along) + _fixed(experiment, planned, keys, along)
+                notes.append(f"exponent of {title} in {size}: {', '.join(exponents)}")
+    for along, axis in zip(keys, axes[-1]):
+        axis.set_xlabel(experiment.label("axes", along))
+    axes[0, 0].legend()
+    figure.supxlabel("\n".join(notes))
+    return figure
+
+
+def along_size(
+    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Mapping], float]
+) -> Series | None:
+    """The quantity against the size `along`, where the other sizes are those with the most cells; None below two."""
+    group = max(_groups(cells, keys, along).values(), key=len, default=[])
+    if len(group) < 2:
+        return None
+    points = sorted((_size(experiment, along, cell), fmean(map(quantity, cell.done))) for cell in group)
+    sizes, values = np.array(points).T
+    return Series(sizes, values) if np.isfinite(values).all() else None
+
+
+def exponent(series: Series) -> str:
+    """The slope of the least-squares line in logarithms, ± its standard error where there are three points or more."""
+    x, y = np.log(series.sizes), np.log(np.maximum(series.values, 1e-9))
+    if len(x) < 3:
+        return f"{np.polyfit(x, y, 1)[0]:.2f}"
+    (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
+    return f"{slope:.2f} ± {math.sqrt(covariance[0, 0]):.2f}"
+
+
+def _groups(cells: Sequence[Cell], keys: Sequence[str], along: str) -> dict[tuple, list[Cell]]:
+    """The cells by their other sizes."""
+    groups: dict[tuple, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(tuple(cell.job[key] for key in keys if key != along), []).append(cell)
+    return groups
+
+
+def _fixed(experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str) -> str:
+    others = max(_groups(cells, keys, along).items(), key=lambda group: len(group[1]))[0]
+    names = [key for key in keys if key != along]
+    at = [f"{experiment.label('axes', k)} = {experiment.label(k, v)}" for k, v in zip(names, others)]
+    return f" ({', '.join(at)})" if at else ""
+
+
+def _size(experiment: Experiment, key: str, cell: Cell) -> float:
+    return float(experiment.label(key, cell.job[key]).replace(",", ""))
+
+
+def _milliseconds(record: Mapping) -> float:
+    return 1e3 * record["seconds"]["train"] / record["steps"]
+
+
+def _megabytes(record: Mapping) -> float:
+    memory = record.get("step_memory_mb")
+    return math.nan if memory is None else memory
+
+
+_QUANTITIES: Mapping[str, Callable[[Mapping], float]] = {"ms a step": _milliseconds, "MB a step": _megabytes}
+
+
+def _log_log(axis: Axes) -> None:
+    axis.set(xscale="log", yscale="log")
+    axis.xaxis.set_major_formatter(ScalarFormatter())
+    axis.xaxis.set_minor_formatter(NullFormatter())
