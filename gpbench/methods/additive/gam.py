@@ -30,6 +30,7 @@ from gpbench.methods.parts.components import (
 from gpbench.methods.parts.effects import effects_on_grids, shares
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.variational import Parameters, VariationalMethod, repeat
+from gpbench.runtime import require_memory
 
 _START_ROWS = 10_000
 """The posterior starts from at most so many rows."""
@@ -82,8 +83,11 @@ class GAM(VariationalMethod):
             raise ConfigError(f"method.rank is for method.posterior=coupled_precision, not {self.posterior}: leave it")
         X, likelihood = data.X[: data.total], self.initial_likelihood(data)
         components = self.components_of(X.shape[1])
+        total = 1 + sum(int(component.inducing or self.inducing) for component in components)
+        # The start and every natural-gradient step have three matrices of that size, and features of the rows
+        numbers = 3 * total**2 + 2 * total * min(self.batch_size or len(X), len(X))
+        require_memory(numbers * X.dtype.itemsize, f"{len(components)} components with {total:,} inducing outputs")
         layer = initial_layer(X, components, self.kernel, int(self.inducing), start=self.lengthscale_start, key=key)
-        total = sum(count * m for count, m in layer.shapes)
         if self.rank is not None and not 1 <= self.rank <= total:
             raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
         return Parameters(layer, likelihood, repeat(initial_posterior(self, layer, data), likelihood.latents()))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.ticker import NullLocator
 
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -34,7 +34,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     options = experiment.figure or {}
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
-    figure = style.figure(2.6 * len(keys) + 0.3, 4.3)
+    figure = style.figure(2.6 * len(keys) + 0.3, 5.6)
     axes = figure.subplots(len(_QUANTITIES), len(keys), squeeze=False, sharex="col", sharey="row")
     notes = []
     for (title, quantity), row in zip(_QUANTITIES.items(), axes):
@@ -48,13 +48,14 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
                     name = experiment.label(key, value)
                     axis.plot(*series, "o-", color=colour, markersize=4, label=name)
                     exponents.append(f"{name} {exponent(series)}" + (f" [{stated[value]}]" if value in stated else ""))
-            _log_log(axis)
+            _log_log(axis, [_size(experiment, along, cell) for cell in planned])
             if exponents:
                 size = experiment.label("axes", along) + _fixed(experiment, planned, keys, along)
                 notes.append(f"exponent of {title} in {size}: {', '.join(exponents)}")
     for along, axis in zip(keys, axes[-1]):
         axis.set_xlabel(experiment.label("axes", along))
-    axes[0, 0].legend()
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, ncols=len(names), loc="upper center", bbox_to_anchor=(0.5, 0.0))
     figure.supxlabel("\n".join(notes))
     return figure
 
@@ -111,7 +112,8 @@ def _megabytes(record: Mapping) -> float:
 _QUANTITIES: Mapping[str, Callable[[Mapping], float]] = {"ms a step": _milliseconds, "MB a step": _megabytes}
 
 
-def _log_log(axis: Axes) -> None:
+def _log_log(axis: Axes, sizes: Sequence[float]) -> None:
+    """Logarithmic axes with a tick at each size."""
     axis.set(xscale="log", yscale="log")
-    axis.xaxis.set_major_formatter(ScalarFormatter())
-    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_xticks(sorted(set(sizes)), [f"{size:,.0f}" for size in sorted(set(sizes))], minor=False)
+    axis.xaxis.set_minor_locator(NullLocator())
