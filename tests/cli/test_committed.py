@@ -18,14 +18,14 @@ TABLES = [("sep/table1", "full"), ("sep/fig4_top", "full"), ("sep/fig4_bottom", 
           ("aep_dgp/table1", "quick"), ("aep_dgp/table2", "quick"), ("aep_dgp/table3", "quick"),
           ("aep_dgp/table3_inducing", "quick"),
           ("aep_dgp/ranks", "quick"), ("aep_dgp/fig1", "quick"), ("aep_dgp/fig5", "quick"),
-          ("gam/fig1", "quick"), ("gam/regression", "quick")]  # fmt: skip
+          ("gam/fig1", "full"), ("gam/regression", "quick"), ("gam/classification", "quick")]  # fmt: skip
 
 
 def records(experiment: str) -> Path:
     return RESULTS / experiment.split("/")[0] / "records.parquet"
 
 
-COUNTS = {"sep": 2490, "svdgp": 306, "gpbench": 471, "aep_dgp": 2853, "gam": 120}
+COUNTS = {"sep": 2490, "svdgp": 306, "gpbench": 471, "aep_dgp": 2853, "gam": 353}
 
 
 @pytest.mark.parametrize(("paper", "count"), COUNTS.items())
@@ -48,7 +48,8 @@ def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, coun
      ("aep_dgp/table1", "quick", 120), ("aep_dgp/table2", "quick", 48), ("aep_dgp/table3", "quick", 2340),
      ("aep_dgp/table3_inducing", "quick", 630),
      ("aep_dgp/fig1", "quick", 25), ("aep_dgp/fig5", "quick", 5),
-     ("gam/fig1", "quick", 40), ("gam/regression", "quick", 80)],
+     ("gam/fig1", "full", 160), ("gam/table1", "quick", 33), ("gam/regression", "quick", 115),
+     ("gam/classification", "quick", 20)],
 )  # fmt: skip
 def test_a_committed_table_or_figure_misses_no_run(experiment, preset, runs):
     cells = plan(definition.read(experiment), preset, records=open_store(records(experiment)))
@@ -63,9 +64,13 @@ def test_a_committed_table_is_made_again_byte_for_byte(experiment, preset, forma
     assert (tmp_path / "table").read_bytes() == (RESULTS / f"{experiment}.{format}").read_bytes()
 
 
-def test_the_committed_table_with_imported_runs_is_made_again_byte_for_byte(tmp_path):
-    words = ["--results", str(RESULTS / "gpbench" / "records.parquet"), "--dataset", "boston,energy,yacht"]
+@pytest.mark.parametrize(
+    ("file", "datasets"),
+    [("gpbench/imported.md", "boston,energy,yacht"), ("gam/peer.md", "boston,concrete,energy,power,protein")],
+)
+def test_a_committed_table_with_imported_runs_is_made_again_byte_for_byte(file, datasets, tmp_path):
+    words = ["--results", str(records(file)), "--dataset", datasets]
     words += ["--metric", "rmse,test_ll", "--format", "md", "--out", str(tmp_path / "table")]
     assert main(["table", *words]) == 0
     table = (tmp_path / "table").read_bytes()
-    assert table == (RESULTS / "gpbench" / "imported.md").read_bytes() and b"imported: predictions" in table
+    assert table == (RESULTS / file).read_bytes() and b"imported: predictions" in table

@@ -31,6 +31,7 @@ table: {kind: ranks, label: method, metrics: [nll]}
 figures:
   nll: {kind: dots, label: method, metric: nll, title: Own dots}
   diagram: {kind: ranks, label: method, metrics: [nll]}
+  effects: {kind: effects, label: method}
 """
 
 

@@ -78,7 +78,7 @@ def exponent(series: Series) -> str:
     if len(x) < 3:
         return f"{np.polyfit(x, y, 1)[0]:.2f}"
     (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
-    return f"{slope:.2f} ± {math.sqrt(covariance[0, 0]):.2f}"
+    return f"{round(slope, 2) + 0.0:.2f} ± {math.sqrt(covariance[0, 0]):.2f}"
 
 
 def _groups(cells: Sequence[Cell], keys: Sequence[str], along: str) -> dict[tuple, list[Cell]]:

@@ -115,16 +115,20 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
     sections = []
     for planned in presets:
         name = f"{stem}-{planned.preset}"
-        section: dict[str, Any] = {"planned": planned, "pictures": {}, "grids": (), "blocks": ()}
+        section: dict[str, Any] = {"planned": planned, "pictures": {}, "undrawn": [], "grids": (), "blocks": ()}
         section["incomplete"] = [(status.names(c, planned.cells), c) for c in planned.cells if c.missing]
         words = experiment.presets.get(planned.preset, "")
         section["preset_line"] = status.preset_line(planned.cells, planned.preset, words)
         for part, picture in experiment.pictures.items() if planned.n_recorded else ():
             format = figures.KINDS[(picture.figure or {})["kind"]]
-            if content := _picture(site, picture, planned, format):
-                file = f"{'-'.join(filter(None, [name, part]))}.{format}"
-                section["pictures"][file] = picture.title
-                yield file, content
+            try:
+                content = _picture(site, picture, planned, format)
+            except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
+                section["undrawn"].append(str(error))
+                continue
+            file = f"{'-'.join(filter(None, [name, part]))}.{format}"
+            section["pictures"][file] = picture.title
+            yield file, content
         if planned.n_recorded and experiment.table and (csv := _csv(planned)):
             section |= _ranks_table(planned) if reports.is_of_ranks(experiment) else _table(site, planned)
             yield f"{name}.csv", csv
@@ -167,11 +171,8 @@ def _csv(planned: PlannedExperiment) -> bytes | None:
     return (formats.as_csv(sheet) + "\n").encode()
 
 
-def _picture(site: _Site, picture: Experiment, planned: PlannedExperiment, format: str) -> bytes | None:
-    try:
-        figure = figures.draw(picture, planned.preset, planned.cells, site.facts.trace)
-    except ConfigError:  # all of its runs diverged, or there are no methods to rank
-        return None
+def _picture(site: _Site, picture: Experiment, planned: PlannedExperiment, format: str) -> bytes:
+    figure = figures.draw(picture, planned.preset, planned.cells, site.facts.trace)
     file = io.BytesIO()
     figures.write(figure, file, format)
     return file.getvalue()
