@@ -4,7 +4,8 @@
 
 On split 0 of each data set, at most 10,000 training rows, coupled_covariance learns the hyper-parameters: one function
 of each input and one of the first two, 16 inducing points each (4 by 4), 300 steps.  At these hyper-parameters the loss
-is that of the best posterior of the other form, in nats.  The values go to rank.csv beside the picture.
+is that of the best posterior of the other form, in nats.  The values go to rank.csv beside the picture; with names of
+data sets they are printed alone.
 """
 
 import sys
@@ -70,12 +71,12 @@ def draw(table: pd.DataFrame, out: Path) -> None:
             lost = row[[str(r) for r in RANKS]].clip(lower=1e-3)
             axis.plot(RANKS, lost, "o-", color=colour, markersize=4, label=name)
             beside.plot([0], [max(row["mean field"], 1e-3)], "o", color=colour, markersize=5)
-        axis.set(yscale="log", xlabel="R, columns of the joint precision's factor", ylabel="nats lost, 0.001 or more")
+        axis.set(yscale="log", xlabel="R, columns of the joint precision", ylabel="nats lost (less than 0.001: at 0.001)")
         axis.set_xticks(RANKS)
         beside.set_xticks([0], ["mean field"])
         axis.legend(fontsize=7)
         note = ("Split 0, one function of each input and one of the first two, 16 inducing points each;"
-                " hyper-parameters learned by the joint covariance in 300 steps.")  # fmt: skip
+                " hyper-parameters learned by the joint covariance in 300 steps on at most 10,000 rows.")  # fmt: skip
         style.caption(figure, "Bound below that of the joint covariance at the same hyper-parameters", [note])
         for ending in ("png", "pdf"):
             write(figure, out / f"rank.{ending}")
@@ -86,8 +87,9 @@ def main(datasets: Sequence[str]) -> None:
     out = Path(__file__).resolve().parents[1] / "results" / "gam"
     table = pd.DataFrame({name: losses(name) for name in datasets}).T.rename_axis("data set")
     print(table.round(2).to_string())
-    table.round(4).to_csv(out / "rank.csv")
-    draw(table, out)
+    if list(datasets) == list(DATASETS):
+        table.round(4).to_csv(out / "rank.csv")
+        draw(table, out)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ class GAM(VariationalMethod):
     """Configuration of `gam`; see the module's docstring, and `VariationalMethod` for what moves what.
 
     A natural-gradient step of any of the posteriors costs what one of coupled_covariance does: O(N T² + T³) for N rows
-    and T inducing outputs.  Gradients of coupled_precision cost O(N T rank).
+    and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²).
     """
 
     has_effects: ClassVar[bool] = True
@@ -122,7 +122,7 @@ class GAM(VariationalMethod):
 def initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch) -> Posterior:
     """With natural gradients the prior; else the posterior under Gaussian noise, from at most `_START_ROWS` rows.
 
-    With the initial hyper-parameters that is the optimum in regression; elsewhere only the variances start there.
+    With the initial hyper-parameters that is the optimum of its form in regression with no more rows; elsewhere only the variances start there.
     Compiled once for all data of one shape.
     """
     n = min(_START_ROWS, data.total)

@@ -1,4 +1,4 @@
-"""Seconds and memory of a step against sizes, on logarithmic axes, with the exponents of the lines through them."""
+"""Milliseconds and memory of a step against sizes, on logarithmic axes, with the exponents of the lines through them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
