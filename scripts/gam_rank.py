@@ -71,7 +71,7 @@ def draw(table: pd.DataFrame, out: Path) -> None:
             lost = row[[str(r) for r in RANKS]].clip(lower=1e-3)
             axis.plot(RANKS, lost, "o-", color=colour, markersize=4, label=name)
             beside.plot([0], [max(row["mean field"], 1e-3)], "o", color=colour, markersize=5)
-        axis.set(yscale="log", xlabel="R, columns of the joint precision", ylabel="nats lost (less than 0.001: at 0.001)")
+        axis.set(yscale="log", xlabel="R, columns of the joint precision", ylabel="nats lost (below 0.001: at 0.001)")
         axis.set_xticks(RANKS)
         beside.set_xticks([0], ["mean field"])
         axis.legend(fontsize=7)

@@ -58,7 +58,8 @@ def _plot_run(args: argparse.Namespace) -> int:
 
     store = selection.open_one(args.results)
     record = store.find(args.id)
-    figure = of_run.draw(record, store.trace(record["id"]))
+    columns = store.config(record["id"]).get("dataset", {}).get("columns") or ()
+    figure = of_run.draw(record, store.trace(record["id"]), columns)
     files = figures.save(figure, (args.out or args.results or paths.results_dir()) / record["id"])
     if args.json:
         text.print_json({"files": [str(file) for file in files], "missing": 0})

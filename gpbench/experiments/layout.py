@@ -161,6 +161,20 @@ def _truth(path: Path, place: str, value: Any, runs: Runs) -> None:
         raise ConfigError(f"{path}: {place}={as_word(value)}: must be friedman, the function whose effects are known")
 
 
+def _exponents(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """Numbers by key of the runs and by value of another of their keys."""
+    if not isinstance(value, Mapping) or not all(isinstance(numbers, Mapping) for numbers in value.values()):
+        raise ConfigError(f"{path}: {place}={as_word(value)}: must map keys to mappings of values to numbers")
+    known = [str(one) for block in runs for values in block.values() for one in _values(values)]
+    for key, numbers in value.items():
+        _key_of_some(path, place, key, runs)
+        for name, number in numbers.items():
+            if str(name) not in known:
+                raise ConfigError(f"{path}: {place}.{key}: no run has the value {name!r}; {nearest(str(name), known)}")
+            if not isinstance(number, int | float):
+                raise ConfigError(f"{path}: {place}.{key}.{name}={as_word(number)}: must be a number")
+
+
 def _method(path: Path, place: str, value: Any, runs: Runs) -> None:
     """A method that one of the runs has."""
     known = [method for block in runs for method in _values(block.get("method"))]
@@ -198,7 +212,7 @@ _FIGURES: Mapping[str, Options] = {
     "curves": Options({"label": _key_of_some}),
     "surfaces": Options({"label": _columns}),
     "effects": Options({"label": _columns}, {"truth": _truth}),
-    "orders": Options({"along": _columns, "colour": _key}, {"published": None}),
+    "orders": Options({"along": _columns, "colour": _key}, {"published": _exponents}),
     "scaling": Options({"along": _key, "colour": _key}, {"colours": None}),
     "dots": Options({"label": _method_keys, "metric": _metric}, {"sets": _method_sets}),
     "ranks": _RANKS,

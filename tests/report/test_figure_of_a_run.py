@@ -30,6 +30,8 @@ def the_run(folder, method):
 def test_every_effect_has_a_panel_with_its_share_of_the_variance(results):
     record = the_run(results, "gam")
     kept = Store(results).trace(record["id"])
+    named = of_run.draw(record, kept, columns=[f"x{d}" for d in range(10)])
+    assert [axis.get_title().partition(":")[0] for axis in named.axes if axis.get_visible()] == ["x3", "x0", "x0, x1"]
     figure = of_run.draw(record, kept)
     titles = [axis.get_title() for axis in figure.axes if axis.get_visible()]
     assert f"of {record['test_rows_outside']} of the 100 test rows lies outside" in figure.get_supxlabel()

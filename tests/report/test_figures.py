@@ -7,7 +7,7 @@ import pytest
 
 from gpbench.data.friedman import effect
 from gpbench.errors import ConfigError
-from gpbench.experiments import definition
+from gpbench.experiments import definition, layout
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.report import figures
@@ -282,3 +282,22 @@ def test_orders_leave_out_what_has_no_memory_in_its_records_and_a_line_of_one_po
     figure = drawn(experiment(kind="orders", along=["C", "M"], colour="p"), cells)
     assert [len(axis.lines) for axis in figure.axes] == [1, 0, 0, 0]
     assert small_print(figure)[0] == "exponent of ms a step in C (M = 8): x 0.00"
+
+
+@pytest.mark.parametrize(("published", "message"), [
+    ([1], r"published=\[1\]: must map keys to mappings"),
+    ({"size": 1}, r"must map keys to mappings of values to numbers"),
+    ({"sizes": {"gam": 1}}, r"no run has the key 'sizes'"),
+    ({"size": {"gan": 1}}, r"published.size: no run has the value 'gan'; did you mean gam"),
+    ({"size": {"gam": "two"}}, r"published.size.gam=two: must be a number"),
+])  # fmt: skip
+def test_published_exponents_are_numbers_by_key_and_value(published, message, tmp_path):
+    options = {"kind": "orders", "along": ["size"], "colour": "method", "published": published}
+    with pytest.raises(ConfigError, match=message):
+        layout.check(tmp_path, {"figure": options}, [{"method": "gam", "size": [4, 8]}])
+
+
+def test_a_size_without_a_number_is_one_line():
+    cells = [replace(cell({"method": "gam", "size": size}, record(size, steps=4)), id=size) for size in ("4", "large")]
+    with pytest.raises(ConfigError, match=r"needs numbers along size, and 4 is called 'm = 4'"):
+        drawn(experiment(kind="orders", along=["size"], colour="method"), cells)

@@ -80,13 +80,13 @@ class GAM(VariationalMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         check_inducing(self.inducing)
         if self.rank is not None and self.posterior != "coupled_precision":
-            raise ConfigError(f"method.rank is for method.posterior=coupled_precision, not {self.posterior}: leave it")
+            raise ConfigError(f"method.rank is for method.posterior=coupled_precision, not {self.posterior}: omit it")
         X, likelihood = data.X[: data.total], self.initial_likelihood(data)
         components = self.components_of(X.shape[1])
         total = 1 + sum(int(component.inducing or self.inducing) for component in components)
         # The start and every natural-gradient step have three matrices of that size, and features of the rows
         numbers = 3 * total**2 + 2 * total * min(self.batch_size or len(X), len(X))
-        require_memory(numbers * X.dtype.itemsize, f"{len(components)} components with {total:,} inducing outputs")
+        require_memory(numbers * X.dtype.itemsize, f"{len(components):,} components with {total:,} inducing outputs")
         layer = initial_layer(X, components, self.kernel, int(self.inducing), start=self.lengthscale_start, key=key)
         if self.rank is not None and not 1 <= self.rank <= total:
             raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
@@ -122,8 +122,8 @@ class GAM(VariationalMethod):
 def initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch) -> Posterior:
     """With natural gradients the prior; else the posterior under Gaussian noise, from at most `_START_ROWS` rows.
 
-    With the initial hyper-parameters that is the optimum of its form in regression with no more rows; elsewhere only the variances start there.
-    Compiled once for all data of one shape.
+    With the initial hyper-parameters that is the optimum of its form in regression with no more rows; elsewhere only
+    the variances start there.  Compiled once for all data of one shape.
     """
     n = min(_START_ROWS, data.total)
     V, _ = layer.whitened(data.X[:n])

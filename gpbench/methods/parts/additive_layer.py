@@ -132,8 +132,8 @@ def initial_layer(
     for component in components:
         for i in component.inputs:
             if i >= X.shape[1]:
-                raise ConfigError(f"method.components: {component} names the input {i}, but the data have only the"
-                                  f" inputs 0 to {X.shape[1] - 1}")  # fmt: skip
+                raise ConfigError(f"method.components or method.pairs: {component} names the input {i}, but the data"
+                                  f" have only the inputs 0 to {X.shape[1] - 1}")  # fmt: skip
             if not width[i] > 0:
                 raise ConfigError(f"input {i} has one value in all training rows, and so no effect: leave it out of"
                                   " method.components")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Milliseconds and memory of a step against sizes, on logarithmic axes, with the exponents of the lines through them."""
+"""Milliseconds and memory of a step against sizes, on logarithmic axes, with the exponents of lines through them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
@@ -30,6 +31,8 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     along: the keys of the sizes; the label of each value is the number.
     colour: the key whose values have colours.
     published: exponents of the seconds that the paper states, by key and value of `colour`; optional.
+
+    Raises ConfigError for a size whose label is no number.
     """
     options = experiment.figure or {}
     keys, key = options["along"], options["colour"]
@@ -97,7 +100,12 @@ def _fixed(experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], a
 
 
 def _size(experiment: Experiment, key: str, cell: Cell) -> float:
-    return float(experiment.label(key, cell.job[key]).replace(",", ""))
+    label = experiment.label(key, cell.job[key])
+    try:
+        return float(label.replace(",", ""))
+    except ValueError:
+        raise ConfigError(f"{experiment.id}: the figure needs numbers along {key}, and {cell.job[key]} is called"
+                          f" {label!r}: give it a number in labels") from None  # fmt: skip
 
 
 def _milliseconds(record: Mapping) -> float:

@@ -1,6 +1,6 @@
 """A picture of one run from what `run.keep` keeps: its effects, or its predictions for one or two inputs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,10 @@ _NOTE = ("Mean ± 2 standard deviations; in titles the share of the predictor's 
          " inputs in the training range, posterior mean and 95 % interval.")  # fmt: skip
 
 
-def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray]) -> Figure:
+def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
     """Draws every effect of an additive model, or the predictive mean with the training rows.
+
+    `columns` are the names of the inputs; without them they have numbers.
 
     An effect of one input has its mean ± 2 standard deviations, a rug of some training rows, and its share of the
     variance under independent uniform inputs, mean and 95 % interval; an interaction has contours.
@@ -24,7 +26,7 @@ def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray]) -> Figure:
     """
     with style.context():
         if "kept_shares" in kept:
-            figure = _effects(kept)
+            figure = _effects(kept, columns)
         elif "kept_mean" in kept and kept["kept_X"].shape[1] == 1:
             figure = style.figure(4.2, 3.0)
             curves.panel(figure.subplots(), kept)
@@ -47,15 +49,15 @@ def _outside(record: Mapping[str, Any]) -> str:
     return f"An input of {outside} of the {record['test_rows']} test rows lies outside the training range."
 
 
-def _effects(kept: Mapping[str, ndarray]) -> Figure:
+def _effects(kept: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
     """A panel for each effect, those of one input first."""
     places = [(size, i) for size in (1, 2) for i in range(len(kept.get(f"kept_effect{size}_inputs", ())))]
     if not places:
         raise ConfigError("all components of this run have three inputs or more, whose effects are not kept")
-    columns = min(_COLUMNS, len(places))
-    rows = -(-len(places) // columns)
-    figure = style.figure(2.0 * columns + 0.3, 1.9 * rows + 0.3)
-    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    width = min(_COLUMNS, len(places))
+    rows = -(-len(places) // width)
+    figure = style.figure(2.0 * width + 0.3, 1.9 * rows + 0.3)
+    axes = figure.subplots(rows, width, squeeze=False).ravel()
     order = [int(c) for size in (1, 2) for c in kept.get(f"kept_effect{size}_place", ())]
     for axis, (size, i), c in zip(axes, places, order):
         if size == 1:
@@ -65,7 +67,9 @@ def _effects(kept: Mapping[str, ndarray]) -> Figure:
             effects.surface(axis, kept, i)
         low, high = np.quantile(kept["kept_shares"][:, c], [0.025, 0.975])
         share = f"{100 * kept['kept_shares'][:, c].mean():.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
-        axis.set_title(f"{axis.get_title()}: {share}", fontsize=7.5)
+        inputs = kept[f"kept_effect{size}_inputs"][i].astype(int)
+        name = ", ".join(columns[d] for d in inputs) if max(inputs) < len(columns) else axis.get_title()
+        axis.set_title(f"{name}: {share}", fontsize=7.5)
     for axis in axes[len(places) :]:
         axis.set_visible(False)
     return figure
