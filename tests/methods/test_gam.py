@@ -250,6 +250,12 @@ def test_effects_on_grids_are_those_of_rows_and_shares_are_their_variances():
             np.testing.assert_allclose(kept[f"effect{size}_mean"][i], expected["effects"][:, component], atol=1e-8)
             variances = expected["effect_variances"][:, component]
             np.testing.assert_allclose(kept[f"effect{size}_std"][i] ** 2, variances, atol=1e-8)
+    layer, q = state.parameters.layer, state.parameters.q
+    w = np.random.default_rng(0).multivariate_normal(*map(np.asarray, q.moments()), size=4000) - q.moments()[0]
+    X = jnp.asarray(low + kept["effect1_grid"] * (high - low)[:1])  # of the first input alone
+    X = jnp.concatenate([X[:, :1], jnp.full((len(X), 1), high[1])], axis=1)
+    farthest = np.max(np.abs(layer.draws(X, 0, jnp.asarray(w))) / kept["effect1_std"][0], axis=1)
+    assert kept["effect1_joint"][0] == pytest.approx(np.quantile(farthest, 0.95), rel=0.15) and farthest.max() > 1.96
     # the mean of f² over a grid: the posterior's own, which is that of the mean and the variance
     second = [np.mean(kept["effect1_mean"][i] ** 2 + kept["effect1_std"][i] ** 2) for i in (0, 1)]
     second.append(np.mean(kept["effect2_mean"] ** 2 + kept["effect2_std"] ** 2))

@@ -114,8 +114,9 @@ class GAM(VariationalMethod):
         if p.likelihood.latents() > 1:
             return {}
         components = tuple(component.inputs for component in self.components_of(len(p.layer.low)))
-        grids = [effects_on_grids(p.layer, p.q, components, size) for size in (1, 2)]
-        return grids[0] | grids[1] | {"shares": shares(p.layer, p.q, components, key=jax.random.key(0))}
+        key = jax.random.key(0)
+        grids = [effects_on_grids(p.layer, p.q, components, size, key=key) for size in (1, 2)]
+        return grids[0] | grids[1] | {"shares": shares(p.layer, p.q, components, key=key)}
 
 
 @eqx.filter_jit

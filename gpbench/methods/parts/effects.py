@@ -15,12 +15,14 @@ _DRAWS = 200
 
 
 def effects_on_grids(
-    layer: AdditiveLayer, q: Posterior, components: tuple[tuple[int, ...], ...], size: int
+    layer: AdditiveLayer, q: Posterior, components: tuple[tuple[int, ...], ...], size: int, *, key: PRNGKeyArray
 ) -> dict[str, Array]:
     """Means and standard deviations on [0, 1], in units of the scaled targets, of components with `size` inputs.
 
     `effectS_inputs` (C, S), `effectS_place` (C,) among all components, `effectS_grid` (G, S), `effectS_mean` and
-    `effectS_std` (C, G), S being `size`; nothing where there is no such component.
+    `effectS_std` (C, G), S being `size`; nothing where there is no such component.  `effectS_joint` (C,) is how many
+    standard deviations a band must have on each side to hold the whole effect on its grid with probability 0.95; of one
+    point it would be 1.96.  It is the quantile of `_DRAWS` draws of w.
     """
     which = [c for c, inputs in enumerate(components) if len(inputs) == size]
     if not which or size not in _GRID:
@@ -30,12 +32,15 @@ def effects_on_grids(
     moments = q.moments()
     at = [_at(layer, components[c], jnp.asarray(grid, layer.low.dtype)) for c in which]
     each = [jax.tree.map(lambda a, c=c: a[:, c], layer.effects(X, *moments)) for c, X in zip(which, at)]
+    w = q.sample(_DRAWS, key=key) - moments[0]
+    deviations = [jnp.abs(layer.draws(X, c, w)) / jnp.sqrt(v) for c, X, (_, v) in zip(which, at, each)]
     values = {
         "inputs": jnp.asarray([components[c] for c in which]),
         "place": jnp.asarray(which),
         "grid": jnp.asarray(grid),
         "mean": jnp.stack([mean for mean, _ in each]),
         "std": jnp.sqrt(jnp.stack([variance for _, variance in each])),
+        "joint": jnp.stack([jnp.quantile(deviation.max(axis=1), 0.95) for deviation in deviations]),
     }
     return {f"effect{size}_{name}": value for name, value in values.items()}
 

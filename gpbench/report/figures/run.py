@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
@@ -11,8 +12,9 @@ from gpbench.errors import ConfigError
 from gpbench.report.figures import curves, effects, style, surfaces
 
 _COLUMNS = 5
-_NOTE = ("Mean ± 2 standard deviations; in titles the share of the predictor's variance under independent uniform"
-         " inputs in the training range, posterior mean and 95 % interval.")  # fmt: skip
+_NOTE = ("Mean ± 2 standard deviations, dotted a band that holds the whole effect with probability 0.95; in titles the"
+         " share of the predictor's variance under independent uniform inputs in the training range, posterior mean and"
+         " 95 % interval.")  # fmt: skip
 
 
 def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
@@ -42,6 +44,15 @@ def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Sequen
     return figure
 
 
+def _joint_band(axis: Axes, kept: Mapping[str, ndarray], i: int) -> None:
+    """Dotted lines on both sides of the i-th effect of one input, where the run kept how far they are."""
+    if "kept_effect1_joint" in kept:
+        x, mean, std = effects.original(kept, 1, i)
+        for side in (-1, 1):
+            edge = mean + side * kept["kept_effect1_joint"][i] * std
+            axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
+
+
 def _outside(record: Mapping[str, Any]) -> str:
     """How many test rows the effects are not drawn for; "" where the record does not say."""
     if (outside := record.get("test_rows_outside")) is None:
@@ -62,6 +73,7 @@ def _effects(kept: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
     for axis, (size, i), c in zip(axes, places, order):
         if size == 1:
             effects.curve(axis, kept, i, style.POSITIVE)
+            _joint_band(axis, kept, i)
         else:
             axis.grid(False)
             effects.surface(axis, kept, i)
