@@ -1,4 +1,4 @@
-"""A method imports core, errors, ranges and the methods' shared parts, never another method's file."""
+"""A method imports core, errors, ranges, runtime and the methods' shared parts, never another method's file."""
 
 import ast
 from pathlib import Path
@@ -34,7 +34,7 @@ def is_allowed(name: str) -> bool:
     """Whether a method may import the module of gpbench of this name: a part, or the `base` of a folder."""
     if name.startswith("gpbench.methods."):
         return name.startswith("gpbench.methods.parts.") or name.endswith(".base")
-    return name in ("gpbench.errors", "gpbench.ranges", "gpbench.core") or name.startswith("gpbench.core.")
+    return name in ("gpbench.errors", "gpbench.ranges", "gpbench.runtime", "gpbench.core") or name.startswith("gpbench.core.")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(METHODS).as_posix())
