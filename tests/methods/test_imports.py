@@ -34,7 +34,8 @@ def is_allowed(name: str) -> bool:
     """Whether a method may import the module of gpbench of this name: a part, or the `base` of a folder."""
     if name.startswith("gpbench.methods."):
         return name.startswith("gpbench.methods.parts.") or name.endswith(".base")
-    return name in ("gpbench.errors", "gpbench.ranges", "gpbench.runtime", "gpbench.core") or name.startswith("gpbench.core.")
+    known = ("gpbench.errors", "gpbench.ranges", "gpbench.runtime", "gpbench.core")
+    return name in known or name.startswith("gpbench.core.")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(METHODS).as_posix())
