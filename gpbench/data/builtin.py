@@ -4,6 +4,7 @@ Generated values are rounded to six decimals: sin and exp may differ in their la
 the checksum must not.
 """
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -62,25 +63,13 @@ def _moons(rng: np.random.Generator, rows: int) -> Raw:
     return Raw(np.stack([x, y], axis=1) + 0.25 * rng.standard_normal((rows, 2)), label)
 
 
-def _mountain_car(rng: np.random.Generator, rows: int) -> Raw:
-    """`gpbench.data.mountain_car`, imported where it is needed: it imports SciPy."""
-    from gpbench.data.mountain_car import mountain_car
+def _later(module: str, name: str) -> Callable[[np.random.Generator, int], Raw]:
+    """The generator of this name in a module that is imported only when it is used: it imports SciPy."""
 
-    return mountain_car(rng, rows)
+    def generator(rng: np.random.Generator, rows: int) -> Raw:
+        return getattr(importlib.import_module(module), name)(rng, rows)
 
-
-def _friedman_effects(rng: np.random.Generator, rows: int) -> Raw:
-    """`gpbench.data.friedman.friedman_effects`, imported where it is needed: it imports SciPy."""
-    from gpbench.data.friedman import friedman_effects
-
-    return friedman_effects(rng, rows)
-
-
-def _friedman_copula(rng: np.random.Generator, rows: int) -> Raw:
-    """`gpbench.data.friedman.friedman_copula`."""
-    from gpbench.data.friedman import friedman_copula
-
-    return friedman_copula(rng, rows)
+    return generator
 
 
 def _sines(rng: np.random.Generator, rows: int) -> Raw:
@@ -94,8 +83,8 @@ _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "friedman": _friedman,
     "moons": _moons,
     "kuka_sim": kuka_sim,
-    "mountain_car": _mountain_car,
-    "friedman_effects": _friedman_effects,
-    "friedman_copula": _friedman_copula,
+    "mountain_car": _later("gpbench.data.mountain_car", "mountain_car"),
+    "friedman_effects": _later("gpbench.data.friedman", "friedman_effects"),
+    "friedman_copula": _later("gpbench.data.friedman", "friedman_copula"),
     "sines": _sines,
 }

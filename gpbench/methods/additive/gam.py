@@ -87,9 +87,9 @@ class GAM(VariationalMethod):
         # The start and every natural-gradient step have three matrices of that size, and features of the rows
         numbers = 3 * total**2 + 2 * total * min(self.batch_size or len(X), len(X))
         require_memory(numbers * X.dtype.itemsize, f"{len(components):,} components with {total:,} inducing outputs")
-        layer = initial_layer(X, components, self.kernel, int(self.inducing), start=self.lengthscale_start, key=key)
         if self.rank is not None and not 1 <= self.rank <= total:
             raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
+        layer = initial_layer(X, components, self.kernel, int(self.inducing), start=self.lengthscale_start, key=key)
         return Parameters(layer, likelihood, repeat(initial_posterior(self, layer, data), likelihood.latents()))
 
     def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:

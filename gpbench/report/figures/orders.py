@@ -67,7 +67,7 @@ def along_size(
     experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Mapping], float]
 ) -> Series | None:
     """The quantity against the size `along`, where the other sizes are those with the most cells; None below two."""
-    group = max(_groups(cells, keys, along).values(), key=len, default=[])
+    _, group = _most(cells, keys, along)
     if len(group) < 2:
         return None
     points = sorted((_size(experiment, along, cell), fmean(map(quantity, cell.done))) for cell in group)
@@ -84,18 +84,19 @@ def exponent(series: Series) -> str:
     return f"{round(slope, 2) + 0.0:.2f} ± {math.sqrt(covariance[0, 0]):.2f}"
 
 
-def _groups(cells: Sequence[Cell], keys: Sequence[str], along: str) -> dict[tuple, list[Cell]]:
-    """The cells by their other sizes."""
+def _most(cells: Sequence[Cell], keys: Sequence[str], along: str) -> tuple[dict[str, str], list[Cell]]:
+    """The values of the other sizes that the most cells share, and these cells."""
     groups: dict[tuple, list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(tuple(cell.job[key] for key in keys if key != along), []).append(cell)
-    return groups
+        groups.setdefault(tuple((key, cell.job[key]) for key in keys if key != along), []).append(cell)
+    others, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
+    return dict(others), group
 
 
 def _fixed(experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str) -> str:
-    others = max(_groups(cells, keys, along).items(), key=lambda group: len(group[1]))[0]
-    names = [key for key in keys if key != along]
-    at = [f"{experiment.label('axes', k)} = {experiment.label(k, v)}" for k, v in zip(names, others)]
+    """The other sizes in words, as in " (M = 32)"."""
+    others, _ = _most(cells, keys, along)
+    at = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in others.items()]
     return f" ({', '.join(at)})" if at else ""
 
 

@@ -20,10 +20,9 @@ _NOTE = ("Mean ± 2 standard deviations, dotted a band that holds the whole effe
 def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
     """Draws every effect of an additive model, or the predictive mean with the training rows.
 
-    `columns` are the names of the inputs; without them they have numbers.
-
-    An effect of one input has its mean ± 2 standard deviations, a rug of some training rows, and its share of the
-    variance under independent uniform inputs, mean and 95 % interval; an interaction has contours.
+    An effect of one input has its mean ± 2 standard deviations, dotted the band that holds it as a whole, a rug of some
+    training rows, and its share of the variance under independent uniform inputs, mean and 95 % interval; an
+    interaction has contours.  `columns` are the names of the inputs; without them they have numbers.
     Raises ConfigError for a run that kept nothing that can be drawn.
     """
     with style.context():
