@@ -98,9 +98,7 @@ def row_curvatures(f: Float[Array, "N ..."], likelihood: Likelihood, y: Float[Ar
     return -hessian(f, y).reshape(len(f), K, K)
 
 
-def approximate(
-    network: Network, precisions: Float[Array, " L"], curvature: Float[Array, "P P"]
-) -> WeightPosterior:
+def approximate(network: Network, precisions: Float[Array, " L"], curvature: Float[Array, "P P"]) -> WeightPosterior:
     """The approximation around a network, from its Gauss-Newton matrix."""
     return WeightPosterior(inverse_cholesky(curvature + jnp.diag(spread(precisions, network))))
 

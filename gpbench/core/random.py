@@ -1,13 +1,36 @@
-"""Random keys from names."""
+"""Random keys from names, and random permutations that are never written down."""
 
 import hashlib
 from typing import Any
 
 import jax
-from jaxtyping import Array, Key
+import jax.numpy as jnp
+from jaxtyping import Array, Int, Key, PRNGKeyArray
 
 
 def run_key(*names: Any) -> Key[Array, ""]:
     """A key that depends on these names alone: a split is reproducible by itself, whatever ran before it."""
     digest = hashlib.sha256("/".join(map(str, names)).encode()).digest()
     return jax.random.key(int.from_bytes(digest[:4], "big"))
+
+
+def permute(i: Int[Array, "..."], n: int, *, key: PRNGKeyArray, rounds: int = 32) -> Int[Array, "..."]:
+    """The image of each i under a random permutation of 0 .. n-1, at a cost that does not grow with n.
+
+    The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers,
+    k with (pivot - k) mod n, and a coin for each pair decides whether the two are swapped.
+    """
+    pivots = jax.random.randint(key, (rounds,), 0, n, dtype=i.dtype)
+    salts = jax.random.bits(jax.random.fold_in(key, 1), (rounds,), jnp.uint32)
+    for pivot, salt in zip(pivots, salts):
+        partner = (pivot - i) % n
+        i = jnp.where(_coin(jnp.maximum(i, partner), salt), partner, i)
+    return i
+
+
+def _coin(number: Int[Array, "..."], salt: Array) -> Array:
+    """A fair coin for each number: the top bit of an integer hash (MurmurHash3's finaliser)."""
+    x = number.astype(jnp.uint32) ^ salt
+    x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
+    x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
+    return (x ^ (x >> 16)) >> 31 == 1

@@ -1,5 +1,7 @@
 """Bytes of a data file from a folder or an address, checked by sha256 before anything parses them; archive members.
 
+Where only git knows a file its checksum is the one of git, 40 digits: sha1 of "blob", the size and the content.
+
 Nothing is ever extracted to disk, so a member's path can do no harm; what unpacks to more than `LARGEST` is refused.
 """
 
@@ -59,10 +61,12 @@ def from_address(address: str, name: str, sha256: str | None) -> bytes:
     return _checked(content, sha256, url)
 
 
-def _checked(content: bytes, sha256: str | None, where: str) -> bytes:
-    actual = hashlib.sha256(content).hexdigest()
-    if sha256 and actual != sha256:
-        raise DataError(f"{where}: sha256 is {actual}, not {sha256}: damaged or another version")
+def _checked(content: bytes, expected: str | None, where: str) -> bytes:
+    kind, actual = "sha256", hashlib.sha256(content).hexdigest()
+    if expected and len(expected) == 40:
+        kind, actual = "git's checksum", hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+    if expected and actual != expected:
+        raise DataError(f"{where}: {kind} is {actual}, not {expected}: damaged or another version")
     return content
 
 

@@ -137,10 +137,11 @@ def _idx(content: bytes) -> np.ndarray:
 
 
 def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """The files of Evans & Nair's repository: data.csv.gz (numbers, target last), then test_mask.csv.gz (one column a
-    fold, 1 where the row is tested)."""
+    """The files of Evans & Nair's repository: data.csv.gz (numbers, target last), or several with the rows of the one
+    below those of the other, then test_mask.csv.gz (one column a fold, 1 where the row is tested)."""
     try:
-        data, mask = (np.loadtxt(io.BytesIO(unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
+        *parts, mask = (np.loadtxt(io.BytesIO(unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
+        data = np.concatenate(parts)
     except ValueError as error:
         raise DataError(f"not a table of numbers: {error}") from None
     if len(mask) != len(data) or not (mask.sum(axis=1) == 1).all():

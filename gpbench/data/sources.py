@@ -51,10 +51,13 @@ def load(
                 local.warn(f"{problem}; took the next source")
         local.put(dataset, card, store)
         return dataset
+    remedy = ""
+    if offline and any(reader(source) for source in card["sources"] if "at" in source):
+        remedy = f"; run `gpbench data fetch {card['name']}` where there is a network and copy that store here"
     if len(card["sources"]) == 1:
-        raise failures[0]
+        raise DataError(f"{failures[0]}{remedy}")
     reasons = "; ".join(str(error).removeprefix(f"{card['name']}: ") for error in failures)
-    raise DataError(f"{card['name']} is unavailable: not in the store {store}; {reasons}")
+    raise DataError(f"{card['name']} is unavailable: not in the store {store}; {reasons}{remedy}")
 
 
 def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:

@@ -51,8 +51,8 @@ def get(card: Mapping, store: Path) -> Dataset | None:
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
     groups = arrays.get("groups")
     actual = checksum(canonical(X, y, groups))
-    expected, of_folds = card.get("checksum"), card.get("folds_checksum")
-    if expected and (actual != expected or (folds and checksum(folds) != of_folds)):
+    checksums = {"checksum": actual, "folds_checksum": folds and checksum(folds)}
+    if any(card.get(key) and value and value != card[key] for key, value in checksums.items()):
         raise DataError(f"{where} is damaged (its arrays have another checksum)")
     return Dataset(card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups)
 

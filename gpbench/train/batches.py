@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
+from gpbench.core.random import permute
 from gpbench.methods.base import Batch
 
 
@@ -31,25 +32,3 @@ def at_step(data: Batch, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArr
     offset = block * size + jnp.arange(size)
     index = (first + offset) % n
     return Batch(data.X[index], data.y[index], index, (offset < n).astype(data.weight.dtype), n, data.classes)
-
-
-def permute(i: Int[Array, ""], n: int, *, key: PRNGKeyArray, rounds: int = 32) -> Int[Array, ""]:
-    """The image of i under a random permutation of 0 .. n-1, at a cost that does not grow with n.
-
-    The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers,
-    k with (pivot - k) mod n, and a coin for each pair decides whether the two are swapped.
-    """
-    pivots = jax.random.randint(key, (rounds,), 0, n, dtype=i.dtype)
-    salts = jax.random.bits(jax.random.fold_in(key, 1), (rounds,), jnp.uint32)
-    for pivot, salt in zip(pivots, salts):
-        partner = (pivot - i) % n
-        i = jnp.where(_coin(jnp.maximum(i, partner), salt), partner, i)
-    return i
-
-
-def _coin(number: Int[Array, ""], salt: Array) -> Array:
-    """A fair coin for a number: the top bit of an integer hash (MurmurHash3's finaliser)."""
-    x = number.astype(jnp.uint32) ^ salt
-    x = (x ^ (x >> 16)) * jnp.uint32(0x85EBCA6B)
-    x = (x ^ (x >> 13)) * jnp.uint32(0xC2B2AE35)
-    return (x ^ (x >> 16)) >> 31 == 1

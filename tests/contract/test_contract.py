@@ -21,6 +21,8 @@ SMALL = {
     "vsgpr": ["method.inducing=5"],
     "pep": ["method.inducing=5"],
     "gam": ["method.inducing=3"],
+    "alacarte": ["method.frequencies=6"],
+    "sdd": ["method.samples=4", "method.frequencies=50"],
     "dgp": ["method.inducing=5", "method.hidden=[1]"],
     "dsdgp": ["method.inducing=5", "method.hidden=[1]"],
     "vi_kw": NETWORK,
@@ -35,16 +37,17 @@ SMALL = {
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
     "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
-    "svdgp": "regression", "pep": "regression", "dgp": "regression",
+    "alacarte": "regression", "svdgp": "regression", "pep": "regression", "dgp": "regression",
     "dsdgp": "regression", "vi_kw": "regression", "vi_g": "regression", "dropout": "regression", "pbp": "regression",
     "ensemble": "regression", "laplace": "regression", "sgld": "regression", "hmc": "regression",
+    "sdd": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 
 
 # These have classes of the others, and tests of their own.
 VARIANTS = {
-    "fitc_gp", "ivsgpr", "odsvgp", "sep_minibatch", "svi_minibatch", "svi_natural", "tsvgp", "tvsgpr",
+    "fitc_gp", "ivsgpr", "odsvgp", "sep_minibatch", "svi_minibatch", "svi_natural", "svgp", "tsvgp", "tvsgpr",
 }  # fmt: skip
 SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")} - VARIANTS)
 

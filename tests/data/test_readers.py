@@ -110,6 +110,20 @@ def test_uci_datasets_masks_become_folds():
         readers.uci_datasets([data, gzip.compress(b"1,1\n1,0\n")], {})
 
 
+def test_uci_datasets_puts_several_data_files_one_below_the_other():
+    parts = [gzip.compress(b"1,2,3\n4,5,6\n"), gzip.compress(b"7,8,9\n")]
+    raw = readers.uci_datasets([*parts, gzip.compress(b"0,1\n1,0\n1,0\n")], {})
+    assert raw.X.tolist() == [[1, 2], [4, 5], [7, 8]] and raw.target.tolist() == [3, 6, 9]
+    assert raw.folds["yang"].tolist() == [1, 0, 0]
+    for blobs, message in (
+        ([parts[0], gzip.compress(b"7,8\n"), gzip.compress(b"0,1\n1,0\n1,0\n")], "not a table of numbers"),
+        ([gzip.compress(b"0,1\n")], "not a table of numbers"),
+        ([*parts, gzip.compress(b"0,1\n1,0\n")], "exactly once"),
+    ):
+        with pytest.raises(DataError, match=message):
+            readers.uci_datasets(blobs, {})
+
+
 def _npz(**arrays) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)

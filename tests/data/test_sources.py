@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from gpbench.data import load, sources
+from gpbench.data import files, load, sources
 from gpbench.data import store as local
 from gpbench.errors import DataError
 
@@ -207,6 +207,24 @@ def test_a_store_that_cannot_be_written_is_a_warning_and_leaves_no_part(
     monkeypatch.setattr(local.np, "savez_compressed", fail)
     assert load(make(MIRROR), mirror=mirror_dir).checksum == CHECKSUM
     assert words in capsys.readouterr().err and stored(store) == []
+
+
+def test_a_checksum_of_40_digits_is_that_of_git(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"test content\n")
+    of_git = "d670460b4b4aece5915caf5c68d12f560a9fe3e4"  # echo 'test content' | git hash-object --stdin
+    assert files.from_folder(tmp_path, "t.csv", of_git) == b"test content\n"
+    with pytest.raises(DataError, match=rf"git's checksum is {of_git}, not {'0' * 40}: damaged"):
+        files.from_folder(tmp_path, "t.csv", "0" * 40)
+
+
+def test_offline_says_what_to_do_only_where_an_address_could_help(server, tmp_path):
+    remedy = "; run `gpbench data fetch toy` where there is a network and copy that store here"
+    with pytest.raises(DataError, match="not downloaded") as caught:
+        load(make(address(server.at)), offline=True)
+    assert str(caught.value).endswith(remedy)
+    with pytest.raises(DataError) as caught:
+        load(make({"kind": "file", "path": str(tmp_path / "none.csv"), "target": -1}), offline=True)
+    assert remedy not in str(caught.value)
 
 
 def test_index_files_are_checked_too(tmp_path):

@@ -27,9 +27,9 @@ from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian
 from gpbench.errors import ConfigError
 from gpbench.methods.ep.pep import PowerEP
-from gpbench.methods.exact import gpr
 from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.parts.collapsed import Parameters as Collapsed
+from gpbench.methods.parts.exact import ExactGP
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svi import SVI
 from gpbench.methods.vi.vsgpr import TVSGPR, VSGPR
@@ -46,7 +46,7 @@ def dense(data, kernel=KERNEL, noise=0.05):
 
 def test_gpr_has_the_exact_evidence_and_the_exact_posterior():
     data, method = regression(), GPR(name="gpr")
-    parameters = gpr.Parameters(KERNEL, NOISE)
+    parameters = ExactGP(KERNEL, NOISE)
     K, exact = dense(data)
     value, solution = jax.jit(method.evidence)(parameters, data)
     np.testing.assert_allclose(value, exact, rtol=1e-9)

@@ -2,10 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 
+from gpbench.config.build import build_method
+from gpbench.config.compose import compose
 from gpbench.metrics import METRICS
 from gpbench.papers.published import NOTES, later, lookup, parts, rows_of
+from gpbench.train.context import setting_text
 
 
 def test_every_printed_number_of_the_five_papers_is_there():
@@ -37,12 +41,12 @@ def test_a_printed_standard_error_is_taken_as_it_is_and_dropouts_is_a_deviation(
     "cell, value",
     [
         (("mnist_odd_even", "sep", "m=200", "error"), 0.027),  # printed as per cent
-        (("mnist_odd_even", "qsgp_0", "m=1000000", "error"), 0.0215),  # printed as accuracy 97.85 %
-        (("mnist_odd_even", "qsgp_0", "m=1e6", "nll"), 0.068),  # printed as MNLP
+        (("mnist_odd_even", "qsgp", "rff, m=1000000, k=0", "error"), 0.0215),  # printed as accuracy 97.85 %
+        (("mnist_odd_even", "qsgp", "rff, m=1e6, k=0", "nll"), 0.068),  # printed as MNLP
         (("glass", "dgp", "hidden=[]", "nll"), 0.79),  # printed as test log-likelihood
         (("kuka1", "svdgp", "", "vlb", "y1"), 98500.0),  # printed in 1e5
-        (("kin40k", "qsgp_0_inducing", "", "seconds"), 1.4 * 3600),
-        (("protein_yang", "qsgp_0", "m=1e5", "test_ll"), -lookup("protein_yang", "qsgp_0", "m=1e5", "mnlp").value),
+        (("kin40k", "qsgp", "inducing, m=n, k=0", "seconds"), 1.4 * 3600),
+        (("protein_yang", "qsgp", "rff, m=1e5, k=0", "ll_std"), -1.34),  # printed as MNLP
     ],
 )
 def test_printed_values_become_our_metrics_in_our_units(cell, value):
@@ -74,14 +78,61 @@ def test_values_that_are_not_targets_have_a_reason():
     assert "no signal" in lookup("australian", "sep", "m=15%", "nll").note
     assert "copied" in lookup("power", "dropout", "", "test_ll").note
     assert "undertrained" in lookup("kin40k", "svgp", "m=512", "rmse").note
-    assert "overconfident" in lookup("keggu", "svgp", "m=512", "mnlp").note
+    assert "overconfident" in lookup("keggu", "svgp", "m=512", "ll_std").note
+    assert "overconfident" in lookup("keggu", "svgp", "m=512, fixed=True", "ll_std").note
+    assert "GeForce" in lookup("kin40k", "qsgp", "inducing, m=n, k=0", "seconds").note
     assert lookup("pima", "sep", "m=15%", "nll").note == ""
+
+
+def test_mnlp_of_paper_qsgp_is_in_units_of_standardised_targets_and_rmse_in_those_of_the_files(mirror):
+    with np.load(mirror / "protein_yang.npz") as archive:
+        std = float(archive["y"].std())
+    # The paper's RMSE is better than a constant's, which is std; its MNLP would not be, if it were in the same units.
+    values = lookup("protein_yang", "qsgp", "rff, m=1e5, k=0", "rmse")
+    mnlp = -lookup("protein_yang", "qsgp", "rff, m=1e5, k=0", "ll_std").value
+    assert values.value < std and 0.5 * math.log(2 * math.pi * math.e * std**2) < mnlp
+
+
+def test_mnlp_of_paper_qsgp_is_never_read_in_other_units():
+    rows = [row for row in rows_of("papers") if row["source"] == "qsgp" and "mnlp" in row["metric"]]
+    assert len(rows) == 6 * 5 + 3
+    for row in rows:
+        is_of_classes = row["dataset"] == "mnist_odd_even"
+        cell = row["dataset"], row["method"], row["setting"]
+        assert row["metric"] == ("mnlp" if is_of_classes else "mnlp_normalised")
+        assert lookup(*cell, "nll" if is_of_classes else "ll_std")
+        if not is_of_classes:
+            assert lookup(*cell, "mnlp") is lookup(*cell, "test_ll") is None and lookup(*cell, "ll_std").n == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "table", "rmse"),
+    [
+        (["method=qsgp"], "2", 0.174),
+        (["method=qsgp", "method.dense_columns=100"], "2", 0.175),
+        (["method=qsgp", "method.features=inducing", "method.basis=null"], "3", 0.154),
+        (["method=svgp"], "2", 0.247),
+        (["method=svgp", "method.fixed=true"], "3", 0.171),
+    ],
+)
+def test_our_settings_are_those_under_which_paper_qsgp_is_filed(words, table, rmse):
+    cfg = compose(["dataset=kin40k", "protocol=evans2020", *words])
+    value = lookup("kin40k", cfg["method"]["name"], setting_text(build_method(cfg["method"]), cfg), "rmse")
+    assert (value.table, value.value, value.n) == (table, rmse, 5)
+
+
+def test_a_size_that_paper_qsgp_has_not_run_has_no_published_value():
+    assert lookup("kin40k", "qsgp", "rff, m=10000, k=0", "rmse") is None
+    assert lookup("kin40k", "qsgp", "inducing, m=2000, k=0", "rmse") is None
+    assert lookup("song", "alacarte", "", "rmse").value == 0.49
 
 
 def test_later_papers_are_found_by_data_set_and_metric():
     values = later("boston", "test_ll")
     assert any(p.method == "PBP" and p.value == -2.574 and p.stderr == 0.089 for p in values)
     assert all(p.source for p in values) and later("pima", "nll") and later("boston", "nmse") == []
+    for name in ("kin40k", "protein_yang", "kegg", "ctslice", "keggu", "song"):  # in the units of the same files
+        assert len(later(name, "rmse")) == 7
 
 
 def test_every_metric_a_lookup_knows_is_one_of_ours():

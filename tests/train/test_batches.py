@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from gpbench.core.random import permute
 from gpbench.train import batches
 
 N = 23
@@ -70,7 +71,7 @@ def test_the_order_is_a_function_of_key_and_step_alone():
 @pytest.mark.parametrize("n", [1, 2, 5, 24])
 def test_permute_is_a_permutation_and_every_image_is_equally_likely(n):
     keys = jax.random.split(jax.random.key(0), 4000)
-    one = lambda i, key: batches.permute(i, n, key=key)
+    one = lambda i, key: permute(i, n, key=key)
     orders = jax.jit(jax.vmap(jax.vmap(one, (0, None)), (None, 0)))(jnp.arange(n), keys)
     assert (np.sort(orders, axis=1) == np.arange(n)).all()
     # counts of where each place goes: binomial, so within 5 standard deviations

@@ -7,31 +7,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import Kernel, LengthscalePrior, Spec, kernel_spec, lengthscale_prior
+from gpbench.core.kernels import LengthscalePrior, Spec, kernel_spec, lengthscale_prior
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determinant
+from gpbench.core.linalg import describe_failure, log_determinant
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
+from gpbench.methods.parts.exact import ExactGP, Solution, log_posterior
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
-
-
-class Parameters(eqx.Module):
-    """Kernel, and the noise of y about f."""
-
-    kernel: Kernel
-    likelihood: Gaussian
-
-    def covariance(self, X: Float[Array, "N D"]) -> Float[Array, "N N"]:
-        """C = K + σ²I of the targets."""
-        return self.kernel.cross(X, X) + self.likelihood.noise * jnp.eye(len(X), dtype=X.dtype)
-
-
-class Solution(eqx.Module):
-    """The inverse Cholesky factor A of C (A C Aᵀ = I), and A y."""
-
-    A: Float[Array, "N N"]
-    whitened: Float[Array, " N"]
 
 
 class GPR(GradientMethod):
@@ -54,30 +37,25 @@ class GPR(GradientMethod):
     noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
     """The least noise variance that training may reach, in units of the scaled targets' variance."""
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> ExactGP:
         if self.optimiser is not None:
             raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
         kernel = self.kernel.initial(data.first(self.rows).X, start=self.lengthscale_start)
-        return Parameters(kernel, Gaussian.initial(self.target_noise, 0, data.X.dtype, floor=self.noise_floor))
+        return ExactGP(kernel, Gaussian.initial(self.target_noise, 0, data.X.dtype, floor=self.noise_floor))
 
-    def init_extra(self, parameters: Parameters, data: Batch) -> tuple[Solution, Float[Array, "N D"]]:
+    def init_extra(self, parameters: ExactGP, data: Batch) -> tuple[Solution, Float[Array, "N D"]]:
         X = data.first(self.rows).X
         n, dtype = len(X), X.dtype
         return Solution(jnp.zeros((n, n), dtype), jnp.zeros(n, dtype)), X
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray):
+    def loss(self, parameters: ExactGP, batch: Batch, *, key: PRNGKeyArray):
         value, solution = self.evidence(parameters, batch)
         return -value, (solution, batch.first(self.rows).X)
 
-    def evidence(self, parameters: Parameters, data: Batch) -> tuple[Float[Array, ""], Solution]:
+    def evidence(self, parameters: ExactGP, data: Batch) -> tuple[Float[Array, ""], Solution]:
         """log N(y | 0, K + σ²I) of the rows it is trained on, in nats, with what predictions need."""
         data = data.first(self.rows)
-        A = inverse_cholesky(parameters.covariance(data.X))
-        whitened = A @ data.y
-        value = -0.5 * (jnp.sum(whitened**2) + log_determinant(A) + len(whitened) * jnp.log(2.0 * jnp.pi))
-        if self.lengthscale_prior is not None:
-            value += self.lengthscale_prior.log_prob(parameters.kernel, data.X.shape[1])
-        return value, Solution(A, whitened)
+        return log_posterior(parameters, data.X, data.y, self.lengthscale_prior)
 
     def _marginals(self, state: GradientState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """The posterior mean and variance of f at X."""

@@ -4,22 +4,26 @@ Hensman, Fusi and Lawrence, UAI 2013; Hensman, Matthews and Ghahramani, AISTATS 
 (its equation 8) is that of `VariationalMethod` with whitened inducing outputs u = L w, Kzz = L Lᵀ.
 With more than two classes every class has a latent function of its own: one kernel and set of features, and a q each.
 
+`svgp` starts from the kernel and noise of an exact GP of some rows, and learns them or not (paper `qsgp`, section I).
+
 `tsvgp` is the tighter bound of Titsias, ICML 2025, for Gaussian noise σ²: with dₙ the variance of fₙ given u, the term
 -dₙ/(2σ²) of E_q log p(yₙ|fₙ) becomes -½ log(1 + dₙ/σ²).
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import standard_normal
-from gpbench.core.likelihoods import Gaussian
+from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
+from gpbench.methods.parts.exact import fit_subset
 from gpbench.methods.parts.gradient import GradientState
-from gpbench.methods.parts.sparse_layer import SparseMethod
+from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.methods.parts.variational import Parameters, VariationalMethod, repeat
 
 
@@ -29,6 +33,12 @@ class SVI(SparseMethod, VariationalMethod):
     conditional: Literal["prior", "scaled"] = eqx.field(static=True, kw_only=True, default="prior")
     """q(fₙ|u): "prior" is p(fₙ|u); "scaled" scales its variance by the optimal factor 1 / (1 + dₙ/σ²), which needs
     Gaussian noise (`tsvgp`)."""
+    subset_rows: int | None = eqx.field(static=True, kw_only=True, default=None)
+    """Kernel and noise start at those of an exact GP of so many rows (`fit_subset`).  None: at `lengthscale_start`,
+    from the inducing points, and `target_noise`."""
+    fixed: bool = eqx.field(static=True, kw_only=True, default=False)
+    """Whether kernel, additive noise and likelihood keep their initial values, so that training moves q and the
+    inducing features alone."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         likelihood = self.initial_likelihood(data)
@@ -36,8 +46,34 @@ class SVI(SparseMethod, VariationalMethod):
             raise ConfigError(f"{self.name}: the tighter bound needs Gaussian noise, and the likelihood is"
                               f" {self.likelihood}: set method.conditional=prior, or use svi")  # fmt: skip
         layer = self.initial_layer(data, additive_noise=data.task != "regression", key=key)
+        if self.subset_rows is not None:
+            layer, likelihood = self._subset_start(layer, likelihood, data, self.subset_rows)
         q = standard_normal(layer.gram().shape[0], data.X.dtype)
         return Parameters(layer, likelihood, repeat(q, likelihood.latents()))
+
+    def _subset_start(
+        self, layer: SparseLayer, likelihood: Likelihood, data: Batch, rows: int
+    ) -> tuple[SparseLayer, Gaussian]:
+        """The layer and the likelihood with kernel and noise of an exact GP.  Raises ConfigError for other noise."""
+        if not isinstance(likelihood, Gaussian):
+            raise ConfigError("method.subset_rows fits an exact GP, for regression with Gaussian noise: leave it null"
+                              " for classes and for other likelihoods")  # fmt: skip
+        start, noise, prior = self.lengthscale_start, self.target_noise, self.lengthscale_prior
+        gp = fit_subset(self.kernel, data, rows, start=start, noise=noise, floor=likelihood.floor, prior=prior)
+        return eqx.tree_at(lambda layer: layer.kernel, layer, gp.kernel), gp.likelihood
+
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+        """Minus the bound.  With `fixed` its gradient in the rest is 0: L-BFGS, which moves everything, leaves it."""
+        if self.fixed:
+            constant = jax.lax.stop_gradient(parameters)
+            parameters = eqx.tree_at(_variational, constant, _variational(parameters))
+        return super().loss(parameters, batch, key=key)
+
+    def trainable(self, parameters: Parameters) -> Any:
+        """With `fixed` the optimiser sees the inducing features, and q where no natural gradients move it."""
+        if not self.fixed:
+            return super().trainable(parameters)
+        return _variational(parameters) if self.natural_step is None else parameters.layer.features
 
     def tightening(self, parameters: Parameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
         if self.conditional != "scaled" or not isinstance(parameters.likelihood, Gaussian):
@@ -47,3 +83,8 @@ class SVI(SparseMethod, VariationalMethod):
 
     def arrays(self, state: GradientState) -> dict[str, Array]:
         return {"inducing": state.parameters.layer.features.Z}
+
+
+def _variational(parameters: Parameters) -> tuple[Any, Any]:
+    """What belongs to the approximation and not to the model: inducing features and q."""
+    return parameters.layer.features, parameters.q

@@ -1,0 +1,7 @@
+"""Basis functions of which there are too many to hold: models f = Σ w_i φ_i(x), evaluated in blocks."""
+
+from gpbench.core.bases.base import Basis, Locations, draw_blocks
+from gpbench.core.bases.fourier import RandomFeatures
+from gpbench.core.bases.kernel import KernelFunctions
+
+__all__ = ["Basis", "KernelFunctions", "Locations", "RandomFeatures", "draw_blocks"]

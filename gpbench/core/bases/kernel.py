@@ -1,0 +1,72 @@
+"""Kernel functions k(x, z_i) around given rows: an inducing-point approximation with as many points as one likes."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from gpbench.core.bases.base import Basis, Locations
+from gpbench.core.kernels import Kernel
+
+_ROWS, _COLUMNS = 2048, 4096
+"""The largest part of a kernel matrix that is in memory at a time."""
+
+
+class KernelFunctions(Basis):
+    """φ_i(x) = k(x, z_i), with S = k(Z, Z) or a diagonal S of its own (relevance vectors)."""
+
+    Z: Float[Array, "P D"]
+    """The centres, filled up to whole blocks."""
+    size: int = eqx.field(static=True)
+    block: int = eqx.field(static=True)
+
+    @classmethod
+    def around(cls, Z: Float[Array, "M D"], block: int) -> "KernelFunctions":
+        """The functions around these rows."""
+        missing = -len(Z) % block
+        return cls(Z=jnp.concatenate([Z, Z[:missing]]) if missing else Z, size=len(Z), block=block)
+
+    def locations(self, blocks: Int[Array, " b"], inputs: int, dtype) -> Locations:
+        """Centres, and whether they are functions."""
+        centres = self.Z.reshape(self.blocks, self.block, inputs)[blocks]
+        return centres, self.exists(blocks).reshape(len(blocks), self.block)
+
+    def unit(self, kernel: Kernel) -> Float[Array, ""]:
+        """1."""
+        return jnp.ones((), self.Z.dtype)
+
+    def values(self, kernel: Kernel, X: Float[Array, "N D"], locations: Locations) -> Float[Array, "N c"]:
+        """k(x, z_i)."""
+        centres, exists = locations
+        return jnp.where(exists.ravel(), kernel.cross(X, centres.reshape(-1, X.shape[1])), 0.0)
+
+    def gram(self, kernel: Kernel, rows: Locations, columns: Locations) -> Float[Array, "R C"]:
+        """The part of k(Z, Z) of these functions."""
+        centres, exists = rows
+        part = self.values(kernel, centres.reshape(-1, centres.shape[-1]), columns)
+        return jnp.where(exists.ravel()[:, None], part, 0.0)
+
+    def precisions(self, kernel: Kernel, locations: Locations) -> Float[Array, " c"]:
+        """k(z_i, z_i)."""
+        centres, _ = locations
+        return kernel.diag(centres.reshape(-1, centres.shape[-1]))
+
+    def initial_squares(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "B block"]:
+        """Exact, in O(N M) time: parts of `_ROWS` by `_COLUMNS` are in memory at a time."""
+        columns = max(1, _COLUMNS // self.block)
+        starts = jnp.arange(0, len(X), _ROWS)
+
+        def of_columns(first):
+            blocks = jnp.minimum(first + jnp.arange(columns), self.blocks - 1)
+            locations = self.locations(blocks, X.shape[1], X.dtype)
+
+            def add(start, total):
+                index = start + jnp.arange(_ROWS)
+                part = self.values(kernel, X[jnp.minimum(index, len(X) - 1)], locations)
+                return total + jnp.sum(jnp.where((index < len(X))[:, None], part, 0.0) ** 2, axis=0)
+
+            zero = jnp.zeros(columns * self.block, X.dtype)
+            return jax.lax.fori_loop(0, len(starts), lambda i, total: add(starts[i], total), zero)
+
+        totals = jax.lax.map(of_columns, jnp.arange(0, self.blocks, columns))
+        return totals.reshape(-1, self.block)[: self.blocks] / len(X)

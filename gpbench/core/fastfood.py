@@ -1,0 +1,62 @@
+"""Fastfood: random Fourier features of the squared exponential kernel, F frequencies in O(F log D) operations a row.
+
+Le, Sarlos and Smola, ICML 2013.  A block is V = S H G Π H B / √P, for P inputs: the next power of two from D, with
+zeros in the additional ones.  H is the Walsh-Hadamard matrix, Π a permutation; B, G and S are diagonal.  B has random
+signs, G standard normal numbers, and S makes the length of every row that of a standard normal vector.  With H Hᵀ = P I
+a row of H G Π H B / √P is G in another orthonormal basis, so every row of V has the distribution N(0, I), as in plain
+random Fourier features.  The rows of one block depend on each other.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+class Fastfood(eqx.Module):
+    """J stacked blocks of P frequencies, of which the first `frequencies` are used."""
+
+    S: Float[Array, "J P"]
+    G: Float[Array, "J P"]
+    B: Float[Array, "J P"]
+    order: Float[Array, "J P"]
+    """Random numbers that Π sorts.  Not integers: gradient methods need real leaves, and this one's gradient is 0."""
+    frequencies: int = eqx.field(static=True)
+
+    @classmethod
+    def sample(cls, inputs: int, frequencies: int, dtype, *, key: PRNGKeyArray) -> "Fastfood":
+        """Random blocks for `inputs` inputs in units of their lengthscales, with `frequencies` frequencies or more."""
+        size = 1 << (inputs - 1).bit_length()
+        shape = (-(-frequencies // size), size)
+        of_gaussian, of_length, of_sign, of_order = jax.random.split(key, 4)
+        G = jax.random.normal(of_gaussian, shape, dtype)
+        length = jnp.sqrt(jax.random.chisquare(of_length, size, shape, dtype))
+        S = length / jnp.linalg.norm(G, axis=1, keepdims=True)
+        B = jax.random.rademacher(of_sign, shape, dtype)
+        return cls(S, G, B, jax.random.uniform(of_order, shape, dtype), frequencies)
+
+    def project(self, X: Float[Array, "N D"]) -> Float[Array, "F N"]:
+        """V Xᵀ."""
+        blocks, size = self.S.shape
+        columns = jnp.pad(X.T, ((0, size - X.shape[1]), (0, 0)))
+        HBX = walsh_hadamard(self.B[:, :, None] * columns)
+        permuted = jax.vmap(lambda block, order: block[jnp.argsort(order)])(HBX, self.order)
+        HGX = walsh_hadamard(self.G[:, :, None] * permuted)
+        return (self.S[:, :, None] / size**0.5 * HGX).reshape(blocks * size, len(X))[: self.frequencies]
+
+    def features(self, X: Float[Array, "N D"]) -> Float[Array, "T N"]:
+        """√(1/F) [cos Vx, sin Vx]: T = 2F features, whose inner products have the expectation exp(-½ |x - x'|²)."""
+        angle = self.project(X)
+        return jnp.concatenate([jnp.cos(angle), jnp.sin(angle)]) / self.frequencies**0.5
+
+
+def walsh_hadamard(X: Float[Array, "*blocks P N"]) -> Float[Array, "*blocks P N"]:
+    """H X, with the P x P matrix H of 1 and -1 in Sylvester's order, P a power of two, in O(P log P) a column."""
+    *blocks, size, n = X.shape
+    half = 1
+    while half < size:
+        pairs = X.reshape(*blocks, size // (2 * half), 2, half, n)
+        a, b = pairs[..., 0, :, :], pairs[..., 1, :, :]
+        X = jnp.stack([a + b, a - b], axis=-3).reshape(X.shape)
+        half *= 2
+    return X

@@ -1,0 +1,155 @@
+"""`alacarte`: regression on Fastfood features, with the weights integrated out (Yang, Smola, Song and Wilson, AISTATS
+2015, "A la Carte").
+
+f(x) = φ(x)ᵀw, w ~ N(0, I), with the features of `core.fastfood` as the squared exponential kernel scales them: a
+Bayesian linear model, whose evidence and posterior are exact, in O(N T²) for T features.
+"""
+
+from typing import ClassVar, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.fastfood import Fastfood
+from gpbench.core.gaussians import Natural, Normal, site_product, unit_factor
+from gpbench.core.inducing import LengthscaleStart
+from gpbench.core.kernels import LengthscalePrior, Spec, SquaredExponential, kernel_spec, lengthscale_prior, require
+from gpbench.core.likelihoods import Gaussian
+from gpbench.core.linalg import log_determinant
+from gpbench.core.predictive import Predictive
+from gpbench.core.sites import Sites
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+from gpbench.methods.parts.exact import ExactGP, fit_subset
+from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.runtime import require_memory
+
+_BLOCK = 2048
+"""Rows whose features are in memory at a time while the evidence and its gradient are computed."""
+
+
+class Parameters(eqx.Module):
+    """The model: its features are √amplitude times those that `fastfood` has of the scaled inputs."""
+
+    kernel: SquaredExponential
+    likelihood: Gaussian
+    fastfood: Fastfood
+
+    def features(self, X: Float[Array, "N D"]) -> Float[Array, "T N"]:
+        """φ of every row, whose inner products are an unbiased estimate of the kernel."""
+        return jnp.exp(0.5 * self.kernel.log_amplitude) * self.fastfood.features(self.kernel.scale(X))
+
+    def factor(self, data: Batch) -> Natural:
+        """p(y|w) as a factor of w, in blocks of rows: reverse mode computes their features again."""
+        n = len(data.y)
+        size = min(n, _BLOCK)
+        rows = (data.X, data.y, data.weight)
+
+        @jax.checkpoint
+        def of_rows(parameters: Parameters, rows) -> Natural:
+            X, y, weight = rows
+            precision = weight / parameters.likelihood.noise
+            return site_product(parameters.features(X), Sites(precision, precision * y))
+
+        def add(total, rows):
+            return total + of_rows(self, rows), None
+
+        cut = lambda leaf: leaf[: n - n % size].reshape(-1, size, *leaf.shape[1:])
+        unit = unit_factor(2 * self.fastfood.frequencies, data.X.dtype)
+        total, _ = jax.lax.scan(add, unit, jax.tree.map(cut, rows))
+        return total + of_rows(self, jax.tree.map(lambda leaf: leaf[n - n % size :], rows)) if n % size else total
+
+
+class AlaCarte(GradientMethod):
+    """Configuration of `alacarte`; see the module's docstring.  L-BFGS maximises the evidence of all rows.
+
+    Beside the rows it needs the memory of some matrices of T x T numbers, and of T x 2,048.
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    setting_fields: ClassVar[frozenset[str]] = frozenset({"frequencies"})
+
+    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
+    """The covariance function that the features approximate: `squared_exponential`."""
+    frequencies: int = eqx.field(static=True, kw_only=True, default=256)
+    """How many frequencies; each has two features, a cosine and a sine."""
+    learn: Literal["lengthscales", "all"] = eqx.field(static=True, kw_only=True, default="lengthscales")
+    """What L-BFGS moves of the frequencies: the lengthscales, or the diagonals S, G and B of Fastfood too."""
+    subset_rows: int | None = eqx.field(static=True, kw_only=True, default=None)
+    """Kernel and noise start at those of an exact GP of so many rows (`fit_subset`); None: at `lengthscale_start` and
+    `target_noise`."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    """Initial lengthscales."""
+    lengthscale_prior: LengthscalePrior | None = eqx.field(
+        static=True, kw_only=True, default=None, converter=lengthscale_prior
+    )
+    """A log-normal prior on the lengthscales, whose log density is part of the objective."""
+    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """Initial noise variance of the scaled targets."""
+    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
+    """The least noise variance that training may reach, in units of the scaled targets' variance."""
+
+    @property
+    def setting(self) -> str:
+        return f"m={2 * self.frequencies}"
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+        if self.optimiser is not None:
+            raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
+        require(self.kernel, SquaredExponential, self.name)
+        X, dtype, T = data.X[: data.total], data.X.dtype, 2 * self.frequencies
+        # The evidence with its gradient takes some six matrices of two weights each, and as many of a block's features
+        require_memory(6 * T * (T + min(_BLOCK, len(X))) * dtype.itemsize, f"{T:,} features")
+        start, noise, floor = self.lengthscale_start, self.target_noise, self.noise_floor
+        if self.subset_rows is None:
+            gp = ExactGP(self.kernel.initial(X, start=start), Gaussian.initial(noise, 0, dtype, floor=floor))
+        else:
+            prior = self.lengthscale_prior
+            gp = fit_subset(self.kernel, data, self.subset_rows, start=start, noise=noise, floor=floor, prior=prior)
+        assert isinstance(gp.kernel, SquaredExponential)
+        fastfood = Fastfood.sample(X.shape[1], self.frequencies, dtype, key=key)
+        return Parameters(gp.kernel, gp.likelihood, fastfood)
+
+    def init_extra(self, parameters: Parameters, data: Batch) -> Normal:
+        return unit_factor(2 * self.frequencies, data.X.dtype).posterior()
+
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Normal]:
+        value, posterior = self.evidence(parameters, batch)
+        return -value, posterior
+
+    def evidence(self, parameters: Parameters, data: Batch) -> tuple[Float[Array, ""], Normal]:
+        """log N(y | 0, ΦᵀΦ + σ²I) of Φ (T, N) in nats, and the posterior of w.
+
+        With a prior on the lengthscales its log density is added.
+        """
+        if self.learn == "lengthscales":
+            constant = jax.lax.stop_gradient(parameters.fastfood)
+            parameters = eqx.tree_at(lambda p: p.fastfood, parameters, constant)
+        factor, noise = parameters.factor(data), parameters.likelihood.noise
+        posterior = factor.posterior()
+        terms = data.y**2 / noise + jnp.log(2.0 * jnp.pi * noise)
+        value = -0.5 * jnp.sum(data.weight * terms)
+        value += 0.5 * (posterior.mean @ factor.shift - log_determinant(posterior.root))
+        if self.lengthscale_prior is not None:
+            value += self.lengthscale_prior.log_prob(parameters.kernel, data.X.shape[1])
+        return value, posterior
+
+    def _marginals(self, state: GradientState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """The posterior mean and variance of f at X."""
+        return state.optimiser.extra.project(state.parameters.features(X))
+
+    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+        return self.evidence(state.parameters, data)[0]
+
+    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        return state.parameters.likelihood.predictive(*self._marginals(state, X))
+
+    def kl(self, state: GradientState) -> Float[Array, ""]:
+        return state.optimiser.extra.kl()
+
+    def expected_log_prob(
+        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+    ) -> Float[Array, " N"]:
+        return state.parameters.likelihood.expected_log_prob(*self._marginals(state, X), y)

@@ -1,0 +1,215 @@
+"""`sdd`: the exact posterior of a GP on many rows by stochastic dual descent, with pathwise samples.
+
+Lin, Padhy, Antorán, Tripp, Terenin, Szepesvári, Hernández-Lobato and Janz, ICLR 2024.  Kernel and noise are those of an
+exact GP of some rows (`fit_subset`) and stay fixed.  With H = K + σ²I of all N training rows, the weights α = H⁻¹b
+minimise the dual objective ½ αᵀHα - αᵀb (section 3), here for S + 1 right-hand sides side by side:
+
+- b = y, whose posterior mean is m(x) = k(x, X) α;
+- b_s = f_s(X) + ε_s with a draw f_s of the prior and ε_s ~ N(0, σ²I): m(x) + f_s(x) - k(x, X) α_s is then a draw of the
+  posterior (Wilson et al., ICML 2020).  The predictive variance is the mean of (f_s(x) - k(x, X) α_s)²,
+  whose mean is 0, plus σ².
+
+A step is that of their algorithm 1.  With B random rows it moves the velocity and the weights by
+
+    g_i = (N / B) (H (α + ρv) - b)_i for these rows, 0 for others,   v ← ρv - βg,   α ← α + v,
+
+and predictions use the geometric average ᾱ ← rα + (1 - r)ᾱ with r = 100 / steps.  The rows are those of the loop's
+minibatches: every row once in each epoch, where the paper draws them independently.
+
+Errors.  A variance has the relative standard error √(2 / S), 18 % with 64 samples, so that the mean log density of test
+rows is lower by up to 1 / (2S) nats on average.  `PriorDraws` says how well f_s has the prior's covariance.
+
+Cost.  A step takes O(B N (D + S)) time, which grows with N: each of its rows meets every training row once.  The state
+holds 4 N (S + 1) numbers (b, α, v, ᾱ) and the N D of the inputs.  Kernel matrices exist in blocks alone
+(`kernel_products`): of B x 2,048 numbers in a step, and of 512 x 2,048 in predictions, which take O(N (D + S)) time for
+each row.
+"""
+
+import dataclasses
+from functools import partial
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from gpbench.core.inducing import LengthscaleStart
+from gpbench.core.kernel_products import in_blocks, product
+from gpbench.core.kernels import LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require
+from gpbench.core.predictive import Predictive
+from gpbench.core.prior_draws import SPECTRAL, PriorDraws, prior_draws
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.parts.exact import ExactGP, fit_subset
+
+_CHECKED = 1000
+"""Training rows of which `diagnostics` has residuals."""
+_GROWTH = 100.0
+"""Of a batch's mean squared residual: a run has diverged where it is so many times that of weights 0."""
+_WINDOW = 100
+"""All steps are so many times as many as those that the average remembers."""
+
+
+class State(eqx.Module):
+    """The model, the weights of the mean (first column) and of the samples, and what they are solved for."""
+
+    gp: ExactGP
+    draws: PriorDraws
+    X: Float[Array, "N D"]
+    targets: Float[Array, "N C"]
+    """b: y, and a column f_s(X) + ε_s for each sample."""
+    weights: Float[Array, "N C"]
+    velocity: Float[Array, "N C"]
+    average: Float[Array, "N C"]
+    limit: Float[Array, ""]
+    """The largest stable β: see `step_limit`."""
+    step_size: Float[Array, ""]
+    """β / limit."""
+
+
+class SDD(Method):
+    """Configuration of `sdd`; see the module's docstring."""
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    setting_fields: ClassVar[frozenset[str]] = frozenset({"samples", "batch_size"})
+
+    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
+    """The covariance function: squared exponential or Matérn, from whose spectral densities the prior's draws are."""
+    subset_rows: int | None = eqx.field(static=True, kw_only=True, default=1000)
+    """Kernel and noise are those of an exact GP of so many rows; None is all."""
+    samples: int = eqx.field(static=True, kw_only=True, default=64)
+    """S, the draws of the posterior that variances come from; at least 2."""
+    frequencies: int = eqx.field(static=True, kw_only=True, default=2000)
+    """Random Fourier features of the prior's draws."""
+    step_size: float = eqx.field(static=True, kw_only=True, default=0.9)
+    """β in units of the largest stable one (`step_limit`), where `rates` has no others."""
+    momentum: float = eqx.field(static=True, kw_only=True, default=0.99)
+    """ρ, 0.9 in the paper; at 0.99 residuals of training rows fall several times as fast on hard problems."""
+    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    """Lengthscales from which `fit_subset` starts."""
+    lengthscale_prior: LengthscalePrior | None = eqx.field(
+        static=True, kw_only=True, default=None, converter=lengthscale_prior
+    )
+    """A log-normal prior on the lengthscales in `fit_subset`."""
+    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
+    """Noise variance of the scaled targets from which `fit_subset` starts."""
+    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
+    """The least noise variance that `fit_subset` may reach, in units of the scaled targets' variance."""
+
+    @property
+    def setting(self) -> str:
+        return f"samples={self.samples}, batch={self.batch_size}"
+
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+        require(self.kernel, SPECTRAL, self.name)
+        if data.task != "regression":
+            raise ConfigError(f"{self.name} is for regression, and these are {data.classes} classes: try svi")
+        if self.samples < 2:
+            raise ConfigError(f"method.samples={self.samples}: variances come from samples: choose at least 2")
+        start, floor, prior = self.lengthscale_start, self.noise_floor, self.lengthscale_prior
+        data, rows = data.first(None), self.subset_rows or data.total
+        gp = fit_subset(self.kernel, data, rows, start=start, noise=self.target_noise, floor=floor, prior=prior)
+        batch = min(self.batch_size or data.total, data.total)
+        limit = step_limit(gp, data.X, rows, batch, self.momentum)
+        return _start(self, gp, data.X, data.y, limit, key)
+
+    def with_rate(self, state: State, rate: float) -> State:
+        """An initial state with another `step_size`."""
+        return eqx.tree_at(lambda s: s.step_size, state, jnp.full_like(state.step_size, rate))
+
+    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+        """One step.  It reports minus the dual objective of the mean at α + ρv, estimated from the batch.
+
+        Weights become NaN where a residual has grown (`_GROWTH`), so that a run that diverges never ends well.
+        """
+        noise, i, weight = state.gp.likelihood.noise, batch.index, batch.weight[:, None]
+        ahead = state.weights + self.momentum * state.velocity
+        b = weight * state.targets[i]
+        # b - H (α + ρv) of the batch's rows
+        Ka = product(state.gp.kernel, batch.X, state.X, ahead)
+        residual = b - weight * (Ka + noise * ahead[i])
+        # An epoch has so many batches; N / B would make too much of a last batch of few rows
+        scale = -(-batch.total // len(batch.y))
+        value = 0.5 * scale * jnp.sum(weight[:, 0] * ahead[i, 0] * (b + residual)[:, 0])
+
+        square = lambda rows: jnp.sum(rows**2, axis=0) / jnp.maximum(batch.weight.sum(), 1.0)
+        usual = jnp.maximum(square(b), jnp.mean(state.targets**2, axis=0))
+        sound = jnp.all(square(residual) <= _GROWTH * usual)
+        beta = jnp.where(sound, state.step_size * state.limit, jnp.nan)
+
+        velocity = (self.momentum * state.velocity).at[i].add(beta * scale * residual)
+        weights = state.weights + velocity
+        r = min(1.0, _WINDOW / max(self.steps, 1))
+        average = r * weights + (1.0 - r) * state.average
+        new = dataclasses.replace(state, weights=weights, velocity=velocity, average=average)
+        return new, Info(jnp.where(sound, value, jnp.nan))
+
+    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+        """Minus the dual objective of the mean at ᾱ, at most ½ yᵀH⁻¹y.  O(N² D) time."""
+        residual = _residual(state, state.X)
+        return 0.5 * jnp.sum(state.average[:, 0] * (state.targets + residual)[:, 0])
+
+    def posterior(self, state: State, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
+        """The posterior mean at X, and what to add to it for each of the S posterior samples."""
+
+        def at(x):
+            Ka = product(state.gp.kernel, x, state.X, state.average)
+            return Ka[:, 0], state.draws(state.gp.kernel, x) - Ka[:, 1:]
+
+        return in_blocks(at, X)
+
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        mean, deviations = self.posterior(state, X)
+        return state.gp.likelihood.predictive(mean, jnp.mean(deviations**2, axis=1))
+
+    def diagnostics(self, state: State) -> dict[str, Array]:
+        """|b - Hᾱ| / |b| on the first rows, of the mean and of all samples together; and the step size."""
+        n = min(_CHECKED, len(state.X))
+        residual, b = eqx.filter_jit(_residual)(state, state.X[:n]), state.targets[:n]
+        norm = jnp.linalg.norm
+        mean, samples = (norm(residual[:, part]) / norm(b[:, part]) for part in (slice(1), slice(1, None)))
+        return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
+
+    def diagnose(self, state: State) -> str:
+        if bool(jnp.isfinite(state.average).all()):
+            return ""
+        step_size = float(state.step_size)
+        return f"stochastic dual descent diverged with step size {step_size:g}: try method.rates=[{step_size / 3:.2g}]"
+
+    def row_memory(self, n: int) -> int:
+        return 4 * (self.samples + 1)
+
+
+def step_limit(gp: ExactGP, X: Float[Array, "N D"], rows: int, batch: int, momentum: float) -> Float[Array, ""]:
+    """The largest stable step size β, nearly: 1 / (λ (1 + 2ρ) / (2 + 2ρ) + d (N / B) / (2 - 2ρ)).
+
+    λ, the largest eigenvalue of H, is estimated from the first `rows` rows; d is H's diagonal.  With the first term
+    alone it is the limit without sampling: along an eigenvector α + ρv has the factor h = βλ, and z² - (1 - h)(1 + ρ) z
+    + (1 - h) ρ has its roots in the unit circle for h < (2 + 2ρ) / (1 + 2ρ).  With the second alone it is that of a row
+    by itself: it is drawn once in N / B steps, and moves until the next time by β (N / B) / (1 - ρ) of its residual,
+    which falls by d times that.
+    """
+    n, noise, part = len(X), gp.likelihood.noise, X[:rows]
+    top = jnp.linalg.eigvalsh(gp.kernel.cross(part, part))[-1] * (n / len(part)) + noise
+    diagonal = jnp.mean(gp.kernel.diag(part)) + noise
+    return 1.0 / (top * (1 + 2 * momentum) / (2 + 2 * momentum) + diagonal * (-(-n // batch)) / (2 - 2 * momentum))
+
+
+def _residual(state: State, X: Float[Array, "P D"]) -> Float[Array, "P C"]:
+    """b - Hᾱ of the first rows, which are X."""
+    average, noise = state.average, state.gp.likelihood.noise
+    Ka = in_blocks(lambda x: product(state.gp.kernel, x, state.X, average), X)
+    return state.targets[: len(X)] - Ka - noise * average[: len(X)]
+
+
+@eqx.filter_jit
+def _start(method: SDD, gp: ExactGP, X, y, limit, key: PRNGKeyArray) -> State:
+    """The state before the first step; compiled once for all data of one shape."""
+    draw_key, noise_key = jax.random.split(key)
+    draws = prior_draws(gp.kernel, X, method.frequencies, method.samples, key=draw_key)
+    noise = jnp.sqrt(gp.likelihood.noise) * jax.random.normal(noise_key, (len(X), method.samples), X.dtype)
+    targets = jnp.column_stack([y, in_blocks(partial(draws, gp.kernel), X) + noise])
+    weights, velocity, average = (jnp.zeros_like(targets) for _ in range(3))
+    step_size = jnp.asarray(method.step_size, X.dtype)
+    return State(gp, draws, X, targets, weights, velocity, average, limit, step_size)

@@ -1,0 +1,166 @@
+"""The negative variational bound of f = Σ w_i φ_i(x), estimated from some rows and some of the basis functions.
+
+Paper `qsgp` (Evans and Nair 2020): theorems 1 and 2 with proposition 2 under Gaussian noise, which are unbiased, and
+theorem 3 under other likelihoods, as corrected in docs/errata.md or as printed.  With every function in each draw and
+every row in the batch all of them are the deterministic bound, but for the printed form.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from gpbench.core.bases import Basis, KernelFunctions, Locations
+from gpbench.core.kernels import Kernel
+from gpbench.core.likelihoods import Gaussian, Likelihood
+from gpbench.methods.base import Batch
+from gpbench.methods.parts.basis_projections import gram_product, outputs_of, project
+from gpbench.methods.parts.basis_weights import (
+    ControlVariate,
+    Weights,
+    columns,
+    diagonal_squares,
+    log_diagonal,
+    prior_precisions,
+)
+
+_LEAST = 1e-12
+"""Added to the printed argument's variance, which is often 0, where its root has no derivative."""
+
+
+class Hyper(eqx.Module):
+    """The hyper-parameters."""
+
+    kernel: Kernel
+    likelihood: Likelihood
+
+
+class Sample(eqx.Module):
+    """The blocks of a step: one draw after the other, `draws` of them, each of c functions.
+
+    `squares` are of these blocks, as `diagonal_squares` has them.  `third` is the draw r of theorem 3 as printed, None
+    elsewhere.
+    """
+
+    basis: Basis
+    blocks: Int[Array, " b"]
+    locations: Locations
+    squares: Float[Array, "b block"] | None
+    rows: Int[Array, ""]
+    draws: int = eqx.field(static=True)
+    third: Int[Array, " r"] | None = None
+
+    @property
+    def scale(self) -> float:
+        """The number of blocks over that of one draw, which makes sums over a draw unbiased."""
+        return self.basis.blocks * self.draws / len(self.blocks)
+
+    def halves(self, tree: Any) -> list[Any]:
+        """Arrays with a row for each block, or each function, as one tree for each draw."""
+        half = lambda k: lambda leaf: leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
+        return [jax.tree.map(half(k), tree) for k in range(self.draws)]
+
+    def times_shared(self) -> Int[Array, " c"]:
+        """How often each function of a draw is in the other one and in the third."""
+        i, j = self.halves(self.blocks)
+        assert self.third is not None
+        shared = [_times(i, j) * _times(i, self.third), _times(j, i) * _times(j, self.third)]
+        return jnp.repeat(jnp.concatenate(shared), self.basis.block)
+
+    def average(self, values: Float[Array, " c"]) -> Float[Array, ""]:
+        """An unbiased estimate of a sum over all functions, the mean over the draws."""
+        return self.scale / self.draws * jnp.sum(values)
+
+
+def negative_bound(
+    hyper: Hyper, drawn: Weights, sample: Sample, batch: Batch, control: ControlVariate | None = None
+) -> tuple[Float[Array, ""], Float[Array, " c"]]:
+    """The estimate in nats, and the mean of each drawn function's square over the batch, without its unit.
+
+    Where S is a kernel matrix ½ log|S| is left out, a constant, for its hyper-parameters are fixed.  The diagonal
+    entries of C that have a closed form count as constants.
+    """
+    basis, kernel, likelihood = sample.basis, hyper.kernel, hyper.likelihood
+    columns_ = columns(drawn, basis.index(sample.blocks))
+    noise = likelihood.noise if isinstance(likelihood, Gaussian) else jnp.ones((), batch.X.dtype)
+    scales2 = diagonal_squares(
+        drawn, sample.squares, basis, sample.blocks, sample.locations, kernel, noise, sample.rows
+    )
+    if drawn.log_scale is None:
+        scales2 = jax.lax.stop_gradient(scales2)
+    factors = scales2 if sample.third is None else scales2 * sample.times_shared()
+    parts = (sample.halves(array) for array in (sample.locations, columns_, factors))
+    draws = [project(basis, kernel, batch.X, batch.weight, *part) for part in zip(*parts)]
+    outputs = [sample.scale * draw.outputs for draw in draws]
+    if isinstance(likelihood, Gaussian):
+        narrow = sample.scale * (draws[0].narrow + draws[1].narrow) / 2.0
+        error = squared_error(outputs[0], outputs[1], batch) + batch.scale * jnp.sum(batch.weight * narrow)
+        misfit = 0.5 * (error / noise + batch.total * jnp.log(2.0 * jnp.pi * noise))
+    else:
+        mean, variance = site_moments(outputs, draws[0].narrow, sample, drawn.width)
+        misfit = -batch.scale * jnp.sum(batch.weight * likelihood.expected_log_prob(mean, variance, batch.y))
+    value = misfit + prior_divergence(drawn, columns_, scales2, sample, kernel)
+    if control is not None:
+        ends = zip(sample.halves(sample.locations), sample.halves(columns_))
+        left, right = (sample.scale * outputs_of(basis, control.kernel, control.X, *end) for end in ends)
+        value += 0.5 * control.term(left, right, batch.total / (len(control.X) * noise))
+    sums = jnp.concatenate([draw.sums for draw in draws])
+    return value, jax.lax.stop_gradient(sums / (jnp.sum(batch.weight) * basis.unit(kernel) ** 2))
+
+
+def squared_error(left: Float[Array, "N W"], right: Float[Array, "N W"], batch: Batch) -> Float[Array, ""]:
+    """An unbiased estimate of |y - Φ mean|² + |Φ C_dense|² from independent estimates of Φ [mean, C_dense].
+
+    Both are in the linear term, where theorem 1 has one alone.
+    """
+    mean = (batch.y - left[:, 0]) * (batch.y - right[:, 0])
+    return batch.scale * jnp.sum(batch.weight * (mean + jnp.sum(left[:, 1:] * right[:, 1:], axis=1)))
+
+
+def site_moments(
+    outputs: list[Float[Array, "N W"]], narrow: Float[Array, " N"], sample: Sample, width: int
+) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    """Mean and variance of the normal argument of theorem 3's sites, given what was drawn.
+
+    Corrected: s Σ_i φ_i (mean_i + c_ii z_i + Σ_r C_ir z_r), z ~ N(0, I), with the scale s and the same i throughout; it
+    is linear in the sampled sums, so that Jensen's inequality holds.  Printed: s Σ_i φ_i mean_i + z s³ Σ_jri φ_j C_jr
+    C_ir φ_i with independent draws j and r, which has a variance where the deviation belongs.
+
+    Args:
+        outputs: unbiased estimates of Φ [mean, dense columns of C], of every draw.
+        narrow: Σ_i φ_i² c_ii², with the printed form over the i that are in all three draws.
+        width: k, the number of dense columns.
+    """
+    s, first = sample.scale, outputs[0]
+    if sample.third is None:
+        return first[:, 0], s**2 * narrow + jnp.sum(first[:, 1:] ** 2, axis=1)
+    wide = _times(jnp.arange(width) // sample.basis.block, sample.third)
+    factor = s**3 * narrow + s * jnp.sum(wide * first[:, 1:] * outputs[1][:, 1:], axis=1)
+    return first[:, 0], factor**2 + _LEAST
+
+
+def _times(blocks: Int[Array, " b"], among: Int[Array, " a"]) -> Int[Array, " b"]:
+    """How often each block is among others."""
+    return jnp.sum(blocks[:, None] == among[None, :], axis=1)
+
+
+def prior_divergence(
+    drawn: Weights, columns_: Float[Array, "c W"], scales2: Float[Array, " c"], sample: Sample, kernel: Kernel
+) -> Float[Array, ""]:
+    """KL[q(w) || N(0, S⁻¹)] = ½ (meanᵀS mean + tr SΣ - log|SΣ| - m), without log|S| where S is a kernel matrix."""
+    basis, blocks = sample.basis, sample.blocks
+    exists = basis.exists(blocks)
+    precisions = prior_precisions(drawn, basis, sample.locations, kernel)
+    if isinstance(basis, KernelFunctions) and drawn.log_precision is None:
+        pairs = tuple(sample.halves(sample.locations)), tuple(sample.halves(columns_))
+        square = sample.scale**2 * gram_product(basis, kernel, *pairs)
+    else:
+        square = sample.average(jnp.where(exists, precisions * jnp.sum(columns_**2, axis=1), 0.0))
+    narrow = scales2 > 0
+    log_scales = 0.5 * jnp.log(jnp.where(narrow, scales2, 1.0)) + log_diagonal(drawn, basis.index(blocks))
+    trace = sample.average(precisions * scales2 - 2.0 * jnp.where(exists, log_scales, 0.0))
+    if drawn.log_precision is not None:
+        trace -= sample.average(jnp.where(exists, drawn.log_precision.ravel(), 0.0))
+    return 0.5 * (square + trace - basis.size)

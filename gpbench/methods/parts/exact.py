@@ -1,0 +1,96 @@
+"""Exact GP regression of a few thousand rows (Rasmussen and Williams 2006, chapter 2): prior and evidence.
+
+Methods for many rows take their initial hyper-parameters from such a model of some of them (`fit_subset`).
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from gpbench.core import lbfgs
+from gpbench.core.inducing import LengthscaleStart
+from gpbench.core.kernels import Kernel, LengthscalePrior, Spec
+from gpbench.core.likelihoods import Gaussian
+from gpbench.core.linalg import inverse_cholesky, log_determinant
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+
+_ITERATIONS = 200
+"""Of L-BFGS in `fit_subset`, at most."""
+
+
+class Solution(eqx.Module):
+    """The inverse Cholesky factor A of C (A C Aᵀ = I), and A y."""
+
+    A: Float[Array, "N N"]
+    whitened: Float[Array, " N"]
+
+
+class ExactGP(eqx.Module):
+    """Kernel, and the noise of y about f."""
+
+    kernel: Kernel
+    likelihood: Gaussian
+
+    def covariance(self, X: Float[Array, "N D"]) -> Float[Array, "N N"]:
+        """C = K + σ²I of the targets."""
+        return self.kernel.cross(X, X) + self.likelihood.noise * jnp.eye(len(X), dtype=X.dtype)
+
+    def evidence(self, X: Float[Array, "N D"], y: Float[Array, " N"]) -> tuple[Float[Array, ""], Solution]:
+        """log N(y | 0, K + σ²I) in nats, with what predictions need."""
+        A = inverse_cholesky(self.covariance(X))
+        whitened = A @ y
+        value = -0.5 * (jnp.sum(whitened**2) + log_determinant(A) + len(whitened) * jnp.log(2.0 * jnp.pi))
+        return value, Solution(A, whitened)
+
+
+def log_posterior(
+    model: ExactGP, X: Float[Array, "N D"], y: Float[Array, " N"], prior: LengthscalePrior | None
+) -> tuple[Float[Array, ""], Solution]:
+    """The evidence plus the log density of a prior on the lengthscales, if there is one."""
+    value, solution = model.evidence(X, y)
+    return value if prior is None else value + prior.log_prob(model.kernel, X.shape[1]), solution
+
+
+def fit_subset(
+    spec: Spec,
+    data: Batch,
+    rows: int,
+    *,
+    start: LengthscaleStart,
+    noise: float,
+    floor: float,
+    prior: LengthscalePrior | None = None,
+) -> ExactGP:
+    """Kernel and noise with the largest evidence of the first `rows` training rows, which come in random order.
+
+    Where there are fewer rows it takes all.  L-BFGS starts from lengthscales by `start` and this `noise` variance, in
+    units of the targets.  O(rows³) an iteration.  Raises ConfigError for data that are no regression.
+    """
+    if data.task != "regression":
+        raise ConfigError("method.subset_rows fits an exact GP to regression targets: leave it null for classes")
+    part = data.first(rows)
+    kernel = spec.initial(part.X, start=start)
+    model = ExactGP(kernel, Gaussian.initial(noise, 0, part.X.dtype, floor=floor))
+    return _largest_evidence(model, part.X, part.y, prior)
+
+
+@eqx.filter_jit
+def _largest_evidence(model: ExactGP, X, y, prior: LengthscalePrior | None) -> ExactGP:
+    """Compiled once for all data of one shape."""
+
+    def evaluate(model, _):
+        value, gradient = jax.value_and_grad(lambda model: -log_posterior(model, X, y, prior)[0])(model)
+        return value, gradient, None
+
+    def unfinished(carry):
+        t, _, state = carry
+        return (t < _ITERATIONS) & ~state.converged
+
+    def advance(carry):
+        t, model, state = carry
+        return t + 1, *lbfgs.step(evaluate, model, state)
+
+    _, model, _ = jax.lax.while_loop(unfinished, advance, (0, model, lbfgs.start(model)))
+    return model

@@ -1,0 +1,1 @@
+"""Methods whose posterior is of the weights of basis functions."""

@@ -1,0 +1,199 @@
+"""`qsgp`: estimates against enumeration, bounds against dense formulas, and the limits where the posterior is exact."""
+
+import itertools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from gpbench.core.bases import KernelFunctions, RandomFeatures
+from gpbench.core.kernels import SquaredExponential
+from gpbench.core.likelihoods import Gaussian, Laplace, Logistic
+from gpbench.core.sparse import take
+from gpbench.methods.base import Batch
+from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
+from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns
+from gpbench.train.batches import whole
+
+N, M, K = 5, 4, 2
+RNG = np.random.default_rng(0)
+X, Y = jnp.asarray(RNG.normal(size=(N, 2))), jnp.asarray(RNG.normal(size=N))
+KERNEL = SquaredExponential(jnp.asarray(0.3), jnp.asarray([0.2, -0.4]))
+HYPER = Hyper(KERNEL, Gaussian(jnp.asarray(np.log(0.2))))
+BASES = {
+    "rff": RandomFeatures(jax.random.key(3), M, 1, 0),
+    "inducing": KernelFunctions.around(X[:M], 1),
+}
+
+
+def weights(k=K, *, sites=False, relevance=False):
+    """Random parameters of M weights in blocks of one."""
+    value = lambda *shape: jnp.asarray(0.3 * RNG.normal(size=(M, 1, *shape)))
+    return Weights(value(), value(k), value() if sites else None, value() if relevance else None)
+
+
+def dense_factor(q, scales2):
+    """C (M, M) of a chevron, from its columns and the squares of its other diagonal entries."""
+    C = np.diag(np.sqrt(np.asarray(scales2)))
+    C[:, : q.width] += np.asarray(columns(q, jnp.arange(M)))[:, 1:]
+    return C
+
+
+def closed_form(basis, S):
+    """c_rr² of proposition 1, written out."""
+    Phi = np.asarray(basis.at(KERNEL, X, jnp.arange(M)))
+    return 0.2 / ((Phi**2).sum(0) + 0.2 * np.diag(S)), Phi
+
+
+def prior(name, q):
+    """S (M, M) of the weights' prior precision."""
+    if q.log_precision is not None:
+        return np.diag(np.exp(np.asarray(q.log_precision).ravel()))
+    return np.asarray(KERNEL.cross(X[:M], X[:M])) if name == "inducing" else np.eye(M)
+
+
+def squares(basis):
+    """The exact mean squares of the functions without their unit."""
+    return jnp.mean(basis.values(KERNEL, X, basis.locations(jnp.arange(M), 2, X.dtype)) ** 2, axis=0)[:, None]
+
+
+@eqx.filter_jit
+def estimate(hyper, q, batch, blocks, third, basis, control, draws):
+    """Value and gradient, scattered to all weights."""
+    sq = None if q.log_scale is not None else squares(basis)[blocks]
+    sample = Sample(basis, blocks, basis.locations(blocks, 2, X.dtype), sq, jnp.asarray(N), draws, third)
+    loss = lambda hyper, drawn: negative_bound(hyper, drawn, sample, batch, control)
+    (value, _), (of_hyper, of_drawn) = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(hyper, take(q, blocks))
+    scattered = jax.tree.map(lambda leaf, g: jnp.zeros_like(leaf).at[blocks].add(g), q, of_drawn)
+    return value, of_hyper, scattered
+
+
+EVERY = jnp.arange(M)
+BOTH = jnp.concatenate([EVERY, EVERY])
+
+
+def control_for(name, q):
+    """A control variate whose functions are those of other hyper-parameters, as after some training of them."""
+    kernel = KERNEL if name == "inducing" else SquaredExponential(jnp.asarray(0.5), jnp.asarray([0.4, -0.1]))
+    support = X[-2:]
+    running = BASES[name].at(kernel, support, EVERY) @ columns(q, EVERY)
+    gram = kernel.cross(support, support)
+    root = jnp.linalg.inv(jnp.linalg.cholesky(gram)) if name == "inducing" and q.log_precision is None else None
+    return ControlVariate(support, kernel, running, root)
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("name, relevance, controlled", [("rff", False, True), ("inducing", False, True),
+                                                         ("inducing", True, True), ("rff", False, False)])  # fmt: skip
+def test_the_mean_over_all_draws_and_rows_is_the_bound_and_its_gradient(name, relevance, controlled, replacement):
+    """Theorems 1 and 2, propositions 2 and 3: every pair of draws of 2 of 4 functions, and every single row."""
+    q, basis = weights(relevance=relevance), BASES[name]
+    control = control_for(name, q) if controlled else None
+    draw = itertools.product(range(M), repeat=2) if replacement else itertools.permutations(range(M), 2)
+    pairs = jnp.asarray([a + b for a, b in itertools.product(list(draw), repeat=2)])
+    rows = jnp.arange(N)
+
+    def one(pair, row):
+        batch = Batch(X[row][None], Y[row][None], row[None], jnp.ones(1), N)
+        return estimate(HYPER, q, batch, pair, None, basis, control, 2)
+
+    each = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))(pairs, rows)
+    average = jax.tree.map(lambda leaf: leaf.mean((0, 1)), each)
+    full = estimate(HYPER, q, whole(X, Y), BOTH, None, basis, None, 2)
+    for ours, theirs in zip(jax.tree.leaves(average), jax.tree.leaves(full), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name, relevance", [("rff", False), ("inducing", False), ("inducing", True)])
+def test_the_full_estimate_is_equation_2(name, relevance):
+    q, basis = weights(relevance=relevance), BASES[name]
+    S = prior(name, q)
+    scales2, Phi = closed_form(basis, S)
+    C = dense_factor(q, np.where(np.arange(M) < K, 0.0, scales2))
+    mean, noise = np.asarray(q.mean).ravel(), 0.2
+    error = ((Y - Phi @ mean) ** 2).sum() + ((Phi @ C) ** 2).sum()
+    log_prior = 0.0 if name == "inducing" and not relevance else np.linalg.slogdet(S)[1]
+    kl = 0.5 * (mean @ S @ mean + np.trace(S @ C @ C.T) - 2 * np.log(np.diag(C)).sum() - log_prior - M)
+    expected = 0.5 * (error / noise + N * np.log(2 * np.pi * noise)) + kl
+    value, *_ = estimate(HYPER, q, whole(X, Y), BOTH, None, basis, None, 2)
+    np.testing.assert_allclose(value, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["rff", "inducing"])
+def test_proposition_1_is_the_best_diagonal(name):
+    """The derivative of equation 2 in c_rr is 0 at the closed form, and the bound is lower on both sides."""
+    S = prior(name, weights())
+    scales2, Phi = closed_form(BASES[name], S)
+    terms = lambda c2: 0.5 * (((Phi**2).sum(0) / 0.2 + np.diag(S)) * c2 - np.log(c2))
+    assert (terms(scales2) < np.minimum(terms(1.1 * scales2), terms(0.9 * scales2))).all()
+    slope = (terms(scales2 * (1 + 1e-5)) - terms(scales2 * (1 - 1e-5))) / 2e-5
+    np.testing.assert_allclose(slope, 0.0, atol=1e-8)
+
+
+SITES = {"logistic": Logistic(101), "laplace": Laplace(jnp.asarray(np.log(0.3)))}
+
+
+def bounds_of_sites(name, q, count, draws, *, replacement, printed=False):
+    """The mean of theorem 3 over draws of `count` functions, its standard error, and E log p(y|f) itself."""
+    hyper, basis = Hyper(KERNEL, SITES[name]), BASES["rff"]
+    targets = jnp.sign(Y) if name == "logistic" else Y
+
+    def blocks_of(key):
+        pick = lambda key: jax.random.choice(key, M, (count,), replace=replacement)
+        return [pick(k) for k in jax.random.split(key, 3)]
+
+    def likelihood_part(blocks, third, draws):
+        sample = Sample(basis, blocks, basis.locations(blocks, 2, X.dtype), None, jnp.asarray(N), draws, third)
+        value, _ = negative_bound(hyper, take(q, blocks), sample, whole(X, targets))
+        nothing = Batch(X, targets, jnp.arange(N), jnp.zeros(N), 0)
+        return (
+            negative_bound(
+                hyper, take(q, blocks), sample, eqx.tree_at(lambda b: b.weight, nothing, jnp.full(N, 1e-30))
+            )[0]
+            - value
+        )
+
+    def one(key):
+        i, j, r = blocks_of(key)
+        return likelihood_part(jnp.concatenate([i, j]), r, 2) if printed else likelihood_part(i, None, 1)
+
+    values = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), draws)))
+    exact = float(likelihood_part(EVERY, None, 1))
+    return values.mean(), values.std() / np.sqrt(draws), exact
+
+
+@pytest.mark.parametrize("name", SITES)
+@pytest.mark.parametrize("k", [0, K])
+def test_theorem_3_as_corrected_is_a_bound_that_tends_to_the_exact_one(name, k):
+    q = weights(k, sites=True)
+    gaps = []
+    for count in (1, 2, 3, 4):
+        mean, error, exact = bounds_of_sites(name, q, count, 4_000, replacement=False)
+        assert mean <= exact + 3 * error + 1e-12
+        gaps.append(exact - mean)
+    assert gaps[0] > gaps[1] > gaps[2] > 0 and abs(gaps[3]) < 1e-10
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_with_replacement_the_bias_stays_where_the_draw_is_as_large_as_the_basis(name):
+    mean, error, exact = bounds_of_sites(name, weights(sites=True), M, 4_000, replacement=True)
+    assert mean < exact - 5 * error
+
+
+def test_theorem_3_as_printed_is_no_bound():
+    """With all functions in each draw, its argument has the variance of f where the deviation belongs."""
+    q = weights(sites=True)
+    mean, _, exact = bounds_of_sites("logistic", q, M, 1, replacement=False, printed=True)
+    Phi = np.asarray(BASES["rff"].at(KERNEL, X, EVERY))
+    C = dense_factor(q, np.where(np.arange(M) < K, 0.0, np.exp(2 * np.asarray(q.log_scale).ravel())))
+    f, v = Phi @ np.asarray(q.mean).ravel(), ((Phi @ C) ** 2).sum(1)
+    z, w = np.polynomial.hermite_e.hermegauss(101)
+    expected = sum((-np.logaddexp(0, -s * (a + b * z)) @ w / w.sum()) for s, a, b in zip(np.sign(Y), f, v))
+    np.testing.assert_allclose(mean, expected, rtol=1e-9)
+    small = eqx.tree_at(
+        lambda q: (q.log_scale, q.dense), q, (q.log_scale - 1.0, 0.3 * q.dense - 1.0 * jnp.eye(M, K)[:, None])
+    )
+    mean, _, exact = bounds_of_sites("logistic", small, M, 1, replacement=False, printed=True)
+    assert mean > exact  # variances below 1

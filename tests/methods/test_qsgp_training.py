@@ -1,0 +1,210 @@
+"""`qsgp` in training and prediction: exact limits, running vectors, augmentation, theorem 3, and what it refuses."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from scipy.optimize import minimize
+
+from gpbench.errors import ConfigError
+from gpbench.methods.parts.basis_weights import columns
+from gpbench.methods.weight_space.qsgp import QSGP
+from gpbench.train.batches import whole
+from gpbench.train.steps import take_step
+
+N = 12
+RNG = np.random.default_rng(1)
+X = jnp.asarray(RNG.uniform(-2, 2, size=(N, 1)))
+Y = jnp.asarray(np.sin(2 * X[:, 0]) + 0.1 * RNG.normal(size=N))
+DATA = whole(X, Y)
+TEST = jnp.linspace(-4, 4, 9)[:, None]
+KEY = jax.random.key(0)
+
+
+def qsgp(**fields):
+    return QSGP(**{"name": "qsgp", "basis": 20, "basis_batch": 8, "block": 2, "batch_size": 4, "steps": 30,
+                   "control_rows": 3, **fields})  # fmt: skip
+
+
+def trained(method, data=DATA, steps=30):
+    state = method.init(data, key=KEY)
+    advance = jax.jit(lambda state, t: take_step(method, state, data, t, key=KEY))
+    for t in range(steps):
+        state, info = advance(state, jnp.asarray(t))
+    return state, info
+
+
+def optimum(method, data=DATA):
+    """The state with the largest deterministic bound in the weights, by L-BFGS."""
+    state = method.init(data, key=KEY)
+    flat, unravel = jax.flatten_util.ravel_pytree(state.weights)
+    place = lambda flat: eqx.tree_at(lambda s: s.weights, state, unravel(flat))
+    loss = jax.jit(jax.value_and_grad(lambda flat: -method.objective(place(flat), data)))
+    options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 50}
+    evaluate = lambda x: jax.tree.map(np.asarray, loss(jnp.asarray(x)))
+    x = np.asarray(flat)
+    for _ in range(5):  # a fresh memory goes on where rounding ended the last search
+        x = minimize(evaluate, x, jac=True, method="L-BFGS-B", options=options).x
+    return place(jnp.asarray(x))
+
+
+def whole_basis(state, X):
+    blocks = jnp.arange(state.basis.blocks)
+    return np.asarray(state.basis.at(state.hyper.kernel, X, blocks))[:, : state.basis.size]
+
+
+@pytest.mark.parametrize("features", ["rff", "inducing"])
+def test_with_as_many_dense_columns_as_functions_it_is_the_exact_posterior(features):
+    """Of the weights given all rows; and with a diagonal C, of their mean (theorem 1)."""
+    for k in (6, 0):
+        method = qsgp(features=features, basis=6, dense_columns=k, control_rows=None)
+        state = optimum(method)
+        Phi, noise = whole_basis(state, X), 0.1
+        S = np.eye(6) if features == "rff" else np.asarray(state.hyper.kernel.cross(X[:6], X[:6]))
+        precision = Phi.T @ Phi / noise + S
+        Phi_test = whole_basis(state, TEST)
+        predictive = method.predict(state, TEST, key=KEY)
+        np.testing.assert_allclose(predictive.mean, Phi_test @ np.linalg.solve(precision, Phi.T @ Y / noise), atol=2e-4)
+        if k:
+            variance = np.sum(Phi_test * np.linalg.solve(precision, Phi_test.T).T, axis=1) + noise
+        else:
+            variance = Phi_test**2 @ (1 / np.diag(precision)) + noise if features == "inducing" else predictive.var
+        np.testing.assert_allclose(predictive.var, variance, rtol=1e-3)
+
+
+CONTROLLED = [
+    {},
+    {"dense_columns": 3},
+    {"features": "inducing", "basis": None, "dense_columns": 3},
+    {"replacement": True, "dense_columns": 1},
+    {"optimiser": optax.adam(0.01)},
+]
+
+
+@pytest.mark.parametrize("fields", CONTROLLED)
+def test_the_running_vectors_stay_those_of_all_weights(fields):
+    method = qsgp(freeze=0.0, **fields)
+    state, info = trained(method)
+    blocks = jnp.arange(state.basis.blocks)
+    basis, control = state.basis, state.control
+    expected = basis.at(control.kernel, control.X, blocks) @ columns(state.weights, basis.index(blocks))
+    assert abs(expected).max() > 1e-3 and np.isfinite(info.objective)
+    np.testing.assert_allclose(state.control.running, expected, atol=1e-10)
+
+
+def test_a_step_touches_the_drawn_blocks_alone():
+    method = qsgp(basis_batch=4)
+    state = method.init(DATA, key=KEY)
+    after, _ = method.step(state, DATA, key=KEY)
+    changed = np.flatnonzero(np.any(np.asarray(after.weights.mean != state.weights.mean), axis=1))
+    sample = method._sample(state, DATA, key=KEY)
+    assert set(changed) == set(np.asarray(sample.blocks)) and len(changed) < state.basis.blocks
+
+
+@pytest.mark.parametrize("features, rest", [("rff", 0.02), ("inducing", 0.6)])
+def test_training_comes_near_the_best_bound(features, rest):
+    """Of the gain from the start; kernel functions are nearly collinear, and AdaGrad is slow along some directions."""
+    method = qsgp(features=features, basis=10, basis_batch=6, steps=4_000, batch_size=None, rate=0.3, decay=0.003)
+    state = method.init(DATA, key=KEY)
+    advance = lambda t, state: take_step(method, state, DATA, t, key=KEY)[0]
+    end = jax.jit(lambda state: jax.lax.fori_loop(0, method.steps, advance, state))(state)
+    best = method.objective(optimum(method), DATA)
+    first = method.objective(state, DATA)
+    assert method.objective(end, DATA) > best - rest * (best - first)
+
+
+def test_mean_squares_follow_the_minibatches():
+    """After many steps with fixed hyper-parameters they are those of all rows, and c_rr that of proposition 1."""
+    method = qsgp(steps=2_000)
+    state = method.init(DATA, key=KEY)
+    advance = lambda t, state: take_step(method, state, DATA, t, key=KEY)[0]
+    state = jax.jit(lambda state: jax.lax.fori_loop(0, method.steps, advance, state))(state)
+    basis = state.basis
+    values = basis.values(state.hyper.kernel, X, basis.locations(jnp.arange(basis.blocks), 1, X.dtype))
+    np.testing.assert_allclose(state.squares.ravel(), jnp.mean(values**2, axis=0), atol=0.03)
+
+
+def test_augmentation_equals_a_model_with_one_more_function():
+    """Proposition 4 by brute force: the best diagonal entry of a function around the test point, its own variance."""
+    method = qsgp(features="inducing", basis=None, augmentation=True, control_rows=None)
+    plain = dataclasses.replace(method, augmentation=False)
+    state = optimum(method)
+    kernel, noise = state.hyper.kernel, 0.1
+    ours, without = (m.predict(state, TEST, key=KEY).var for m in (method, plain))
+    for i, x in enumerate(TEST):
+        phi = np.asarray(kernel.cross(X, x[None]))[:, 0]
+        k = float(kernel.diag(x[None])[0])
+        total = phi @ phi / noise + k
+        best = minimize(lambda c, total=total: total * np.exp(2 * c[0]) - 2 * c[0], [0.0], tol=1e-14).x[0]
+        np.testing.assert_allclose(ours[i] - without[i], k**2 * np.exp(2 * best), rtol=1e-5)
+    assert (ours >= without).all()
+    far = method.predict(state, jnp.asarray([[60.0]]), key=KEY).var[0]
+    np.testing.assert_allclose(far, kernel.amplitude + noise, rtol=1e-6)  # remark 2: the prior's
+
+
+def test_predictions_in_parts_are_those_of_one(monkeypatch):
+    method = qsgp(dense_columns=3, basis=19)
+    state, _ = trained(method)
+    whole = method.predict(state, TEST, key=KEY)
+    monkeypatch.setattr("gpbench.methods.parts.basis_predictions._ROWS", 4)
+    monkeypatch.setattr("gpbench.methods.parts.basis_predictions._FUNCTIONS", 6)
+    parts = method.predict(state, TEST, key=KEY)
+    np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-12)
+    np.testing.assert_allclose(parts.var, whole.var, rtol=1e-12)
+
+
+@pytest.mark.parametrize("likelihood, classes", [("logistic", 2), ("probit", 2), ("laplace", 0)])
+@pytest.mark.parametrize("bound", ["corrected", "printed"])
+def test_theorem_3_trains(likelihood, classes, bound):
+    data = whole(X, jnp.sign(Y), classes) if classes else DATA
+    method = qsgp(likelihood=likelihood, bound=bound, dense_columns=2, basis_batch=10, steps=300)
+    state = method.init(data, key=KEY)
+    end, info = trained(method, data, steps=300)
+    assert np.isfinite(info.objective) and end.control is None
+    assert method.objective(end, data) > method.objective(state, data) + 0.1
+
+
+def test_plug_in_predictions_have_no_variance_of_f():
+    data = whole(X, jnp.sign(Y), 2)
+    method = qsgp(likelihood="logistic")
+    state, _ = trained(method, data)
+    averaged, plugged = (m.predict(state, TEST, key=KEY).arrays(jnp.ones(9))["log_prob"] for m in
+                         (method, dataclasses.replace(method, plug_in=True)))  # fmt: skip
+    assert (abs(np.exp(averaged) - 0.5) < abs(np.exp(plugged) - 0.5)).all()
+
+
+def test_at_the_best_bound_few_relevance_vectors_are_left():
+    rows = jnp.linspace(-1.7, 1.7, 40)[:, None]
+    data = whole(rows, jnp.asarray(np.sinc(rows[:, 0]) + 0.05 * RNG.normal(size=40)))
+    fields = {"features": "inducing", "basis": None, "precision": "relevance", "block": 1}
+    method = qsgp(**fields, control_rows=None, target_noise=0.0025)
+    state = optimum(method, data)
+    relevant = int(jnp.sum(state.weights.log_precision < np.log(1e4)))
+    assert 2 <= relevant <= 12, state.weights.log_precision
+    predictive = method.predict(state, rows, key=KEY)
+    assert np.sqrt(np.mean((predictive.mean - np.sinc(rows[:, 0])) ** 2)) < 0.05
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"basis": None}, "method.basis=null is one function for every training row"),
+        ({"features": "inducing", "basis": 13}, "method.basis=13: there are 12 training rows"),
+        ({"dense_columns": 21}, "method.dense_columns=21 of 20 basis functions"),
+        ({"control_rows": 13}, "method.control_rows=13: there are 12 training rows"),
+        ({"kernel": "periodic"}, "qsgp with features=rff needs a"),
+        ({"precision": "relevance"}, "method.precision=relevance needs kernel functions"),
+        ({"augmentation": True}, "method.augmentation=true needs kernel functions"),
+        ({"likelihood": "student_t"}, "qsgp needs a log-concave likelihood"),
+        ({"features": "inducing", "basis": None, "optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
+        ({"basis": 10**13}, "basis functions with 0 dense columns need"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_line(fields, message):
+    with pytest.raises(ConfigError) as error:
+        qsgp(**fields).init(DATA, key=KEY)
+    assert message in str(error.value) and "\n" not in str(error.value)

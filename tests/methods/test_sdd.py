@@ -1,0 +1,243 @@
+"""`sdd` against dense linear algebra: the posterior it converges to, its steps, its samples, and how it fails."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import KERNEL, KEY, binary, inputs, objective_of, predict, regression, train
+
+from gpbench.config.build import build_method
+from gpbench.config.compose import compose
+from gpbench.core import kernel_products
+from gpbench.core.kernels import Matern12, Matern32, Matern52, SquaredExponential
+from gpbench.core.likelihoods import Gaussian
+from gpbench.core.prior_draws import prior_draws
+from gpbench.data import cards, sources
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch
+from gpbench.methods.exact import sdd
+from gpbench.methods.exact.sdd import SDD
+from gpbench.methods.parts.exact import ExactGP
+from gpbench.train.batches import whole
+from gpbench.train.trials import best_rate
+
+GP = ExactGP(KERNEL, Gaussian(jnp.log(jnp.array(0.1))))
+
+
+def method(**fields):
+    """A small `sdd`, with less momentum than by default: easy problems need no more."""
+    return SDD(**{"name": "sdd", "samples": 2, "frequencies": 50, "subset_rows": 200, "momentum": 0.9, **fields})
+
+
+def start(ours, data, gp=GP, key=KEY):
+    """The first state of a method with this model."""
+    limit = sdd.step_limit(gp, data.X, data.total, ours.batch_size or data.total, ours.momentum)
+    return sdd._start(ours, gp, data.X, data.y, limit, key)
+
+
+def dense(gp, X):
+    """H = K + σ²I."""
+    return np.asarray(gp.covariance(X))
+
+
+def exact_mean(gp, data, X):
+    """The exact posterior mean at X."""
+    return np.asarray(gp.kernel.cross(X, data.X)) @ np.linalg.solve(dense(gp, data.X), np.asarray(data.y))
+
+
+def distance(ours, exact):
+    """The relative root-mean-square difference."""
+    return np.linalg.norm(np.asarray(ours) - exact) / np.linalg.norm(exact)
+
+
+def test_on_2000_rows_of_kin40k_it_converges_to_the_exact_mean(mirror):
+    card = cards.read("kin40k")
+    dataset = sources.obtain(card, card["sources"][0], mirror=mirror)
+    rows = np.random.default_rng(0).permutation(len(dataset.y))[:2500]
+    X, y = dataset.X[rows], dataset.y[rows]
+    data = whole(jnp.asarray(X[:2000] / X.std(0)), jnp.asarray((y[:2000] - y.mean()) / y.std()))
+    new = jnp.asarray(X[2000:] / X.std(0))
+    ours = method(batch_size=200, steps=800, momentum=0.99)
+    state, _ = train(ours, data, ours.steps)
+    assert distance(predict(ours, state, new).mean, exact_mean(state.gp, data, new)) < 0.01
+    assert ours.diagnostics(state)["residual"] < 0.05
+
+
+@pytest.mark.parametrize("batch_size, steps", [(None, 400), (30, 1500)])
+def test_it_converges_to_the_exact_mean_and_the_largest_dual_objective(batch_size, steps):
+    data, new = regression(100), inputs(20, seed=5)
+    ours = method(batch_size=batch_size, steps=steps)
+    state, _ = train(ours, data, steps, start(ours, data))
+    assert distance(predict(ours, state, new).mean, exact_mean(GP, data, new)) < 1e-3
+    largest = 0.5 * data.y @ np.linalg.solve(dense(GP, data.X), np.asarray(data.y))
+    np.testing.assert_allclose(objective_of(ours, state, data), largest, rtol=1e-3)
+    assert objective_of(ours, state, data) <= largest
+
+
+def test_the_update_of_a_minibatch_is_that_of_all_rows_on_average():
+    """Over all batches that the loop may make of 7 rows: 3 blocks of 3 from every first row, the last a short one."""
+    data, rng = regression(7), np.random.default_rng(0)
+    ours = method(batch_size=3)
+    fill = lambda array: jnp.asarray(rng.normal(size=array.shape))
+    state = start(ours, data)
+    state = eqx.tree_at(lambda s: (s.weights, s.velocity), state, (fill(state.weights), fill(state.velocity)))
+    first, block = map(np.ravel, np.meshgrid(np.arange(7), np.arange(3)))
+    offset = block[:, None] * 3 + np.arange(3)
+    index, weight = jnp.asarray((first[:, None] + offset) % 7), jnp.asarray((offset < 7).astype(float))
+
+    def stepped(index, weight):
+        batch = Batch(data.X[index], data.y[index], index, weight, 7)
+        new, info = ours.step(state, batch, key=KEY)
+        return new.velocity, new.weights, info.objective
+
+    velocity, weights, objective = (part.mean(0) for part in jax.jit(jax.vmap(stepped))(index, weight))
+    H, ahead, b = dense(GP, data.X), np.asarray(state.weights + 0.9 * state.velocity), np.asarray(state.targets)
+    beta = float(state.limit * state.step_size)
+    expected = 0.9 * state.velocity - beta * (H @ ahead - b)
+    np.testing.assert_allclose(velocity, expected, rtol=1e-10)
+    np.testing.assert_allclose(weights, state.weights + expected, rtol=1e-10)
+    np.testing.assert_allclose(objective, b[:, 0] @ ahead[:, 0] - 0.5 * ahead[:, 0] @ H @ ahead[:, 0], rtol=1e-10)
+
+
+def test_a_batch_without_rows_moves_nothing_but_by_momentum():
+    data, ours = regression(7), method(batch_size=3)
+    state = start(ours, data)
+    new, info = ours.step(state, Batch(data.X[:3], data.y[:3], jnp.arange(3), jnp.zeros(3), 7), key=KEY)
+    assert not np.any(new.weights) and info.objective == 0.0
+
+
+def test_samples_have_the_mean_and_the_covariance_of_the_exact_posterior():
+    """For 100 keys, each with features of its own, covariances over its 40 samples are independent and unbiased."""
+    data, new, ours = regression(12), inputs(4, seed=5), method(samples=40, steps=500)
+
+    @jax.jit
+    @jax.vmap
+    def deviations(key):
+        step = lambda t, state: ours.step(state, data, key=KEY)[0]
+        return ours.posterior(jax.lax.fori_loop(0, ours.steps, step, start(ours, data, key=key)), new)[1]
+
+    samples = np.asarray(deviations(jax.random.split(KEY, 100)))
+    k = np.asarray(KERNEL.cross(new, data.X))
+    exact = np.asarray(KERNEL.cross(new, new)) - k @ np.linalg.solve(dense(GP, data.X), k.T)
+    for estimates, value in ((samples.mean(2), 0.0), (samples @ np.swapaxes(samples, 1, 2) / 40, exact)):
+        error = estimates.std(0) / np.sqrt(len(estimates))
+        assert np.all(np.abs(estimates.mean(0) - value) < 4.0 * error)
+        assert np.all(error < 0.05 * np.sqrt(exact.max()))
+
+
+def test_the_variance_is_that_of_the_samples_and_the_noise():
+    data, new, ours = regression(12), inputs(4, seed=5), method(samples=5)
+    state, _ = train(ours, data, 30, start(ours, data))
+    mean, deviations = ours.posterior(state, new)
+    predictive = predict(ours, state, new)
+    np.testing.assert_allclose(predictive.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(predictive.var, (deviations**2).mean(1) + 0.1, rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", [SquaredExponential, Matern12, Matern32, Matern52])
+def test_draws_of_the_prior_have_the_kernel_as_covariance(family):
+    """Given the features, of which there are enough for a standard error of amp / 100."""
+    X, kernel = inputs(8), family(KERNEL.log_amplitude, KERNEL.log_lengthscale2)
+    draws = prior_draws(kernel, X, 10_000, 3, key=KEY)
+    values = draws.basis.functions(kernel, X, jnp.arange(1))
+    np.testing.assert_allclose(values @ values.T, kernel.cross(X, X), atol=0.04 * float(kernel.amplitude))
+    np.testing.assert_allclose(draws(kernel, X), values @ draws.weights, rtol=1e-10)
+
+
+def test_block_sizes_change_nothing(monkeypatch):
+    data, new, ours = regression(25), inputs(10, seed=5), method(batch_size=8)
+    state = start(ours, data)
+    state = eqx.tree_at(lambda s: (s.weights, s.average), state, (state.targets, state.targets))
+    batch = Batch(data.X[:8], data.y[:8], jnp.arange(8), jnp.ones(8), 25)
+    compute = lambda: (*ours.posterior(state, new), ours.step(state, batch, key=KEY)[0].weights)
+    default = compute()
+    for rows, columns in ((3, 4), (10, 25), (1, 7)):
+        monkeypatch.setattr(kernel_products, "ROWS", rows)
+        monkeypatch.setattr(kernel_products, "COLUMNS", columns)
+        for ours_, theirs in zip(compute(), default):
+            np.testing.assert_allclose(ours_, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_float32_is_float64_to_its_precision():
+    data, new, ours = regression(100), inputs(20, seed=5), method(batch_size=30, steps=300)
+    single = jax.tree.map(lambda a: a.astype(jnp.float32) if a.dtype == jnp.float64 else a, data)
+    state, objective = train(ours, single, 300)
+    assert {leaf.dtype for leaf in jax.tree.leaves((state.weights, state.average, objective))} == {jnp.dtype("float32")}
+    # The model of the other: kernels fitted in float32 differ by more
+    gp = jax.tree.map(lambda a: a.astype(jnp.float64), state.gp)
+    double, _ = train(ours, data, 300, start(ours, data, gp))
+    ours_, theirs = predict(ours, state, new.astype(jnp.float32)), predict(ours, double, new)
+    assert ours_.var.dtype == jnp.float32 and np.all(ours_.var > state.gp.likelihood.noise)
+    assert distance(ours_.mean, theirs.mean) < 1e-4  # the samples are others
+
+
+def test_everything_follows_from_the_key():
+    data, new, ours = regression(25), inputs(4, seed=5), method()
+    first, again, other = (
+        predict(ours, train(ours, data, 20, key=key)[0], new) for key in (KEY, KEY, jax.random.key(1))
+    )
+    np.testing.assert_array_equal(first.mean, again.mean)
+    np.testing.assert_array_equal(first.var, again.var)
+    np.testing.assert_allclose(first.mean, other.mean, rtol=1e-10)  # the key is of the samples alone
+    assert np.all(first.var != other.var)
+
+
+def test_the_residual_is_that_of_the_average(monkeypatch):
+    monkeypatch.setattr(sdd, "_CHECKED", 20)
+    data, ours = regression(25), method(samples=3)
+    state, _ = train(ours, data, 30, start(ours, data))
+    residual = (np.asarray(state.targets) - dense(GP, data.X) @ state.average)[:20]
+    ratio = np.linalg.norm(residual, axis=0) ** 2, np.linalg.norm(state.targets[:20], axis=0) ** 2
+    found = ours.diagnostics(state)
+    np.testing.assert_allclose(found["residual"], np.sqrt(ratio[0][0] / ratio[1][0]))
+    np.testing.assert_allclose(found["residual_samples"], np.sqrt(ratio[0][1:].sum() / ratio[1][1:].sum()))
+
+
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_beyond_its_limit_it_diverges_and_says_so(batch_size):
+    data, new = regression(100), inputs(4, seed=5)
+    for step_size, diverges in ((0.9, False), (3.0, True)):
+        ours = method(batch_size=batch_size, step_size=step_size)
+        state, objective = train(ours, data, 200, start(ours, data))
+        assert np.isnan(objective[-1]) == diverges
+        assert np.isnan(predict(ours, state, new).log_prob(jnp.zeros(4))).all() == diverges
+        line = ours.diagnose(state)
+        assert ("diverged with step size 3: try method.rates=[1]" in line) == diverges and "\n" not in line
+
+
+def test_the_choice_of_a_rate_avoids_those_that_diverge():
+    data, ours = regression(100), method(batch_size=20, rates=[3.0, 0.9, 0.1], trial_steps=50)
+    assert best_rate(ours, start(ours, data), data, key=KEY) == 0.9
+
+
+def test_the_limit_without_sampling_is_that_of_nesterovs_recursion():
+    """z² - (1 - h)(1 + ρ) z + (1 - h) ρ has a root of modulus 1 at h = βλ = (2 + 2ρ) / (1 + 2ρ)."""
+    for momentum in (0.0, 0.5, 0.9):
+        h = (2 + 2 * momentum) / (1 + 2 * momentum)
+        assert np.isclose(max(abs(np.roots([1, -(1 - h) * (1 + momentum), (1 - h) * momentum]))), 1.0)
+    data = regression(50)
+    top, diagonal = np.linalg.eigvalsh(dense(GP, data.X))[-1], dense(GP, data.X)[0, 0]
+    limit = sdd.step_limit(GP, data.X, 50, 20, 0.9)
+    np.testing.assert_allclose(1.0 / limit, 2.8 / 3.8 * top + 3 * diagonal / 0.2, rtol=1e-8)
+
+
+MISTAKES = {
+    "samples=1": "method.samples=1: variances come from samples: choose at least 2",
+    "samples=0": "method.samples=0: must be a whole number from 1",
+    "batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
+    "kernel=matern53": "unknown kernel 'matern53': did you mean matern52",
+    "kernel=linear": "sdd needs a squared exponential or matern12 or matern32 or matern52 kernel, not linear",
+}
+
+
+@pytest.mark.parametrize("word", MISTAKES)
+def test_a_mistake_is_one_line(word):
+    with pytest.raises(ConfigError) as error:
+        build_method(compose(["method=sdd", f"method.{word}"])["method"]).init(regression(), key=KEY)
+    assert MISTAKES[word] in str(error.value) and "\n" not in str(error.value)
+
+
+def test_classes_are_refused_in_one_line():
+    with pytest.raises(ConfigError, match=r"^sdd is for regression, and these are 2 classes: try svi$"):
+        method().init(binary(20), key=KEY)

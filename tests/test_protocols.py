@@ -1,0 +1,32 @@
+"""Protocols: each has the same keys, and evans2020 is clean but for what its paper says."""
+
+import pytest
+import yaml
+
+from gpbench.config.compose import compose
+from gpbench.paths import conf_dir
+
+FILES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(conf_dir().glob("protocol/*.yaml"))}
+SECTIONS = ("variational", "deep", "networks", "lbfgs")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_protocol_has_the_same_keys(name):
+    protocol = FILES[name]
+    assert protocol["name"] == name
+    assert protocol.keys() - {"split_indices"} == FILES["clean"].keys()
+    for section in SECTIONS:
+        assert protocol[section].keys() == FILES["clean"][section].keys(), section
+
+
+def test_evans2020_is_clean_without_a_prior_on_lengthscales():
+    differing = {key: value for key, value in FILES["evans2020"].items() if value != FILES["clean"][key]}
+    assert differing == {"name": "evans2020", "lengthscale_prior": None}
+
+
+@pytest.mark.parametrize("method", ["svgp", "qsgp", "gpr", "svi", "dgp", "vi_kw"])
+def test_what_a_method_reads_of_evans2020_is_there(method):
+    cfg = compose(["dataset=kin40k", f"method={method}", "protocol=evans2020"])
+    assert "${" not in str(cfg) and cfg["method"].get("lengthscale_prior") is None
+    if method in ("svgp", "qsgp"):
+        assert (cfg["method"]["subset_rows"], cfg["method"]["noise_floor"]) == (1000, 1e-6)
