@@ -14,13 +14,14 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 
 class Fastfood(eqx.Module):
-    """J stacked blocks of P frequencies, of which the first `frequencies` are used."""
+    """J stacked blocks of P frequencies, of which the first `frequencies` are used; the diagonals of S, G and B."""
 
     S: Float[Array, "J P"]
     G: Float[Array, "J P"]
     B: Float[Array, "J P"]
     order: Float[Array, "J P"]
-    """Random numbers that Π sorts.  Not integers: gradient methods need real leaves, and this one's gradient is 0."""
+    """Random numbers: Π puts the inputs of a block in their order.  Real and not integer, since gradient methods take
+    real leaves alone; their gradient is 0."""
     frequencies: int = eqx.field(static=True)
 
     @classmethod

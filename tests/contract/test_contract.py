@@ -23,6 +23,7 @@ SMALL = {
     "gam": ["method.inducing=3"],
     "alacarte": ["method.frequencies=6"],
     "sdd": ["method.samples=4", "method.frequencies=50"],
+    "qsgp": ["method.basis=200", "method.basis_batch=50", "method.block=10", "method.dense_columns=2"],
     "dgp": ["method.inducing=5", "method.hidden=[1]"],
     "dsdgp": ["method.inducing=5", "method.hidden=[1]"],
     "vi_kw": NETWORK,
@@ -40,14 +41,14 @@ ONE_OF = {
     "alacarte": "regression", "svdgp": "regression", "pep": "regression", "dgp": "regression",
     "dsdgp": "regression", "vi_kw": "regression", "vi_g": "regression", "dropout": "regression", "pbp": "regression",
     "ensemble": "regression", "laplace": "regression", "sgld": "regression", "hmc": "regression",
-    "sdd": "regression",
+    "qsgp": "regression", "sdd": "regression",
 }  # fmt: skip
 """The task that a method is checked on here, where it is not two classes."""
 
 
 # These have classes of the others, and tests of their own.
 VARIANTS = {
-    "fitc_gp", "ivsgpr", "odsvgp", "sep_minibatch", "svi_minibatch", "svi_natural", "svgp", "tsvgp", "tvsgpr",
+    "fitc_gp", "ivsgpr", "odsvgp", "qsrvm", "sep_minibatch", "svi_minibatch", "svi_natural", "svgp", "tsvgp", "tvsgpr",
 }  # fmt: skip
 SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")} - VARIANTS)
 

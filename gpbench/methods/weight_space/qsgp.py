@@ -109,8 +109,7 @@ class QSGP(Method):
 
     @property
     def setting(self) -> str:
-        size = "n" if self.basis is None else self.basis
-        return f"{self.features}, m={size}, k={self.dense_columns}"
+        return f"{self.features}, m={'n' if self.basis is None else _short(self.basis)}, k={self.dense_columns}"
 
     # ----- the start
 
@@ -295,6 +294,12 @@ class QSGP(Method):
 
     def diagnose(self, state: State) -> str:
         return "AdaGrad's steps grew without bound: try a smaller method.rate or a larger method.basis_batch"
+
+
+def _short(m: int) -> str:
+    """1e5 for 100,000, and 12345 as it is."""
+    zeros = len(str(m)) - len(str(m).rstrip("0"))
+    return f"{m // 10**zeros}e{zeros}" if zeros > 3 else str(m)
 
 
 def with_closed_form_diagonal(

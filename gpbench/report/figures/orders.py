@@ -51,7 +51,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
                     name = experiment.label(key, value)
                     axis.plot(*series, "o-", color=colour, markersize=4, label=name)
                     exponents.append(f"{name} {exponent(series)}" + (f" [{stated[value]}]" if value in stated else ""))
-            _log_log(axis, [_size(experiment, along, cell) for cell in planned])
+            _log_log(axis, [_size(experiment, along, cell) for cell in planned if along in cell.job])
             if exponents:
                 size = experiment.label("axes", along) + _fixed(experiment, planned, keys, along)
                 notes.append(f"exponent of {title} in {size}: {', '.join(exponents)}")
@@ -66,8 +66,11 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 def along_size(
     experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Mapping], float]
 ) -> Series | None:
-    """The quantity against the size `along`, where the other sizes are those with the most cells; None below two."""
-    _, group = _most(cells, keys, along)
+    """The quantity against the size `along`, where the other sizes are those with the most cells; None below two.
+
+    Cells without that size, such as those of a method that has no such thing, are left out.
+    """
+    _, group = _most([cell for cell in cells if along in cell.job], keys, along)
     if len(group) < 2:
         return None
     points = sorted((_size(experiment, along, cell), fmean(map(quantity, cell.done))) for cell in group)
@@ -88,7 +91,8 @@ def _most(cells: Sequence[Cell], keys: Sequence[str], along: str) -> tuple[dict[
     """The values of the other sizes that the most cells share, and these cells."""
     groups: dict[tuple, list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(tuple((key, cell.job[key]) for key in keys if key != along), []).append(cell)
+        others = tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
+        groups.setdefault(others, []).append(cell)
     others, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
     return dict(others), group
 
