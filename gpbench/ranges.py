@@ -110,6 +110,7 @@ METHOD: Mapping[str, Words] = {
     "control_rows": "count or auto or null",
     "bound": ["corrected", "printed"],
     "augmentation": "flag",
+    "relevance": "flag",
     "plug_in": "flag",
     "rate": "positive",
     "decay": "fraction",

@@ -88,6 +88,11 @@ def _key_of_some(path: Path, place: str, value: Any, runs: Runs) -> None:
     _key(path, place, value, [block for block in runs if not isinstance(value, str) or value in block] or runs)
 
 
+def _keys_of_some(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """A key that one of the runs has, or a list of different ones."""
+    _each(_key_of_some, path, place, value if isinstance(value, list) and value else [value], runs)
+
+
 def _key_or_output(path: Path, place: str, value: Any, runs: Runs) -> None:
     """A key, or `output` for the outputs of the data set."""
     if value != "output":
@@ -175,6 +180,12 @@ def _exponents(path: Path, place: str, value: Any, runs: Runs) -> None:
                 raise ConfigError(f"{path}: {place}.{key}.{name}={as_word(number)}: must be a number")
 
 
+def _fraction(path: Path, place: str, value: Any, runs: Runs) -> None:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ConfigError(f"{path}: {place}={as_word(value)}: must be a number from 0 to 1")
+
+
 def _method(path: Path, place: str, value: Any, runs: Runs) -> None:
     """A method that one of the runs has."""
     known = [method for block in runs for method in _values(block.get("method"))]
@@ -209,7 +220,7 @@ _FIGURES: Mapping[str, Options] = {
         {"style": _key, "colours": None, "dashes": None, "vertical": None, "level": None},
     ),
     "boundaries": Options({"rows": _key, "columns": _key}),
-    "curves": Options({"label": _key_of_some}),
+    "curves": Options({"label": _keys_of_some}, {"reference": _method, "margin": _fraction}),
     "surfaces": Options({"label": _columns}),
     "effects": Options({"label": _columns}, {"truth": _truth}),
     "orders": Options({"along": _columns, "colour": _key}, {"published": _exponents}),

@@ -12,9 +12,9 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Method
 from gpbench.train.steps import prediction_key
 
-_PER_AXIS = {1: 400, 2: 120}
-_MARGIN = 0.05
-"""Of the range of the training rows, on either side."""
+_PER_AXIS = {1: 1200, 2: 120}
+_MARGIN = {1: 1.0, 2: 0.05}
+"""By the number of inputs, of the range of the training rows on either side: with one, a picture may extrapolate."""
 
 
 def check(method: Method, inputs: int) -> None:
@@ -49,6 +49,6 @@ def arrays(
 
 def _grid(X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "G D"]:
     low, high = X.min(axis=0), X.max(axis=0)
-    margin = _MARGIN * (high - low)
+    margin = _MARGIN[X.shape[1]] * (high - low)
     axes = np.linspace(low - margin, high + margin, _PER_AXIS[X.shape[1]]).T
     return np.stack([axis.ravel() for axis in np.meshgrid(*axes)], axis=1)

@@ -178,7 +178,7 @@ def test_plug_in_predictions_have_no_variance_of_f():
 def test_at_the_best_bound_few_relevance_vectors_are_left():
     rows = jnp.linspace(-1.7, 1.7, 25)[:, None]
     data = whole(rows, jnp.asarray(np.sinc(rows[:, 0]) + 0.05 * RNG.normal(size=25)))
-    fields = {"features": "inducing", "basis": None, "precision": "relevance", "block": 1}
+    fields = {"features": "inducing", "basis": None, "relevance": True, "block": 1}
     method = qsgp(**fields, control_rows=None, target_noise=0.0025)
     state = optimum(method, data)
     relevant = int(jnp.sum(state.weights.log_precision < np.log(1e4)))
@@ -195,7 +195,7 @@ def test_at_the_best_bound_few_relevance_vectors_are_left():
         ({"dense_columns": 21}, "method.dense_columns=21 of 20 basis functions"),
         ({"control_rows": 13}, "method.control_rows=13: there are 12 training rows"),
         ({"kernel": "periodic"}, "qsgp with features=rff needs a"),
-        ({"precision": "relevance"}, "method.precision=relevance needs kernel functions"),
+        ({"relevance": True}, "method.relevance=true needs kernel functions"),
         ({"augmentation": True}, "method.augmentation=true needs kernel functions"),
         ({"likelihood": "student_t"}, "qsgp needs a log-concave likelihood"),
         ({"features": "inducing", "basis": None, "optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
@@ -206,3 +206,22 @@ def test_what_does_not_fit_is_refused_in_one_line(fields, message):
     with pytest.raises(ConfigError) as error:
         qsgp(**fields).init(DATA, key=KEY)
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("limit, count", [("relevant_1e3", 3), ("relevant", 5), ("relevant_1e5", 9)])
+def test_relevance_vectors_are_the_functions_whose_prior_precision_is_below_1e4(limit, count):
+    """Precisions 10^2.5 (3 times), 10^3.5 (2), 10^4.5 (4), 10^6 (3); blocks of 5 fill up to 15 functions."""
+    method = qsgp(features="inducing", basis=None, block=5, relevance=True)
+    state = method.init(DATA, key=KEY)
+    powers = jnp.asarray([2.5] * 3 + [3.5] * 2 + [4.5] * 4 + [6.0] * 3 + [0.0] * 3).reshape(3, 5)
+    state = eqx.tree_at(lambda s: s.weights.log_precision, state, powers * np.log(10.0))
+    assert method.diagnostics(state)[limit] == count
+    centres = np.asarray(method.arrays(state)["inducing"])
+    np.testing.assert_array_equal(centres, np.where(np.arange(N)[:, None] < 5, np.asarray(X), np.nan))
+
+
+def test_only_kernel_functions_have_centres_and_only_trained_precisions_a_count():
+    kernels, random = qsgp(features="inducing", basis=None), qsgp()
+    states = [method.init(DATA, key=KEY) for method in (kernels, random)]
+    np.testing.assert_array_equal(kernels.arrays(states[0])["inducing"], X)
+    assert random.arrays(states[1]) == kernels.diagnostics(states[0]) == random.diagnostics(states[1]) == {}

@@ -197,8 +197,8 @@ def test_png_and_pdf_are_written(tmp_path):
 
 def on_a_line(id):
     x = np.linspace(-1, 1, 50)
-    return {"kept_grid": x[:, None], "kept_mean": x**2, "kept_var": np.full(50, 0.25), "kept_X": x[::5, None],
-            "kept_y": x[::5] ** 2, "kept_inducing": np.array([[0.5], [-0.5]]),
+    return {"kept_grid": x[:, None], "kept_mean": x**2, "kept_var": np.full(50, 0.25), "kept_X": x[::7, None],
+            "kept_y": x[::7] ** 2, "kept_inducing": np.array([[0.5], [-0.5]]),
             "kept_covariance_inducing": np.array([[0.1]])}  # fmt: skip
 
 
@@ -213,6 +213,28 @@ def test_curves_have_a_panel_for_each_run_with_its_mean_two_deviations_and_the_p
     band = first.collections[-1].get_paths()[0].vertices  # x² ± 2 · 0.5
     assert band[:, 1].min() == pytest.approx(-1.0, abs=1e-3) and band[:, 1].max() == pytest.approx(2.0)
     assert first.get_xlabel() == "nMSE 0.250" and missing.texts[0].get_text() == "missing"
+
+
+def beyond_the_rows(id):
+    """As `on_a_line`, with rows in the middle half, and no relevance vector but one for the run of that name."""
+    rows = np.linspace(-0.5, 0.5, 5)
+    known = {"kept_X": rows[:, None], "kept_y": rows**2, "kept_inducing": np.array([[np.nan], [0.5]])}
+    return on_a_line(id) | known | ({"kept_mean": np.zeros(50)} if id == "exact" else {})
+
+
+def test_curves_extrapolate_as_far_as_the_file_says_beside_the_dashed_band_of_a_reference():
+    """Margins of 0.25 of the rows' range [-0.5, 0.5]; the band of the exact run, 0 ± 1, in the other panel."""
+    jobs = {"exact": {"method": "gpr"}, "ours": {"method": "qsrvm", "size": "4", "full": "true"}}
+    more = {"exact": {}, "ours": {"diagnostics": {"relevant": 1.0}}}
+    cells = [cell(job, record(id, metrics={"nmse": 0.25}, **more[id])) for id, job in jobs.items()]
+    options = {"kind": "curves", "label": ["size", "full"], "margin": 0.25, "reference": "gpr"}
+    exact, ours = drawn(experiment(**options), cells, arrays=beyond_the_rows).axes
+    assert (exact.get_title(), ours.get_title()) == ("gpr", "m = 4 true")
+    assert ours.get_xlabel() == "nMSE 0.250, 1 relevance vectors"
+    mean, below, above, places, _ = ours.lines
+    assert abs(mean.get_xdata()).max() <= 0.75 < abs(mean.get_xdata()).max() + 0.05
+    assert set(below.get_ydata()) == {-1.0} and set(above.get_ydata()) == {1.0} and len(exact.lines) == 3
+    np.testing.assert_array_equal(places.get_xdata(), [np.nan, 0.5])
 
 
 def of_effects(id):

@@ -34,7 +34,10 @@ def test_grid_predictions_rows_and_inducing_points_are_kept(tmp_path):
 
 def test_regression_on_one_input_keeps_mean_and_variance(tmp_path):
     _, trace = run(tmp_path, "dataset=sinc", "method=linear", "run.keep=true")
-    assert trace["kept_grid"].shape == (400, 1) and trace["kept_mean"].shape == trace["kept_var"].shape == (400,)
+    grid, X = trace["kept_grid"], trace["kept_X"]
+    assert grid.shape == (1200, 1) and trace["kept_mean"].shape == trace["kept_var"].shape == (1200,)
+    span = np.ptp(X)  # pictures may extrapolate by as much on either side
+    np.testing.assert_allclose([grid.min(), grid.max()], [X.min() - span, X.max() + span], rtol=1e-5)
 
 
 def test_more_than_two_inputs_are_refused_in_one_line(tmp_path):

@@ -12,9 +12,9 @@ A step is that of their algorithm 1.  With B random rows it moves the velocity a
 
     g_i = (N / B) (H (α + ρv) - b)_i for these rows, 0 for others,   v ← ρv - βg,   α ← α + v,
 
-and predictions use the geometric average ᾱ ← rα + (1 - r)ᾱ with r = 100 / steps.  Unlike the paper, which draws rows
-independently and sets βN to a number such as 50 by hand, rows are those of the loop's minibatches, every row once in each
-epoch, and β is a part of the largest that is stable (`step_limit`).
+and predictions use the geometric average ᾱ ← rα + (1 - r)ᾱ with r = 100 / steps.  The paper draws rows independently
+and sets βN by hand, to 50 or so.  Here the rows are those of the loop's minibatches, every row once in each epoch, and
+β is a part of the largest that is stable (`step_limit`).
 
 Errors.  A variance has the relative standard error √(2 / S), 18 % with 64 samples, so that the mean log density of test
 rows is lower by up to 1 / (2S) nats on average.  `PriorDraws` says how well f_s has the prior's covariance.

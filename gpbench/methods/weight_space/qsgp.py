@@ -4,13 +4,14 @@ f = Σ w_i φ_i(x) with up to 10⁷ basis functions.  A step sees a minibatch of
 as much whatever the number of rows and of functions is.
 """
 
+import math
 from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench.core.bases import Basis, KernelFunctions, RandomFeatures, draw_blocks
 from gpbench.core.bases.fourier import SPECTRAL, spectral_degrees
@@ -31,6 +32,10 @@ from gpbench.runtime import require_memory
 
 _FOLLOWING = 0.01
 """The least weight of a minibatch in the running mean squares of the functions, where hyper-parameters move."""
+
+
+_FINITE = 1e4
+"""The prior precision from which a function is no relevance vector (appendix I.3)."""
 
 
 class State(eqx.Module):
@@ -74,8 +79,8 @@ class QSGP(Method):
     """Whether frequencies of random features are in memory, m (D + 1) numbers, or generated from a seed each time."""
     dense_columns: int = eqx.field(static=True, kw_only=True, default=0)
     """k, the dense columns of C in q(w) = N(mean, C Cᵀ); 0 is the diagonal form."""
-    precision: Literal["fixed", "relevance"] = eqx.field(static=True, kw_only=True, default="fixed")
-    """The prior precision S: as `features` says, or with a trained entry for each kernel function (`qsrvm`)."""
+    relevance: bool = eqx.field(static=True, kw_only=True, default=False)
+    """Whether the prior precision S is diagonal with a trained entry for each kernel function (`qsrvm`)."""
     control_rows: int | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default="auto")
     """The rank of the control variate; "auto" is 500, or all rows where there are fewer, None leaves it out."""
     likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
@@ -126,7 +131,7 @@ class QSGP(Method):
             zeros,
             jnp.zeros((count, basis.block, self.dense_columns), dtype),
             None if gaussian else zeros,
-            zeros if self.precision == "relevance" else None,
+            zeros if self.relevance else None,
         )
         weights = with_closed_form_diagonal(weights, squares, basis, hyper, X)
         control = self._initial_control(hyper, basis, weights, X) if gaussian else None
@@ -143,13 +148,13 @@ class QSGP(Method):
             if self.basis is None:
                 raise ConfigError("method.basis=null is one function for every training row, which needs"
                                   " method.features=inducing: set a number of random features")  # fmt: skip
-            if self.precision == "relevance" or self.augmentation:
-                key = "precision=relevance" if self.precision == "relevance" else "augmentation=true"
+            if self.relevance or self.augmentation:
+                key = "relevance=true" if self.relevance else "augmentation=true"
                 raise ConfigError(f"method.{key} needs kernel functions: set method.features=inducing")
         elif m > n:
             raise ConfigError(f"method.basis={m}: there are {n} training rows to put kernel functions around; choose no"
                               " more, or null for all")  # fmt: skip
-        elif self.optimiser is not None and self.precision == "fixed":
+        elif self.optimiser is not None and not self.relevance:
             raise ConfigError("method.optimiser: log|S| of kernel functions has no cheap estimate, so that their"
                               " hyper-parameters stay fixed: set method.optimiser=null")  # fmt: skip
         if self.dense_columns > m:
@@ -201,7 +206,7 @@ class QSGP(Method):
         if p is None:
             return None
         support = X[-p:]  # rows come in random order, and kernel functions are around the first ones
-        needs_root = self.features == "inducing" and self.precision == "fixed"
+        needs_root = self.features == "inducing" and not self.relevance
         root = inverse_cholesky(hyper.kernel.cross(support, support)) if needs_root else None
         blocks = jnp.arange(max(1, -(-self.dense_columns // basis.block)))  # of the only entries that are not 0
         running = basis.at(hyper.kernel, support, blocks) @ columns(take(weights, blocks), basis.index(blocks))
@@ -243,7 +248,7 @@ class QSGP(Method):
         basis, gaussian = state.basis, isinstance(state.hyper.likelihood, Gaussian)
         count = min(-(-self.basis_batch // basis.block), basis.blocks)
         printed = self.bound == "printed" and not gaussian
-        has_gram = self.features == "inducing" and self.precision == "fixed"
+        has_gram = self.features == "inducing" and not self.relevance
         draws = 2 if gaussian or printed or has_gram else 1
         drawn = [draw_blocks(basis.blocks, count, self.replacement, key=k) for k in jax.random.split(key, 3)]
         blocks = jnp.concatenate(drawn[:draws])
@@ -291,6 +296,27 @@ class QSGP(Method):
         locations = state.basis.locations(blocks, data.X.shape[1], data.X.dtype)
         sample = Sample(state.basis, blocks, locations, squares, state.rows, 2)
         return -negative_bound(state.hyper, take(state.weights, blocks), sample, data)[0]
+
+    def diagnostics(self, state: State) -> dict[str, Array]:
+        """With relevance vectors, how many there are: prior precisions below 1e4 (appendix I.3), 1e3 and 1e5."""
+        if state.weights.log_precision is None:
+            return {}
+        limits = {"relevant": _FINITE, "relevant_1e3": 1e3, "relevant_1e5": 1e5}
+        return {name: jnp.sum(self._relevant(state, limit)) for name, limit in limits.items()}
+
+    def arrays(self, state: State) -> dict[str, Array]:
+        """The centres (M, D) of kernel functions; NaN, which is not drawn, for those that are no relevance vectors."""
+        if not isinstance(state.basis, KernelFunctions):
+            return {}
+        centres = state.basis.Z[: state.basis.size]
+        if state.weights.log_precision is None:
+            return {"inducing": centres}
+        return {"inducing": jnp.where(self._relevant(state, _FINITE)[:, None], centres, jnp.nan)}
+
+    def _relevant(self, state: State, limit: float) -> Bool[Array, " M"]:
+        """Whether the prior precision of each function is below `limit`."""
+        assert state.weights.log_precision is not None
+        return state.weights.log_precision.ravel()[: state.basis.size] < math.log(limit)
 
     def diagnose(self, state: State) -> str:
         return "AdaGrad's steps grew without bound: try a smaller method.rate or a larger method.basis_batch"
