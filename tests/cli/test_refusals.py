@@ -83,7 +83,7 @@ METHOD = "_target_: fake_method.Fake\nname: mine\nfeatures: 10\ntemperature: 1.0
 
 @pytest.mark.parametrize("ranges, words, line", [
     ("features: any, temperature: positive, mode: [hot, cold]", [], ""),
-    ("temperature: positive", [], "method.features=10: must be values or generalised; or declare another range"),
+    ("temperature: positive", [], "method.features=10: must be values, generalised, rff or inducing; or"),
     ("features: count", ["method.features=0"], "method.features=0: must be a whole number from 1\n"),
     ("features: any, temperature: positive", ["method.temperature=0"], "method.temperature=0: must be a number above"),
     ("features: any, mode: [hot, cold]", ["method.mode=warm"], "method.mode=warm: must be hot or cold"),

@@ -30,9 +30,9 @@ from gpbench.core.optimisers import decaying_adam
 from gpbench.core.sites import initial_sites
 from gpbench.errors import ConfigError
 from gpbench.methods.ep.gfitc import GFITC
-from gpbench.methods.exact import gpr
 from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.parts.collapsed import Parameters as Collapsed
+from gpbench.methods.parts.exact import ExactGP
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svdgp import SVDGP
 from gpbench.methods.vi.svi import SVI
@@ -84,7 +84,7 @@ def test_regression_with_every_point_inducing_is_exact(name):
     X, y, likelihood = np.asarray(data.X), np.asarray(data.y), Gaussian(jnp.log(NOISE))
     K = formula(X, X) + NOISE * np.eye(N)
     exact = multivariate_normal(np.zeros(N), K).logpdf(y)
-    evidence, _ = jax.jit(GPR(name="gpr").evidence)(gpr.Parameters(kernel, likelihood), data)
+    evidence, _ = jax.jit(GPR(name="gpr").evidence)(ExactGP(kernel, likelihood), data)
     np.testing.assert_allclose(evidence, exact, rtol=1e-8)
     layer = layer_at(data.X, None, kernel=kernel)
     bound, _ = bound_of(VSGPR(name="vsgpr"), Collapsed(layer, likelihood), data)
