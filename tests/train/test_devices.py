@@ -41,7 +41,8 @@ for name, (config, counts) in json.loads(sys.argv[1]).items():
         objective, _ = programs.advance(data, run, method.steps)
         programs.predict(data, run)
         assert len(data.X.sharding.device_set) == count
-        state = devices.on_host(getattr(run.state, "layer", getattr(run.state, "parameters", run.state)))
+        names = [name for name in ("layer", "parameters", "weights") if hasattr(run.state, name)]
+        state = devices.on_host(getattr(run.state, names[0]) if names else run.state)
         learned = [leaf.ravel().tolist() for leaf in jax.tree.leaves(state)]
         log_prob = run.predictions["log_prob"].tolist()
         print(json.dumps({"name": name, "objective": objective.tolist(), "log_prob": log_prob, "learned": learned}))
@@ -51,6 +52,7 @@ _ADADELTA = {"_target_": "gpbench.core.optimisers.adadelta"}
 _ADAPTIVE = {"_target_": "gpbench.core.optimisers.adaptive_rates"}
 _SEP = {"_target_": "gpbench.methods.ep.sep.SEP", "inducing": 8, "steps": 8, "optimiser": _ADAPTIVE}
 _SVI = {"_target_": "gpbench.methods.vi.svi.SVI", "inducing": 8, "steps": 8}
+_QSGP = {"_target_": "gpbench.methods.weight_space.qsgp.QSGP"}
 METHODS = {
     "sep": _SEP,
     "sep, outer": {**_SEP, "update": "outer", "gradient": "exact"},
@@ -59,6 +61,7 @@ METHODS = {
     "svi": _SVI,
     "svi, minibatches": {**_SVI, "batch_size": 15, "optimiser": _ADADELTA},
     "gfitc": {"_target_": "gpbench.methods.ep.gfitc.GFITC", "inducing": 8, "steps": 4},
+    "qsgp": {**_QSGP, "basis": 60, "basis_batch": 20, "block": 5, "steps": 8},
     "logistic": {"_target_": "gpbench.methods.baselines.logistic.Logistic", "steps": 8},
     "constant": {"_target_": "gpbench.methods.baselines.constant.Constant"},
 }
