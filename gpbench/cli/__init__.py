@@ -20,6 +20,7 @@ VERBS = {
     "rank": "average ranks of methods over data sets, as table and diagram",
     "compare": "two methods, protocols, presets or commits, split by split",
     "power": "which difference recorded splits can show, and how many they need",
+    "verify": "whether recorded runs support what the papers assert",
     "report": "a static site of all recorded runs",
     "import": "score and record predictions of other programs",
     "collect": "merge the records of several folders into one Parquet file",

@@ -157,7 +157,7 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
         if isinstance(value, dict) and set(value) != set(PRESETS):
             raise ConfigError(f"{path}: {key} needs a value for each of {' and '.join(PRESETS)}, and no other")
     layout.check(path, content, blocks)
-    labels = {key: {_text(v): str(label) for v, label in of.items()} for key, of in content.get("labels", {}).items()}
+    labels = {key: {text(v): str(label) for v, label in of.items()} for key, of in content.get("labels", {}).items()}
     return Experiment(
         id=id, title=content["title"], paper=content.get("paper", ""), blocks=blocks,
         presets=content.get("presets", {}), labels=labels, table=content.get("table"), figure=content.get("figure"),
@@ -173,9 +173,9 @@ def _jobs(block: Mapping[str, Any], preset: str) -> Iterator[dict[str, str]]:
     values_of = {key: value[preset] if isinstance(value, dict) else value for key, value in block.items()}
     lists = [value if isinstance(value, list) else [value] for value in values_of.values()]
     for values in itertools.product(*lists):
-        yield dict(zip(values_of, map(_text, values)))
+        yield dict(zip(values_of, map(text, values)))
 
 
-def _text(value: Any) -> str:
+def text(value: Any) -> str:
     """A value as Hydra reads it back: true, null, 0.15, [0,1]; a text is taken as it is."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,1 @@
+"""What papers assert, sentence by sentence, and whether recorded runs support it (`gpbench verify`).  No JAX."""

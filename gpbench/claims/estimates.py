@@ -1,0 +1,192 @@
+"""Estimates with one-sided p-values against any bound, and the regions that claims say they lie in."""
+
+import bisect
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from statistics import median
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from gpbench.report.statistics import LEVEL
+
+
+@runtime_checkable
+class Estimate(Protocol):
+    """A number that was estimated from `n` splits, data sets, points or trials."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def interval(self) -> tuple[float, float]:
+        """With 95 % confidence; infinite where so few numbers allow no test."""
+
+    def p_above(self, bound: float) -> float:
+        """The p-value against the hypothesis that the true number is `bound` or less."""
+
+    def p_below(self, bound: float) -> float:
+        """The p-value against the hypothesis that the true number is `bound` or more."""
+
+
+@dataclass(frozen=True)
+class Student:
+    """A mean with Student's t distribution; the normal one with infinite `df`.
+
+    `sd` and `ratio` are those of the splits (`gpbench.report.statistics`), where it is a mean over splits.  A `stderr`
+    of None allows no test: a single split.
+    """
+
+    value: float
+    stderr: float | None
+    df: float
+    n: int
+    sd: float | None = None
+    ratio: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        from scipy.stats import t
+
+        if self.stderr is None:
+            return -math.inf, math.inf
+        half = float(t.ppf(1 - LEVEL / 2, self.df)) * self.stderr
+        return self.value - half, self.value + half
+
+    def p_above(self, bound: float) -> float:
+        return self._tail(bound - self.value)
+
+    def p_below(self, bound: float) -> float:
+        return self._tail(self.value - bound)
+
+    def _tail(self, distance: float) -> float:
+        from scipy.stats import t
+
+        if self.stderr is None:
+            return 1.0
+        if self.stderr == 0:
+            return float(distance >= 0)
+        return float(t.cdf(distance / self.stderr, self.df))
+
+
+@dataclass(frozen=True)
+class SignedRank:
+    """The centre of numbers, one for each data set, by Wilcoxon's signed-rank test.
+
+    Its statistic is the number of means of pairs (each number with itself too) on one side of the bound.
+    """
+
+    values: Sequence[float]
+
+    @property
+    def n(self) -> int:
+        return len(self.values)
+
+    @property
+    def value(self) -> float:
+        """Hodges and Lehmann's: the median of the means of all pairs."""
+        return median(self._means)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Between those means of pairs that the test does not reject."""
+        k = bisect.bisect_right(_signed_rank_cdf(self.n), LEVEL / 2) - 1
+        return (-math.inf, math.inf) if k < 0 else (self._means[k], self._means[-1 - k])
+
+    def p_above(self, bound: float) -> float:
+        return self._tail(sum(mean > bound for mean in self._means))
+
+    def p_below(self, bound: float) -> float:
+        return self._tail(sum(mean < bound for mean in self._means))
+
+    def _tail(self, statistic: int) -> float:
+        """P(W >= statistic) = P(W <= M - statistic) for M means."""
+        return min(1.0, _signed_rank_cdf(self.n)[len(self._means) - statistic])
+
+    @cached_property
+    def _means(self) -> list[float]:
+        return sorted((a + b) / 2 for i, a in enumerate(self.values) for b in self.values[i:])
+
+
+@cache
+def _signed_rank_cdf(n: int) -> list[float]:
+    """P(W <= w) of a sum W of each of 1 .. n with probability one half."""
+    counts = [1]
+    for rank in range(1, n + 1):
+        counts = [a + b for a, b in zip([*counts, *[0] * rank], [*[0] * rank, *counts])]
+    return [total / 2**n for total in itertools.accumulate(counts)]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of trials, by the binomial distribution."""
+
+    successes: int
+    n: int
+
+    @property
+    def value(self) -> float:
+        return self.successes / self.n
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Clopper and Pearson's."""
+        from scipy.stats import binomtest
+
+        ends = binomtest(self.successes, self.n).proportion_ci(1 - LEVEL)
+        return float(ends.low), float(ends.high)
+
+    def p_above(self, bound: float) -> float:
+        from scipy.stats import binom
+
+        return float(binom.sf(self.successes - 1, self.n, min(max(bound, 0.0), 1.0)))
+
+    def p_below(self, bound: float) -> float:
+        from scipy.stats import binom
+
+        return float(binom.cdf(self.successes, self.n, min(max(bound, 0.0), 1.0)))
+
+
+@dataclass(frozen=True)
+class Exact:
+    """A number without error, such as a count."""
+
+    value: float
+    n: int = 1
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.value, self.value
+
+    def p_above(self, bound: float) -> float:
+        return float(self.value <= bound)
+
+    def p_below(self, bound: float) -> float:
+        return float(self.value >= bound)
+
+
+class Region(NamedTuple):
+    """The numbers from `low` to `high`."""
+
+    low: float
+    high: float
+
+    def p_inside(self, estimate: Estimate) -> float:
+        """The p-value against the hypothesis that the true number is outside: two one-sided tests."""
+        return max(
+            0.0 if math.isinf(self.low) else estimate.p_above(self.low),
+            0.0 if math.isinf(self.high) else estimate.p_below(self.high),
+        )
+
+    def p_outside(self, estimate: Estimate) -> float:
+        """The p-value against the hypothesis that the true number is inside."""
+        sides = [estimate.p_below(self.low)] * (not math.isinf(self.low))
+        sides += [estimate.p_above(self.high)] * (not math.isinf(self.high))
+        return min(1.0, len(sides) * min(sides))
+
+    def __str__(self) -> str:
+        if math.isinf(self.low) or math.isinf(self.high):
+            return f"< {self.high:.4g}" if math.isinf(self.low) else f"> {self.low:.4g}"
+        return f"in [{self.low:.4g}, {self.high:.4g}]"

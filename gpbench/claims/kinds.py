@@ -1,0 +1,194 @@
+"""The kinds of predicates: from the runs of a clause to numbers, one for each data set, output and value of `each`."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from gpbench.claims.definition import Clause
+from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
+from gpbench.claims.runs import Runs, group, match, select
+from gpbench.errors import ConfigError
+from gpbench.metrics import better
+from gpbench.report.statistics import common_splits, largest_ratio, mean_stderr
+
+_PROPORTIONS = ("error", "coverage95")
+"""Metrics that are means of zeros and ones over test rows, whose error is known from a single split."""
+_COUNTS = ("state_bytes", "parameters")
+
+
+@dataclass(frozen=True)
+class Number:
+    """An estimate (None where runs are missing) with where it is from: data set, output, values of the clause's keys.
+
+    `rival` names which of several b it is against.
+    """
+
+    place: tuple[str, ...]
+    estimate: Estimate | None
+    rival: str = ""
+
+
+def numbers(clause: Clause, runs: Sequence[Runs], place: str) -> list[Number]:
+    """The numbers of a clause.  Raises ConfigError where it selects no runs, or more than one for a number."""
+    sides = {key: select(runs, words, place) for key, words in clause.sides.items()}
+    if not all(sides.values()):
+        raise ConfigError(f"{place}: no run has these values together")
+    found = list(_KINDS[clause.kind](clause, sides, place))
+    if not found:
+        raise ConfigError(f"{place}: a and b have no data set in common")
+    return _over_datasets(clause, found) if clause.over else found
+
+
+def selected(clause: Clause, runs: Sequence[Runs], place: str) -> list[Runs]:
+    """Every recorded run that a clause is about."""
+    return [of for words in clause.sides.values() for of in select(runs, words, place) if of.cell]
+
+
+def _pairs(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
+    """Paired differences over splits, of logarithms for a ratio."""
+    transform = (lambda value: _log(value, place)) if clause.kind == "ratio" else float
+    for a, rivals in match(clause, sides["a"], sides["b"], place):
+        for b in rivals:
+            of_a, of_b = a.values(clause.metric), b.values(clause.metric)
+            common = common_splits([of_a, of_b])
+            differences = [transform(of_a[k]) - transform(of_b[k]) for k in common]
+            ratio = largest_ratio(of.cell.ratio for of in (a, b) if of.cell)
+            yield Number(_place(clause, a), _mean(differences, ratio), b.keys["method"])
+
+
+def _values(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
+    for key, cells in group(sides["of"], clause.keys).items():
+        if len(cells) > 1:
+            raise ConfigError(f"{place}: `of` has {len(cells)} cells on {key[0]}: give a value of what sets them apart")
+        (of,) = cells
+        values = [*of.values(clause.metric).values()]
+        estimate: Estimate | None = _mean(values, of.cell.ratio if of.cell else None)
+        if clause.metric in _COUNTS and values:
+            estimate = Exact(values[0])
+        elif clause.metric in _PROPORTIONS and len(values) == 1 and of.cell:
+            estimate = _proportion(values[0], of.cell.records[0].get("test_rows"))
+        yield Number(_place(clause, of), estimate)
+
+
+def _shares(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
+    """The share of cells in which a's mean is better than b's; ties are none."""
+    sign = 1 if better(clause.metric) == "lower" else -1
+    outcomes: dict[tuple[str, ...], list[bool | None]] = {}
+    for a, rivals in match(clause, sides["a"], sides["b"], place):
+        for b in rivals:
+            of_a, of_b = a.values(clause.metric), b.values(clause.metric)
+            common = common_splits([of_a, of_b])
+            won = sign * fmean(of_a[k] - of_b[k] for k in common) < 0 if common else None
+            outcomes.setdefault(("", "", *_place(clause, a)[2 : 2 + len(clause.each)]), []).append(won)
+    for key, wins in outcomes.items():
+        yield Number(key, None if None in wins else Share(sum(map(bool, wins)), len(wins)))
+
+
+def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
+    """Average rank of a minus that of b, over the data sets that all methods `among` have.
+
+    Its variance is that of ranks without differences, k (k + 1) / 6N (Demšar 2006, section 3.2.2).
+    """
+    from scipy.stats import rankdata
+
+    sign = 1 if better(clause.metric) == "lower" else -1
+    tables: dict[tuple[str, ...], list[list[float | None]]] = {}
+    for key, cells in group(sides["among"], clause.keys).items():
+        means = [_mean([*of.values(clause.metric).values()], None) for of in cells]
+        of_a, of_b = ([k for k, of in enumerate(cells) if of in sides[side]] for side in "ab")
+        if len(of_a) != 1 or len(of_b) != 1:
+            raise ConfigError(f"{place}: a and b must be one cell each of those `among`, on {key[0]}")
+        row = [None if mean is None else sign * mean.value for mean in means]
+        tables.setdefault(("", "", *key[2:]), []).append([row[of_a[0]], row[of_b[0]], *row])
+    for key, rows in tables.items():
+        complete = [row for row in rows if None not in row]
+        if not complete or len({len(row) for row in complete}) > 1:
+            yield Number(key, None)
+            continue
+        k, n = len(complete[0]) - 2, len(complete)
+        ranks = [rankdata(row[2:]) for row in complete]
+        apart = [of[row[2:].index(row[0])] - of[row[2:].index(row[1])] for row, of in zip(complete, ranks)]
+        yield Number(key, Student(float(fmean(apart)), math.sqrt(k * (k + 1) / (6 * n)), math.inf, n))
+
+
+def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
+    """The slope of a log-log line by least squares through the means of all sizes."""
+    from scipy.stats import linregress
+
+    for cells in group(sides["of"], clause.keys).values():
+        points = [(_size(of, clause, place), [*of.values(clause.metric).values()]) for of in cells]
+        at = {size: fmean(values) for size, values in points if values}
+        if len(at) < len(points) or len(at) < 3:
+            yield Number(_place(clause, cells[0]), None)
+            continue
+        line = linregress([_log(size, place) for size in at], [_log(value, place) for value in at.values()])
+        exact = clause.metric in _COUNTS and line.stderr < 1e-12
+        estimate = Student(float(line.slope), float(line.stderr), len(at) - 2, len(at))
+        yield Number(_place(clause, cells[0]), Exact(float(line.slope), len(at)) if exact else estimate)
+
+
+def _steps(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
+    """Paired differences between consecutive sizes."""
+    for cells in group(sides["of"], clause.keys).values():
+        ordered = sorted(cells, key=lambda of: _size(of, clause, place))
+        for small, large in itertools.pairwise(ordered):
+            before, after = small.values(clause.metric), large.values(clause.metric)
+            differences = [after[k] - before[k] for k in common_splits([before, after])]
+            ratio = largest_ratio(of.cell.ratio for of in (small, large) if of.cell)
+            yield Number((*_place(clause, large), large.keys[clause.along]), _mean(differences, ratio))
+
+
+_KINDS: dict[str, Callable[[Clause, dict[str, list[Runs]], str], Iterator[Number]]] = {
+    "difference": _pairs, "ratio": _pairs, "value": _values, "share": _shares, "rank": _ranks, "slope": _slopes,
+    "monotone": _steps,
+}  # fmt: skip
+
+
+def _over_datasets(clause: Clause, found: Sequence[Number]) -> list[Number]:
+    """One number for each value of `each` and each rival: the centre over data sets and outputs."""
+    groups: dict[tuple[tuple[str, ...], str], list[Number]] = {}
+    for number in found:
+        groups.setdefault((number.place[2 : 2 + len(clause.each)], number.rival), []).append(number)
+    return [
+        Number(
+            ("", "", *key),
+            None if any(n.estimate is None for n in of) else SignedRank([n.estimate.value for n in of if n.estimate]),
+            rival,
+        )
+        for (key, rival), of in groups.items()
+    ]
+
+
+def _mean(values: Sequence[float], ratio: float | None) -> Student | None:
+    """With the corrected standard error where splits share rows; without one where the sizes are unknown."""
+    if not values:
+        return None
+    (mean, plain), n = mean_stderr(values), len(values)
+    if plain is None or ratio is None:
+        return Student(mean, None, max(1, n - 1), n)
+    return Student(mean, plain * math.sqrt(1 + n * ratio), n - 1, n, plain * math.sqrt(n), ratio)
+
+
+def _proportion(value: float, rows: int | None) -> Student:
+    stderr = math.sqrt(value * (1 - value) / rows) if rows else None
+    return Student(value, stderr or None, math.inf, 1)
+
+
+def _log(value: float, place: str) -> float:
+    if value <= 0:
+        raise ConfigError(f"{place}: {value:g} has no logarithm: take a difference, or a metric that is above 0")
+    return math.log(value)
+
+
+def _size(of: Runs, clause: Clause, place: str) -> float:
+    try:
+        return float(of.keys[clause.along])
+    except (KeyError, ValueError) as error:
+        text = of.keys.get(clause.along)
+        raise ConfigError(f"{place}: along {clause.along!r}: {text!r} is no number") from error
+
+
+def _place(clause: Clause, of: Runs) -> tuple[str, ...]:
+    return tuple(of.keys.get(key, "") for key in ("dataset", "output", *clause.keys))

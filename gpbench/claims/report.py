@@ -1,0 +1,163 @@
+"""Verdicts as a sheet, a line a claim, and as JSON."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpbench.claims.definition import Clause
+from gpbench.claims.estimates import Student
+from gpbench.claims.kinds import Number
+from gpbench.claims.verdicts import Judged, Verdict, count
+from gpbench.report.formats import Grid, Sheet
+from gpbench.report.power import smallest_difference, splits_needed
+from gpbench.report.text import abridge, number
+
+NOTE = (
+    "supported: the 95 % intervals lie in the region that the claim states; contradicted: outside; corrected resampled"
+    " t tests over splits (Nadeau and Bengio 2003), Wilcoxon's over data sets, Bonferroni's partial conjunction over"
+    " cells (Benjamini and Heller 2008) and Holm's correction over claims; docs/claims.md"
+)
+
+
+def sheet(verdicts: Sequence[Verdict]) -> Sheet:
+    """A line a claim under a line of counts."""
+    header = ("claim", "verdict", "evidence", "by the paper's own numbers", "says")
+    lines = tuple(
+        (v.claim.name, marked(v), evidence(v), v.claim.printed.replace("none", "not printed"), v.claim.text)
+        for v in verdicts
+    )
+    return Sheet([summary(verdicts)], [Grid("claims", header, lines)], [NOTE], [row(v) for v in verdicts])
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """As in "18 supported, 3 contradicted, 4 undecided, 2 not run"."""
+    return ", ".join(f"{n} {word}" for word, n in count(verdicts).items())
+
+
+def marked(verdict: Verdict) -> str:
+    """The verdict, with "(quick)" where it is from runs of the quick preset."""
+    quick = verdict.preset == "quick" and verdict.verdict != "not run"
+    return verdict.verdict + (" (quick)" if quick else "")
+
+
+def evidence(verdict: Verdict) -> str:
+    """What was measured, or why nothing was."""
+    if verdict.verdict == "not run":
+        return verdict.why
+    return "; ".join(filter(None, [*map(_clause, verdict.clauses), _power(verdict)]))
+
+
+def describe(clause: Clause) -> str:
+    """A clause in words, as in "nll of sep - svi in [-0.05, 0.05]"."""
+    a, b, of = (_side(clause, key) for key in ("a", "b", "of"))
+    kind, metric, region = clause.kind, clause.metric, str(clause.region)
+    if clause.kind == "ratio":
+        low, high = map(math.exp, clause.region)
+        region = f"in [{low:.4g}, {high:.4g}]" if low > 0 and high < math.inf else f"{'<' if low == 0 else '>'} " + (
+            f"{high:.4g}" if low == 0 else f"{low:.4g}"
+        )  # fmt: skip
+    texts = {
+        "difference": f"{metric} of {a} - {b} {region}",
+        "ratio": f"{metric} of {a} / {b} {region}",
+        "value": f"{metric} of {of} {region}",
+        "share": f"share of cells where {a} has better {metric} than {b} {region}",
+        "rank": f"rank by {metric} of {a} - {b} {region}",
+        "slope": f"slope of log {metric} of {of} on log {clause.along} {region}",
+        "monotone": f"step of {metric} of {of} along {clause.along} {region}",
+    }
+    return clause.name or texts[kind] + (" over data sets" if clause.over else "")
+
+
+def row(verdict: Verdict) -> dict[str, Any]:
+    """A claim for CSV and JSON."""
+    claim = verdict.claim
+    return {
+        "claim": claim.name, "verdict": verdict.verdict, "preset": verdict.preset or None, "p": _p(verdict),
+        "evidence": evidence(verdict), "printed": claim.printed, "text": claim.text, "place": claim.place,
+        "experiments": " ".join(claim.experiments), "printed_why": claim.printed_why, "note": claim.note,
+    }  # fmt: skip
+
+
+def as_dict(verdict: Verdict) -> dict[str, Any]:
+    """The same with every number."""
+    clauses = [
+        {
+            "clause": describe(judged.clause), "low": _finite(judged.clause.region.low),
+            "high": _finite(judged.clause.region.high), "p_supporting": judged.evidence.supporting,
+            "p_contradicting": judged.evidence.contradicting, "numbers": [_number(n) for n in judged.numbers],
+        }
+        for judged in verdict.clauses
+    ]  # fmt: skip
+    return {**row(verdict), "clauses": clauses}
+
+
+def _number(number: Number) -> Mapping[str, Any]:
+    estimate = number.estimate
+    low, high = estimate.interval if estimate else (None, None)
+    return {
+        "place": " ".join(filter(None, number.place)), "rival": number.rival or None,
+        "value": estimate.value if estimate else None, "low": _finite(low), "high": _finite(high),
+        "n": estimate.n if estimate else 0,
+    }  # fmt: skip
+
+
+def _clause(judged: Judged) -> str:
+    known = [n for n in judged.numbers if n.estimate]
+    if len(judged.numbers) == 1 and known:
+        return f"{describe(judged.clause)}: {_estimate(judged.clause, known[0])}"
+    text = f"{describe(judged.clause)} in {judged.inside} of {len(known)} cells"
+    others = [
+        f"{' '.join(filter(None, n.place))} {_estimate(judged.clause, n)}"
+        for n in known
+        if n.estimate and not judged.clause.region.low <= n.estimate.value <= judged.clause.region.high
+    ]
+    text += f", not {abridge(others, 3)}" if others else ""
+    return text + (f", {judged.missing} not run" if judged.missing else "")
+
+
+def _estimate(clause: Clause, of: Number) -> str:
+    assert of.estimate
+    numbers = [of.estimate.value, *of.estimate.interval]
+    value, low, high = map(math.exp, numbers) if clause.kind == "ratio" and numbers[2] < 700 else numbers
+    text = number(value)
+    return text if math.isinf(numbers[1]) or math.isinf(numbers[2]) else f"{text} [{number(low)}, {number(high)}]"
+
+
+def _power(verdict: Verdict) -> str:
+    """Of an undecided claim: what the splits of its least certain number can show, and how many would decide."""
+    if verdict.verdict != "undecided":
+        return ""
+    found = []
+    for judged in verdict.clauses:
+        for n in judged.numbers:
+            e = n.estimate
+            if isinstance(e, Student) and e.sd and e.ratio is not None and e.n > 1:
+                distance = min(abs(e.value - end) for end in judged.clause.region if not math.isinf(end))
+                found.append((e.stderr or 0.0, distance, e.n, e.sd, e.ratio, judged.clause))
+    if not found:
+        return ""
+    _, distance, n_splits, sd, ratio, clause = max(found, key=lambda item: item[0])
+    smallest, needed = smallest_difference(sd, n_splits, ratio), splits_needed(distance, sd, ratio)
+    smallest = math.exp(smallest) if clause.kind == "ratio" else smallest
+    splits = "no number of splits decides" if math.isinf(needed) else f"{int(needed)} splits decide"
+    what = "factor" if clause.kind == "ratio" else "distance"
+    return f"smallest {what} from the bound that {n_splits} splits show {number(smallest)}; {splits}"
+
+
+def _side(clause: Clause, key: str) -> str:
+    words = clause.sides.get(key, {})
+    parts = [" or ".join(values) for name, values in words.items() if name == "method"]
+    own = {k: v for k, v in words.items() if k not in ("method", "dataset") and _sets_apart(clause, k)}
+    return " ".join([*parts, *(f"{k.rpartition('.')[2]}={'|'.join(v)}" for k, v in own.items())]) or "the runs"
+
+
+def _sets_apart(clause: Clause, key: str) -> bool:
+    return len({tuple(words.get(key, ())) for words in clause.sides.values()}) > 1
+
+
+def _p(verdict: Verdict) -> float | None:
+    return None if verdict.verdict == "not run" else verdict.evidence.p
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or math.isinf(value) else value

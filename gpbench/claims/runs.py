@@ -1,0 +1,101 @@
+"""The runs that a claim is about: cells of its experiments, or any recorded runs where it names none."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpbench.claims.definition import Clause, Words
+from gpbench.errors import ConfigError, nearest
+from gpbench.report.cells import CellRuns, by_split, group_runs
+
+_FIELDS = ("dataset", "method", "setting", "protocol", "precision", "preset", "output")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A cell by its keys, as on a command line, with its recorded runs; `cell` is None where there are none."""
+
+    keys: Mapping[str, str]
+    cell: CellRuns | None
+    missing: int = 0
+
+    def has(self, words: Words) -> bool:
+        """Whether every key has one of these values."""
+        return all(self.keys.get(key, "") in values for key, values in words.items())
+
+    def values(self, metric: str) -> dict[int, float]:
+        """The metric on each split, without diverged runs."""
+        return by_split(self.cell, metric) if self.cell else {}
+
+    @property
+    def metrics(self) -> set[str]:
+        """The metrics that any of its runs has."""
+        return set().union(*(record["metrics"] for record in self.cell.records)) if self.cell else set()
+
+    @property
+    def machines(self) -> set[tuple[str, str]]:
+        """Where they ran."""
+        records = self.cell.records if self.cell else ()
+        return {(str(record.get("device")), str((record.get("host") or {}).get("cores"))) for record in records}
+
+
+def of_experiments(
+    ids: Sequence[str], preset: str, config_dirs: Sequence[Path], records: Mapping[str, dict]
+) -> list[Runs]:
+    """The cells of a preset of these experiments; those of several once."""
+    from gpbench.experiments import plan
+
+    cells: dict[tuple[str, str], Runs] = {}
+    for id in ids:
+        for cell in plan.load(id, preset, config_dirs, records)[1]:
+            grouped = group_runs(map(dict, cell.records), by_preset=False)
+            keys = {**cell.job, "dataset": cell.dataset, "method": cell.method, "output": cell.output}
+            cells.setdefault((cell.id, cell.output), Runs(keys, grouped[0] if grouped else None, len(cell.missing)))
+    return list(cells.values())
+
+
+def of_records(records: Iterable[dict]) -> list[Runs]:
+    """Every recorded cell, by the fields of its records."""
+    cells = group_runs(records)
+    return [Runs({name: str(cell.records[0].get(name) or "") for name in _FIELDS}, cell) for cell in cells]
+
+
+def select(runs: Sequence[Runs], words: Words, place: str) -> list[Runs]:
+    """Those with these values.  Raises ConfigError for a key or a value that none of them has."""
+    for key, values in words.items():
+        known = {of.keys[key] for of in runs if key in of.keys}
+        if not known:
+            keys = {name for of in runs for name in of.keys}
+            raise ConfigError(f"{place}: no run has the key {key!r}; {nearest(key, keys)}")
+        if unknown := [value for value in values if value not in known]:
+            raise ConfigError(f"{place}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
+    return [of for of in runs if of.has(words)]
+
+
+def match(clause: Clause, a: Sequence[Runs], b: Sequence[Runs], place: str) -> list[tuple[Runs, list[Runs]]]:
+    """Each run of `a` with those of `b` on the same data set and output, and with the same values of `each`.
+
+    Raises ConfigError where several of `a` are alike, or several of `b` that the clause does not list.
+    """
+    lists = [key for key, values in clause.sides["b"].items() if len(values) > 1]
+    firsts, seconds = group(a, clause.keys), group(b, (*clause.keys, *lists))
+    for side, groups in (("a", firsts), ("b", seconds)):
+        if crowd := next((of for of in groups.values() if len(of) > 1), None):
+            apart = sorted(key for key in crowd[0].keys if len({of.keys.get(key) for of in crowd}) > 1)
+            raise ConfigError(f"{place}: {side} has {len(crowd)} cells on {crowd[0].keys['dataset']}, which differ in"
+                              f" {', '.join(apart)}: give a value, or put the key in `each` or `pair`")  # fmt: skip
+    partners = group(b, clause.keys)
+    return [(of[0], partners[key]) for key, of in firsts.items() if key in partners]
+
+
+def group(runs: Sequence[Runs], keys: Sequence[str]) -> dict[tuple[str, ...], list[Runs]]:
+    """The runs by data set, output and these keys."""
+    groups: dict[tuple[str, ...], list[Runs]] = {}
+    for of in runs:
+        groups.setdefault(tuple(of.keys.get(key, "") for key in ("dataset", "output", *keys)), []).append(of)
+    return groups
+
+
+def under(protocol: str | None, runs: Iterable[Runs]) -> list[Runs]:
+    """Those under a protocol; all where it is None."""
+    return [of for of in runs if protocol in (None, of.keys.get("protocol"))]

@@ -1,0 +1,152 @@
+"""Verdicts on claims: supported, contradicted, undecided, or not run."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpbench.claims import kinds, logic
+from gpbench.claims.definition import Claim, Clause
+from gpbench.claims.kinds import Number
+from gpbench.claims.logic import Evidence
+from gpbench.claims.runs import Runs, of_experiments, of_records, under
+from gpbench.errors import ConfigError, nearest
+from gpbench.experiments.definition import PRESETS
+
+VERDICTS = ("supported", "contradicted", "undecided", "not run")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A clause with its numbers, and what they are evidence of."""
+
+    clause: Clause
+    numbers: Sequence[Number]
+    evidence: Evidence
+
+    @property
+    def inside(self) -> int:
+        """How many of the numbers lie in the region, whatever their errors."""
+        low, high = self.clause.region
+        return sum(low <= number.estimate.value <= high for number in self.numbers if number.estimate)
+
+    @property
+    def missing(self) -> int:
+        """How many numbers have no runs."""
+        return sum(number.estimate is None for number in self.numbers)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim with its verdict; `why` says why it was not run."""
+
+    claim: Claim
+    verdict: str
+    preset: str = ""
+    clauses: Sequence[Judged] = ()
+    evidence: Evidence = logic.NONE
+    why: str = ""
+
+
+def judge(
+    claims: Sequence[Claim],
+    records: Sequence[dict],
+    *,
+    preset: str | None = None,
+    protocol: str | None = None,
+    config_dirs: Sequence[Path] = (),
+) -> list[Verdict]:
+    """A verdict on each claim, with Holm's correction over those that could be judged.
+
+    Without a preset each claim has that of which more is recorded, "full" where both have as much.
+    Raises ConfigError for a claim that names unknown experiments, methods, data sets or metrics.
+    """
+    by_id = {record["id"]: record for record in records}
+    everything = under(protocol, of_records(records))
+    planned: dict[tuple, list[Runs]] = {}
+
+    def candidates(claim: Claim, preset: str) -> list[Runs]:
+        key = (claim.experiments, preset)
+        if key not in planned:
+            planned[key] = under(protocol, of_experiments(claim.experiments, preset, config_dirs, by_id))
+        return planned[key]
+
+    def one(claim: Claim) -> Verdict:
+        if claim.reason:
+            return Verdict(claim, "not run", why=claim.reason)
+        if not claim.experiments:
+            return _judge(claim, everything, preset or "")
+        tried = [_judge(claim, candidates(claim, name), name) for name in ([preset] if preset else PRESETS)]
+        return max(tried, key=_coverage)
+
+    judged = [one(claim) for claim in claims]
+    run = [k for k, verdict in enumerate(judged) if verdict.verdict != "not run"]
+    for k, word in zip(run, logic.verdicts([judged[k].evidence for k in run])):
+        judged[k] = replace(judged[k], verdict=word)
+    return judged
+
+
+def _judge(claim: Claim, runs: Sequence[Runs], preset: str) -> Verdict:
+    """The evidence on a claim, as "undecided" before the correction; or "not run", with the reason."""
+    clauses = []
+    for k, clause in enumerate(claim.clauses, 1):
+        place = f"{claim.name}, clause {k}"
+        if not runs:
+            return Verdict(claim, "not run", preset, why="no such runs are planned or recorded")
+        numbers = kinds.numbers(clause, runs, place)
+        recorded = kinds.selected(clause, runs, place)
+        known = {"seconds", "objective"}.union(*(of.metrics for of in recorded))
+        if recorded and clause.metric not in known:
+            raise ConfigError(f"{place}: no run has the metric {clause.metric!r}; {nearest(clause.metric, known)}")
+        if clause.metric == "seconds" and len({machine for of in recorded for machine in of.machines}) > 1:
+            return Verdict(claim, "not run", preset, why="seconds are of several machines")
+        clauses.append(Judged(clause, numbers, _evidence(clause, numbers, place)))
+    if all(judged.missing == len(judged.numbers) for judged in clauses):
+        return Verdict(claim, "not run", preset, clauses, why=_command(claim, preset))
+    combine = logic.some if claim.any else logic.every
+    return Verdict(claim, "undecided", preset, clauses, combine([judged.evidence for judged in clauses]))
+
+
+def _evidence(clause: Clause, numbers: Sequence[Number], place: str) -> Evidence:
+    """All rivals of a place, then `least` places of each value of `each`, then all of these values."""
+    places: dict[tuple[str, ...], list[Evidence]] = {}
+    for number in numbers:
+        places.setdefault(number.place, []).append(_of_number(clause, number))
+    groups: dict[tuple[str, ...], list[Evidence]] = {}
+    for key, rivals in places.items():
+        groups.setdefault(key[2 : 2 + len(clause.each)], []).append(logic.every(rivals))
+    return logic.every([logic.at_least(_least(clause, len(parts), place), parts) for parts in groups.values()])
+
+
+def _least(clause: Clause, n: int, place: str) -> int:
+    if clause.least is None:
+        return n
+    k = math.ceil(clause.least * n - 1e-9) if clause.least < 1 else int(clause.least)
+    if k > n:
+        raise ConfigError(f"{place}: least: {k} of {n} numbers; choose no more")
+    return k
+
+
+def _of_number(clause: Clause, number: Number) -> Evidence:
+    if number.estimate is None:
+        return logic.NONE
+    return Evidence(clause.region.p_inside(number.estimate), clause.region.p_outside(number.estimate))
+
+
+def _coverage(verdict: Verdict) -> float:
+    """The share of numbers that have runs, counting a clause that could not be judged as none."""
+    counts = [(len(judged.numbers) - judged.missing, len(judged.numbers)) for judged in verdict.clauses]
+    total = sum(n for _, n in counts)
+    return (sum(k for k, _ in counts) / total if total else 0.0) + 1e-6 * (verdict.preset == "full")
+
+
+def _command(claim: Claim, preset: str) -> str:
+    if not claim.experiments:
+        return "no such runs are recorded: gpbench run"
+    option = "" if preset == PRESETS[0] else f" --preset {preset}"
+    return "; ".join(f"gpbench reproduce {id}{option}" for id in claim.experiments)
+
+
+def count(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
+    """How many claims have each verdict."""
+    return {word: sum(v.verdict == word for v in verdicts) for word in VERDICTS}

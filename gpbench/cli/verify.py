@@ -1,0 +1,48 @@
+"""`gpbench verify`: whether recorded runs support what the papers assert."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from gpbench.cli import output, selection
+from gpbench.report.formats import FORMATS
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the verb to the parser."""
+    parser = subparsers.add_parser(
+        "verify",
+        help="whether recorded runs support what the papers assert",
+        description="A verdict on every claim of a paper: supported, contradicted, undecided, or not run.  Exit code 1"
+        " where one is contradicted.",
+        epilog="examples: gpbench verify sep; gpbench verify sep/c01 --json; gpbench verify sep/table1; gpbench verify"
+        " mine --config-dir DIR",
+    )
+    parser.add_argument("name", nargs="?", default="all", metavar="NAME",
+                        help="a paper, an experiment, a claim (sep/c01), or a file of yours; default: all")  # fmt: skip
+    parser.add_argument("--preset", choices=("quick", "full"), help="default: that of which more is recorded")
+    parser.add_argument("--protocol", metavar="NAME", help="only runs under this protocol")
+    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
+                        help="a folder with your own claims/ files")  # fmt: skip
+    output.add_output(parser, FORMATS, picture=False)
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the verb and returns the exit code.  Raises ConfigError for an unknown name, and for a wrong claim."""
+    from gpbench.claims import report, verdicts
+    from gpbench.claims import selection as claims
+    from gpbench.records.stores import latest
+
+    stores = selection.open_stores(args.results)
+    records = latest(record for store in stores for record in store.all())
+    config_dirs = [folder.expanduser().resolve() for folder in args.config_dir]
+    options = {"preset": args.preset, "protocol": args.protocol, "config_dirs": config_dirs}
+    judged = [
+        verdict
+        for of_paper in claims.select(args.name, config_dirs)
+        for verdict in verdicts.judge(of_paper.claims, records, **options)  # the correction is over a paper's claims
+        if of_paper.has(verdict.claim)
+    ]
+    output.write_output(args, report.sheet(judged), [report.as_dict(verdict) for verdict in judged])
+    return int(any(verdict.verdict == "contradicted" for verdict in judged))

@@ -1,0 +1,173 @@
+"""Claims over made records whose truth is known, and claims files that are wrong."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from gpbench.claims import definition, verdicts
+from gpbench.cli import main
+from gpbench.records import collected
+from gpbench.records.store import Store
+
+SETS = ("pima", "sonar", "heart", "crabs", "wdbc", "breast", "australian")
+ON_TOP = {"a": 0.30, "b": 0.40, "c": 0.405}
+"""The mean nll of methods; b and c differ by less than what splits show."""
+
+
+def record(method, dataset, split, **fields):
+    rng = np.random.default_rng([ord(method[0]), SETS.index(dataset), split])
+    metrics = {"nll": ON_TOP[method[0]] + 0.01 * rng.normal(), "error": 0.1, "coverage95": 0.95}
+    return {"id": f"{method}{dataset}{split}", "status": "done", "dataset": dataset, "method": method, "setting": "",
+            "protocol": "clean", "split": split, "seed": 0, "metrics": metrics, "preset": "full", "device": "cpu",
+            "seconds": {"train": 3.0 if method == "a" else 1.0}, "train_rows": 900, "test_rows": 100,
+            **fields}  # fmt: skip
+
+
+RECORDS = [record(method, dataset, split) for method in ON_TOP for dataset in SETS for split in range(10)]
+SIZES = [
+    record("a", "pima", split, id=f"{size}-{split}", setting=str(size), seconds={"train": 1e-6 * size**2})
+    | {"metrics": {"nll": 1.0 / size + 1e-4 * split}}
+    for size in (100, 200, 400, 800)
+    for split in range(5)
+]
+
+
+def judge(tmp_path, clauses, records=RECORDS, **claim):
+    text = json.dumps({"c": {"text": "as it says", "clauses": clauses, **claim}})
+    (tmp_path / "claims").mkdir(exist_ok=True)
+    (tmp_path / "claims" / "mine.yaml").write_text(text)
+    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records)
+    return verdict
+
+
+A_B, B_C = ({"a": {"method": x}, "b": {"method": y}} for x, y in ("ab", "bc"))
+SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
+
+
+@pytest.mark.parametrize(
+    ("clause", "verdict"),
+    [
+        ({"difference": "nll", **A_B, "below": 0}, SUPPORTED),
+        ({"difference": "nll", **A_B, "above": 0, "least": 2}, CONTRADICTED),
+        ({"difference": "nll", **A_B, "within": 0.02, "least": 1}, CONTRADICTED),
+        ({"difference": "nll", **B_C, "within": 0.05}, SUPPORTED),
+        ({"difference": "nll", **B_C, "below": -0.004}, UNDECIDED),
+        ({"difference": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "below": 0}, SUPPORTED),
+        ({"difference": "nll", **A_B, "below": 0, "over": "dataset"}, SUPPORTED),
+        ({"ratio": "seconds", **A_B, "between": [2.5, 3.5], "over": "dataset"}, SUPPORTED),
+        ({"ratio": "seconds", **A_B, "below": 2, "over": "dataset"}, CONTRADICTED),
+        ({"value": "nll", "of": {"method": "a"}, "between": [0.25, 0.35]}, SUPPORTED),
+        ({"value": "nll", "of": {"method": "a"}, "above": 0.35}, CONTRADICTED),
+        ({"value": "coverage95", "of": {"method": "a"}, "within": 1}, SUPPORTED),
+        ({"share": "nll", **A_B, "above": 0.5}, SUPPORTED),
+        ({"share": "nll", **A_B, "below": 0.5}, CONTRADICTED),
+        ({"share": "nll", **A_B, "above": 0.9}, UNDECIDED),
+        ({"rank": "nll", "a": {"method": "a"}, "b": {"method": "c"}, "among": {}, "below": 0}, SUPPORTED),
+        ({"rank": "nll", "a": {"method": "c"}, "b": {"method": "a"}, "among": {}, "below": 0}, CONTRADICTED),
+    ],
+)  # fmt: skip
+def test_verdicts_where_the_truth_is_known(tmp_path, clause, verdict):
+    assert judge(tmp_path, [clause]).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("clause", "verdict"),
+    [
+        ({"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1], "pair": []}, SUPPORTED),
+        ({"slope": "seconds", "of": {}, "along": "setting", "below": 1.5}, CONTRADICTED),
+        ({"monotone": "nll", "of": {}, "along": "setting", "falls": 0}, SUPPORTED),
+        ({"monotone": "nll", "of": {}, "along": "setting", "rises": 0}, CONTRADICTED),
+    ],
+)
+def test_slopes_and_trends(tmp_path, clause, verdict):
+    assert judge(tmp_path, [clause], SIZES).verdict == verdict
+
+
+def test_clauses_must_all_hold_unless_any_is_enough(tmp_path):
+    good, bad = ({"difference": "nll", **A_B, side: 0} for side in ("below", "above"))
+    assert judge(tmp_path, [good, bad]).verdict == CONTRADICTED
+    assert judge(tmp_path, [good, bad], any=True).verdict == SUPPORTED
+
+
+def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
+    store = Store(tmp_path)
+    for of in RECORDS:
+        store.write(of, {}, {})
+    collected.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    clauses = [{"difference": "nll", **B_C, "within": 0.05, "least": 5}]
+    first, *others = (
+        judge(tmp_path, clauses, records)
+        for records in (RECORDS, RECORDS[::-1], store.all(), collected.open_store(tmp_path / "records.parquet").all())
+    )
+    assert all(other.evidence == first.evidence and other.verdict == first.verdict for other in others)
+
+
+def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
+    clause = {"difference": "nll", **A_B, "below": 0, "least": 3}
+    some = [of for of in RECORDS if of["dataset"] in SETS[:4] or of["method"] == "a"]
+    assert judge(tmp_path, [clause], some).verdict == SUPPORTED  # on the four sets that both have
+    slow = [dict(of, host={"cores": of["split"]}) for of in RECORDS]
+    verdict = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], slow)
+    assert (verdict.verdict, verdict.why) == ("not run", "seconds are of several machines")
+    diverged = [dict(of, status="diverged") if of["method"] == "b" else of for of in RECORDS]
+    assert judge(tmp_path, [clause], diverged).verdict == "not run"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "claims are a mapping of ids to claims"),
+        ("a: {text: x}", "a list of `clauses`, or a `reason`"),
+        ("a: {clauses: []}", "a claim needs a `text`"),
+        ("a: {text: x, reason: y, printd: none}", "no key 'printd'"),
+        ("a: {text: x, reason: y, printed: yes!}", "printed: 'yes!'"),
+        ("a: {text: x, clauses: [{below: 0}]}", "give one of difference, ratio"),
+        ("a: {text: x, clauses: [{difference: nll, a: {method: a}, below: 0}]}", "difference needs `b`"),
+        ("a: {text: x, clauses: [{difference: nll, a: {method: a}, b: {method: b}}]}", "say where the difference lies"),
+        ("a: {text: x, clauses: [{difference: seconds, a: {method: a}, b: {method: b}, below: 0}]}", "by `ratio`"),
+        ("a: {text: x, clauses: [{difference: nll, a: a, b: {method: b}, below: 0}]}", "a mapping such as"),
+        ("a: {text: x, clauses: [{difference: nll, a: {method: a}, b: {method: z}, below: 0}]}", "no run has method=z"),
+        ("a: {text: x, clauses: [{difference: nll, a: {metod: a}, b: {method: b}, below: 0}]}", "the key 'metod'"),
+        ("a: {text: x, clauses: [{difference: nl, a: {method: a}, b: {method: b}, below: 0}]}", "the metric 'nl'"),
+        ("a: {text: x, clauses: [{value: nll, of: {dataset: pmia}, below: 0}]}", "no run has dataset=pmia"),
+        ("a: {text: x, clauses: [{value: nll, of: {}, below: 0}]}", "give a value of what sets them apart"),
+        ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: 0, least: 9}]}", "9 of 7 numbers"),
+        ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: zero}]}", "say with numbers"),
+        ("a: {text: x, experiments: sep/tabel1, clauses: [{value: nll, of: {}, below: 0}]}", "no experiment"),
+        ("a: {text: [", "expected"),
+    ],
+)
+def test_wrong_claims_are_one_line(tmp_path, capsys, content, message):
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "mine.yaml").write_text(content)
+    collected.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    code = main(["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")])
+    error = capsys.readouterr().err
+    assert code == 2 and message in error and len(error.splitlines()) == 1
+
+
+def test_a_users_claim_is_six_lines_and_decides_the_exit_code(tmp_path, capsys):
+    (tmp_path / "claims").mkdir()
+    collected.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    words = ["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")]
+    for side, code in (("below", 0), ("above", 1)):
+        claim = f"""\
+mine:
+  text: My method a beats b by test log-likelihood
+  clauses:
+    - difference: nll
+      a: {{method: a}}
+      b: {{method: b}}
+      {side}: 0
+"""
+        (tmp_path / "claims" / "mine.yaml").write_text(claim)
+        assert main(words) == code
+        assert re.search("mine/mine +" + ("contradicted" if code else "supported"), capsys.readouterr().out)
+
+
+def test_every_claim_of_the_papers_reads():
+    for name in definition.files():
+        claims = definition.read(name)
+        assert len({claim.id for claim in claims}) == len(claims) and all(claim.place for claim in claims)
