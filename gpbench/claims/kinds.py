@@ -11,6 +11,7 @@ from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
 from gpbench.claims.runs import Runs, group, match, select
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
+from gpbench.report.cells import CellRuns
 from gpbench.report.statistics import common_splits, largest_ratio, mean_stderr
 
 _PROPORTIONS = ("error", "coverage95")
@@ -22,12 +23,18 @@ _COUNTS = ("state_bytes", "parameters")
 class Number:
     """An estimate (None where runs are missing) with where it is from: data set, output, values of the clause's keys.
 
-    `rival` names which of several b it is against.
+    `rival` names which of several b it is against; `cells` are those that it is estimated from.
     """
 
     place: tuple[str, ...]
     estimate: Estimate | None
     rival: str = ""
+    cells: tuple[CellRuns, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Data set, output, values of keys and rival, as far as there are any."""
+        return " ".join(filter(None, [*self.place, self.rival]))
 
 
 def numbers(clause: Clause, runs: Sequence[Runs], place: str) -> list[Number]:
@@ -55,7 +62,8 @@ def _pairs(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
             common = common_splits([of_a, of_b])
             differences = [transform(of_a[k]) - transform(of_b[k]) for k in common]
             ratio = largest_ratio(of.cell.ratio for of in (a, b) if of.cell)
-            yield Number(_place(clause, a), _mean(differences, ratio), b.keys["method"])
+            rival = b.keys["method"] if len(rivals) > 1 else ""
+            yield Number(_place(clause, a), _mean(differences, ratio), rival, _cells(a, b))
 
 
 def _values(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
@@ -69,7 +77,7 @@ def _values(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterato
             estimate = Exact(values[0])
         elif clause.metric in _PROPORTIONS and len(values) == 1 and of.cell:
             estimate = _proportion(values[0], of.cell.records[0].get("test_rows"))
-        yield Number(_place(clause, of), estimate)
+        yield Number(_place(clause, of), estimate, cells=_cells(of))
 
 
 def _shares(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
@@ -120,13 +128,14 @@ def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterato
     for cells in group(sides["of"], clause.keys).values():
         points = [(_size(of, clause, place), [*of.values(clause.metric).values()]) for of in cells]
         at = {size: fmean(values) for size, values in points if values}
+        place_ = _place(clause, cells[0])
         if len(at) < len(points) or len(at) < 3:
-            yield Number(_place(clause, cells[0]), None)
+            yield Number(place_, None)
             continue
         line = linregress([_log(size, place) for size in at], [_log(value, place) for value in at.values()])
         exact = clause.metric in _COUNTS and line.stderr < 1e-12
         estimate = Student(float(line.slope), float(line.stderr), len(at) - 2, len(at))
-        yield Number(_place(clause, cells[0]), Exact(float(line.slope), len(at)) if exact else estimate)
+        yield Number(place_, Exact(float(line.slope), len(at)) if exact else estimate, cells=_cells(*cells))
 
 
 def _steps(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
@@ -137,7 +146,8 @@ def _steps(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
             before, after = small.values(clause.metric), large.values(clause.metric)
             differences = [after[k] - before[k] for k in common_splits([before, after])]
             ratio = largest_ratio(of.cell.ratio for of in (small, large) if of.cell)
-            yield Number((*_place(clause, large), large.keys[clause.along]), _mean(differences, ratio))
+            place_ = (*_place(clause, large), large.keys[clause.along])
+            yield Number(place_, _mean(differences, ratio), cells=_cells(small, large))
 
 
 _KINDS: dict[str, Callable[[Clause, dict[str, list[Runs]], str], Iterator[Number]]] = {
@@ -174,6 +184,10 @@ def _mean(values: Sequence[float], ratio: float | None) -> Student | None:
 def _proportion(value: float, rows: int | None) -> Student:
     stderr = math.sqrt(value * (1 - value) / rows) if rows else None
     return Student(value, stderr or None, math.inf, 1)
+
+
+def _cells(*runs: Runs) -> tuple[CellRuns, ...]:
+    return tuple(of.cell for of in runs if of.cell)
 
 
 def _log(value: float, place: str) -> float:

@@ -95,8 +95,7 @@ def _number(number: Number) -> Mapping[str, Any]:
     estimate = number.estimate
     low, high = estimate.interval if estimate else (None, None)
     return {
-        "place": " ".join(filter(None, number.place)), "rival": number.rival or None,
-        "value": estimate.value if estimate else None, "low": _finite(low), "high": _finite(high),
+        "name": number.name, "value": estimate.value if estimate else None, "low": _finite(low), "high": _finite(high),
         "n": estimate.n if estimate else 0,
     }  # fmt: skip
 

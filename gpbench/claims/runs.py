@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from gpbench.claims.definition import Clause, Words
 from gpbench.errors import ConfigError, nearest
+from gpbench.experiments.status import Cell
 from gpbench.report.cells import CellRuns, by_split, group_runs
 
 _FIELDS = ("dataset", "method", "setting", "protocol", "precision", "preset", "output")
@@ -39,19 +39,14 @@ class Runs:
         return {(str(record.get("device")), str((record.get("host") or {}).get("cores"))) for record in records}
 
 
-def of_experiments(
-    ids: Sequence[str], preset: str, config_dirs: Sequence[Path], records: Mapping[str, dict]
-) -> list[Runs]:
-    """The cells of a preset of these experiments; those of several once."""
-    from gpbench.experiments import plan
-
-    cells: dict[tuple[str, str], Runs] = {}
-    for id in ids:
-        for cell in plan.load(id, preset, config_dirs, records)[1]:
-            grouped = group_runs(map(dict, cell.records), by_preset=False)
-            keys = {**cell.job, "dataset": cell.dataset, "method": cell.method, "output": cell.output}
-            cells.setdefault((cell.id, cell.output), Runs(keys, grouped[0] if grouped else None, len(cell.missing)))
-    return list(cells.values())
+def of_cells(cells: Iterable[Cell]) -> list[Runs]:
+    """The cells of experiments, those of several once."""
+    runs: dict[tuple[str, str], Runs] = {}
+    for cell in cells:
+        grouped = group_runs(map(dict, cell.records), by_preset=False)
+        keys = {**cell.job, "dataset": cell.dataset, "method": cell.method, "output": cell.output}
+        runs.setdefault((cell.id, cell.output), Runs(keys, grouped[0] if grouped else None, len(cell.missing)))
+    return list(runs.values())
 
 
 def of_records(records: Iterable[dict]) -> list[Runs]:

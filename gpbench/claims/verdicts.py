@@ -1,17 +1,21 @@
 """Verdicts on claims: supported, contradicted, undecided, or not run."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import cache
 
 from gpbench.claims import kinds, logic
 from gpbench.claims.definition import Claim, Clause
 from gpbench.claims.kinds import Number
 from gpbench.claims.logic import Evidence
-from gpbench.claims.runs import Runs, of_experiments, of_records, under
+from gpbench.claims.runs import Runs, of_cells, of_records, under
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
+from gpbench.experiments.status import Cell
+
+Planned = Callable[[str, str], Iterable[Cell]]
+"""The cells of an experiment in a preset."""
 
 VERDICTS = ("supported", "contradicted", "undecided", "not run")
 
@@ -51,33 +55,33 @@ class Verdict:
 def judge(
     claims: Sequence[Claim],
     records: Sequence[dict],
+    planned: Planned,
     *,
     preset: str | None = None,
     protocol: str | None = None,
-    config_dirs: Sequence[Path] = (),
 ) -> list[Verdict]:
     """A verdict on each claim, with Holm's correction over those that could be judged.
 
-    Without a preset each claim has that of which more is recorded, "full" where both have as much.
+    `planned` has the cells of an experiment in a preset, with their records.  Without a preset each claim has that of
+    which more is recorded, "full" where both have as much.
     Raises ConfigError for a claim that names unknown experiments, methods, data sets or metrics.
     """
-    by_id = {record["id"]: record for record in records}
-    everything = under(protocol, of_records(records))
-    planned: dict[tuple, list[Runs]] = {}
 
-    def candidates(claim: Claim, preset: str) -> list[Runs]:
-        key = (claim.experiments, preset)
-        if key not in planned:
-            planned[key] = under(protocol, of_experiments(claim.experiments, preset, config_dirs, by_id))
-        return planned[key]
+    @cache
+    def everything() -> list[Runs]:
+        return under(protocol, of_records(records))
+
+    @cache
+    def candidates(experiments: Sequence[str], preset: str) -> list[Runs]:
+        return under(protocol, of_cells(cell for id in experiments for cell in planned(id, preset)))
 
     def one(claim: Claim) -> Verdict:
         if claim.reason:
             return Verdict(claim, "not run", why=claim.reason)
         if not claim.experiments:
-            return _judge(claim, everything, preset or "")
-        tried = [_judge(claim, candidates(claim, name), name) for name in ([preset] if preset else PRESETS)]
-        return max(tried, key=_coverage)
+            return _judge(claim, everything(), preset or "")
+        presets = [preset] if preset else PRESETS
+        return max((_judge(claim, candidates(claim.experiments, name), name) for name in presets), key=_coverage)
 
     judged = [one(claim) for claim in claims]
     run = [k for k, verdict in enumerate(judged) if verdict.verdict != "not run"]

@@ -32,16 +32,22 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError for an unknown name, and for a wrong claim."""
     from gpbench.claims import report, verdicts
     from gpbench.claims import selection as claims
+    from gpbench.experiments import plan
     from gpbench.records.stores import latest
 
-    stores = selection.open_stores(args.results)
-    records = latest(record for store in stores for record in store.all())
-    config_dirs = [folder.expanduser().resolve() for folder in args.config_dir]
-    options = {"preset": args.preset, "protocol": args.protocol, "config_dirs": config_dirs}
+    records = latest(record for store in selection.open_stores(args.results) for record in store.all())
+    by_id = {record["id"]: record for record in records}
+    folders = [folder.expanduser().resolve() for folder in args.config_dir]
     judged = [
         verdict
-        for of_paper in claims.select(args.name, config_dirs)
-        for verdict in verdicts.judge(of_paper.claims, records, **options)  # the correction is over a paper's claims
+        for of_paper in claims.select(args.name, folders)
+        for verdict in verdicts.judge(
+            of_paper.claims,  # all of them, over which verdicts are corrected
+            records,
+            lambda id, preset: plan.load(id, preset, folders, by_id)[1],
+            preset=args.preset,
+            protocol=args.protocol,
+        )
         if of_paper.has(verdict.claim)
     ]
     output.write_output(args, report.sheet(judged), [report.as_dict(verdict) for verdict in judged])

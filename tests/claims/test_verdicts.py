@@ -38,7 +38,7 @@ def judge(tmp_path, clauses, records=RECORDS, **claim):
     text = json.dumps({"c": {"text": "as it says", "clauses": clauses, **claim}})
     (tmp_path / "claims").mkdir(exist_ok=True)
     (tmp_path / "claims" / "mine.yaml").write_text(text)
-    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records)
+    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records, lambda id, preset: ())
     return verdict
 
 
