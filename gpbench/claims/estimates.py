@@ -48,11 +48,11 @@ class Student:
 
     @property
     def interval(self) -> tuple[float, float]:
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
         if self.stderr is None:
             return -math.inf, math.inf
-        half = float(t.ppf(1 - LEVEL / 2, self.df)) * self.stderr
+        half = float(stdtrit(self.df, 1 - LEVEL / 2)) * self.stderr
         return self.value - half, self.value + half
 
     def p_above(self, bound: float) -> float:
@@ -62,13 +62,13 @@ class Student:
         return self._tail(self.value - bound)
 
     def _tail(self, distance: float) -> float:
-        from scipy.stats import t
+        from scipy.special import stdtr
 
         if self.stderr is None:
             return 1.0
         if self.stderr == 0:
             return float(distance >= 0)
-        return float(t.cdf(distance / self.stderr, self.df))
+        return float(stdtr(self.df, distance / self.stderr))
 
 
 @dataclass(frozen=True)
@@ -139,14 +139,15 @@ class Share:
         return float(ends.low), float(ends.high)
 
     def p_above(self, bound: float) -> float:
-        from scipy.stats import binom
-
-        return float(binom.sf(self.successes - 1, self.n, min(max(bound, 0.0), 1.0)))
+        return 1.0 if self.successes == 0 else self._cdf(self.n - self.successes, 1 - bound)
 
     def p_below(self, bound: float) -> float:
-        from scipy.stats import binom
+        return self._cdf(self.successes, bound)
 
-        return float(binom.cdf(self.successes, self.n, min(max(bound, 0.0), 1.0)))
+    def _cdf(self, successes: int, share: float) -> float:
+        from scipy.special import bdtr
+
+        return float(bdtr(successes, self.n, min(max(share, 0.0), 1.0)))
 
 
 @dataclass(frozen=True)

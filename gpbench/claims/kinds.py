@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, linear_regression
 
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
@@ -123,8 +123,6 @@ def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
 
 def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
     """The slope of a log-log line by least squares through the means of all sizes."""
-    from scipy.stats import linregress
-
     for cells in group(sides["of"], clause.keys).values():
         points = [(_size(of, clause, place), [*of.values(clause.metric).values()]) for of in cells]
         at = {size: fmean(values) for size, values in points if values}
@@ -132,10 +130,13 @@ def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterato
         if len(at) < len(points) or len(at) < 3:
             yield Number(place_, None)
             continue
-        line = linregress([_log(size, place) for size in at], [_log(value, place) for value in at.values()])
-        exact = clause.metric in _COUNTS and line.stderr < 1e-12
-        estimate = Student(float(line.slope), float(line.stderr), len(at) - 2, len(at))
-        yield Number(place_, Exact(float(line.slope), len(at)) if exact else estimate, cells=_cells(*cells))
+        x, y = [_log(size, place) for size in at], [_log(value, place) for value in at.values()]
+        slope, intercept = linear_regression(x, y)
+        residual = math.fsum((b - slope * a - intercept) ** 2 for a, b in zip(x, y)) / (len(x) - 2)
+        stderr = math.sqrt(residual / math.fsum((a - fmean(x)) ** 2 for a in x))
+        exact = clause.metric in _COUNTS and stderr < 1e-12
+        estimate = Student(slope, stderr, len(at) - 2, len(at))
+        yield Number(place_, Exact(slope, len(at)) if exact else estimate, cells=_cells(*cells))
 
 
 def _steps(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:

@@ -9,6 +9,8 @@ import jinja2
 import yaml
 
 import gpbench
+from gpbench.claims import report as claim_report
+from gpbench.claims.verdicts import Verdict
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
@@ -17,7 +19,7 @@ from gpbench.report import blocks, figures, formats, marks
 from gpbench.report import experiment as reports
 from gpbench.report.cells import CellRuns, Entry, entries
 from gpbench.report.provenance import provenance, provenance_footer
-from gpbench.report.site import facts, views
+from gpbench.report.site import claims, facts, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.rank_sections import rank_sections
 from gpbench.report.tables import LEGEND, notes, seconds_notes, title
@@ -69,7 +71,12 @@ def pages(of: Facts) -> Iterator[Page]:
     for name in _STATIC:
         yield name, (resources.files(__package__) / "static" / name).read_bytes()
     presets = {planned.experiment.id: of.presets(planned.experiment.id) for planned in of.planned}
-    yield site.page("index.html", "index.html", "Results", provenance=provenance(of.records), presets=presets)
+    judged = claims.verdicts(of)
+    summaries = {paper: claim_report.summary(verdicts) for paper, verdicts in judged.items()}
+    yield site.page("index.html", "index.html", "Results", provenance=provenance(of.records), presets=presets,
+                    claims=summaries)  # fmt: skip
+    for paper, verdicts in judged.items():
+        yield from _claims(site, paper, verdicts)
     yield site.page("results.html", "results.html", "All results", by_metric=site.by_metric(of.entries))
     yield from _ranks(site)
     for planned in presets.values():
@@ -90,6 +97,18 @@ def _ranks(site: _Site) -> Iterator[Page]:
     sections = {f"ranks-{k}.svg": section for k, section in enumerate(rank_sections(site.facts.records), 1)}
     yield from ((name, section.picture) for name, section in sections.items())
     yield site.page("ranks.html", "ranks.html", "Average ranks", sections=sections)
+
+
+def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page]:
+    path = facts.page("claims", paper)
+    badge = path.removesuffix(".html") + ".svg"
+    yield badge, claims.badge(paper, judged)
+    yield site.page(
+        path, "claims.html", f"Claims of {paper}", paper=paper, verdicts=judged, badge=badge,
+        summary=claim_report.summary(judged), note=claim_report.NOTE, kinds=claims.BADGES, plot=claims.plot,
+        links=lambda verdict: claims.links(verdict, site.facts.page_of), evidence=claim_report.evidence,
+        marked=claim_report.marked,
+    )  # fmt: skip
 
 
 def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> Page:
