@@ -182,6 +182,14 @@ def test_with_replacement_the_bias_stays_where_the_draw_is_as_large_as_the_basis
     assert mean < exact - 5 * error
 
 
+def test_a_function_that_is_drawn_twice_has_one_random_number():
+    """With replacement and one wide direction: two numbers for it would halve its part of the argument's variance."""
+    wide = jnp.full((M, 1), -8.0).at[0].set(0.0)
+    q = eqx.tree_at(lambda q: (q.mean, q.log_scale), weights(0, sites=True), (jnp.zeros((M, 1)), wide))
+    mean, error, exact = bounds_of_sites("laplace", q, M, 4_000, replacement=True)
+    assert exact - 1.0 < mean < exact + 3 * error
+
+
 def test_theorem_3_as_printed_is_no_bound():
     """With all functions in each draw, its argument has the variance of f where the deviation belongs."""
     q = weights(sites=True)

@@ -197,6 +197,7 @@ def test_at_the_best_bound_few_relevance_vectors_are_left():
         ({"kernel": "periodic"}, "qsgp with features=rff needs a"),
         ({"relevance": True}, "method.relevance=true needs kernel functions"),
         ({"augmentation": True}, "method.augmentation=true needs kernel functions"),
+        ({"features": "inducing", "basis": 6, "augmentation": True}, "set method.basis=null and"),
         ({"likelihood": "student_t"}, "qsgp needs a log-concave likelihood"),
         ({"features": "inducing", "basis": None, "optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
         ({"basis": 10**13}, "basis functions with 0 dense columns need"),

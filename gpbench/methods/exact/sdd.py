@@ -17,7 +17,7 @@ and sets βN by hand, to 50 or so.  Here the rows are those of the loop's miniba
 β is a part of the largest that is stable (`step_limit`).
 
 Errors.  A variance has the relative standard error √(2 / S), 18 % with 64 samples, so that the mean log density of test
-rows is lower by up to 1 / (2S) nats on average.  `PriorDraws` says how well f_s has the prior's covariance.
+rows is lower by about 1 / (2S) nats on average at most.  `PriorDraws` says how well f_s has the prior's covariance.
 
 Cost.  A step takes O(B N (D + S)) time, which grows with N: each of its rows meets every training row once.  The state
 holds 4 N (S + 1) numbers (b, α, v, ᾱ) and the N D of the inputs.  Kernel matrices exist in blocks alone

@@ -62,6 +62,11 @@ class Sample(eqx.Module):
         half = lambda k: lambda leaf: leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
         return [jax.tree.map(half(k), tree) for k in range(self.draws)]
 
+    def times_drawn(self) -> Int[Array, " c"]:
+        """How often each function is in its own draw: 1 without replacement."""
+        counts = [_times(blocks, blocks) for blocks in self.halves(self.blocks)]
+        return jnp.repeat(jnp.concatenate(counts), self.basis.block)
+
     def times_shared(self) -> Int[Array, " c"]:
         """How often each function of a draw is in the other one and in the third."""
         i, j = self.halves(self.blocks)
@@ -90,7 +95,9 @@ def negative_bound(
     )
     if drawn.log_scale is None:
         scales2 = jax.lax.stop_gradient(scales2)
-    factors = scales2 if sample.third is None else scales2 * sample.times_shared()
+    factors = scales2
+    if not isinstance(likelihood, Gaussian):
+        factors = scales2 * (sample.times_drawn() if sample.third is None else sample.times_shared())
     parts = (sample.halves(array) for array in (sample.locations, columns_, factors))
     draws = [project(basis, kernel, batch.X, batch.weight, *part) for part in zip(*parts)]
     outputs = [sample.scale * draw.outputs for draw in draws]
@@ -125,12 +132,13 @@ def site_moments(
     """Mean and variance of the normal argument of theorem 3's sites, given what was drawn.
 
     Corrected: s Σ_i φ_i (mean_i + c_ii z_i + Σ_r C_ir z_r), z ~ N(0, I), with the scale s and the same i throughout; it
-    is linear in the sampled sums, so that Jensen's inequality holds.  Printed: s Σ_i φ_i mean_i + z s³ Σ_jri φ_j C_jr
-    C_ir φ_i with independent draws j and r, which has a variance where the deviation belongs.
+    is linear in the sampled sums, so that Jensen's inequality holds.  An i that was drawn t times has one z_i.
+    Printed: s Σ_i φ_i mean_i + z s³ Σ_jri φ_j C_jr C_ir φ_i with independent draws j and r, which has a variance where
+    the deviation belongs.
 
     Args:
         outputs: unbiased estimates of Φ [mean, dense columns of C], of every draw.
-        narrow: Σ_i φ_i² c_ii², with the printed form over the i that are in all three draws.
+        narrow: Σ_i t_i φ_i² c_ii², with the printed form over the i that are in all three draws.
         width: k, the number of dense columns.
     """
     s, first = sample.scale, outputs[0]
@@ -143,7 +151,8 @@ def site_moments(
 
 def _times(blocks: Int[Array, " b"], among: Int[Array, " a"]) -> Int[Array, " b"]:
     """How often each block is among others."""
-    return jnp.sum(blocks[:, None] == among[None, :], axis=1)
+    ordered = jnp.sort(among)
+    return jnp.searchsorted(ordered, blocks, side="right") - jnp.searchsorted(ordered, blocks, side="left")
 
 
 def prior_divergence(

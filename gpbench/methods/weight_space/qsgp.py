@@ -157,6 +157,9 @@ class QSGP(Method):
         elif self.optimiser is not None and not self.relevance:
             raise ConfigError("method.optimiser: log|S| of kernel functions has no cheap estimate, so that their"
                               " hyper-parameters stay fixed: set method.optimiser=null")  # fmt: skip
+        if self.augmentation and (m < n or self.relevance or data.task != "regression"):
+            raise ConfigError("method.augmentation=true: proposition 4 is of regression with a kernel function around"
+                              " every training row: set method.basis=null and method.relevance=false")  # fmt: skip
         if self.dense_columns > m:
             raise ConfigError(f"method.dense_columns={self.dense_columns} of {m} basis functions: choose no more")
         if isinstance(self.control_rows, int) and self.control_rows > n:
@@ -237,7 +240,7 @@ class QSGP(Method):
             control = control.advance(basis, sample.locations, jnp.where(once, changes, 0.0))
         new_squares = state.squares
         if sample.squares is not None and self.features == "rff":
-            weight = self._following(state, len(sample.blocks))
+            weight = self._following(state, sample)
             mixed = sample.squares + weight * (squares.reshape(sample.squares.shape) - sample.squares)
             new_squares = state.squares.at[sample.blocks].set(mixed)  # type: ignore[union-attr]
         new = State(basis, hyper, optimiser, weights, sums, new_squares, control, state.rows, state.step + 1)
@@ -260,9 +263,10 @@ class QSGP(Method):
         """What is left of the rates."""
         return self.decay ** (state.step / max(1, self.steps)).astype(state.weights.mean.dtype)
 
-    def _following(self, state: State, drawn: int) -> Float[Array, ""]:
+    def _following(self, state: State, sample: Sample) -> Float[Array, ""]:
         """The weight of a minibatch in the running mean squares: all count alike until hyper-parameters move them."""
-        visits = 2.0 + state.step * (drawn / state.basis.blocks)
+        drawn = len(sample.blocks) / sample.draws / state.basis.blocks
+        visits = 2.0 + state.step * (1.0 - (1.0 - drawn) ** sample.draws)  # as expected, the initial value counting too
         least = 0.0 if self.optimiser is None else _FOLLOWING
         return jnp.maximum(1.0 / visits, least).astype(state.weights.mean.dtype)
 
@@ -289,7 +293,10 @@ class QSGP(Method):
         return likelihood.predictive(mean, jnp.zeros_like(variance) if self.plug_in else variance)
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
-        """The deterministic bound, from all rows and all functions, in O(N m) memory."""
+        """The deterministic bound, from all rows and all functions, in O(N m) memory.
+
+        Where S is a kernel matrix ½ log|S| is left out, so that the number is no bound on the evidence.
+        """
         every = jnp.arange(state.basis.blocks)
         blocks = jnp.concatenate([every, every])
         squares = None if state.squares is None else state.squares[blocks]
