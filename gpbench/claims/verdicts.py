@@ -9,9 +9,10 @@ from gpbench.claims import kinds, logic
 from gpbench.claims.definition import Claim, Clause
 from gpbench.claims.kinds import Number
 from gpbench.claims.logic import Evidence
-from gpbench.claims.runs import Runs, of_experiments, of_records, under
+from gpbench.claims.runs import Runs, check, of_experiments, of_records, select, under
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
+from gpbench.metrics import METRICS
 
 VERDICTS = ("supported", "contradicted", "undecided", "not run")
 
@@ -62,22 +63,22 @@ def judge(
     Raises ConfigError for a claim that names unknown experiments, methods, data sets or metrics.
     """
     by_id = {record["id"]: record for record in records}
-    everything = under(protocol, of_records(records))
+    everything = of_records(records)
     planned: dict[tuple, list[Runs]] = {}
 
     def candidates(claim: Claim, preset: str) -> list[Runs]:
         key = (claim.experiments, preset)
         if key not in planned:
-            planned[key] = under(protocol, of_experiments(claim.experiments, preset, config_dirs, by_id))
+            planned[key] = of_experiments(claim.experiments, preset, config_dirs, by_id)
         return planned[key]
 
     def one(claim: Claim) -> Verdict:
         if claim.reason:
             return Verdict(claim, "not run", why=claim.reason)
-        if not claim.experiments:
-            return _judge(claim, everything, preset or "")
-        tried = [_judge(claim, candidates(claim, name), name) for name in ([preset] if preset else PRESETS)]
-        return max(tried, key=_coverage)
+        runs = {name: candidates(claim, name) for name in PRESETS} if claim.experiments else {preset or "": everything}
+        _check(claim, [of for cells in runs.values() for of in cells])
+        tried = {name: under(protocol, cells) for name, cells in runs.items() if preset in (None, name)}
+        return max((_judge(claim, cells, name) for name, cells in tried.items()), key=_coverage)
 
     judged = [one(claim) for claim in claims]
     run = [k for k, verdict in enumerate(judged) if verdict.verdict != "not run"]
@@ -86,21 +87,30 @@ def judge(
     return judged
 
 
+def _check(claim: Claim, runs: Sequence[Runs]) -> None:
+    """Raises ConfigError for keys and values that no preset has; a size that one of them lacks is no error."""
+    for k, clause in enumerate(claim.clauses, 1):
+        for words in clause.sides.values() if runs else ():
+            check(runs, words, f"{claim.name}, clause {k}")
+
+
 def _judge(claim: Claim, runs: Sequence[Runs], preset: str) -> Verdict:
     """The evidence on a claim, as "undecided" before the correction; or "not run", with the reason."""
     clauses = []
     for k, clause in enumerate(claim.clauses, 1):
         place = f"{claim.name}, clause {k}"
-        if not runs:
+        if not all(select(runs, words) for words in clause.sides.values()):
             return Verdict(claim, "not run", preset, why="no such runs are planned or recorded")
         numbers = kinds.numbers(clause, runs, place)
-        recorded = kinds.selected(clause, runs, place)
+        recorded = kinds.selected(clause, runs)
         known = {"seconds", "objective"}.union(*(of.metrics for of in recorded))
+        clauses.append(Judged(clause, numbers, _evidence(clause, numbers, place)))
         if recorded and clause.metric not in known:
+            if clause.metric in METRICS:
+                return Verdict(claim, "not run", preset, clauses, why=f"the runs were recorded without {clause.metric}")
             raise ConfigError(f"{place}: no run has the metric {clause.metric!r}; {nearest(clause.metric, known)}")
         if clause.metric == "seconds" and len({machine for of in recorded for machine in of.machines}) > 1:
-            return Verdict(claim, "not run", preset, why="seconds are of several machines")
-        clauses.append(Judged(clause, numbers, _evidence(clause, numbers, place)))
+            return Verdict(claim, "not run", preset, clauses, why="seconds are of several machines")
     if all(judged.missing == len(judged.numbers) for judged in clauses):
         return Verdict(claim, "not run", preset, clauses, why=_command(claim, preset))
     combine = logic.some if claim.any else logic.every
@@ -137,7 +147,7 @@ def _coverage(verdict: Verdict) -> float:
     """The share of numbers that have runs, counting a clause that could not be judged as none."""
     counts = [(len(judged.numbers) - judged.missing, len(judged.numbers)) for judged in verdict.clauses]
     total = sum(n for _, n in counts)
-    return (sum(k for k, _ in counts) / total if total else 0.0) + 1e-6 * (verdict.preset == "full")
+    return sum(k for k, _ in counts) / total + 1e-6 * (verdict.preset == "full") if total else 0.0
 
 
 def _command(claim: Claim, preset: str) -> str:
