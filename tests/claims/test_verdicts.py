@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -219,3 +220,8 @@ def test_every_claim_of_the_papers_reads():
     for name in definition.files():
         claims = definition.read(name)
         assert len({claim.id for claim in claims}) == len(claims) and all(claim.place for claim in claims)
+        for claim in claims:
+            file = ""
+            for path, test in re.findall(r"(tests/\S+\.py)?::(\w+)", f"{claim.reason} {claim.note}"):
+                file = path or file
+                assert f"def {test}(" in (Path(__file__).parents[2] / file).read_text(), claim.name
