@@ -1,6 +1,7 @@
 """The kinds of predicates: from the runs of a clause to numbers, one for each data set, output and value of `each`."""
 
 import itertools
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,19 +39,17 @@ class Number:
 
 
 def numbers(clause: Clause, runs: Sequence[Runs], place: str) -> list[Number]:
-    """The numbers of a clause.  Raises ConfigError where it selects no runs, or more than one for a number."""
-    sides = {key: select(runs, words, place) for key, words in clause.sides.items()}
-    if not all(sides.values()):
-        raise ConfigError(f"{place}: no run has these values together")
+    """The numbers of a clause.  Raises ConfigError where it selects several runs for a number, or no pair of runs."""
+    sides = {key: select(runs, words) for key, words in clause.sides.items()}
     found = list(_KINDS[clause.kind](clause, sides, place))
     if not found:
         raise ConfigError(f"{place}: a and b have no data set in common")
     return _over_datasets(clause, found) if clause.over else found
 
 
-def selected(clause: Clause, runs: Sequence[Runs], place: str) -> list[Runs]:
+def selected(clause: Clause, runs: Sequence[Runs]) -> list[Runs]:
     """Every recorded run that a clause is about."""
-    return [of for words in clause.sides.values() for of in select(runs, words, place) if of.cell]
+    return [of for words in clause.sides.values() for of in select(runs, words) if of.cell]
 
 
 def _pairs(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
@@ -62,8 +61,11 @@ def _pairs(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
             common = common_splits([of_a, of_b])
             differences = [transform(of_a[k]) - transform(of_b[k]) for k in common]
             ratio = largest_ratio(of.cell.ratio for of in (a, b) if of.cell)
+            estimate = _mean(differences, ratio)
+            if clause.kind == "difference" and clause.metric in _PROPORTIONS and len(common) == 1:
+                estimate = _minus(_proportion(of_a[common[0]], a), _proportion(of_b[common[0]], b))
             rival = b.keys["method"] if len(rivals) > 1 else ""
-            yield Number(_place(clause, a), _mean(differences, ratio), rival, _cells(a, b))
+            yield Number(_place(clause, a), estimate, rival, _cells(a, b))
 
 
 def _values(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
@@ -75,8 +77,8 @@ def _values(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterato
         estimate: Estimate | None = _mean(values, of.cell.ratio if of.cell else None)
         if clause.metric in _COUNTS and values:
             estimate = Exact(values[0])
-        elif clause.metric in _PROPORTIONS and len(values) == 1 and of.cell:
-            estimate = _proportion(values[0], of.cell.records[0].get("test_rows"))
+        elif clause.metric in _PROPORTIONS and len(values) == 1:
+            estimate = _proportion(values[0], of)
         yield Number(_place(clause, of), estimate, cells=_cells(of))
 
 
@@ -182,13 +184,20 @@ def _mean(values: Sequence[float], ratio: float | None) -> Student | None:
     return Student(mean, plain * math.sqrt(1 + n * ratio), n - 1, n, plain * math.sqrt(n), ratio)
 
 
-def _proportion(value: float, rows: int | None) -> Student:
+def _proportion(value: float, of: Runs) -> Student:
+    rows = of.cell.records[0].get("test_rows") if of.cell else None
     stderr = math.sqrt(value * (1 - value) / rows) if rows else None
     return Student(value, stderr or None, math.inf, 1)
 
 
 def _cells(*runs: Runs) -> tuple[CellRuns, ...]:
     return tuple(of.cell for of in runs if of.cell)
+
+
+def _minus(a: Student, b: Student) -> Student:
+    """As of independent proportions, which is too careful where both err on the same rows."""
+    stderr = None if a.stderr is None or b.stderr is None else math.hypot(a.stderr, b.stderr)
+    return Student(a.value - b.value, stderr, math.inf, 1)
 
 
 def _log(value: float, place: str) -> float:
@@ -198,11 +207,13 @@ def _log(value: float, place: str) -> float:
 
 
 def _size(of: Runs, clause: Clause, place: str) -> float:
+    """The number; of a list, such as components, its length."""
+    text = of.keys.get(clause.along, "")
     try:
-        return float(of.keys[clause.along])
-    except (KeyError, ValueError) as error:
-        text = of.keys.get(clause.along)
-        raise ConfigError(f"{place}: along {clause.along!r}: {text!r} is no number") from error
+        value = json.loads(text)
+        return float(len(value) if isinstance(value, list) else value)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{place}: along {clause.along!r}: {text!r} is no number, and no list") from error
 
 
 def _place(clause: Clause, of: Runs) -> tuple[str, ...]:

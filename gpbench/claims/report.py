@@ -105,8 +105,9 @@ def _clause(judged: Judged) -> str:
     if len(judged.numbers) == 1 and known:
         return f"{describe(judged.clause)}: {_estimate(judged.clause, known[0])}"
     text = f"{describe(judged.clause)} in {judged.inside} of {len(known)} cells"
+    several = len({n.rival for n in judged.numbers}) > 1
     others = [
-        f"{' '.join(filter(None, n.place))} {_estimate(judged.clause, n)}"
+        " ".join(filter(None, [*n.place, n.rival if several else "", _estimate(judged.clause, n)]))
         for n in known
         if n.estimate and not judged.clause.region.low <= n.estimate.value <= judged.clause.region.high
     ]
@@ -117,7 +118,7 @@ def _clause(judged: Judged) -> str:
 def _estimate(clause: Clause, of: Number) -> str:
     assert of.estimate
     numbers = [of.estimate.value, *of.estimate.interval]
-    value, low, high = map(math.exp, numbers) if clause.kind == "ratio" and numbers[2] < 700 else numbers
+    value, low, high = (math.exp(min(x, 700)) for x in numbers) if clause.kind == "ratio" else numbers
     text = number(value)
     return text if math.isinf(numbers[1]) or math.isinf(numbers[2]) else f"{text} [{number(low)}, {number(high)}]"
 

@@ -44,7 +44,7 @@ def of_cells(cells: Iterable[Cell]) -> list[Runs]:
     runs: dict[tuple[str, str], Runs] = {}
     for cell in cells:
         grouped = group_runs(map(dict, cell.records), by_preset=False)
-        keys = {**cell.job, "dataset": cell.dataset, "method": cell.method, "output": cell.output}
+        keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": cell.output}
         runs.setdefault((cell.id, cell.output), Runs(keys, grouped[0] if grouped else None, len(cell.missing)))
     return list(runs.values())
 
@@ -55,8 +55,13 @@ def of_records(records: Iterable[dict]) -> list[Runs]:
     return [Runs({name: str(cell.records[0].get(name) or "") for name in _FIELDS}, cell) for cell in cells]
 
 
-def select(runs: Sequence[Runs], words: Words, place: str) -> list[Runs]:
-    """Those with these values.  Raises ConfigError for a key or a value that none of them has."""
+def select(runs: Sequence[Runs], words: Words) -> list[Runs]:
+    """Those with these values."""
+    return [of for of in runs if of.has(words)]
+
+
+def check(runs: Sequence[Runs], words: Words, place: str) -> None:
+    """Raises ConfigError for a key or a value that none of them has, and where none has all of the values."""
     for key, values in words.items():
         known = {of.keys[key] for of in runs if key in of.keys}
         if not known:
@@ -64,7 +69,8 @@ def select(runs: Sequence[Runs], words: Words, place: str) -> list[Runs]:
             raise ConfigError(f"{place}: no run has the key {key!r}; {nearest(key, keys)}")
         if unknown := [value for value in values if value not in known]:
             raise ConfigError(f"{place}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
-    return [of for of in runs if of.has(words)]
+    if not select(runs, words):
+        raise ConfigError(f"{place}: no run has these values together")
 
 
 def match(clause: Clause, a: Sequence[Runs], b: Sequence[Runs], place: str) -> list[tuple[Runs, list[Runs]]]:

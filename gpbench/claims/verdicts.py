@@ -9,10 +9,11 @@ from gpbench.claims import kinds, logic
 from gpbench.claims.definition import Claim, Clause
 from gpbench.claims.kinds import Number
 from gpbench.claims.logic import Evidence
-from gpbench.claims.runs import Runs, of_cells, of_records, under
+from gpbench.claims.runs import Runs, check, of_cells, of_records, select, under
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
+from gpbench.metrics import METRICS
 
 Planned = Callable[[str, str], Iterable[Cell]]
 """The cells of an experiment in a preset."""
@@ -69,19 +70,21 @@ def judge(
 
     @cache
     def everything() -> list[Runs]:
-        return under(protocol, of_records(records))
+        return of_records(records)
 
     @cache
     def candidates(experiments: Sequence[str], preset: str) -> list[Runs]:
-        return under(protocol, of_cells(cell for id in experiments for cell in planned(id, preset)))
+        return of_cells(cell for id in experiments for cell in planned(id, preset))
 
     def one(claim: Claim) -> Verdict:
         if claim.reason:
             return Verdict(claim, "not run", why=claim.reason)
+        runs = {name: candidates(claim.experiments, name) for name in PRESETS}
         if not claim.experiments:
-            return _judge(claim, everything(), preset or "")
-        presets = [preset] if preset else PRESETS
-        return max((_judge(claim, candidates(claim.experiments, name), name) for name in presets), key=_coverage)
+            runs = {preset or "": everything()}
+        _check(claim, [of for cells in runs.values() for of in cells])
+        tried = {name: under(protocol, cells) for name, cells in runs.items() if preset in (None, name)}
+        return max((_judge(claim, cells, name) for name, cells in tried.items()), key=_coverage)
 
     judged = [one(claim) for claim in claims]
     run = [k for k, verdict in enumerate(judged) if verdict.verdict != "not run"]
@@ -90,21 +93,30 @@ def judge(
     return judged
 
 
+def _check(claim: Claim, runs: Sequence[Runs]) -> None:
+    """Raises ConfigError for keys and values that no preset has; a size that one of them lacks is no error."""
+    for k, clause in enumerate(claim.clauses, 1):
+        for words in clause.sides.values() if runs else ():
+            check(runs, words, f"{claim.name}, clause {k}")
+
+
 def _judge(claim: Claim, runs: Sequence[Runs], preset: str) -> Verdict:
     """The evidence on a claim, as "undecided" before the correction; or "not run", with the reason."""
     clauses = []
     for k, clause in enumerate(claim.clauses, 1):
         place = f"{claim.name}, clause {k}"
-        if not runs:
+        if not all(select(runs, words) for words in clause.sides.values()):
             return Verdict(claim, "not run", preset, why="no such runs are planned or recorded")
         numbers = kinds.numbers(clause, runs, place)
-        recorded = kinds.selected(clause, runs, place)
+        recorded = kinds.selected(clause, runs)
         known = {"seconds", "objective"}.union(*(of.metrics for of in recorded))
+        clauses.append(Judged(clause, numbers, _evidence(clause, numbers, place)))
         if recorded and clause.metric not in known:
+            if clause.metric in METRICS:
+                return Verdict(claim, "not run", preset, clauses, why=f"the runs were recorded without {clause.metric}")
             raise ConfigError(f"{place}: no run has the metric {clause.metric!r}; {nearest(clause.metric, known)}")
         if clause.metric == "seconds" and len({machine for of in recorded for machine in of.machines}) > 1:
-            return Verdict(claim, "not run", preset, why="seconds are of several machines")
-        clauses.append(Judged(clause, numbers, _evidence(clause, numbers, place)))
+            return Verdict(claim, "not run", preset, clauses, why="seconds are of several machines")
     if all(judged.missing == len(judged.numbers) for judged in clauses):
         return Verdict(claim, "not run", preset, clauses, why=_command(claim, preset))
     combine = logic.some if claim.any else logic.every
@@ -141,7 +153,7 @@ def _coverage(verdict: Verdict) -> float:
     """The share of numbers that have runs, counting a clause that could not be judged as none."""
     counts = [(len(judged.numbers) - judged.missing, len(judged.numbers)) for judged in verdict.clauses]
     total = sum(n for _, n in counts)
-    return (sum(k for k, _ in counts) / total if total else 0.0) + 1e-6 * (verdict.preset == "full")
+    return sum(k for k, _ in counts) / total + 1e-6 * (verdict.preset == "full") if total else 0.0
 
 
 def _command(claim: Claim, preset: str) -> str:

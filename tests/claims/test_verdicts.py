@@ -2,12 +2,15 @@
 
 import json
 import re
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from gpbench.claims import definition, verdicts
+from gpbench.claims import definition, report, verdicts
 from gpbench.cli import main
+from gpbench.errors import ConfigError
 from gpbench.records import collected
 from gpbench.records.store import Store
 
@@ -34,11 +37,11 @@ SIZES = [
 ]
 
 
-def judge(tmp_path, clauses, records=RECORDS, **claim):
+def judge(tmp_path, clauses, records=RECORDS, planned=lambda id, preset: (), **claim):
     text = json.dumps({"c": {"text": "as it says", "clauses": clauses, **claim}})
     (tmp_path / "claims").mkdir(exist_ok=True)
     (tmp_path / "claims" / "mine.yaml").write_text(text)
-    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records, lambda id, preset: ())
+    (verdict,) = verdicts.judge(definition.read("mine", [tmp_path]), records, planned)
     return verdict
 
 
@@ -85,10 +88,52 @@ def test_slopes_and_trends(tmp_path, clause, verdict):
     assert judge(tmp_path, [clause], SIZES).verdict == verdict
 
 
+def test_a_list_is_a_size(tmp_path):
+    lists = [{**of, "setting": json.dumps([[0]] * int(of["setting"]))} for of in SIZES]
+    clause = {"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1]}
+    assert judge(tmp_path, [clause], lists).verdict == SUPPORTED
+
+
+@pytest.mark.parametrize(("errors", "verdict"), [((0.1, 0.2), SUPPORTED), ((0.15, 0.17), UNDECIDED)])
+def test_errors_of_a_single_split_differ_by_its_test_rows(tmp_path, errors, verdict):
+    """1,000 rows: the standard errors are 0.016 and 0.016."""
+    single = [
+        record(method, "pima", 0, metrics={"error": error}, test_rows=1000) for method, error in zip("ab", errors)
+    ]
+    assert judge(tmp_path, [{"difference": "error", **A_B, "below": 0}], single).verdict == verdict
+    ratio = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], single)
+    assert ratio.verdict == UNDECIDED and report.evidence(ratio).endswith("> 2: 3")
+
+
+def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
+    """And methods are called as the experiment calls them, whatever their own names."""
+    sizes = {"quick": ("1", "2"), "full": ("4",)}
+
+    def planned(id, preset):
+        return [
+            SimpleNamespace(id=f"{word}{size}", job={"method": word, "m": size}, dataset="pima", method="a", output="",
+                            missing=[], records=[record(word, "pima", split) for split in range(10)])
+            for word in "ab" for size in sizes[preset]
+        ]  # fmt: skip
+
+    for m, preset in (("2", "quick"), ("4", "full")):
+        clause = {"difference": "nll", **A_B, "where": {"m": m}, "below": 0}
+        verdict = judge(tmp_path, [clause], planned=planned, experiments="mine/fig1")
+        assert (verdict.verdict, verdict.preset) == (SUPPORTED, preset)
+    with pytest.raises(ConfigError, match="no run has m=8"):
+        judge(tmp_path, [{**clause, "where": {"m": 8}}], experiments="mine/fig1")
+
+
 def test_clauses_must_all_hold_unless_any_is_enough(tmp_path):
     good, bad = ({"difference": "nll", **A_B, side: 0} for side in ("below", "above"))
     assert judge(tmp_path, [good, bad]).verdict == CONTRADICTED
     assert judge(tmp_path, [good, bad], any=True).verdict == SUPPORTED
+
+
+def test_rivals_that_a_number_is_not_shown_against_are_named(tmp_path):
+    clause = {"difference": "nll", "a": {"method": "b"}, "b": {"method": ["a", "c"]}, "above": 0, "over": "dataset"}
+    evidence = report.evidence(judge(tmp_path, [clause]))
+    assert "in 1 of 2 cells, not c -0.00" in evidence
 
 
 def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
@@ -111,6 +156,8 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     slow = [dict(of, host={"cores": of["split"]}) for of in RECORDS]
     verdict = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], slow)
     assert (verdict.verdict, verdict.why) == ("not run", "seconds are of several machines")
+    verdict = judge(tmp_path, [{"value": "brier", "of": {"method": "a"}, "below": 1}])
+    assert (verdict.verdict, verdict.why) == ("not run", "the runs were recorded without brier")
     diverged = [dict(of, status="diverged") if of["method"] == "b" else of for of in RECORDS]
     assert judge(tmp_path, [clause], diverged).verdict == "not run"
 
@@ -171,3 +218,8 @@ def test_every_claim_of_the_papers_reads():
     for name in definition.files():
         claims = definition.read(name)
         assert len({claim.id for claim in claims}) == len(claims) and all(claim.place for claim in claims)
+        for claim in claims:
+            file = ""
+            for path, test in re.findall(r"(tests/\S+\.py)?::(\w+)", f"{claim.reason} {claim.note}"):
+                file = path or file
+                assert f"def {test}(" in (Path(__file__).parents[2] / file).read_text(), claim.name
