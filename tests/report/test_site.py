@@ -149,7 +149,7 @@ def test_an_experiment_of_ranks_has_its_figures_and_its_ranks_as_a_table_and_csv
     pictures = [values["src"] for tag, values in reader.tags if tag == "img"]
     assert pictures == [f"../experiment/ranking-full-{name}.svg" for name in ("nll", "diagram")]
     assert all((site / "experiment" / picture).is_file() for picture in pictures)
-    assert "Not drawn: ranking: no run here has kept its effects" in reader.text
+    assert "Not drawn: ranking: no run here has kept its arrays" in reader.text
     assert "average rank, nll" in reader.text and "critical difference" in reader.text
     ranks = (site / "experiment" / "ranking-full.csv").read_text().splitlines()
     assert ranks[1].startswith("all methods,nll,logistic,1,2,") and len(ranks) == 3
