@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
         help="merge the records of several folders into one Parquet file",
         description="Merge the records of results folders or Parquet files into one Parquet file, with a row for each"
         " run and a column for each field.  Of several records of a run the oldest is used.  Every --results also"
-        " takes such a file, which has traces of at most 32 points, what pictures need, and no predictions.",
+        " takes such a file, which has traces of at most 48 points, what pictures need, and no predictions.",
         epilog="example: gpbench collect results here/results there/results --out all.parquet",
     )
     parser.add_argument("results", nargs="*", type=Path, metavar="DIR", help="default: the results folder")

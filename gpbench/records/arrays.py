@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from numpy import ndarray
 
-POINTS = 32
-"""Points of a thinned trace; more would not show in a figure."""
+POINTS = 48
+"""Traces of no more points are kept whole."""
+_GROWTH = 1.3
+"""The ratio of the steps of a thinned trace.  Steps do not depend on its length, so that those of splits agree."""
 KEPT = "kept_"
 """How the names of arrays begin that `run.keep=true` keeps."""
 
 
 def thin(arrays: "Mapping[str, ndarray]", *, kept: bool) -> "dict[str, ndarray]":
-    """At most `POINTS` points of each trace, dense at its start as on logarithmic axes, and its last one.
+    """Each trace at steps of a geometric progression, as they show on logarithmic axes, and its last one.
 
     Numbers are of single precision.  With `kept` also the arrays that the run kept, whole.
     """
@@ -55,4 +57,5 @@ def _points(n: int) -> "ndarray":
 
     if n <= POINTS:
         return np.arange(n)
-    return np.unique(np.round(np.geomspace(1, n, POINTS)).astype(int) - 1)
+    steps = (_GROWTH ** np.arange(np.log(n) / np.log(_GROWTH))).astype(int) - 1
+    return np.unique([*steps, n - 1])

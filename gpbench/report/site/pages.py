@@ -16,8 +16,9 @@ from gpbench.papers import published
 from gpbench.report import blocks, figures, formats, marks
 from gpbench.report import experiment as reports
 from gpbench.report.cells import CellRuns, Entry, entries
+from gpbench.report.figures import theme
 from gpbench.report.provenance import provenance, provenance_footer
-from gpbench.report.site import facts, views
+from gpbench.report.site import charts, facts, headlines, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.rank_sections import rank_sections
 from gpbench.report.tables import LEGEND, notes, seconds_notes, title
@@ -69,11 +70,18 @@ def pages(of: Facts) -> Iterator[Page]:
     for name in _STATIC:
         yield name, (resources.files(__package__) / "static" / name).read_bytes()
     presets = {planned.experiment.id: of.presets(planned.experiment.id) for planned in of.planned}
-    yield site.page("index.html", "index.html", "Results", provenance=provenance(of.records), presets=presets)
-    yield site.page("results.html", "results.html", "All results", by_metric=site.by_metric(of.entries))
-    yield from _ranks(site)
+    marked = views.mark_datasets(of.entries)
+    yield site.page("results.html", "results.html", "All results", by_metric=site.by_metric(marked, marks=False))
+    ranks = [*_ranks(site)]
+    yield from ranks
+    pictures = {name: "ranks.html" for name, _ in ranks[:1] if name.endswith(".svg")}
     for planned in presets.values():
-        yield from _experiment(site, planned)
+        files = [*_experiment(site, planned)]
+        yield from files
+        pictures |= {name: files[-1][0] for name, _ in files[:1] if name.endswith((".svg", ".webp"))}
+    yield site.page("index.html", "index.html", "Results", provenance=provenance(of.records), presets=presets,
+                    agreements=headlines.agreements(of.entries), best=site.table(headlines.best(marked)),
+                    pictures=pictures)  # fmt: skip
     for paper, citation in of.papers.items():
         yield _paper(site, paper, citation, [p for planned in presets.values() for p in planned])
     for name in of.datasets:
@@ -103,8 +111,11 @@ def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExpe
 def _dataset(site: _Site, name: str) -> Page:
     ours = [entry for entry in site.facts.entries if entry.cell.dataset == name]
     rows = [row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name]
+    metrics = dict.fromkeys(entry.metric for entry in ours if entry.metric != "seconds")
+    dots = [charts.dots([e for e in ours if e.metric == metric], site.facts.page_of) for metric in metrics]
     return site.page(facts.page("dataset", name), "dataset.html", name, card=site.facts.cards.get(name, {}),
-                     by_metric=site.by_metric(ours), published=rows, notes=published.NOTES)  # fmt: skip
+                     by_metric=site.by_metric(ours), published=rows, notes=published.NOTES,
+                     charts=[*filter(None, dots)])  # fmt: skip
 
 
 def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[Page]:
@@ -175,7 +186,7 @@ def _picture(site: _Site, picture: Experiment, planned: PlannedExperiment, forma
     figure = figures.draw(picture, planned.preset, planned.cells, site.facts.trace)
     file = io.BytesIO()
     figures.write(figure, file, format)
-    return file.getvalue()
+    return theme.follow(file.getvalue()) if format == "svg" else file.getvalue()
 
 
 def _cell(site: _Site, cell: CellRuns) -> Page:
@@ -190,6 +201,12 @@ def _cell(site: _Site, cell: CellRuns) -> Page:
         records=records,
         metrics=list(dict.fromkeys(name for record in records for name in record["metrics"])),
         table=site.table(entries([cell], ["all"])),
+        curves=charts.learning_curves(cell, site.facts.trace),
         provenance=provenance(records),
-        config=yaml.safe_dump(sections, sort_keys=False, allow_unicode=True) if sections else "",
+        config=_dumped(sections) if sections else "",
     )
+
+
+def _dumped(sections: dict[str, Any]) -> str:
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times faster where libyaml is there
+    return yaml.dump(sections, Dumper=dumper, sort_keys=False, allow_unicode=True)
