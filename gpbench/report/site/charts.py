@@ -9,15 +9,15 @@ from matplotlib.ticker import LogLocator, MaxNLocator
 
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS, better
+from gpbench.records.arrays import thin
 from gpbench.report.cells import CellRuns, Entry, by_split
 from gpbench.report.figures.dots import span_limits
 from gpbench.report.figures.traces import curve
 from gpbench.report.statistics import paired_t_test
 from gpbench.report.text import number
 
-CURVE_RUNS = 5
+CURVE_RUNS = 3
 """Learning curves are of at most so many runs of a cell: reading the traces of all would take the most of a report."""
-_CURVE_POINTS = 60
 _PANELS = 3
 
 
@@ -33,10 +33,14 @@ class Scale:
 
     def at(self, value: float) -> float:
         """The pixel of a value; of one outside that of the nearer end."""
-        of = np.log if self.log else float
+        return float(self.pixels(np.array([value]))[0])
+
+    def pixels(self, values: np.ndarray) -> np.ndarray:
+        """`at` of several values."""
+        of = np.log if self.log else np.asarray
         low, high = of(self.low), of(self.high)
-        part = (of(min(max(value, self.low), self.high)) - low) / (high - low)
-        return round(float(self.start + part * (self.end - self.start)), 1)
+        part = (of(np.clip(values, self.low, self.high)) - low) / (high - low)
+        return np.round(self.start + part * (self.end - self.start), 1)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
@@ -95,7 +99,7 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
     if len(shown) < 2:
         return None
     metric = shown[0].metric
-    shown.sort(key=lambda entry: entry.mean, reverse=better(metric) == "higher")
+    shown.sort(key=lambda entry: entry.mean or 0.0, reverse=better(metric) == "higher")
     spans = [_span(entry) for entry in shown]
     scale = Scale(*span_limits(spans, better(metric)), 300, 730)
     quality = Scale(scale.low, scale.high, 250, 20)
@@ -104,21 +108,21 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
     }
     positive = [value for value in seconds.values() if value > 0]
     along = Scale(min(positive) / 1.3, max(positive) * 1.3, 70, 730, log=True) if len(positive) > 1 else None
-    return Dots(metric, scale, [
-        Dot(k, f"{entry.cell.method} {entry.cell.label} {entry.cell.output}".strip(),
-            page_of[entry.cell.records[0]["id"]],
-            number(mean, entry.stderr), *map(scale.at, (mean, low, high)),
-            "" if scale.low <= mean <= scale.high else number(mean),
-            (along.at(seconds[k - 1]), quality.at(mean)) if along and seconds.get(k - 1, 0) > 0 else None)
-        for k, (entry, (low, mean, high)) in enumerate(zip(shown, spans), 1)
-    ], along, quality)  # fmt: skip
+    placed = []
+    for k, (entry, (low, mean, high)) in enumerate(zip(shown, spans), 1):
+        name = f"{entry.cell.method} {entry.cell.label} {entry.cell.output}".strip()
+        outside = "" if scale.low <= mean <= scale.high else number(mean)
+        at = (along.at(seconds[k - 1]), quality.at(mean)) if along and seconds.get(k - 1, 0) > 0 else None
+        placed.append(Dot(k, name, page_of[entry.cell.records[0]["id"]], number(mean, entry.stderr),
+                        scale.at(mean), scale.at(low), scale.at(high), outside, at))  # fmt: skip
+    return Dots(metric, scale, placed, along, quality)
 
 
 def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarray]]) -> list[LearningCurve]:
     """Curves of the objective and of metrics over the first runs of a cell; empty where these have no traces."""
     done = [record for record in cell.records if record["status"] == "done"]
     some = sorted(done, key=lambda record: (record["split"], record["seed"]))[:CURVE_RUNS]
-    arrays = {record["id"]: dict(trace(record["id"])) for record in some}
+    arrays = {record["id"]: thin(trace(record["id"]), kept=False) for record in some}
     names = [name for name in ("objective", *METRICS) if any(name in of and "seconds" in of for of in arrays.values())]
     runs = Cell({}, "", cell.dataset, cell.method, 0, (), records=some)
     curves = (_learning_curve(name, runs, arrays) for name in names[:_PANELS])
@@ -132,22 +136,23 @@ def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> Learn
     whole = np.flatnonzero(np.isfinite(found.mean) & (found.seconds > 0))
     if len(whole) < 2:
         return None
-    points = whole[np.unique(np.linspace(0, len(whole) - 1, _CURVE_POINTS).astype(int))]
-    seconds, mean, stderr = found.seconds[points], found.mean[points], found.stderr[points]
+    seconds, mean, stderr = (of[whole].astype(float) for of in (found.seconds, found.mean, found.stderr))
     low, high = np.quantile(mean, [0.02, 0.98])  # extreme initial values do not set the range
     low, high = min(low, mean[-1]), max(high, mean[-1])
     margin = 0.06 * (high - low) or 0.01 * abs(high) or 0.01
     if seconds[0] == seconds[-1]:
         return None
-    x, y = Scale(seconds[0], seconds[-1], 60, 350, log=True), Scale(low - margin, high + margin, 190, 15)
-
-    def line(values: np.ndarray, along: slice = slice(None)) -> str:
-        return " ".join(f"{x.at(s)},{y.at(v)}" for s, v in zip(seconds[along], values[along]))
-
-    n = sum(metric in arrays[record["id"]] for record in runs.records)
-    return LearningCurve(
-        metric, line(mean), f"{line(mean + stderr)} {line(mean - stderr, slice(None, None, -1))}", x, y, n
+    x, y = (
+        Scale(float(seconds[0]), float(seconds[-1]), 60, 350, log=True),
+        Scale(float(low - margin), float(high + margin), 190, 15),
     )
+
+    def points(values: np.ndarray) -> list[str]:
+        return [f"{a:g},{b:g}" for a, b in zip(x.pixels(seconds).tolist(), y.pixels(values).tolist())]
+
+    band = points(mean + stderr) + points(mean - stderr)[::-1]
+    n = sum(metric in arrays[record["id"]] for record in runs.records)
+    return LearningCurve(metric, " ".join(points(mean)), " ".join(band), x, y, n)
 
 
 def _span(entry: Entry) -> tuple[float, float, float]:

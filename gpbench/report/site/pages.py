@@ -1,12 +1,15 @@
 """The pages of the site, rendered one after another as pairs of a path from the site's root and bytes."""
 
 import io
+import json
+import re
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Any
 
 import jinja2
-import yaml
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
 
 import gpbench
 from gpbench.errors import ConfigError
@@ -24,6 +27,8 @@ from gpbench.report.site.rank_sections import rank_sections
 from gpbench.report.tables import LEGEND, notes, seconds_notes, title
 
 _STATIC = ("style.css", "site.js")
+_SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
+"""The sections of a configuration that a cell shows; to parse all of them would take the most of a report."""
 
 Page = tuple[str, bytes]
 
@@ -41,6 +46,7 @@ class _Site:
             undefined=jinja2.StrictUndefined,
         )
         self.environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
+        self.environment.filters["record"] = _json
         self.environment.globals |= {
             "version": gpbench.__version__, "page": facts.page, "cell_page": facts.cell_page, "title_of": title,
             "badges": views.badges, "legend": LEGEND, "tied": marks.LEGEND, "papers": facts_.papers,
@@ -190,8 +196,6 @@ def _picture(site: _Site, picture: Experiment, planned: PlannedExperiment, forma
 
 
 def _cell(site: _Site, cell: CellRuns) -> Page:
-    config = site.facts.config(cell.records[-1]["id"])
-    sections = {key: config[key] for key in ("method", "protocol") if key in config}
     records = sorted(cell.records, key=lambda record: (record["split"], record["seed"]))
     return site.page(
         facts.cell_page(cell),
@@ -203,10 +207,15 @@ def _cell(site: _Site, cell: CellRuns) -> Page:
         table=site.table(entries([cell], ["all"])),
         curves=charts.learning_curves(cell, site.facts.trace),
         provenance=provenance(records),
-        config=_dumped(sections) if sections else "",
+        config="".join(_SECTIONS.findall(site.facts.config(cell.records[-1]["id"]))),
     )
 
 
-def _dumped(sections: dict[str, Any]) -> str:
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times faster where libyaml is there
-    return yaml.dump(sections, Dumper=dumper, sort_keys=False, allow_unicode=True)
+def _json(record: dict[str, Any]) -> Markup:
+    """A record with a line for each field, which is ten times faster than an indent."""
+
+    def lines(of: dict[str, Any]) -> str:
+        fields = (f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in of.items())
+        return "{\n" + ",\n".join(fields) + "\n}"
+
+    return htmlsafe_json_dumps(record, dumps=lines)
