@@ -1,6 +1,7 @@
 # make run    sets up .venv and trains the main job (no download of data); ARGS="..." adds to the command line
 # make test   sets up .venv with the tools of development, then checks style, types and every test
 # make lint   checks style and types alone;   make smoke   runs the tests of SMOKE alone
+# make docs   builds the site of the documentation into build/docs, from docs/ and docstrings; every link is checked
 # make picture   draws docs/banana.png again;   make clean   removes .venv and caches
 
 VENV ?= .venv
@@ -30,7 +31,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test lint smoke picture clean
+.PHONY: run test lint smoke docs picture clean
 
 run: $(VENV)/.installed
 	$(BIN)/gpbench run $(ARGS)
@@ -44,6 +45,9 @@ lint: $(VENV)/.installed-dev
 
 smoke: $(VENV)/.installed-dev
 	$(BIN)/pytest $(TESTS) $(SMOKE)
+
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 picture: $(VENV)/.installed
 	$(BIN)/python scripts/picture.py
@@ -60,4 +64,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(INSTALL) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(INSTALL) -e '.[docs]'
 	@touch $@

@@ -3,11 +3,16 @@
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpbench import paths
 from gpbench.errors import ConfigError
 from gpbench.report import text
+
+if TYPE_CHECKING:
+    from gpbench.records.store import Store
+
+    _Stored = tuple[Mapping, Store]
 
 _TOLERANCE = 1e-6
 """Relative difference of the metrics of one run between machines that counts as rounding."""
@@ -20,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
         help="merge the records of several folders into one Parquet file",
         description="Merge the records of results folders or Parquet files into one Parquet file, with a row for each"
         " run and a column for each field.  Of several records of a run the oldest is used.  Every --results also"
-        " takes such a file, which has no traces and no predictions.",
+        " takes such a file, which has traces of at most 48 points, what pictures need, and no predictions.",
         epilog="example: gpbench collect results here/results there/results --out all.parquet",
     )
     parser.add_argument("results", nargs="*", type=Path, metavar="DIR", help="default: the results folder")
@@ -36,18 +41,20 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out.suffix != collected.SUFFIX:
         raise ConfigError(f"--out {args.out}: the name must end in {collected.SUFFIX}")
-    pairs, counts = [], []
+    pairs: list[_Stored] = []
+    counts = []
     for folder in args.results or [paths.results_dir()]:
         if not folder.exists():
             raise ConfigError(f"{folder}: no such folder")
         store = collected.open_store(folder)
         records = store.all()
         counts.append({"results": str(folder), "records": len(records)})
-        pairs += [(record, store.config_text(record["id"])) for record in records]
+        pairs += [(record, store) for record in records]
     if not pairs:
         raise ConfigError("no runs there yet; train with `gpbench run`")
     merged, differing = _merge(pairs)
-    collected.write(args.out, merged)
+    rows = [(record, store.config_text(record["id"])) for record, store in merged]
+    collected.write(args.out, rows, _traces(merged))
     if args.json:
         text.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
         return 0
@@ -60,15 +67,32 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _merge(pairs: Sequence[tuple[Mapping, str]]) -> tuple[list[tuple[Mapping, str]], list[str]]:
-    """The oldest record of each id with its configuration, in order of creation; and the ids whose metrics differ."""
-    oldest: dict[str, tuple[Mapping, str]] = {}
+def _merge(pairs: "Sequence[_Stored]") -> "tuple[list[_Stored], list[str]]":
+    """The oldest record of each id with its store, in order of creation; and the ids whose metrics differ."""
+    oldest: dict[str, _Stored] = {}
     differing: dict[str, None] = {}
-    for record, config in sorted(pairs, key=lambda pair: (pair[0].get("created") or "", pair[0]["id"])):
-        first, _ = oldest.setdefault(record["id"], (record, config))
+    for record, store in sorted(pairs, key=lambda pair: (pair[0].get("created") or "", pair[0]["id"])):
+        first, _ = oldest.setdefault(record["id"], (record, store))
         if not _same(first, record):
             differing[record["id"]] = None
     return list(oldest.values()), list(differing)
+
+
+def _traces(of: "Sequence[_Stored]") -> dict[str, bytes]:
+    """The thinned traces of these records by id, and of the first split of each cell what the run kept for pictures."""
+    from gpbench.records import arrays
+    from gpbench.report.cells import cell_key
+
+    first: dict[tuple, tuple[int, int]] = {}
+    for record, _ in of:
+        key, place = cell_key(record), (record["split"], record["seed"])
+        first[key] = min(first.get(key, place), place)
+    traces = {}
+    for record, store in of:
+        kept = first[cell_key(record)] == (record["split"], record["seed"])
+        if packed := arrays.pack(arrays.thin(store.trace(record["id"]), kept=kept)):
+            traces[record["id"]] = packed
+    return traces
 
 
 def _same(a: Mapping, b: Mapping) -> bool:

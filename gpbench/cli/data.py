@@ -1,4 +1,4 @@
-"""`gpbench data ls|fetch|verify|info|rows`: lists, fetches, verifies, describes and exports data sets.
+"""`gpbench data ls|fetch|verify|info|rows|probe`: lists, fetches, verifies, describes and exports data sets.
 
 `ls` and `info` read cards only, not data.
 """
@@ -6,7 +6,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError
 def add_parser(subparsers) -> None:
     """Adds the verb and its actions to the parser."""
     verb = subparsers.add_parser("data", help="list, fetch, verify, describe and export data sets", description=__doc__)
-    actions = verb.add_subparsers(dest="action", required=True, metavar="ls|fetch|verify|info|rows")
+    actions = verb.add_subparsers(dest="action", required=True, metavar="ls|fetch|verify|info|rows|probe")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON")
     common.add_argument("--mirror", type=Path, help="a folder of data files; default: GPBENCH_MIRROR")
@@ -29,10 +29,11 @@ def add_parser(subparsers) -> None:
         "verify": "check store, mirror and built-in data against the checksums of the cards",
         "info": "print all fields of the card",
         "rows": "write the rows of a split into a NumPy file: X, y, and the row numbers train and test",
+        "probe": "ask every address of the cards whether it still answers: size, redirects, checksums of small files",
     }.items():
         parser = actions.add_parser(action, help=text, description=text, parents=[common])
         if action != "ls":
-            parser.add_argument("names", nargs="+", metavar="NAME|all")
+            parser.add_argument("names", nargs="*" if action == "probe" else "+", metavar="NAME|all")
         if action == "fetch":
             parser.add_argument("--offline", action="store_true", help="do not download")
             parser.add_argument("--again", action="store_true", help="replace what the store has")
@@ -49,8 +50,10 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.data import cards
 
     names = getattr(args, "names", ["all"])
-    if names == ["all"]:
+    if names in (["all"], []):
         names = cards.names(args.config_dir)
+    if args.action == "probe":
+        return _probe(names, args)
     action = {"ls": _ls, "fetch": _fetch, "verify": _verify, "info": _info, "rows": _rows}[args.action]
     if getattr(args, "out", None) and len(names) > 1:
         raise ConfigError(f"--out {args.out}: one file for {len(names)} data sets; leave it out, or name one data set")
@@ -156,6 +159,34 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     row = {"name": card["name"], "split": args.split, "split_set": split_set, "train": len(train), "test": len(test),
            "out": str(out)}  # fmt: skip
     return row, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
+
+
+def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
+    """Prints a line for each file, and those data sets on stderr that no address has.  The exit code is 3 with any."""
+    from gpbench.data import cards, probe
+
+    addresses = [address for name in names for address in probe.addresses(cards.read(name, args.config_dir))]
+    answers, rows = [], []
+    for answer in probe.ask(addresses):
+        answers.append(answer)
+        at, problem, redirect = answer.address, answer.problem, answer.redirect
+        rows.append({"name": at.dataset, "url": at.url, "problem": problem or None, "bytes": answer.size,
+                     "redirect": redirect or None, "checksum_compared": answer.compared})  # fmt: skip
+        if not args.json:
+            words = [
+                problem or "answers",
+                "" if answer.size is None else f"{answer.size:,} bytes",
+                "checksum right" if answer.compared and not problem else "",
+                f"redirects to {redirect}" if redirect else "",
+                "" if at.read else "not read by gpbench",
+            ]
+            print(f"{at.dataset:<16} {at.url}: {', '.join(filter(None, words))}", flush=True)
+    gone = probe.unavailable(answers)
+    if args.json:
+        print(json.dumps({"files": rows, "unavailable": gone}, indent=2, ensure_ascii=False))
+    if gone:
+        print(f"gpbench: no address answers for {', '.join(gone)}; find a copy and add it to the card", file=sys.stderr)
+    return DataError.exit_code if gone else 0
 
 
 def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         cards={name: cards.read(name, config_dirs) for name in cards.names(config_dirs)},
         methods={item["name"]: item["description"] for item in descriptions("method", config_dirs)},
         trace=lambda id: store_of[id].trace(id),
-        config=lambda id: store_of[id].config(id),
+        config=lambda id: store_of[id].config_text(id),
     )
     files = site.write_site(out, site.pages(facts))
     size = sum(file.stat().st_size for file in files)

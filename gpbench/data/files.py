@@ -36,7 +36,7 @@ def from_folder(folder: Path, name: str, sha256: str | None) -> bytes:
         raise Absent(f"no {name} in {folder}") from None
     except OSError as error:
         raise DataError(f"{folder / name} cannot be read: {error.strerror}") from None
-    return _checked(content, sha256, f"{folder / name}")
+    return check(content, sha256, f"{folder / name}")
 
 
 def from_address(address: str, name: str, sha256: str | None) -> bytes:
@@ -58,10 +58,11 @@ def from_address(address: str, name: str, sha256: str | None) -> bytes:
         raise Absent(f"{url}: {_reason(error)}") from None
     except OSError as error:
         raise DataError(f"{url} cannot be stored: {error.strerror or error}") from None
-    return _checked(content, sha256, url)
+    return check(content, sha256, url)
 
 
-def _checked(content: bytes, expected: str | None, where: str) -> bytes:
+def check(content: bytes, expected: str | None, where: str) -> bytes:
+    """The content, if it has this checksum (None: any).  Raises DataError."""
     kind, actual = "sha256", hashlib.sha256(content).hexdigest()
     if expected and len(expected) == 40:
         kind, actual = "git's checksum", hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()

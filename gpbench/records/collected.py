@@ -18,11 +18,12 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from gpbench.errors import ConfigError, StorageError
-from gpbench.records import folder
+from gpbench.records import arrays, folder
 from gpbench.records.rows import with_rows
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 SUFFIX = ".parquet"
@@ -30,17 +31,20 @@ _FIELDS = "_fields"
 """The column that says which fields a record has: null in another column may mean null, or no such field."""
 _CONFIG = "_config"
 """The column with the run's config.yaml."""
+_TRACE = "_trace"
+"""The column with the run's thinned arrays; absent where no run has any."""
 
 
 class Collected(Store):
-    """The records in a Parquet file that `gpbench collect` made: a results folder to read from, without traces and
-    predictions."""
+    """The records in a Parquet file that `gpbench collect` made: a results folder to read from, with thinned traces
+    (`gpbench.records.arrays`) and without predictions."""
 
     def __init__(self, path: Path | str) -> None:
         super().__init__(path)
         self.runs = Path(path)
         self._records: dict[str, dict] | None = None
         self._configs: dict[str, str | None] = {}
+        self._traces: dict[str, bytes | None] | None = None
 
     def _ids(self) -> Iterator[str]:
         yield from self._loaded()
@@ -53,8 +57,11 @@ class Collected(Store):
         self._loaded()
         return self._configs.get(id) or ""
 
-    def trace(self, id: str) -> dict:
-        return {}
+    def trace(self, id: str) -> "dict[str, np.ndarray]":
+        """The thinned arrays of a run; empty in a file from before there were any."""
+        if self._traces is None:
+            self._traces = read_traces(self.runs)
+        return arrays.unpack(self._traces.get(id))
 
     def predictions(self, id: str) -> dict:
         return {}
@@ -82,8 +89,13 @@ def open_store(results: Path | str) -> Store:
     return Collected(results) if str(results).endswith(SUFFIX) else Store(results)
 
 
-def write(path: Path, rows: Sequence[tuple[Mapping[str, Any], str | None]]) -> None:
-    """Writes records, each with the text of its config.yaml, beside and renames into place.  Raises StorageError."""
+def write(
+    path: Path, rows: Sequence[tuple[Mapping[str, Any], str | None]], traces: Mapping[str, bytes] | None = None
+) -> None:
+    """Writes records, each with the text of its config.yaml, beside and renames into place.
+
+    `traces` are packed arrays (`gpbench.records.arrays`) by id; optional.  Raises StorageError.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -92,6 +104,8 @@ def write(path: Path, rows: Sequence[tuple[Mapping[str, Any], str | None]]) -> N
     columns = {name: _column([record.get(name) for record in flat]) for name in names}
     columns[_FIELDS] = _texts([json.dumps(list(record)) for record in flat])
     columns[_CONFIG] = _texts([config for _, config in rows])
+    if traces:
+        columns[_TRACE] = pa.array([traces.get(record["id"]) for record, _ in rows], pa.binary())
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +125,7 @@ def read(path: Path) -> list[tuple[dict, str | None]]:
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, columns=[name for name in pq.read_schema(path).names if name != _TRACE])
         columns = {name: table.column(name) for name in table.column_names}
         shapes, configs = (_values(columns.pop(name)) for name in (_FIELDS, _CONFIG))
     except (OSError, KeyError, pa.ArrowException) as error:
@@ -127,6 +141,16 @@ def read(path: Path) -> list[tuple[dict, str | None]]:
             for row, record in zip(rows, _records(json.loads(shape), values, rows), strict=True):
                 records[row] = record
     return list(zip(records, configs, strict=True))
+
+
+def read_traces(path: Path) -> dict[str, bytes | None]:
+    """The packed arrays of every record by its id; empty where the file has none."""
+    import pyarrow.parquet as pq
+
+    if _TRACE not in pq.read_schema(path).names:
+        return {}
+    table = pq.read_table(path, columns=["id", _TRACE])
+    return dict(zip(table.column("id").to_pylist(), table.column(_TRACE).to_pylist(), strict=True))
 
 
 @contextlib.contextmanager

@@ -121,7 +121,7 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
         verdict = judge(tmp_path, [clause], planned=planned, experiments="mine/fig1")
         assert (verdict.verdict, verdict.preset) == (SUPPORTED, preset)
     with pytest.raises(ConfigError, match="no run has m=8"):
-        judge(tmp_path, [{**clause, "where": {"m": 8}}], experiments="mine/fig1")
+        judge(tmp_path, [{**clause, "where": {"m": 8}}], planned=planned, experiments="mine/fig1")
 
 
 def test_clauses_must_all_hold_unless_any_is_enough(tmp_path):

@@ -84,3 +84,8 @@ def test_every_method_and_protocol_is_described():
 def test_the_readme_names_the_python_that_is_required():
     wanted = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())
     assert wanted and f"Python {wanted[1]} or later" in (ROOT / "README.md").read_text()
+
+
+def test_every_page_of_the_documentation_is_in_the_navigation_of_its_site():
+    navigation = re.findall(r"\b(docs/\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(navigation) == sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))

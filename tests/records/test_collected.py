@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from gpbench.cli import main
@@ -67,6 +68,24 @@ def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder
     summary = json.loads(capsys.readouterr().out)
     assert (summary["records"], summary["differing"]) == (5, ["c" * 16])
     assert open_store(folder / "all.parquet").get("c" * 16)["metrics"]["rmse"] == 1
+
+
+def test_a_collection_has_thinned_traces_and_what_pictures_need_of_the_first_split(tmp_path):
+    arrays = {"step": np.arange(1000), "nll": np.geomspace(1, 0.1, 1000), "kept_grid": np.ones((50, 2))}
+    for split in (1, 0):
+        Store(tmp_path / "results").write(record(f"{split}" * 16, split=split), {}, arrays)
+    for source, out in (("results", "all.parquet"), ("all.parquet", "again.parquet")):  # thinned once
+        assert main(["collect", str(tmp_path / source), "--out", str(tmp_path / out)]) == 0
+        first, second = (open_store(tmp_path / out).trace(f"{split}" * 16) for split in (0, 1))
+        assert first.keys() == arrays.keys() and second.keys() == {"step", "nll"}
+        assert len(first["step"]) == len(first["nll"]) <= 48 and first["step"][[0, -1]].tolist() == [0, 999]
+        np.testing.assert_allclose(first["nll"], arrays["nll"][first["step"]], rtol=1e-6)
+    assert open_store(tmp_path / "all.parquet").all() == Store(tmp_path / "results").all()
+
+
+def test_a_collection_of_before_has_no_traces(folder):
+    collected.write(folder / "old.parquet", [(VARIOUS[0], None)])
+    assert open_store(folder / "old.parquet").trace("a" * 16) == {}
 
 
 def test_tables_are_made_from_a_collection(folder, capsys):

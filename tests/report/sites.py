@@ -67,7 +67,8 @@ def write(folder: Path, records: list[dict]) -> Path:
     """A results folder of these records."""
     for one in records:
         config = {"method": {"name": one["method"]}, "protocol": {"name": "hl2016"}}
-        Store(folder).write(one, config, {"step": np.arange(2)})
+        curve = {"seconds": np.arange(1.0, 6.0), "nll": np.geomspace(1, 0.3, 5)} if one["dataset"] == "pima" else {}
+        Store(folder).write(one, config, {"step": np.arange(5), **curve})
     return folder
 
 

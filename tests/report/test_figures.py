@@ -83,6 +83,28 @@ def test_one_extreme_initial_value_does_not_set_the_vertical_range():
     assert axis.get_ylim()[1] < 2
 
 
+@pytest.mark.parametrize(
+    "figure, line",
+    [
+        ({"kind": "traces", "panels": ["nll"], "colour": "method"}, "no run here has a trace"),
+        ({"kind": "boundaries", "rows": "size", "columns": "method"}, "no run here has kept its arrays"),
+        ({"kind": "curves", "label": "method"}, "no run here has kept its arrays"),
+        ({"kind": "surfaces", "label": "method"}, "no run here has kept its arrays"),
+    ],
+)
+def test_where_every_panel_would_be_empty_there_is_one_line_and_no_figure(figure, line):
+    cells = [cell({"method": "sep", "size": "4"}, record("a"))]
+    with pytest.raises(ConfigError, match=line):
+        drawn(experiment(**figure), cells, arrays=lambda id: {})
+
+
+def test_a_panel_whose_metric_is_in_no_trace_says_so():
+    figure = drawn(
+        experiment(kind="traces", panels=["nll", "rmse"], colour="method"), [cell({"method": "sep"}, record("a"))]
+    )
+    assert [[text.get_text() for text in axis.texts] for axis in figure.axes] == [[], ["missing"]]
+
+
 def test_the_file_may_choose_colours_and_dashes_by_value():
     jobs = [{"method": m} for m in ("sep", "svi", "gfitc")]
     options = {"colours": {"sep": "vermillion"}, "dashes": {"svi": "dashed"}}
@@ -272,7 +294,7 @@ def test_effects_are_of_the_runs_that_kept_them_and_without_any_there_is_one_lin
     options = experiment(kind="effects", label="size", truth="friedman")
     figure = drawn(options, cells, arrays=lambda id: of_effects(id) if id == "8" else {})
     assert len(figure.axes[0].collections) == 1
-    with pytest.raises(ConfigError, match="no run here has kept its effects"):
+    with pytest.raises(ConfigError, match="no run here has kept its arrays"):
         drawn(options, cells, arrays=lambda id: {})
 
 

@@ -14,9 +14,10 @@ from gpbench.cli import main
 from gpbench.errors import StorageError
 from gpbench.records.store import Store
 from gpbench.report.cells import entries, group_runs
-from gpbench.report.site import write_site
+from gpbench.report.site import charts, write_site
 from gpbench.report.site.facts import page
 from gpbench.report.site.views import mark_datasets
+from gpbench.report.statistics import paired_t_test
 
 VOID = {"img", "input", "link", "meta", "br"}
 
@@ -149,7 +150,7 @@ def test_an_experiment_of_ranks_has_its_figures_and_its_ranks_as_a_table_and_csv
     pictures = [values["src"] for tag, values in reader.tags if tag == "img"]
     assert pictures == [f"../experiment/ranking-full-{name}.svg" for name in ("nll", "diagram")]
     assert all((site / "experiment" / picture).is_file() for picture in pictures)
-    assert "Not drawn: ranking: no run here has kept its effects" in reader.text
+    assert "Not drawn: ranking: no run here has kept its arrays" in reader.text
     assert "average rank, nll" in reader.text and "critical difference" in reader.text
     ranks = (site / "experiment" / "ranking-full.csv").read_text().splitlines()
     assert ranks[1].startswith("all methods,nll,logistic,1,2,") and len(ranks) == 3
@@ -163,6 +164,51 @@ def test_ranks_are_those_of_the_verb(read, results, capsys):
     pictures = [values["alt"] for tag, values in read["ranks.html"].tags if tag == "img"]
     assert f"Average ranks: {', '.join(expected)}" in pictures and values["methods"][-1] == "gfitc"
     assert "gfitc m=15%; sep m=15%; svi m=15%" in read["ranks.html"].text
+
+
+def test_the_start_page_has_results_and_pictures_before_provenance(read):
+    reader = read["index.html"]
+    places = [reader.text.index(words) for words in ("Beside the papers", "Best method of each", "How these runs")]
+    assert places == sorted(places)
+    assert "ranks-1.svg" in [values["src"] for tag, values in reader.tags if tag == "img"]
+
+
+def test_a_data_set_has_its_methods_as_dots_and_against_seconds(read):
+    labels = [values["aria-label"] for tag, values in read[page("dataset", "crabs")].tags if tag == "svg"]
+    assert labels[0].startswith("nll: sep m=15%") and labels[0].index("sep") < labels[0].index("gfitc")
+    assert labels[1] == "nll against seconds of training"
+
+
+def test_dots_are_best_first_with_corrected_intervals():
+    runs = [sites.record("heart", m, k, id=f"{m}{k}") for m in ("gfitc", "sep") for k in range(4)]
+    ours = entries(group_runs(runs), ["nll"])
+    chart = charts.dots(ours, {one["id"]: "page" for one in runs})
+    assert [dot.name.split()[0] for dot in chart.dots] == ["sep", "gfitc"]
+    sep = next(entry for entry in ours if entry.cell.method == "sep")
+    test = paired_t_test([*sep.values.values()], sep.cell.ratio)
+    dot = chart.dots[0]
+    assert (dot.low, dot.x, dot.high) == tuple(map(chart.scale.at, (test.low, test.mean, test.high)))
+    assert dot.low < dot.x < dot.high and dot.seconds
+
+
+def test_a_cell_has_learning_curves_or_says_that_it_has_no_traces(read):
+    cells = [reader for name, reader in read.items() if name.startswith("cell/")]
+    for reader in cells:
+        drawn = "polyline" in [tag for tag, _ in reader.tags]
+        assert drawn == ("on pima" in reader.text) == ("The records have no traces" not in reader.text)
+
+
+def test_vector_pictures_follow_the_colour_scheme(site):
+    for picture in site.rglob("*.svg"):
+        text = picture.read_text()
+        assert "prefers-color-scheme: dark" in text and "var(--ink)" in text
+        assert not re.search("#000000|#ffffff", text.partition("</style>")[2]), picture
+
+
+def test_rows_of_results_name_their_columns_where_the_page_is_narrow(read, site):
+    labels = {values.get("data-label") for tag, values in read["results.html"].tags if tag == "td"}
+    assert labels >= {"ours ± se", "splits", "paper", "difference, se"}
+    assert ".stack td[data-label]::before" in (site / "style.css").read_text()
 
 
 def test_the_same_inputs_make_the_same_bytes(site, results, tmp_path):

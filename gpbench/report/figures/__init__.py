@@ -23,6 +23,12 @@ KINDS = {
 }  # fmt: skip
 """Kinds of figures and their formats on web pages: WebP where a vector image of all points would be too large."""
 
+_ARRAYS = {
+    "boundaries": ["kept_grid"], "curves": ["kept_mean"], "surfaces": ["kept_mean"],
+    "effects": ["kept_effect1_inputs", "kept_effect2_inputs"],
+}  # fmt: skip
+"""Arrays of a run, without one of which a figure of the kind shows nothing of it; for `traces` its panels are these."""
+
 Arrays = Callable[[str], "dict[str, ndarray]"]
 """Maps the id of a record to the arrays of its trace.npz."""
 
@@ -36,7 +42,8 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
         planned: its cells with their records (`gpbench.experiments.status.find`).
         arrays: see `Arrays`.
 
-    Raises ConfigError where nothing is recorded, and for an unknown kind of figure.
+    Raises ConfigError where nothing is recorded, where no run has the arrays that the figure is of, and for an unknown
+    kind of figure.
     """
     from gpbench.report.figures import style
 
@@ -46,6 +53,7 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     if not any(cell.done for cell in planned):
         raise ConfigError(f"nothing is recorded of {experiment.id} in preset {preset}; make it with"
                           f" gpbench reproduce {experiment.id} --preset {preset}")  # fmt: skip
+    _check_arrays(experiment, planned, arrays)
     with style.context():
         figure = importlib.import_module(f"gpbench.report.figures.{kind}").draw(experiment, planned, arrays)
         preset_text = preset_line(planned, preset, experiment.presets.get(preset, ""))
@@ -53,6 +61,17 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
         notes = [*of_kind, preset_text, absent(planned, 2), _provenance(planned), *_seconds(kind, planned)]
         style.caption(figure, experiment.title, [line for line in notes if line])
     return figure
+
+
+def _check_arrays(experiment: Experiment, planned: Sequence[Cell], arrays: Arrays) -> None:
+    """Raises ConfigError where every panel would be empty, as for records that were collected without their traces."""
+    options = experiment.figure or {}
+    needed = options["panels"] if options["kind"] == "traces" else _ARRAYS.get(options["kind"], ())
+    runs = (record["id"] for cell in planned for record in cell.done)
+    if needed and not any(name in of for of in map(arrays, runs) for name in needed):
+        what, remedy = ("a trace", "") if options["kind"] == "traces" else ("kept its arrays", " with run.keep=true")
+        raise ConfigError(f"{experiment.id}: no run here has {what}, so there is nothing to draw; use the results"
+                          f" folder of the runs, or make them again{remedy}")  # fmt: skip
 
 
 _MANY_PANELS = 12

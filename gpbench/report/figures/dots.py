@@ -72,6 +72,13 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 def limits(entries: Sequence[Entry], direction: str | None) -> tuple[float, float]:
     """The horizontal range of a panel: targets, and means with their standard errors but those beyond the fence."""
     spans = [(e.mean - (e.stderr or 0), e.mean, e.mean + (e.stderr or 0)) for e in entries if e.mean is not None]
+    return span_limits(spans, direction, [value for entry in entries if (value := target(entry)) is not None])
+
+
+def span_limits(
+    spans: Sequence[tuple[float, float, float]], direction: str | None, targets: Sequence[float] = ()
+) -> tuple[float, float]:
+    """The range of targets and of spans (low, mean, high), but of those whose mean is beyond the fence."""
     if not spans:
         return 0.0, 1.0
     first, third = np.quantile([mean for _, mean, _ in spans], [0.25, 0.75])
@@ -79,7 +86,6 @@ def limits(entries: Sequence[Entry], direction: str | None) -> tuple[float, floa
     lowest = first - reach if direction == "higher" else -np.inf
     highest = third + reach if direction == "lower" else np.inf
     within = [span for span in spans if lowest <= span[1] <= highest]
-    targets = [value for entry in entries if (value := target(entry)) is not None]
     low = min([max(lowest, min(span[0] for span in within)), *targets])
     high = max([min(highest, max(span[2] for span in within)), *targets])
     margin = 0.06 * (high - low) or 0.01 * abs(high) or 0.01

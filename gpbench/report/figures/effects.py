@@ -27,7 +27,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     That is the last of each data set.  Below, where the figure has a `truth`: for each data set and cell the RMSE of
     the effects and the share of grid points at which the 95 % band has the truth, mean ± standard error over splits.
 
-    Raises ConfigError where no run has its effects, as in a file of collected records.
+    Raises ConfigError where every component has three inputs or more.
     """
     options = experiment.figure or {}
     truth = _TRUTHS[options["truth"]]() if "truth" in options else None
@@ -37,8 +37,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     runs = {cell.id: [run for record in cell.done if _panels(run := arrays(record["id"]))] for cell in planned}
     width = max((_panels(run) for kept in runs.values() for run in kept[:1]), default=0)
     if not width:
-        raise ConfigError(f"{experiment.id}: no run here has kept its effects; use the results folder of the runs,"
-                          " or make them with run.keep=true")  # fmt: skip
+        raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")
     figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + 0.2 * len(planned) * bool(truth))
     axes = figure.subplots(len(datasets), width, squeeze=False)
     notes = []

@@ -78,6 +78,8 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         label = experiment.label("axes", metric)
         axis.set(xlabel="seconds of training", ylabel=LABELS.get(metric, metric) if label == metric else label)
         _scale(axis, curves, vertical)
+        if not curves:
+            axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
     figure.legend(handles=look.handles(experiment), loc="outside right center")
     return figure
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,7 +45,7 @@ class Facts:
     records: every run once.
     planned: every experiment in every preset.
     cards, methods: the cards of data sets and the descriptions of methods, by name.
-    trace, config: functions from a record's id to its arrays and its configuration.
+    trace, config: functions from a record's id to its arrays and the text of its configuration.
     """
 
     records: Sequence[dict]
@@ -52,7 +53,7 @@ class Facts:
     cards: Mapping[str, Mapping[str, Any]]
     methods: Mapping[str, str]
     trace: "Callable[[str], dict[str, np.ndarray]]"
-    config: Callable[[str], dict]
+    config: Callable[[str], str]
 
     @cached_property
     def cells(self) -> list[CellRuns]:
@@ -69,6 +70,11 @@ class Facts:
     def page_of(self) -> dict[str, str]:
         """The page of each record's cell, by the record's id."""
         return {record["id"]: cell_page(cell) for cell in self.cells for record in cell.records}
+
+    @cached_property
+    def n_runs(self) -> dict[str, Counter[str]]:
+        """How many runs each method, data set and status has: a count for each of these fields."""
+        return {field: Counter(record[field] for record in self.records) for field in ("method", "dataset", "status")}
 
     @cached_property
     def datasets(self) -> list[str]:

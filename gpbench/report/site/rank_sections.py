@@ -12,6 +12,7 @@ from gpbench.papers.published import UNRANKED
 from gpbench.report import figures
 from gpbench.report.caveats import imported_note
 from gpbench.report.cells import CellRuns, by_split, group_runs
+from gpbench.report.figures import theme
 from gpbench.report.figures.rank_diagram import draw
 from gpbench.report.rank_tests import nemenyi_quantile
 from gpbench.report.ranks import Ranking, by_dataset, diverged_runs, labels, method_of, rank_table, ranking_notes
@@ -82,4 +83,4 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection 
     }
     imported = imported_note(record for cell in cells for record in cell.records)
     notes = [*ranking_notes(ranking), *filter(None, [imported])]
-    return RankSection(title, bool(quick), data, ranking, picture.getvalue(), notes, settings)
+    return RankSection(title, bool(quick), data, ranking, theme.follow(picture.getvalue()), notes, settings)

@@ -1,0 +1,116 @@
+"""Whether the addresses of cards still answer, without a download of what is large."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+from gpbench.config.cards import reader
+from gpbench.data import files
+from gpbench.errors import DataError
+
+if TYPE_CHECKING:
+    import requests
+
+_AT_ONCE = 8
+_SMALL = 2**20
+"""Bytes up to which a file is read and its checksum compared."""
+_NO_HEAD = (403, 405, 501)
+"""What servers answer that do not know HEAD, but may know GET."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """A file of a card at an address.  `read` says whether gpbench can read it, or only people can."""
+
+    dataset: str
+    source: int
+    url: str
+    checksum: str | None
+    read: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an address answers.
+
+    problem: why the file cannot be had there; "" where it can.
+    size: its bytes, None where the server does not say.
+    redirect: the last address that it leads to, "" where it is the first.
+    compared: whether the checksum was compared.
+    """
+
+    address: Address
+    problem: str = ""
+    size: int | None = None
+    redirect: str = ""
+    compared: bool = False
+
+
+def addresses(card: Mapping) -> list[Address]:
+    """Every file that the card has at an http(s) address."""
+    return [
+        Address(card["name"], k, urljoin(source["at"], name), checksum, reader(source) is not None)
+        for k, source in enumerate(card["sources"])
+        if source["kind"] in ("official", "copy")
+        for name, checksum in source["files"].items()
+    ]
+
+
+def ask(of: Sequence[Address], timeout: float = 20.0) -> Iterator[Answer]:
+    """The answer of each address, in order: a few at once, and none waited for longer than some timeouts."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield from pool.map(lambda address: _ask(address, timeout), of)
+
+
+def unavailable(answers: Sequence[Answer]) -> list[str]:
+    """The data sets none of whose sources has all of its files; sources that gpbench cannot read do not count."""
+    good: dict[str, dict[int, bool]] = {}
+    for answer in answers:
+        if answer.address.read:
+            sources = good.setdefault(answer.address.dataset, {})
+            sources[answer.address.source] = sources.get(answer.address.source, True) and not answer.problem
+    return [name for name, sources in good.items() if not any(sources.values())]
+
+
+def _ask(address: Address, timeout: float) -> Answer:
+    import requests
+
+    try:
+        with requests.Session() as session:
+            response = session.head(address.url, allow_redirects=True, timeout=timeout)
+            if response.status_code in _NO_HEAD:
+                response = session.get(address.url, headers={"Range": "bytes=0-0"}, stream=True, timeout=timeout)
+            if not response.ok:
+                return Answer(address, f"the server answers {response.status_code}")
+            size = _size(response)
+            redirect = response.url if response.history else ""
+            compared = bool(address.checksum) and size is not None and size <= _SMALL
+            if compared:
+                content = _content(session, address.url, timeout)
+                files.check(content, address.checksum, address.url)
+    except requests.RequestException as error:
+        return Answer(address, f"no answer ({type(error).__name__})")
+    except DataError as error:
+        return Answer(address, str(error).removeprefix(f"{address.url}: "), size, redirect, compared=True)
+    return Answer(address, "", size, redirect, compared)
+
+
+def _size(response: "requests.Response") -> int | None:
+    """The size of the whole file."""
+    whole = response.headers.get("Content-Range", "").rpartition("/")[2] or response.headers.get("Content-Length", "")
+    encoded = response.headers.get("Content-Encoding", "identity") != "identity"
+    return int(whole) if whole.isdigit() and not encoded else None
+
+
+def _content(session: "requests.Session", url: str, timeout: float) -> bytes:
+    """A small file.  Raises DataError where it is not small, or comes too slowly."""
+    content, end = b"", time.monotonic() + 2 * timeout
+    with session.get(url, stream=True, timeout=timeout) as response:
+        for part in response.iter_content(2**16):
+            content += part
+            if len(content) > _SMALL or time.monotonic() > end:
+                raise DataError(f"{url}: more than {_SMALL} bytes or {2 * timeout:.0f} seconds")
+    return content

@@ -1,0 +1,112 @@
+"""Addresses that answer, lead elsewhere, have other content or are gone, of a server on this machine."""
+
+import hashlib
+import http.server
+import json
+import threading
+
+import pytest
+import yaml
+
+from gpbench.cli import main
+
+CONTENT = b"1,2.5,no\n3,0,yes\n"
+RIGHT = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """`file.csv`, a redirect to it, the same without HEAD, and a large file of which nobody may ask for the content."""
+
+    def do_HEAD(self):
+        self.answer(head=True)
+
+    def do_GET(self):
+        self.answer(head=False)
+
+    def answer(self, head):
+        path = self.path.strip("/")
+        if path == "moved.csv":
+            self.send_response(301)
+            self.send_header("Location", "/file.csv")
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        if (path == "no_head.csv" and head) or (path == "large.csv" and not head):
+            return self.send_error(405)
+        if path not in ("file.csv", "no_head.csv", "large.csv"):
+            return self.send_error(404)
+        content = CONTENT
+        self.send_response(200)
+        self.send_header("Content-Length", str(2**30 if path == "large.csv" else len(content)))
+        self.end_headers()
+        if not head:
+            self.wfile.write(content)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def at():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def probe(at, tmp_path, capsys):
+    """Writes a card with these files, a source each, and probes it."""
+
+    def run(*files: tuple[str, str | None], reader: str | None = "table", words: tuple[str, ...] = ()):
+        source = {"kind": "official", "at": at} | ({"reader": reader, "target": -1} if reader else {})
+        sources = [source | {"files": {name: checksum}} for name, checksum in files]
+        (tmp_path / "dataset").mkdir(exist_ok=True)
+        card = {"name": "toy", "task": "regression", "sources": sources}
+        (tmp_path / "dataset" / "toy.yaml").write_text(yaml.safe_dump(card))
+        code = main(["data", "probe", "toy", "--config-dir", str(tmp_path), *words])
+        printed = capsys.readouterr()
+        return code, [line.removeprefix(f"toy {at}") for line in map(_joined, printed.out.splitlines())], printed.err
+
+    return run
+
+
+def _joined(line: str) -> str:
+    return " ".join(line.split())
+
+
+def test_each_file_has_a_line_and_one_source_that_answers_is_enough(at, probe):
+    code, lines, error = probe(("file.csv", RIGHT), ("moved.csv", RIGHT), ("no_head.csv", RIGHT), ("large.csv", RIGHT),
+                               ("file.csv", None), ("gone.csv", None), ("file.csv", "0" * 64))  # fmt: skip
+    assert (code, error) == (0, "") and lines[:6] == [
+        "file.csv: answers, 17 bytes, checksum right",
+        f"moved.csv: answers, 17 bytes, checksum right, redirects to {at}file.csv",
+        "no_head.csv: answers, 17 bytes, checksum right",
+        "large.csv: answers, 1,073,741,824 bytes",
+        "file.csv: answers, 17 bytes",
+        "gone.csv: the server answers 404",
+    ]
+    assert "damaged or another version, 17 bytes" in lines[6]
+
+
+@pytest.mark.parametrize("name, checksum", [("gone.csv", None), ("file.csv", "0" * 64)])
+def test_a_card_without_an_address_that_answers_is_an_error(name, checksum, probe):
+    code, _, error = probe((name, checksum))
+    assert code == 3 and error == "gpbench: no address answers for toy; find a copy and add it to the card\n"
+
+
+def test_a_page_for_people_counts_neither_way(probe):
+    code, lines, _ = probe(("gone.html", None), reader=None)
+    assert (code, lines) == (0, ["gone.html: the server answers 404, not read by gpbench"])
+
+
+def test_a_server_that_is_down_is_said_in_json(probe, monkeypatch):
+    import requests
+
+    def down(*args, **options):
+        raise requests.ConnectionError
+
+    monkeypatch.setattr("requests.Session.head", down)
+    code, lines, _ = probe(("file.csv", RIGHT), words=("--json",))
+    told = json.loads(" ".join(lines))
+    assert code == 3 and told["unavailable"] == ["toy"] and told["files"][0]["problem"] == "no answer (ConnectionError)"
