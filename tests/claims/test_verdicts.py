@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from gpbench.claims import definition, verdicts
+from gpbench.claims.runs import Runs, select
 from gpbench.cli import main
 from gpbench.records import collected
 from gpbench.records.store import Store
@@ -66,6 +67,9 @@ SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
         ({"share": "nll", **A_B, "above": 0.9}, UNDECIDED),
         ({"rank": "nll", "a": {"method": "a"}, "b": {"method": "c"}, "among": {}, "below": 0}, SUPPORTED),
         ({"rank": "nll", "a": {"method": "c"}, "b": {"method": "a"}, "among": {}, "below": 0}, CONTRADICTED),
+        ({"rank": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "among": {}, "below": 0.5}, SUPPORTED),
+        ({"rank": "nll", "a": {"method": "c"}, "b": {"method": ["a", "b"]}, "among": {}, "below": 0}, CONTRADICTED),
+        ({"difference": "nll", "a": {"method": "a"}, "b": {"preset": "any", "method": "b"}, "below": 0}, SUPPORTED),
     ],
 )  # fmt: skip
 def test_verdicts_where_the_truth_is_known(tmp_path, clause, verdict):
@@ -83,6 +87,12 @@ def test_verdicts_where_the_truth_is_known(tmp_path, clause, verdict):
 )
 def test_slopes_and_trends(tmp_path, clause, verdict):
     assert judge(tmp_path, [clause], SIZES).verdict == verdict
+
+
+def test_an_empty_text_selects_runs_without_the_key():
+    runs = [Runs({"method": "a", "steps": "9"}, None), Runs({"method": "a"}, None)]
+    assert select(runs, {"steps": ("",)}, "here") == runs[1:]
+    assert select(runs, {"steps": ("any",)}, "here") == runs
 
 
 def test_clauses_must_all_hold_unless_any_is_enough(tmp_path):
