@@ -94,7 +94,7 @@ def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
     from scipy.stats import rankdata
 
     sign = 1 if better(clause.metric) == "lower" else -1
-    names = ("method", *lists(clause))
+    names = list(dict.fromkeys(["method", *lists(clause)]))
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[int, float | None]]] = {}
     for key, cells in group(sides["among"], clause.keys).items():
         firsts, rivals = ([k for k, of in enumerate(cells) if of in sides[side]] for side in "ab")
@@ -111,7 +111,7 @@ def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
         sizes, n = {k for k, apart in rows if apart is not None}, len(complete)
         k = max(sizes, default=0)
         known = Student(fmean(complete), math.sqrt(k * (k + 1) / (6 * n)), math.inf, n) if len(sizes) == 1 else None
-        yield Number(place_of, known, " ".join(name))
+        yield Number(place_of, known, " ".join(filter(None, name)))
 
 
 def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:

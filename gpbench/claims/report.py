@@ -106,8 +106,9 @@ def _clause(judged: Judged) -> str:
     if len(judged.numbers) == 1 and known:
         return f"{describe(judged.clause)}: {_estimate(judged.clause, known[0])}"
     text = f"{describe(judged.clause)} in {judged.inside} of {len(known)} cells"
+    rivals = len({n.rival for n in known}) > 1
     others = [
-        f"{' '.join(filter(None, n.place))} {_estimate(judged.clause, n)}"
+        f"{' '.join(filter(None, (*n.place, n.rival if rivals else '')))} {_estimate(judged.clause, n)}"
         for n in known
         if n.estimate and not judged.clause.region.low <= n.estimate.value <= judged.clause.region.high
     ]

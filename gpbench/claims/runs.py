@@ -90,8 +90,9 @@ def match(clause: Clause, a: Sequence[Runs], b: Sequence[Runs], place: str) -> l
 
 
 def lists(clause: Clause) -> list[str]:
-    """The keys of which b has several values: each is a rival."""
-    return [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == ANY]
+    """The keys of which b has several values, each a rival; data sets and outputs are none."""
+    several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == ANY]
+    return [key for key in several if key not in ("dataset", "output")]
 
 
 def group(runs: Sequence[Runs], keys: Sequence[str]) -> dict[tuple[str, ...], list[Runs]]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,3 +182,11 @@ def test_every_claim_of_the_papers_reads():
     for name in definition.files():
         claims = definition.read(name)
         assert len({claim.id for claim in claims}) == len(claims) and all(claim.place for claim in claims)
+
+
+@pytest.mark.parametrize("paper", sorted(definition.files()))
+def test_claims_of_papers_name_tests_that_exist(paper):
+    root = Path(__file__).resolve().parents[2]
+    for claim in definition.read(paper):
+        for path, name in re.findall(r"(tests/\S+?\.py)::(\w+)", f"{claim.reason} {claim.note}"):
+            assert f"def {name}(" in (root / path).read_text(), claim.name
