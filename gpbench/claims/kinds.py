@@ -9,7 +9,7 @@ from statistics import fmean, linear_regression
 
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
-from gpbench.claims.runs import Runs, group, match, select
+from gpbench.claims.runs import Runs, group, lists, match, select
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.report.cells import CellRuns
@@ -97,30 +97,31 @@ def _shares(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterato
 
 
 def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
-    """Average rank of a minus that of b, over the data sets that all methods `among` have.
+    """Average rank of a minus that of each b, over the data sets that all methods `among` have.
 
     Its variance is that of ranks without differences, k (k + 1) / 6N (Demšar 2006, section 3.2.2).
     """
     from scipy.stats import rankdata
 
     sign = 1 if better(clause.metric) == "lower" else -1
-    tables: dict[tuple[str, ...], list[list[float | None]]] = {}
+    names = list(dict.fromkeys(["method", *lists(clause)]))
+    found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[int, float | None]]] = {}
     for key, cells in group(sides["among"], clause.keys).items():
-        means = [_mean([*of.values(clause.metric).values()], None) for of in cells]
-        of_a, of_b = ([k for k, of in enumerate(cells) if of in sides[side]] for side in "ab")
-        if len(of_a) != 1 or len(of_b) != 1:
-            raise ConfigError(f"{place}: a and b must be one cell each of those `among`, on {key[0]}")
-        row = [None if mean is None else sign * mean.value for mean in means]
-        tables.setdefault(("", "", *key[2:]), []).append([row[of_a[0]], row[of_b[0]], *row])
-    for key, rows in tables.items():
-        complete = [row for row in rows if None not in row]
-        if not complete or len({len(row) for row in complete}) > 1:
-            yield Number(key, None)
-            continue
-        k, n = len(complete[0]) - 2, len(complete)
-        ranks = [rankdata(row[2:]) for row in complete]
-        apart = [of[row[2:].index(row[0])] - of[row[2:].index(row[1])] for row, of in zip(complete, ranks)]
-        yield Number(key, Student(float(fmean(apart)), math.sqrt(k * (k + 1) / (6 * n)), math.inf, n))
+        firsts, rivals = ([k for k, of in enumerate(cells) if of in sides[side]] for side in "ab")
+        called = [tuple(cells[k].keys.get(name, "") for name in names) for k in rivals]
+        if len(firsts) != 1 or not rivals or len({*called}) < len(called) or firsts[0] in rivals:
+            raise ConfigError(f"{place}: a and each b must be one cell each of those `among`, on {key[0]}")
+        values = [[*of.values(clause.metric).values()] for of in cells]
+        ranks = rankdata([sign * fmean(of) for of in values]) if all(values) else None
+        for name, k in zip(called, rivals):
+            apart = None if ranks is None else float(ranks[firsts[0]] - ranks[k])
+            found.setdefault((("", "", *key[2:]), name), []).append((len(cells), apart))
+    for (place_of, name), rows in found.items():
+        complete = [apart for _, apart in rows if apart is not None]
+        sizes, n = {k for k, apart in rows if apart is not None}, len(complete)
+        k = max(sizes, default=0)
+        known = Student(fmean(complete), math.sqrt(k * (k + 1) / (6 * n)), math.inf, n) if len(sizes) == 1 else None
+        yield Number(place_of, known, " ".join(filter(None, name)))
 
 
 def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:

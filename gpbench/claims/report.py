@@ -148,7 +148,8 @@ def _side(clause: Clause, key: str) -> str:
     words = clause.sides.get(key, {})
     parts = [" or ".join(values) for name, values in words.items() if name == "method"]
     own = {k: v for k, v in words.items() if k not in ("method", "dataset") and _sets_apart(clause, k)}
-    return " ".join([*parts, *(f"{k.rpartition('.')[2]}={'|'.join(v)}" for k, v in own.items())]) or "the runs"
+    parts += [f"{k.rpartition('.')[2]}={'|'.join(value or 'none' for value in v)}" for k, v in own.items()]
+    return " ".join(parts) or "the runs"
 
 
 def _sets_apart(clause: Clause, key: str) -> bool:

@@ -9,6 +9,8 @@ from gpbench.experiments.status import Cell
 from gpbench.report.cells import CellRuns, by_split, group_runs
 
 _FIELDS = ("dataset", "method", "setting", "protocol", "precision", "preset", "output")
+ANY = ("any",)
+"""Of a key whose every value is meant.  An empty text means runs that do not have the key."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Runs:
 
     def has(self, words: Words) -> bool:
         """Whether every key has one of these values."""
-        return all(self.keys.get(key, "") in values for key, values in words.items())
+        return all(values == ANY or self.keys.get(key, "") in values for key, values in words.items())
 
     def values(self, metric: str) -> dict[int, float]:
         """The metric on each split, without diverged runs."""
@@ -63,11 +65,11 @@ def select(runs: Sequence[Runs], words: Words) -> list[Runs]:
 def check(runs: Sequence[Runs], words: Words, place: str) -> None:
     """Raises ConfigError for a key or a value that none of them has, and where none has all of the values."""
     for key, values in words.items():
-        known = {of.keys[key] for of in runs if key in of.keys}
-        if not known:
+        known = {of.keys.get(key, "") for of in runs}
+        if known == {""}:
             keys = {name for of in runs for name in of.keys}
             raise ConfigError(f"{place}: no run has the key {key!r}; {nearest(key, keys)}")
-        if unknown := [value for value in values if value not in known]:
+        if unknown := [value for value in values if value not in known and values != ANY]:
             raise ConfigError(f"{place}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
     if not select(runs, words):
         raise ConfigError(f"{place}: no run has these values together")
@@ -78,8 +80,7 @@ def match(clause: Clause, a: Sequence[Runs], b: Sequence[Runs], place: str) -> l
 
     Raises ConfigError where several of `a` are alike, or several of `b` that the clause does not list.
     """
-    lists = [key for key, values in clause.sides["b"].items() if len(values) > 1]
-    firsts, seconds = group(a, clause.keys), group(b, (*clause.keys, *lists))
+    firsts, seconds = group(a, clause.keys), group(b, (*clause.keys, *lists(clause)))
     for side, groups in (("a", firsts), ("b", seconds)):
         if crowd := next((of for of in groups.values() if len(of) > 1), None):
             apart = sorted(key for key in crowd[0].keys if len({of.keys.get(key) for of in crowd}) > 1)
@@ -87,6 +88,12 @@ def match(clause: Clause, a: Sequence[Runs], b: Sequence[Runs], place: str) -> l
                               f" {', '.join(apart)}: give a value, or put the key in `each` or `pair`")  # fmt: skip
     partners = group(b, clause.keys)
     return [(of[0], partners[key]) for key, of in firsts.items() if key in partners]
+
+
+def lists(clause: Clause) -> list[str]:
+    """The keys of which b has several values, each a rival; data sets and outputs are none."""
+    several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == ANY]
+    return [key for key in several if key not in ("dataset", "output")]
 
 
 def group(runs: Sequence[Runs], keys: Sequence[str]) -> dict[tuple[str, ...], list[Runs]]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpbench.claims import definition, report, verdicts
+from gpbench.claims.runs import Runs, select
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records import collected
@@ -69,6 +70,9 @@ SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
         ({"share": "nll", **A_B, "above": 0.9}, UNDECIDED),
         ({"rank": "nll", "a": {"method": "a"}, "b": {"method": "c"}, "among": {}, "below": 0}, SUPPORTED),
         ({"rank": "nll", "a": {"method": "c"}, "b": {"method": "a"}, "among": {}, "below": 0}, CONTRADICTED),
+        ({"rank": "nll", "a": {"method": "a"}, "b": {"method": ["b", "c"]}, "among": {}, "below": 0.5}, SUPPORTED),
+        ({"rank": "nll", "a": {"method": "c"}, "b": {"method": ["a", "b"]}, "among": {}, "below": 0}, CONTRADICTED),
+        ({"difference": "nll", "a": {"method": "a"}, "b": {"preset": "any", "method": "b"}, "below": 0}, SUPPORTED),
     ],
 )  # fmt: skip
 def test_verdicts_where_the_truth_is_known(tmp_path, clause, verdict):
@@ -122,6 +126,12 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
         assert (verdict.verdict, verdict.preset) == (SUPPORTED, preset)
     with pytest.raises(ConfigError, match="no run has m=8"):
         judge(tmp_path, [{**clause, "where": {"m": 8}}], planned=planned, experiments="mine/fig1")
+
+
+def test_an_empty_text_selects_runs_without_the_key():
+    runs = [Runs({"method": "a", "steps": "9"}, None), Runs({"method": "a"}, None)]
+    assert select(runs, {"steps": ("",)}) == runs[1:]
+    assert select(runs, {"steps": ("any",)}) == runs
 
 
 def test_clauses_must_all_hold_unless_any_is_enough(tmp_path):
