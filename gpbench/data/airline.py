@@ -11,12 +11,12 @@ Rows are put in lexicographic order, since files with the same rows need not hav
 import bz2
 import csv
 import io
-import zipfile
 from array import array
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gpbench.damage import DAMAGED
 from gpbench.data.dataset import Raw
 from gpbench.errors import DataError
 
@@ -33,7 +33,7 @@ def airline_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
         with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
             flights = [archive[name] for name in _ARRAYS]
             years = dict(zip(_YEARS, (archive["plane_year"], archive["plane_issue_year"])))
-    except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise DataError(f"not the expected npz file: {error}") from None
     return _raw(flights, years, options)
 

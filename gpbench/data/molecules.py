@@ -6,13 +6,13 @@ It comes ready made, or RDKit (the extra `chem`) makes it from the molecule's SM
 
 import csv
 import io
-import zipfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from jaxtyping import UInt8
 
+from gpbench.damage import DAMAGED
 from gpbench.data.dataset import Raw
 from gpbench.data.files import unzipped
 from gpbench.errors import DataError
@@ -26,7 +26,7 @@ def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     try:
         with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
             packed, target = archive["bits"], archive[options["target"]]
-    except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise DataError(f"not the expected npz file: {error}") from None
     if packed.dtype != np.uint8 or packed.ndim != 2:
         raise DataError(f"fingerprints of type {packed.dtype} and shape {packed.shape}: must be rows of bytes")

@@ -6,13 +6,13 @@ line for a file that is not of its format.
 
 import csv
 import io
-import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from gpbench.damage import DAMAGED
 from gpbench.data.airline import airline_csv, airline_npz
 from gpbench.data.dataset import Raw
 from gpbench.data.files import unzipped
@@ -31,7 +31,7 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
             names = tuple(map(str, archive.get("feature_names", ())))
             groups = archive[options["group"]] if "group" in options else ()
             return Raw(archive["X"], archive[options.get("target", "y")], names, folds, groups=groups)
-    except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise DataError(f"not the expected npz file: {error}") from None
 
 

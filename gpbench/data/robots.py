@@ -2,11 +2,11 @@
 
 import io
 import warnings
-import zipfile
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gpbench.damage import DAMAGED
 from gpbench.data.dataset import Raw
 from gpbench.errors import DataError
 
@@ -47,7 +47,7 @@ def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
         with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
             state, act = (archive[key].astype("<f8") for key in ("state", "act"))
             length = archive["length"].astype(int)
-    except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except DAMAGED as error:
         raise DataError(f"not the expected npz file: {error}") from None
     steps = int(length.sum())
     if state.shape != (steps + len(length), len(_STATES)) or act.shape != (steps, len(_JOINTS)):

@@ -6,8 +6,10 @@ heartbeat: a claim is dead when its process is, which can be seen on the same ho
 
 import contextlib
 import json
+import math
 import os
 import secrets
+import shutil
 import socket
 import threading
 import time
@@ -53,18 +55,32 @@ def claim(plan: RunPlan, records: Records) -> contextlib.AbstractContextManager[
 
 def holder(results: Path | str, id: str) -> str | None:
     """Who holds a run, as in "process 7 on node1"; None where nobody does who is alive."""
-    path = Path(results) / "claims" / id
+    path, silent = Path(results) / "claims" / id, 0.0
     try:
-        silent = time.time() - path.stat().st_mtime
+        silent = _silence(path)
         claim = json.loads(path.read_text() or "{}")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):  # being written
-        silent, claim = 0.0, {}
-    near = _here().items() <= claim.items()
-    if silent > _SILENT_S or (near and not alive(claim["pid"])):
+    except (OSError, ValueError):  # being written, or damaged: alive until it has been silent for long
+        claim = {}
+    claim = claim if isinstance(claim, dict) else {}
+    near, pid = _here().items() <= claim.items(), claim.get("pid")
+    if silent > _SILENT_S or (near and isinstance(pid, int) and 0 < pid < 2**31 and not alive(pid)):
         return None
-    return f"process {claim.get('pid')} on {claim.get('host')}"
+    return f"process {pid} on {claim.get('host')}" if claim else "another process"
+
+
+def _silence(path: Path) -> float:
+    """Seconds since the last heartbeat.  One from the future, of another clock, is watched for the next ones."""
+    beat = path.stat().st_mtime
+    if beat < time.time() + _BEAT_S:
+        return time.time() - beat
+    end = time.monotonic() + 2 * _BEAT_S
+    while time.monotonic() < end:
+        if path.stat().st_mtime != beat:
+            return 0.0
+        time.sleep(_BEAT_S / 20)
+    return math.inf
 
 
 def _here() -> dict[str, str]:
@@ -104,7 +120,7 @@ def _remove_dead(path: Path) -> None:
         aside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
         path.rename(aside)
         if (moved := aside.stat()).st_ino == before.st_ino and moved.st_mtime_ns == before.st_mtime_ns:
-            aside.unlink()
+            shutil.rmtree(aside) if aside.is_dir() else aside.unlink()
         else:  # one was quicker, and this is its claim
             aside.rename(path)
     except FileNotFoundError:

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ class Store:
 
     def get(self, id: str) -> dict | None:
         """The finished record (status done or diverged) with this id; None if it is absent or unreadable."""
+        self._restore(self.runs.glob(f".tmp-{id}-*-old"))
         record, _ = self._read(id)
         return record
 
@@ -94,14 +95,14 @@ class Store:
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of trace.npz: step, seconds (training so far), objective, one per metric; empty if none."""
-        import zipfile
-
         import numpy as np
 
+        from gpbench.damage import DAMAGED
+
         try:
-            with np.load(self.runs / id / "trace.npz") as arrays:
+            with np.load(self.runs / id / "trace.npz", allow_pickle=False) as arrays:
                 return dict(arrays)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        except DAMAGED:
             return {}
 
     def predictions(self, id: str) -> "dict[str, np.ndarray]":
@@ -126,6 +127,7 @@ class Store:
         beside = self.runs / f".tmp-{record['id']}-{os.getpid()}-{secrets.token_hex(4)}"
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
+            self._restore(self.runs.glob(".tmp-*-old"))
             self._clean()
             files.write(beside, record, config, trace, predictions)
             if folder.exists() and (replace or self.get(record["id"]) is None):
@@ -151,11 +153,26 @@ class Store:
     def _ids(self) -> Iterator[str]:
         try:
             with os.scandir(self.runs) as entries:
-                yield from (entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+                names = [entry.name for entry in entries if entry.is_dir()]
+            asides = [self.runs / name for name in names if name.startswith(".tmp-") and name.endswith("-old")]
+            yield from [name for name in names if not name.startswith(".")] + self._restore(asides)
         except FileNotFoundError:
             return
         except OSError as error:
             raise storage_error(self.runs, error) from error
+
+    def _restore(self, asides: Iterable[Path]) -> list[str]:
+        """Puts back the records that processes killed in `write` had moved aside and not replaced; their ids."""
+        restored = []
+        for aside in asides:
+            try:
+                id, pid = aside.name.removeprefix(".tmp-").split("-")[:2]
+                if not alive(int(pid)) and not (self.runs / id).exists():
+                    aside.rename(self.runs / id)
+                    restored.append(id)
+            except (OSError, ValueError):  # another process was quicker, or it is no folder of ours
+                continue
+        return restored
 
     def _clean(self) -> None:
         """Deletes what killed processes left: old and with a dead pid, which on a shared disk may be another host's."""

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gpbench.damage import DAMAGED
 from gpbench.errors import StorageError
-
-_UNREADABLE = (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile)
 
 
 class Checkpoint:
@@ -50,7 +48,7 @@ class Checkpoint:
         try:
             with np.load(self.path, allow_pickle=False) as file:
                 return json.loads(str(file["facts"]))
-        except _UNREADABLE:
+        except DAMAGED:
             return None
 
     def load(self, like: Any) -> tuple[Any, dict[str, np.ndarray], dict[str, Any]] | None:
@@ -62,7 +60,7 @@ class Checkpoint:
                 trace = {name.removeprefix("trace/"): file[name] for name in file if name.startswith("trace/")}
                 facts = json.loads(str(file["facts"]))
                 more = sum(name.startswith("state/") for name in file) > len(leaves)
-        except _UNREADABLE:
+        except DAMAGED:
             return None
         shapes = [(leaf.shape, leaf.dtype) for leaf in map(_numbers, leaves)]
         if more or [(numbers.shape, numbers.dtype) for numbers in state] != shapes:

@@ -26,7 +26,7 @@ FILES = {"data.csv.gz": table(*ROWS), "test_mask.csv.gz": table(b"1,0\n", b"0,1\
 def toy(of: str, monkeypatch, **served: bytes) -> dict:
     """The card of a data set with `FILES` instead of its own, whose address serves `data` in place of theirs."""
     answers = FILES | ({"data.csv.gz": served["data"]} if served else {})
-    monkeypatch.setattr(files, "from_address", lambda at, name, sha256: files._checked(answers[name], sha256, name))
+    monkeypatch.setattr(files, "from_address", lambda at, name, sha256: files.check(answers[name], sha256, name))
     card = cards.read(of)
     first, *others = (source for source in card["sources"] if "data1.csv.gz" not in source["files"])
     first = {**first, "files": {name: hashlib.sha256(content).hexdigest() for name, content in FILES.items()}}

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -77,6 +78,31 @@ def test_a_claim_that_is_just_being_written_counts(tmp_path):
     _left(tmp_path, "a")
     (tmp_path / "claims" / "a").write_text("")
     assert claims.holder(tmp_path, "a")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\0" * 90, b"[]", b'{"pid": 1e99, "host": "x"}', None])
+def test_a_damaged_claim_blocks_no_longer_than_it_is_silent(tmp_path, content):
+    _left(tmp_path, "a")
+    path = tmp_path / "claims" / "a"
+    if content is None:
+        path.unlink()
+        (path / "folder").mkdir(parents=True)
+    else:
+        path.write_bytes(content)
+    assert claims.holder(tmp_path, "a")
+    os.utime(path, (0, 0))
+    with claims.claimed(tmp_path, ["a"]):
+        pass
+
+
+def test_a_claim_from_the_future_is_dead_unless_it_is_heard(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "_BEAT_S", 0.2)
+    _left(tmp_path, "dead", silent=-3600, host="elsewhere", pid=1)
+    assert claims.holder(tmp_path, "dead") is None
+    _left(tmp_path, "alive", silent=-3600, host="elsewhere", pid=1)
+    path = tmp_path / "claims" / "alive"
+    threading.Timer(0.1, os.utime, (path, (time.time() + 3601,) * 2)).start()
+    assert claims.holder(tmp_path, "alive") == "process 1 on elsewhere"
 
 
 def test_a_holder_is_heard(tmp_path, monkeypatch):

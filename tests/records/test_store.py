@@ -73,6 +73,27 @@ def test_a_finished_record_is_kept_unless_it_is_to_be_replaced(store):
     assert [path.name for path in store.runs.iterdir()] == ["00000000000000aa"]
 
 
+@pytest.mark.parametrize("read", [lambda s: s.get("00000000000000aa"), lambda s: s.all()[0], lambda s: s.last()])
+def test_a_record_that_a_killed_replacement_moved_aside_comes_back(store, read):
+    write(store)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    aside = store.runs / f".tmp-00000000000000aa-{ended.pid}-01234567-old"  # between the two renames of `write`
+    (store.runs / "00000000000000aa").rename(aside)
+    assert read(store) == record() and not aside.exists()
+
+
+def test_flipped_bits_of_a_trace_are_never_a_traceback(store):
+    write(store)
+    path, rng = store.runs / "00000000000000aa" / "trace.npz", np.random.default_rng(0)
+    whole = path.read_bytes()
+    for position in rng.integers(0, 8 * len(whole), 400):
+        damaged = bytearray(whole)
+        damaged[position // 8] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        store.trace("00000000000000aa")
+
+
 def test_many_writers_of_one_run_leave_one_whole_record(store):
     threads = [threading.Thread(target=write, args=(store,)) for _ in range(8)]
     for thread in threads:

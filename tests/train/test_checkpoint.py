@@ -59,6 +59,16 @@ def test_a_truncated_or_damaged_checkpoint_is_none(checkpoint):
         assert checkpoint.load(STATE) is None
 
 
+def test_flipped_bits_of_a_checkpoint_are_noticed(checkpoint):
+    whole, rng = checkpoint.path.read_bytes(), np.random.default_rng(0)
+    for position in rng.integers(0, 8 * len(whole), 300):
+        damaged = bytearray(whole)
+        damaged[position // 8] ^= 1 << position % 8
+        checkpoint.path.write_bytes(damaged)
+        loaded = checkpoint.load(STATE)
+        assert loaded is None or same(loaded)  # some bytes of an archive say nothing
+
+
 def test_a_state_of_another_shape_type_or_size_does_not_fit(checkpoint):
     b = STATE["b"]
     others = [

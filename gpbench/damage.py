@@ -1,0 +1,11 @@
+"""What damaged archives raise: apart from `gpbench.errors`, so that verbs that read none start quickly."""
+
+import struct
+import zipfile
+import zlib
+
+DAMAGED = (
+    OSError, KeyError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError, SyntaxError, struct.error,
+    zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
+"""Of `numpy.load` and the arrays of its archives: any of these, depending on which byte is wrong."""
