@@ -5,8 +5,12 @@ Whatever else escapes from the program is a bug of ours, and keeps its traceback
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+_MOST = 30
+"""So many known names fit into one line."""
 
 
 class GpbenchError(Exception):
@@ -73,10 +77,20 @@ class Stopped(GpbenchError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The hint that ends an unknown-name error: the nearest known names, or all of them if none is near."""
+    """The hint that ends an unknown-name error: the nearest known names, or all of them, up to 30, if none is near."""
     known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(known)}"
+    if close := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
+        return f"did you mean {either(close)}?"
+    if not known:
+        return "there are none"
+    more = [f"and {len(known) - _MOST} more"] if len(known) > _MOST else []
+    return f"known are {', '.join([*known[:_MOST], *more])}"
+
+
+def either(names: Iterable[str]) -> str:
+    """These names as a choice: "a", "a or b", "a, b or c"."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def as_word(value: Any) -> str:
@@ -84,3 +98,14 @@ def as_word(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {as_word(entry)}" for key, entry in value.items()) + "}"
     return str(value) if isinstance(value, str | float) else json.dumps(value, default=str)
+
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""The text with `\x1b` and the like for line ends, terminal escapes and what reverses the order of letters.
+
+    Names come from users' cards and records, and must not move a terminal's cursor.
+    """
+    return _UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)

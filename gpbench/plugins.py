@@ -28,7 +28,7 @@ def _found() -> Iterator[Path]:
         try:
             spec = importlib.util.find_spec(point.value)
             places = list(spec.submodule_search_locations or ()) if spec else []
-        except (ImportError, ValueError):
+        except Exception:  # whatever the code of somebody's package raises as it is imported
             places = []
         if any((Path(place) / "method").is_dir() for place in places):
             yield from map(Path, places)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.errors import ConfigError, as_word, either, nearest
 
 Words = str | Sequence[Any]
 """A range in words: see the module's docstring."""
@@ -51,6 +51,7 @@ def _are_choices(value: Any) -> bool:
 
 WORDS: Mapping[str, Range] = {
     "count": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
+    "several": Range(lambda value: is_whole(value) and value >= 2, "a whole number from 2"),
     "whole": Range(lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
     "integer": Range(is_whole, "a whole number"),
     "number": Range(is_number, "a finite number"),
@@ -78,9 +79,17 @@ def _is_prior(value: Any) -> bool:
 LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with positive numbers")
 """A field of methods that becomes a value of its own, as kernels and likelihoods do; see core/kernels/priors.py."""
 
+OPTIMISER = Range(
+    lambda value: value is None or (isinstance(value, Mapping | list) and bool(value)),
+    "null, or a mapping with the optimiser's _target_, as in {_target_: optax.adam, learning_rate: 0.01}",
+)
+"""A field of methods that Hydra makes an object of."""
+
+_OBJECTS = {"lengthscale_prior": LENGTHSCALE_PRIOR, "optimiser": OPTIMISER}
+
 METHOD: Mapping[str, Words] = {
     "name": "text",
-    "steps": "whole",
+    "steps": "count",
     "batch_size": "count or null",
     "rates": "list of positive",
     "trial_steps": "count",
@@ -97,7 +106,7 @@ METHOD: Mapping[str, Words] = {
     "natural_step": "fraction or auto or null",
     "alpha": "share",
     "conditional": ["prior", "scaled"],
-    "subset_rows": "count or null",
+    "subset_rows": "several or null",  # one row has no lengthscale
     "fixed": "flag",
     "frequencies": "count",
     "learn": ["lengthscales", "all"],
@@ -204,12 +213,19 @@ OPTIMISERS: Mapping[str, Mapping[str, Words]] = {
 }  # fmt: skip
 """The ranges of the arguments of our optimisers, by `_target_`."""
 
+LIKELIHOODS: Mapping[str, Sequence[str]] = {
+    "regression": ("gaussian", "laplace", "student_t"),
+    "binary": ("probit", "logistic"),
+    "multiclass": ("softmax", "robust_max"),
+}
+"""The likelihoods of each task."""
+
 NAMES: Mapping[str, Sequence[str]] = {
     "kernel": (
         "squared_exponential", "matern12", "matern32", "matern52", "rational_quadratic", "periodic", "linear",
         "constant", "sum", "product", "anova",
     ),
-    "likelihood": ("auto", "gaussian", "laplace", "student_t", "probit", "logistic", "softmax", "robust_max"),
+    "likelihood": ("auto", *(name for names in LIKELIHOODS.values() for name in names)),
 }  # fmt: skip
 """The names that a kernel and a likelihood can have.  Their options are parsed with JAX, by core/kernels and
 core/likelihoods."""
@@ -224,7 +240,7 @@ def parse(words: Any) -> Range:
     if not isinstance(words, str):
         choices = tuple(words)
         is_choice = lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
-        return Range(is_choice, _joined([as_word(choice) for choice in choices]))
+        return Range(is_choice, either(map(as_word, choices)))
     parts = [_list(part) if part.startswith("list of ") else _word(part) for part in words.split(" or ")]
     if len(parts) == 1:
         return parts[0]
@@ -232,12 +248,17 @@ def parse(words: Any) -> Range:
 
 
 def check_node(
-    where: str, node: Mapping[str, Any], table: Mapping[str, Words], own: Mapping[str, Any] | None = None
+    where: str,
+    node: Mapping[str, Any],
+    table: Mapping[str, Words],
+    own: Mapping[str, Any] | None = None,
+    task: Any = None,
 ) -> None:
     """Check the values of a section of the configuration: those whose keys `table` or `own` has against their ranges,
     names of kernels and likelihoods, arguments of our optimisers, and that every number is finite.
 
-    `own` are the ranges that a method's file declares; they go before those of `table`.  Raises ConfigError for the
+    `own` are the ranges that a method's file declares; they go before those of `table`.  `task` is that of the data, of
+    whose likelihoods alone the message about an unknown one speaks.  Raises ConfigError for the
     first value that does not fit.
     """
     own = own or {}
@@ -248,10 +269,10 @@ def check_node(
         if key in own or key in table:
             parse(own[key] if key in own else table[key]).check(name, value, hint)
         elif key in NAMES:
-            _check_name(name, key, value, hint)
-        elif key == "lengthscale_prior":
-            LENGTHSCALE_PRIOR.check(name, value, hint)
-        elif isinstance(value, Mapping) and (arguments := OPTIMISERS.get(str(value.get("_target_")))):
+            _check_name(name, key, value, hint, task)
+        elif key in _OBJECTS:
+            _OBJECTS[key].check(name, value, hint)
+        if isinstance(value, Mapping) and (arguments := OPTIMISERS.get(str(value.get("_target_")))):
             check_node(name, value, arguments)
         _check_finite(name, value)
 
@@ -268,10 +289,6 @@ def _list(words: str) -> Range:
     return Range(contains, f"a list, each entry {entry.text}")
 
 
-def _joined(texts: Sequence[str]) -> str:
-    return " or ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
-
-
 def _check_finite(name: str, value: Any) -> None:
     if isinstance(value, Mapping):
         for key, entry in value.items():
@@ -283,7 +300,7 @@ def _check_finite(name: str, value: Any) -> None:
         raise ConfigError(f"{name}={as_word(value)}: must be finite")
 
 
-def _check_name(name: str, kind: str, value: Any, hint: str = "") -> None:
+def _check_name(name: str, kind: str, value: Any, hint: str = "", task: Any = None) -> None:
     """Check the name in "NAME" or {NAME: options}, and those in the lists of kernels that sums and products are of."""
     options = None
     if isinstance(value, Mapping) and len(value) == 1:
@@ -291,7 +308,8 @@ def _check_name(name: str, kind: str, value: Any, hint: str = "") -> None:
     if not isinstance(value, str):
         raise ConfigError(f"{name}={as_word(value)}: a {kind} is a name or a name with its options{hint}")
     if value not in NAMES[kind]:
-        raise ConfigError(f"{name}: unknown {kind} {value!r}: {nearest(value, NAMES[kind])}{hint}")
+        fit = ("auto", *LIKELIHOODS[task]) if kind == "likelihood" and task in LIKELIHOODS else NAMES[kind]
+        raise ConfigError(f"{name}: unknown {kind} {value!r}: {nearest(value, fit)}{hint}")
     if value in ("sum", "product") and isinstance(options, list):
         for part in options:
             _check_name(name, kind, part, hint)

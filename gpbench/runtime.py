@@ -144,13 +144,20 @@ def jax_memory_peak_mb() -> float:
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6  # bytes there, KiB elsewhere
 
 
-def require_memory(needed: float, what: str) -> None:
-    """Raise ConfigError where `needed` bytes are more than JAX can still take, before it takes them."""
+def require_memory(needed: float, what: str, fewer: str = "inducing points") -> None:
+    """Raise ConfigError where `needed` bytes are more than JAX can still take, before it takes them.
+
+    `what` needs them, and with `fewer` of something it would need less.
+    """
     free = free_memory()
     if free is not None and needed > free:
-        raise ConfigError(f"{what} need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB of memory are free: try"
-                          " fewer inducing points, a smaller batch, protocol.precision=float32,"
-                          " run.together=1")  # fmt: skip
+        raise ConfigError(f"{what} need {_amount(needed)}, and {_amount(free)} of memory are free: try fewer {fewer},"
+                          " a smaller batch, protocol.precision=float32, run.together=1")  # fmt: skip
+
+
+def _amount(bytes: float) -> str:
+    """Bytes in GB, or TB from a thousand of them."""
+    return f"{bytes / 1e9:.1f} GB" if bytes < 1e12 else f"{bytes / 1e12:,.1f} TB"
 
 
 def free_memory() -> int | None:

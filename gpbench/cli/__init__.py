@@ -3,12 +3,13 @@
 import argparse
 import errno
 import importlib
+import io
 import keyword
 import os
 import sys
 from typing import Any, NoReturn
 
-from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, nearest
+from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, nearest, printable
 
 __all__ = ["VERBS", "Parser", "main", "module_of"]
 
@@ -32,7 +33,11 @@ VERBS = {
     "doctor": "devices, versions, folders, and missing data sets",
 }
 
-_STORAGE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+_STORAGE = {
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM,
+    errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP,
+}  # fmt: skip
+"""What a path that a user names can meet with."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,6 +65,9 @@ def main(argv: list[str] | None = None) -> int:
     A `GpbenchError` and a folder that is not writable become one line on stderr.  Any other exception is a bug and
     keeps its traceback.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal lacks is no error
+            stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
     try:
         return _dispatch(sys.argv[1:] if argv is None else argv)
     except BrokenPipeError:  # `gpbench ls | head`: exit silently, also when the interpreter flushes stdout
@@ -114,5 +122,5 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _print_error(error: GpbenchError) -> int:
-    print(f"gpbench: {' '.join(str(error).split())}", file=sys.stderr)
+    print(f"gpbench: {printable(' '.join(str(error).split()))}", file=sys.stderr)
     return error.exit_code

@@ -38,15 +38,14 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where nothing is recorded, and StorageError."""
     from gpbench.records import collected
+    from gpbench.records.stores import open_existing
 
     if args.out.suffix != collected.SUFFIX:
         raise ConfigError(f"--out {args.out}: the name must end in {collected.SUFFIX}")
     pairs: list[_Stored] = []
     counts = []
     for folder in args.results or [paths.results_dir()]:
-        if not folder.exists():
-            raise ConfigError(f"{folder}: no such folder")
-        store = collected.open_store(folder)
+        store = open_existing(folder)
         records = store.all()
         counts.append({"results": str(folder), "records": len(records)})
         pairs += [(record, store) for record in records]

@@ -4,14 +4,14 @@
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from gpbench import paths
-from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError
+from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
+from gpbench.report.text import print_json
 
 
 def add_parser(subparsers) -> None:
@@ -66,13 +66,13 @@ def run(args: argparse.Namespace) -> int:
                 raise
             # an unavailable data set does not stop the others
             row, text, code = {"name": name, "error": str(error)}, "", code or error.exit_code
-            print(f"gpbench: {error}", file=sys.stderr)
+            print(f"gpbench: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         code = code or (DataError.exit_code if row.get("bad") else 0)
         rows.append(row)
         if text and not args.json:
-            print(text, flush=True)
+            print("\n".join(map(printable, text.split("\n"))), flush=True)
     if args.json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
     return code
 
 
@@ -183,7 +183,7 @@ def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
             print(f"{at.dataset:<16} {at.url}: {', '.join(filter(None, words))}", flush=True)
     gone = probe.unavailable(answers)
     if args.json:
-        print(json.dumps({"files": rows, "unavailable": gone}, indent=2, ensure_ascii=False))
+        print_json({"files": rows, "unavailable": gone})
     if gone:
         print(f"gpbench: no address answers for {', '.join(gone)}; find a copy and add it to the card", file=sys.stderr)
     return DataError.exit_code if gone else 0

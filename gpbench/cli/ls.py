@@ -1,12 +1,14 @@
 """`gpbench ls`: lists methods, data sets, protocols, experiments and recorded runs."""
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins
 from gpbench.cli import selection
+from gpbench.errors import ConfigError, printable
 from gpbench.records import filters
 from gpbench.report import text
 
@@ -35,21 +37,31 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises ConfigError for a faulty card."""
+    """Runs the verb and returns the exit code: that of the first faulty card, which is named on stderr and left out."""
     if args.kind == "runs":
         flags = [f"{name}={value}" for name in ("dataset", "method", "protocol", "status")
                  if (value := getattr(args, name))]  # fmt: skip
         records = filters.matching(selection.open_one(args.results).all(), [*flags, *args.where])
         text.print_json(records) if args.json else text.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0
-    datasets = args.kind == "datasets"
-    items = list(_datasets(args.config_dir) if datasets else descriptions(KINDS[args.kind], args.config_dir))
+    faults: list[ConfigError] = []
+    if args.kind == "datasets":
+        from gpbench.data import cards
+
+        known, faults = cards.readable(args.config_dir)
+        fields = ("task", "rows", "inputs", "title")
+        ordered = sorted(known, key=text.natural)
+        items = [{"name": name} | {key: known[name].get(key) for key in fields} for name in ordered]
+    else:
+        items = list(descriptions(KINDS[args.kind], args.config_dir))
     if args.json:
         text.print_json(items)
     elif items:
         rows = [tuple("" if value is None else str(value) for value in item.values()) for item in items]
         text.print_table(tuple(items[0]), rows)
-    return 0
+    for fault in faults:
+        print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
+    return faults[0].exit_code if faults else 0
 
 
 _RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "split", "seed")
@@ -60,14 +72,6 @@ def _run_row(record: dict) -> tuple[str, ...]:
     metrics = ", ".join(f"{name} {text.number(value)}" for name, value in record["metrics"].items())
     created = (record.get("created") or "")[:16].replace("T", " ")
     return (*(str(record[name]) for name in _RUN_FIELDS), metrics, text.number(record["seconds"].get("train")), created)
-
-
-def _datasets(config_dirs: Sequence[Path]) -> Iterator[dict]:
-    from gpbench.data import cards
-
-    for name in sorted(cards.names(config_dirs), key=text.natural):
-        card = cards.read(name, config_dirs)
-        yield {"name": name, **{key: card.get(key) for key in ("task", "rows", "inputs", "title")}}
 
 
 def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, StorageError, printable
 from gpbench.report import text
 from gpbench.report.formats import FORMATS, Sheet, chunks
 
@@ -31,7 +31,7 @@ def write_output(
 ) -> int:
     """Prints or writes the table, or `data` as JSON; draws the picture if --out names one.  Returns the exit code.
 
-    Raises ConfigError for a picture of what has none.
+    Raises ConfigError for a picture of what has none, StorageError for a file that cannot be written.
     """
     is_picture = args.out is not None and args.out.suffix in PICTURES
     if is_picture and not picture:
@@ -39,21 +39,33 @@ def write_output(
     if is_picture and picture:
         from gpbench.report.figures import write
 
-        write(picture(), args.out)
+        drawn = picture()
+        try:
+            write(drawn, args.out)
+        except OSError as error:
+            raise unwritable(args.out, error) from error
     text.print_json(data) if args.json else show(sheet, args.format, None if is_picture else args.out)
     return 0
 
 
+def unwritable(out: Path, error: OSError) -> StorageError:
+    """The error for a file of --out that could not be written."""
+    return StorageError(f"cannot write {out}: {error.strerror or error}; name another file with --out")
+
+
 def show(sheet: Sheet, format: str, out: Path | None = None) -> None:
-    """Prints a sheet, on a terminal in tables that fit its width, or writes it to a file."""
+    """Prints a sheet, on a terminal in tables that fit its width, or writes it to a file.  Raises StorageError."""
     if out:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise unwritable(out, error) from error
     elif format == "terminal" and text.width():
-        print("\n".join(sheet.heads))
+        print("\n".join(map(printable, sheet.heads)))
         for grid in sheet.grids:
             for part in chunks(grid, text.width()):
                 text.print_table(part.header, part.rows, title=part.title)
-        print("\n".join(sheet.feet))
+        print("\n".join(map(printable, sheet.feet)))
     else:
         print(FORMATS[format](sheet))

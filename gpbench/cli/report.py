@@ -1,11 +1,12 @@
 """`gpbench report`: a static site of all recorded runs, beside the published values."""
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench.errors import GpbenchError
+from gpbench.errors import GpbenchError, printable
 
 if TYPE_CHECKING:
     from gpbench.report.site import PlannedExperiment
@@ -44,10 +45,13 @@ def run(args: argparse.Namespace) -> int:
     created = {record["id"]: record.get("created") for record in records}
     store_of = {r["id"]: store for store in stores for r in store.all() if r.get("created") == created[r["id"]]}
     config_dirs = [folder.expanduser().resolve() for folder in args.config_dir]
+    readable, faults = cards.readable(config_dirs)
+    for fault in faults:
+        print(f"gpbench: left out: {printable(str(fault))}", file=sys.stderr)
     facts = site.Facts(
         records=records,
         planned=list(_planned(records, config_dirs)),
-        cards={name: cards.read(name, config_dirs) for name in cards.names(config_dirs)},
+        cards=readable,
         methods={item["name"]: item["description"] for item in descriptions("method", config_dirs)},
         trace=lambda id: store_of[id].trace(id),
         config=lambda id: store_of[id].config_text(id),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench.errors import DivergedError
+from gpbench.errors import DivergedError, printable
 from gpbench.records.claims import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
@@ -101,7 +101,8 @@ def report(records: list[dict], already: int, results: Path) -> None:
     """Print what came out: each metric's mean ± standard error over the splits, the seconds, where the records lie."""
     first = records[0]
     done = [record for record in records if record["status"] == "done"]
-    print(f"{first['dataset']}  {first['method']}  {first['setting']}  {first['protocol']}".rstrip())
+    names = "  ".join(str(first[name]) for name in ("dataset", "method", "setting", "protocol"))
+    print(printable(names).rstrip())
     rows = []
     for metric in done[0]["metrics"] if done else ():
         rows.append((metric, _mean([record["metrics"][metric] for record in done])))

@@ -23,7 +23,7 @@ def add_filters(parser: Any) -> None:
     for field in FIELDS:
         parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
     parser.add_argument("--setting", action="append", default=[], metavar="TEXT",
-                        help="only settings with these parts, such as m=15%%; may be repeated")  # fmt: skip
+                        help="only this setting, such as m=15%%, or '' for none; may be repeated")  # fmt: skip
 
 
 def open_stores(folders: Sequence[Path] | None) -> list[Store]:
@@ -57,7 +57,8 @@ def select(records: Sequence[dict], args: argparse.Namespace) -> list[dict]:
                 raise ConfigError(f"no run has {field} {name!r}; {nearest(name, known)}")
         records = [record for record in records if str(record.get(field) or "none") in value.split(",")]
     if args.setting:
-        records = [record for record in records if any(_has(record["setting"], parts) for parts in args.setting)]
+        wanted = [published.parts(setting) for setting in args.setting]  # m=15% and m=15%, steps=100 are two settings
+        records = [record for record in records if published.parts(record["setting"]) in wanted]
     if not records:
         raise ConfigError("no run matches all of these filters; `gpbench ls runs` lists the runs")
     return list(records)
@@ -80,7 +81,3 @@ def one_metric(metric: str | None, records: Sequence[dict], shared: Iterable[str
     name = metric or ("nll" if "nll" in known or "rmse" not in known else "rmse")
     check_metrics([name], records)
     return name
-
-
-def _has(setting: str, parts: str) -> bool:
-    return published.parts(parts).items() <= published.parts(setting).items()

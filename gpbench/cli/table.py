@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises ConfigError where no record matches."""
+    """Runs the verb and returns the exit code.  Raises ConfigError where no record matches, or nothing is recorded."""
     if args.experiment:
         return _of_experiment(args)
     records = selection.select(recorded([selection.open_one(args.results)]), args)
@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _of_experiment(args: argparse.Namespace) -> int:
     from gpbench.experiments import definition, plan
+    from gpbench.experiments.status import require_recorded
     from gpbench.report import experiment as reports
 
     flags = [f"--{name}" for name in ("metric", "dataset", "method", "protocol", "precision", "setting", "later")
@@ -68,7 +69,9 @@ def _of_experiment(args: argparse.Namespace) -> int:
     experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, selection.open_one(args.results))
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
-    sheet = reports.table(experiment, args.preset or definition.PRESETS[0], cells, MARKS[args.format])
+    preset = args.preset or definition.PRESETS[0]
+    require_recorded(experiment.id, preset, cells)
+    sheet = reports.table(experiment, preset, cells, MARKS[args.format])
     text.print_json(sheet.rows) if args.json else show(sheet, args.format, args.out)
     return 0
 

@@ -6,7 +6,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
-from gpbench.config.fields import check_fields
+from gpbench.config.fields import check_fields, imported
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
 
@@ -17,8 +17,10 @@ def build_method(node: Mapping[str, Any]) -> Method:
     Raises ConfigError for a field that does not fit, a class that cannot be imported or constructed or is not a
     `Method`, and a method without a name.
     """
+    found, target = imported(node, "method"), node["_target_"]
+    if isinstance(found, type) and not issubclass(found, Method):
+        raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
     check_fields(node)
-    target = node["_target_"]
     try:
         method = instantiate(dict(node))
     except InstantiationException as error:  # Hydra's wrapper of what the constructor raised

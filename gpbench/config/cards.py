@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.errors import ConfigError, as_word, either, nearest
 from gpbench.ranges import Words, parse
 
 
@@ -104,6 +104,18 @@ def reader(source: Mapping[str, Any]) -> str | None:
     return source.get("reader", "table" if source["kind"] == "file" else None)
 
 
+def unreadable(path: Path | str, error: Exception) -> ConfigError:
+    """The error for a YAML file that raised this one when it was read: the file, the line, and what is wrong there."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        why = getattr(error, "strerror", None) or " ".join(str(error).split())
+        return ConfigError(f"{path} cannot be read as YAML in UTF-8: {why}")
+    parts = filter(None, [getattr(error, "context", None), getattr(error, "problem", None)])
+    why = " ".join(" ".join(parts).replace(r"'\t'", "of a tab").split())
+    hint = "; write spaces for tabs" if "tab" in why.split() else ""
+    return ConfigError(f"{path}, line {mark.line + 1}: not YAML: {why}{hint}")
+
+
 def check(card: Any, path: Path | str = "the card") -> None:
     """Raise ConfigError for a card with a missing or unknown key, or a value out of its range; `path` says where."""
     _check_keys(f"{path}: the card", card, CARD)
@@ -175,8 +187,8 @@ def _check_labels(path: Path | str, node: Mapping[str, Any]) -> None:
 def _check_read(path: Path | str, splits: Mapping[str, Any], sets: Iterable[str]) -> None:
     """Raise ConfigError for a key of `splits` that one of our split sets reads, and none of `sets` does."""
     for key in sorted(_SPLIT_KEYS & splits.keys() - {key for name in sets for key in SPLIT_SETS[name].known}):
-        readers = " or ".join(name for name, keys in SPLIT_SETS.items() if key in keys.known)
-        hint = f"the split set {' or '.join(sets)} does not read it ({readers} does); leave it out"
+        readers = either(name for name, keys in SPLIT_SETS.items() if key in keys.known)
+        hint = f"the split set {either(sets)} does not read it ({readers} does); leave it out"
         raise ConfigError(f"{path}: splits.{key}={as_word(splits[key])}: {hint}")
 
 

@@ -21,7 +21,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from gpbench import paths, plugins, ranges
 from gpbench.config import cards
 from gpbench.config.values import check_values
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, either, nearest
 
 GROUPS = ("dataset", "method", "protocol")
 
@@ -45,8 +45,10 @@ class Composer:
     command line say is then set in a copy, as Hydra does it.
     """
 
-    def __init__(self, config_dirs: Sequence[Path], searchpath: Sequence[str]):
-        self.config_dirs, self.searchpath = config_dirs, searchpath
+    def __init__(self, config_dirs: Sequence[Path], folders: Sequence[Path]):
+        self.config_dirs, self.folders = config_dirs, folders
+        quoted = ("'file://" + str(folder).replace("'", "\\'") + "'" for folder in folders)
+        self.searchpath = [f"hydra.searchpath=[{','.join(quoted)}]"] if folders else []
         loader = GlobalHydra.instance().config_loader()
         assert isinstance(loader, ConfigLoaderImpl)
         self._loader = loader
@@ -56,6 +58,10 @@ class Composer:
 
     def compose(self, overrides: Sequence[str]) -> dict:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
+        with _one_line(self.folders):
+            return self._composed(overrides)
+
+    def _composed(self, overrides: Sequence[str]) -> dict:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
         self._loader.validate_sweep_overrides_legal(parsed, run_mode=RunMode.RUN, from_shell=False)
         choices = tuple(str(override.input_line) for override in parsed if self._is_choice(override))
@@ -66,16 +72,19 @@ class Composer:
         ConfigLoaderImpl._apply_overrides_to_config([o for o in parsed if not self._is_choice(o)], chosen)
         cfg = plain(chosen)
         check_values(cfg)
+        files = {group: self._users_file(group, parsed) for group in GROUPS}
         for group in GROUPS:
             if not isinstance(cfg.get(group), dict):
+                if files[group]:
+                    raise ConfigError(f"{files[group]}: must be a mapping, with lines of KEY: VALUE")
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
         cfg["implied"], own = (_section(cfg["method"], name) for name in ("implied", "ranges"))
-        ranges.check_node("method", cfg["method"], ranges.METHOD, own)
+        ranges.check_node("method", cfg["method"], ranges.METHOD, own, cfg["dataset"].get("task"))
         ranges.check_node("protocol", cfg["protocol"], ranges.PROTOCOL)
         for section in ("method", "protocol"):
             cfg[section] = {key: ranges.canonical(key, value) for key, value in cfg[section].items()}
-        cards.check(cfg["dataset"], "dataset")
+        cards.check(cfg["dataset"], f"dataset ({files['dataset']})" if files["dataset"] else "dataset")
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])
         defaults = self._defaults[choices]
@@ -86,6 +95,12 @@ class Composer:
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
         cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
         return cfg
+
+    def _users_file(self, group: str, parsed: Sequence[Override]) -> Path | None:
+        """The file of the chosen member of a group; None where it is one of ours."""
+        names = [str(override.value()) for override in parsed if override.key_or_group == group]
+        files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders) if names else ()
+        return next((file for file in files if file.is_file()), None)
 
     def _is_choice(self, override: Override) -> bool:
         return override.key_or_group.partition("/")[0] in self._groups or override.is_hydra_override()
@@ -102,18 +117,35 @@ def hydra(config_dirs: Sequence[Path]) -> Iterator[Composer]:
         for path in sorted(folder.glob("*/*.yaml")):
             if (paths.conf_dir() / path.relative_to(folder)).exists():  # Hydra would take ours and say nothing
                 raise ConfigError(f"{path}: the name {path.stem} is taken by one of ours; rename the file")
-    quoted = ("'file://" + str(folder).replace("'", "\\'") + "'" for folder in folders)
+    with _one_line(folders), initialize_config_dir(str(paths.conf_dir()), job_name="gpbench", version_base="1.3"):
+        yield Composer(config_dirs, folders)
+
+
+@contextmanager
+def _one_line(folders: Sequence[Path]) -> Iterator[None]:
+    """The errors of Hydra, OmegaConf and YAML leave as ConfigError; `folders` are those of files that are not ours."""
     try:
-        with initialize_config_dir(str(paths.conf_dir()), job_name="gpbench", version_base="1.3"):
-            yield Composer(config_dirs, [f"hydra.searchpath=[{','.join(quoted)}]"] if folders else [])
+        yield
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error)) from error
-    except yaml.YAMLError as error:  # its text names file, line and column
-        raise ConfigError(f"not readable as YAML: {error}") from error
+    except yaml.MarkedYAMLError as error:
+        raise cards.unreadable(error.problem_mark.name if error.problem_mark else "a file", error) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:  # whose text names no file
+        raise cards.unreadable(_undecodable(folders), error) from error
     except ValueError as error:
         if not str(error).startswith("Config group override"):
             raise
         raise ConfigError(f"{error}: dataset, method and protocol each take a name, as in method=sep") from error
+
+
+def _undecodable(folders: Sequence[Path]) -> Path | str:
+    """The first file in these folders that is no text in UTF-8."""
+    for path in sorted(path for folder in folders for path in folder.glob("*/*.yaml")):
+        try:
+            path.read_text(encoding="utf-8")
+        except ValueError:
+            return path
+    return "a file of the configuration"
 
 
 def plain(cfg: DictConfig, *, throw_on_missing: bool = True) -> dict[str, Any]:
@@ -169,9 +201,11 @@ def _explain(error: Exception) -> str:
         if str(cause).startswith("Key ") and isinstance(node := cause.parent_node, DictConfig):
             section, key = str(cause.full_key).removesuffix(str(cause.key)).rstrip("."), str(cause.key)
             # Hydra has by now put an empty section in the place of a value or of a ${...}
-            hint = (
-                nearest(key, map(str, node)) if node else "it has none of its own: one value, or the protocol's section"
-            )
+            hint = "it has none of its own: one value, or the protocol's section"
+            if elsewhere := [f"{group}.{key}" for group in GROUPS if not section and key in (node.get(group) or {})]:
+                hint = f"did you mean {either(elsewhere)}?"
+            elif node:
+                hint = nearest(key, map(str, node))
             if section == "protocol" and (others := _protocols_with(key)):
                 hint = f"it is one of protocol={' and protocol='.join(others)}"
             return f"no key {key!r}{' in ' * bool(section)}{section}; {hint}"

@@ -3,12 +3,13 @@
 import importlib
 import inspect
 import sys
+import traceback
 import types
 import typing
 from collections.abc import Mapping
 from typing import Any
 
-from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.errors import ConfigError, as_word, either, nearest
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
@@ -19,14 +20,14 @@ def check_fields(node: Mapping[str, Any], where: str = "method") -> None:
 
     Imports the target, and JAX with it.  Raises ConfigError.
     """
-    if not isinstance(target := node.get("_target_"), str):
-        raise ConfigError(f"{where} has no _target_: add `_target_: MODULE.NAME` to its file")
-    module, _, name = target.rpartition(".")
+    constructor = imported(node, where)
+    name = str(node["_target_"]).rpartition(".")[2]
     try:
-        constructor = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError, SyntaxError) as error:
-        raise ConfigError(f"{where}: cannot import {target!r}: {error}") from error
-    fields = inspect.signature(constructor).parameters
+        fields = inspect.signature(constructor).parameters
+    except (TypeError, ValueError):
+        raise ConfigError(f"{where}: _target_ {node['_target_']} is no class or function of Python's") from None
+    if missing := sorted(getattr(constructor, "__abstractmethods__", ())):
+        raise ConfigError(f"{where}: {node['_target_']} lacks {', '.join(missing)}; see docs/add_a_method.md")
     named = {key: f for key, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     open_ended = any(field.kind is field.VAR_KEYWORD for field in fields.values())
     values = {key: value for key, value in node.items() if key not in _HYDRA_KEYS}
@@ -41,6 +42,23 @@ def check_fields(node: Mapping[str, Any], where: str = "method") -> None:
         raise ConfigError(f"{where}.{missing[0]}: {name} needs a value for it")
 
 
+def imported(node: Mapping[str, Any], where: str) -> Any:
+    """What the `_target_` of a node names.  Raises ConfigError where it cannot be imported, for whatever reason."""
+    if not isinstance(target := node.get("_target_"), str):
+        raise ConfigError(f"{where} has no _target_: add `_target_: MODULE.NAME` to its file")
+    module, _, name = target.rpartition(".")
+    if not all(part.isidentifier() for part in target.split(".")) or not module:
+        raise ConfigError(f"{where}: _target_ {target!r}: write MODULE.NAME")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, SyntaxError) as error:
+        raise ConfigError(f"{where}: cannot import {target!r}: {error}") from error
+    except Exception as error:  # of the user's module, which is imported here for the first time
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        raise ConfigError(f"{where}: cannot import {target!r}: {type(error).__name__} in line {at.lineno} of"
+                          f" {at.filename}: {error}") from error  # fmt: skip
+
+
 def _check_field(key: str, value: Any, annotation: Any) -> None:
     """Raise ConfigError where a field annotated as a Literal, int, float, bool, str, None or a union has another value.
 
@@ -49,7 +67,7 @@ def _check_field(key: str, value: Any, annotation: Any) -> None:
     """
     if typing.get_origin(annotation) is typing.Literal:
         if value not in (known := typing.get_args(annotation)):
-            raise ConfigError(f"{key}={as_word(value)}: must be {' or '.join(map(as_word, known))}")
+            raise ConfigError(f"{key}={as_word(value)}: must be {either(map(as_word, known))}")
         return
     is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
     kinds = typing.get_args(annotation) if is_union else (types.NoneType if annotation is None else annotation,)
@@ -62,7 +80,7 @@ def _check_field(key: str, value: Any, annotation: Any) -> None:
         return
     names = [f"a mapping whose _target_ returns a {kind.__name__}" for kind in objects]
     names += [_KINDS[kind] for kind in kinds if kind not in objects and (kind is not int or float not in kinds)]
-    raise ConfigError(f"{key}={as_word(value)}: must be {' or '.join(names)}")
+    raise ConfigError(f"{key}={as_word(value)}: must be {either(names)}")
 
 
 def _needs_target(kind: Any) -> bool:

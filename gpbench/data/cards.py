@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from gpbench import paths
-from gpbench.config.cards import check
+from gpbench.config.cards import check, unreadable
 from gpbench.errors import ConfigError, nearest
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
@@ -37,9 +37,21 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
     try:
         card = yaml.load(files[name].read_text(encoding="utf-8"), Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{files[name]} is not YAML: {' '.join(str(error).split())}") from None
+    except (yaml.YAMLError, ValueError, OSError) as error:
+        raise unreadable(files[name], error) from None
     return checked(card, files[name])
+
+
+def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], list[ConfigError]]:
+    """Every card by name, in alphabetical order, and the errors of those that are no cards: one stops no other."""
+    cards: dict[str, dict] = {}
+    faults: list[ConfigError] = []
+    for name in names(config_dirs):
+        try:
+            cards[name] = read(name, config_dirs)
+        except ConfigError as error:
+            faults.append(error)
+    return cards, faults
 
 
 def checked(card, path: Path | str = "the card") -> dict:

@@ -50,6 +50,8 @@ class Dataset:
     folds: Mapping[str, np.ndarray] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     groups: Int[np.ndarray, " N"] | None = None
+    target: str = "target"
+    """What messages call the column of y, where there is one output."""
 
 
 def canonical(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
@@ -100,18 +102,20 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         outputs = _names(name, "outputs", target.shape[1], card.get("output_names") or raw.outputs, "y")
     if (expected := card.get("outputs")) and expected != max(1, len(outputs)):
         raise DataError(f"{name}: the table has {max(1, len(outputs))} outputs, but its card says {expected}")
-    y, classes = _codes(name, task, target, labels or card.get("labels"))
+    called = outputs or raw.outputs or ("target",)
+    y, classes = _codes(name, task, target, labels or card.get("labels"), called)
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
         classes = _classes({_label(key): code for key, code in card["labels"].items()})
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
-    check_finite(name, X, y, columns, outputs)
+    check_finite(name, X, y, columns, called)
     numbers = np.unique(groups, return_inverse=True)[1].astype("<i8") if groups.size else None
     for key, value in raw.folds.items():
         if value.dtype.kind not in "biu":
             raise DataError(f"{name}: the index array {key!r} is of type {value.dtype}: must be whole numbers")
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in raw.folds.items()}
-    return Dataset(name, task, X, y, columns, classes, checksum(canonical(X, y, numbers)), folds, outputs, numbers)
+    digest = checksum(canonical(X, y, numbers))
+    return Dataset(name, task, X, y, columns, classes, digest, folds, outputs, numbers, called[0])
 
 
 def _check_arrays(name: str, X: np.ndarray, target: np.ndarray) -> None:
@@ -154,13 +158,16 @@ def check_finite(
         raise DataError(f"{name}: column {bad[0][0]!r} has {bad[0][1]} missing or infinite cells{more}; {_MEND}")
 
 
-def _codes(name: str, task: str, target: np.ndarray, labels: Mapping | None) -> tuple[np.ndarray, tuple[str, ...]]:
+def _codes(
+    name: str, task: str, target: np.ndarray, labels: Mapping | None, outputs: Sequence[str]
+) -> tuple[np.ndarray, tuple[str, ...]]:
     """Targets as float64, and the class names in order of code."""
     if task == "regression":
         try:
             return target.astype("<f8"), ()
-        except ValueError as error:
-            raise DataError(f"{name}: the target is not a number: {error}") from None
+        except ValueError:
+            row, column, cell = _no_number(target.reshape(len(target), -1))
+            raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {cell!r} is not a number") from None
     values, index = np.unique(target, return_inverse=True)
     spellings = [_label(value) for value in values]
     present = sorted(set(spellings))
@@ -173,6 +180,16 @@ def _codes(name: str, task: str, target: np.ndarray, labels: Mapping | None) -> 
     if sorted(set(codes.values())) != expected:
         raise DataError(f"{name}: the card's labels must have the codes {expected} for task {task}")
     return np.array([codes[label] for label in spellings], dtype="<f8")[index], _classes(codes)
+
+
+def _no_number(table: np.ndarray) -> tuple[int, int, str]:
+    """Row, column and text of the first cell of a table of texts that is not a number."""
+    for (row, column), cell in np.ndenumerate(table):
+        try:
+            float(cell)
+        except ValueError:
+            return row, column, str(cell)
+    raise AssertionError("every cell is a number")
 
 
 def _classes(codes: Mapping[str, int]) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ def _target(dataset: Dataset, output: int | None) -> tuple[Float[np.ndarray, " N
     """The column of the chosen output, and its name."""
     count = len(dataset.outputs)
     if count == 0 and output is None:
-        return dataset.y, "target"
+        return dataset.y, dataset.target
     if count == 0:
         raise ConfigError(f"output={output}: {dataset.name} has one output only; leave `output` out")
     if output is None or not 0 <= output < count:

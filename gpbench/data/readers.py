@@ -25,11 +25,17 @@ from gpbench.errors import DataError
 def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """A NumPy archive: X, the array named by `target` (default y), with a column for each of several outputs, that of
     the groups of rows, named by `group`, and the index arrays of `folds: {ours: theirs}`."""
+    if blobs[0].startswith(b"\x93NUMPY"):
+        raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
+    named = [options["group"]] if options.get("group") else []
+    wanted = ["X", options.get("target", "y"), *options.get("folds", {}).values(), *named]
     try:
         with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
+            if lacking := [name for name in wanted if name not in archive.files]:
+                raise DataError(f"no array {lacking[0]!r}; the archive has {', '.join(archive.files) or 'none'}")
             folds = {ours: archive[theirs] for ours, theirs in options.get("folds", {}).items()}
             names = tuple(map(str, archive.get("feature_names", ())))
-            groups = archive[options["group"]] if "group" in options else ()
+            groups = archive[options["group"]] if named else ()
             return Raw(archive["X"], archive[options.get("target", "y")], names, folds, groups=groups)
     except DAMAGED as error:
         raise DataError(f"not the expected npz file: {error}") from None

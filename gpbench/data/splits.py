@@ -42,7 +42,8 @@ def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
     numbers = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
     for k in numbers:
         if not isinstance(k, int) or not 0 <= k <= last:
-            raise ConfigError(f"split={k}: {card['name']} has splits 0 to {last}")
+            there_are = f"splits 0 to {last}" if last else "split 0 alone"
+            raise ConfigError(f"split={k}: {card['name']} has {there_are}")
     return numbers  # type: ignore[return-value]
 
 

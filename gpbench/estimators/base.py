@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.data import fit_scalers
-from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 
 NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training
@@ -38,7 +38,7 @@ class Estimator(BaseEstimator):
         try:
             programs = _programs(self.config_)
             if task not in programs.method.tasks:
-                tasks = " or ".join(sorted(programs.method.tasks))
+                tasks = either(sorted(programs.method.tasks))
                 raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
             self._x_scaler, self._y_scaler = fit_scalers(
                 X, y, inputs=protocol["inputs"], targets=protocol["targets"], task=task, dataset=NAME

@@ -69,7 +69,8 @@ def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> li
         outcomes |= zip(missing, _composed(list(missing.values()), ()), strict=True)
     for path in missing:
         if isinstance(outcome := outcomes[path], RunPlan):
-            _write(path, outcome.to_json())
+            text = outcome.to_json()
+            _write(path, f"{_digest(text)}\n{text}")
     return [outcomes[path] for path in files]
 
 
@@ -97,11 +98,12 @@ def _write(path: Path, text: str) -> None:
 
 
 def _read(path: Path) -> RunPlan | None:
-    """The plan that is cached here; None where none is, or one that cannot be read."""
+    """The plan that is cached here; None where none is, or one that was changed after it was written."""
     try:
-        return RunPlan.from_json(path.read_bytes())
-    except (OSError, ValueError, KeyError, TypeError):
+        digest, _, text = path.read_text().partition("\n")
+    except (OSError, ValueError):
         return None
+    return RunPlan.from_json(text) if digest == _digest(text) else None
 
 
 def _digest_of_sources() -> str:

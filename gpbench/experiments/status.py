@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpbench.errors import ConfigError
 from gpbench.records.plan import Records, Run, RunPlan
 
 
@@ -30,6 +31,13 @@ class Cell:
     def done(self) -> list[Mapping[str, Any]]:
         """The records that did not diverge."""
         return [record for record in self.records if record["status"] == "done"]
+
+
+def require_recorded(id: str, preset: str, cells: Sequence[Cell]) -> None:
+    """Raises ConfigError where no run of an experiment is recorded in this preset."""
+    if not any(cell.done for cell in cells):
+        raise ConfigError(f"nothing is recorded of {id} in preset {preset}; make it with"
+                          f" gpbench reproduce {id} --preset {preset}")  # fmt: skip
 
 
 def cells_of(job: Mapping[str, str], plan: RunPlan, records: Records) -> list[Cell]:

@@ -66,8 +66,7 @@ class Importer:
         from gpbench.train import result
 
         try:
-            if not 0 <= submission.split < (n_splits := splits.count(card)):
-                raise ConfigError(f"no such split; {card['name']} has splits 0 to {n_splits - 1}")
+            splits.split_numbers(card, submission.split)
             if dataset.outputs and submission.output is None:
                 names = ", ".join(f"{k} ({name})" for k, name in enumerate(dataset.outputs))
                 raise ConfigError(f"the column output is empty; the outputs of {dataset.name} are {names}")

@@ -162,6 +162,10 @@ class Method(eqx.Module):
         """Why a run with this state may have diverged, for its one-line error.  Optional."""
         return ""
 
+    def most(self, n: int) -> dict[str, int]:
+        """Fields with the largest number that makes a difference with n training rows: beyond it is the same."""
+        return {"batch_size": n}
+
     def row_memory(self, n: int) -> int:
         """How many numbers the state holds for each of n training rows.  Optional: few need not be counted."""
         return 0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, either, nearest
 from gpbench.metrics import better
 from gpbench.report.caveats import imported_note
 from gpbench.report.cells import CellRuns, by_split, group_runs
@@ -177,10 +177,11 @@ def _parse_side(text: str, records: Sequence[dict]) -> Side:
     sides = [side for side in sides if side.value and any(side.has({side.kind: name}) for name in known[side.kind])]
     if not sides and colon:
         raise ConfigError(f"no run has {kind} {value!r}; {nearest(value, known[kind])}")
-    if not sides:
-        raise ConfigError(f"no run has {text!r}; {nearest(text, set().union(*known.values()))}")
+    if not sides:  # commits are not listed: there are many, and nobody spells one nearly right
+        names = set().union(*(known[kind] for kind in KINDS if kind != "commit"))
+        raise ConfigError(f"no run has {text!r}; {nearest(text, names)}")
     if len(sides) > 1:
-        raise ConfigError(f"{text} is ambiguous: use {' or '.join(f'{side.kind}:{side.value}' for side in sides)}")
+        raise ConfigError(f"{text} is ambiguous: use {either(f'{side.kind}:{side.value}' for side in sides)}")
     (side,) = sides
     if side.kind == "commit" and len(full := {name for name in known["commit"] if name.startswith(side.value)}) > 1:
         raise ConfigError(f"{len(full)} commits start with {side.value!r}: {', '.join(sorted(full))}; give more digits")

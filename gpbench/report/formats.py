@@ -2,9 +2,11 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpbench.errors import printable
 from gpbench.report.text import aligned
 
 
@@ -25,7 +27,7 @@ MARKS = {
     "terminal": Marks(("", "*"), ("", "≈")),
     "csv": Marks(("", ""), ("", "")),
     "md": Marks(("**", "**"), ("*", "*")),
-    "latex": Marks((r"\textbf{", "}"), (r"\underline{", "}")),
+    "latex": Marks(("\ue000", "\ue002"), ("\ue001", "\ue002")),  # letters of nobody's, which `_tex` makes commands of
 }
 
 
@@ -75,17 +77,17 @@ def as_csv(sheet: Sheet) -> str:
 
 def as_text(sheet: Sheet) -> str:
     """Plain text with aligned columns."""
-    tables = [line for grid in sheet.grids for line in (grid.title, *aligned(grid.header, grid.rows), "")]
-    return "\n".join([*sheet.heads, "", *tables, *sheet.feet])
+    tables = [line for grid in sheet.grids for line in (printable(grid.title), *aligned(grid.header, grid.rows), "")]
+    return "\n".join([*map(printable, sheet.heads), "", *tables, *map(printable, sheet.feet)])
 
 
 def as_markdown(sheet: Sheet) -> str:
     """A Markdown table for each grid, between the lines of text."""
-    lines = [*(line + "  " for line in sheet.heads), ""]
+    lines = [*(_md(line) + "  " for line in sheet.heads), ""]
     for grid in sheet.grids:
-        lines += [f"**{grid.title}**", "", _bars(grid.header), _bars(["---"] * len(grid.header))]
+        lines += [f"**{_md(grid.title)}**", "", _bars(grid.header), _bars(["---"] * len(grid.header))]
         lines += [*map(_bars, grid.rows), ""]
-    return "\n".join([*lines, *(line + "  " for line in sheet.feet)])
+    return "\n".join([*lines, *(_md(line) + "  " for line in sheet.feet)])
 
 
 def as_latex(sheet: Sheet) -> str:
@@ -101,13 +103,39 @@ FORMATS = {"terminal": as_text, "csv": as_csv, "md": as_markdown, "latex": as_la
 
 
 def _plain(value: object) -> str:
+    """The cell of a CSV file.  A text that a spreadsheet would take for a formula has an apostrophe before it."""
     if isinstance(value, bool):
         return str(value).lower()
-    return "" if value is None else f"{value:.8g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, str):
+        return "" if value is None else f"{value:.8g}" if isinstance(value, float) else str(value)
+    return "'" * (value.startswith(("=", "+", "-", "@")) and not _is_number(value)) + printable(value)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _md(text: str) -> str:
+    """The text without HTML: "<" before a space is none."""
+    text = re.sub(r"<(?=[^\s\d=])", "&lt;", printable(text))
+    return re.sub(r"^>", "&gt;", text)
 
 
 def _bars(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+    return "| " + " | ".join(_md(cell).replace("|", r"\|") for cell in cells) + " |"
+
+
+_TEX = str.maketrans(
+    {character: "\\" + character for character in "%&_#${}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+    | {"<": "$<$", ">": "$>$", "|": "$|$"}  # other letters in the fonts of LaTeX's default encoding
+    | {"\ue000": r"\textbf{", "\ue001": r"\underline{", "\ue002": "}"}
+    | {raised: f"$^{digit}$" for digit, raised in zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")}
+)
 
 
 def _ampersands(cells: Sequence[str]) -> str:
@@ -115,6 +143,4 @@ def _ampersands(cells: Sequence[str]) -> str:
 
 
 def _tex(text: str) -> str:
-    special: dict[str, str | int | None] = {c: "\\" + c for c in "%&_#$"}
-    marks = {raised: f"$^{digit}$" for digit, raised in zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")}
-    return text.translate(str.maketrans(special | marks | {"±": r"$\pm$"}))
+    return printable(text).translate(_TEX)

@@ -7,11 +7,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from gpbench.errors import printable
+
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Prints a table: with rules on a terminal, as aligned columns elsewhere."""
     if not sys.stdout.isatty():
-        print("\n".join([title] * bool(title) + aligned(header, rows)))
+        print("\n".join([printable(title)] * bool(title) + aligned(header, rows)))
         return
     from rich import box
     from rich.console import Console
@@ -20,14 +22,15 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str
 
     ruled = Table(*header, title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
-        ruled.add_row(*(Text(cell) for cell in row))  # Text: square brackets are no markup
+        ruled.add_row(*(Text(printable(cell)) for cell in row))  # Text: square brackets are no markup
     Console().print(ruled)
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table whose columns are as wide as their widest cell, with two spaces between them."""
-    widths = [max(map(len, column)) for column in zip(header, *rows)]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in (header, *rows)]
+    lines = [tuple(map(printable, row)) for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in lines]
 
 
 def width() -> int | None:
@@ -36,8 +39,16 @@ def width() -> int | None:
 
 
 def print_json(value: Any) -> None:
-    """Prints JSON with an indent of two spaces; raises ValueError for NaN, which is not JSON."""
-    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
+    """Prints JSON with an indent of two spaces; raises ValueError for NaN, which is not JSON.
+
+    Where the terminal lacks a letter, all beyond ASCII is written as JSON's escapes.
+    """
+    text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=2, allow_nan=False)
+    print(text)
 
 
 def number(value: float | None, stderr: float | None = None) -> str:

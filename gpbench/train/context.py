@@ -16,7 +16,7 @@ from gpbench.config.build import build_method
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.data import Dataset
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, either
 from gpbench.methods.base import Method, State
 from gpbench.records import environment, identity
 from gpbench.records.plan import Run, RunPlan
@@ -61,7 +61,7 @@ class Context:
         precision = protocol["precision"]
         method = build_method(cfg["method"])
         if card["task"] not in method.tasks:
-            tasks = " or ".join(sorted(method.tasks))
+            tasks = either(sorted(method.tasks))
             raise ConfigError(f"method {method.name} is for {tasks} data, and {card['name']} is {card['task']}:"
                               " `gpbench ls datasets` and `gpbench ls methods` show what fits together")  # fmt: skip
         devices = Devices(run["devices"])
@@ -153,4 +153,4 @@ def one_line_if_out_of_memory(group: Group) -> Iterator[None]:
             raise
         fewer = "" if group.size == 1 else f"run.together={group.size // 2}, "
         raise ConfigError(f"out of memory on {group.size} x {group.X.shape[1]} rows: try {fewer}fewer inducing points"
-                          " or a smaller batch") from error  # fmt: skip
+                          " or features, or a smaller batch") from error  # fmt: skip

@@ -12,6 +12,7 @@ from gpbench import data as data_layer
 from gpbench import runtime
 from gpbench.core.random import run_key
 from gpbench.data import Prepared, splits
+from gpbench.data.store import warn
 from gpbench.records.plan import Run
 from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.devices import fill
@@ -31,9 +32,18 @@ def groups(context: Context) -> Iterator[list[Run]]:
     for split, runs in itertools.groupby(by_split, key=lambda run: run.split):
         train, test = splits.indices(context.card, context.dataset, split)
         shapes.setdefault((len(train), len(test)), []).extend(runs)
+    _say_cut(context, max(n for n, _ in shapes))
     for alike in shapes.values():
         size = _size(context, alike)
         yield from (alike[start : start + size] for start in range(0, len(alike), size))
+
+
+def _say_cut(context: Context, n: int) -> None:
+    """Says on stderr which numbers of the command line mean less than they say, with n training rows."""
+    for name, most in context.method.most(n).items():
+        value = context.plan.cfg["changes"].get(f"method.{name}")
+        if isinstance(value, int) and value > most:
+            warn(f"method.{name}={value} is more than there are with {n:,} training rows: all {most:,} are used")
 
 
 def _size(context: Context, runs: Sequence[Run]) -> int:

@@ -17,7 +17,8 @@ REFUSED = {
     "method.inducing=nan": "method.inducing=nan: must be",
     "method.inducing=true": "method.inducing=true: must be",
     "method.inducing=many": "method.inducing=many: must be",
-    "method.steps=-1": "method.steps=-1: must be a whole number from 0",
+    "method.steps=-1": "method.steps=-1: must be a whole number from 1",
+    "method.steps=0": "method.steps=0: must be a whole number from 1",
     "method.steps=1.5": "method.steps=1.5: must be",
     "protocol.steps=-1": "method.steps=-1: must be",
     "method.noise=-1": "method.noise=-1: must be a number above 0",
@@ -110,7 +111,7 @@ def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():
 
 @pytest.mark.parametrize("fits, word", [
     (True, "method.inducing=1"), (True, "method.inducing=1.0"), (True, "method.kernel={sum: [linear, matern32]}"),
-    (True, "method.likelihood={logistic: {nodes: 40}}"), (True, "seed=4294967295"), (True, "method.steps=0"),
+    (True, "method.likelihood={logistic: {nodes: 40}}"), (True, "seed=4294967295"), (True, "method.steps=1"),
     (False, "method.inducing=1.5"), (False, "+dataset.splits.test_rows=3"),
 ])  # fmt: skip
 def test_cfg_refuses_what_a_run_refuses(fits, word, capsys):

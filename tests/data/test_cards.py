@@ -77,7 +77,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         ("name: mine\ntask: binary\nsources: [web]", "a source must be a mapping, not web"),
         ("name: mine\ntask: binary\nsources: [{kind: web}]", "source kind 'web' is none of"),
         ("name: mine\ntask: binary\nsources: [{kind: file, path: a}]", "the file source lacks target"),
-        ("name: [", "is not YAML"),
+        ("name: [", "line 2: not YAML"),
         (FILE + "splitz: {}", "the card has an unknown key 'splitz'; did you mean splits?"),
         (FILE + "incomplete: dropp", "the card: incomplete=dropp: must be drop or null"),
         (

@@ -67,7 +67,7 @@ def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path)
         ({"rows": ["1,2,ham", "2,2,ham"]}, "one class only .'ham'."),
         ({"rows": ["1,nan,ham", "2,inf,spam"]}, "column 'b' has 2 missing or infinite cells"),
         ({"rows": ["1,2,a", "2,2,b", "3,3,c"]}, "3 classes; say `task: multiclass`"),
-        ({"rows": ["1,2,a"], "task": "regression"}, "the target is not a number"),
+        ({"rows": ["1,2,a"], "task": "regression"}, "column 'kind', row 1: 'a' is not a number"),
         ({"rows": []}, "no rows"),
         ({"more": ", drop: [a, b]"}, "no rows or no inputs"),
         ({"more": ", sha256: abc"}, "sha256 is"),

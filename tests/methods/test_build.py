@@ -19,8 +19,8 @@ MISTAKES = {
     "empty likelihood": ("method.likelihood=", "unknown likelihood '': known are"),
     "option of a likelihood": ("method.likelihood={student_t: {df: -1}}", "df=-1 must be positive"),
     "optimiser without a target": ("method.optimiser={rate: 1}", "must be a mapping whose _target_ returns a Gradient"),
-    "optimiser as a name": ("method.optimiser=adam", "method.optimiser=adam: must be a mapping whose _target_ returns"),
-    "negative steps": ("method.steps=-1", "method.steps=-1: must be a whole number from 0"),
+    "optimiser as a name": ("method.optimiser=adam", "method.optimiser=adam: must be null, or a mapping with the optimiser's _target_"),
+    "negative steps": ("method.steps=-1", "method.steps=-1: must be a whole number from 1"),
     "empty batch": ("method.batch_size=0", "method.batch_size=0: must be a whole number from 1"),
 }
 
@@ -67,7 +67,7 @@ class Stranger:
 
 
 @pytest.mark.parametrize("cls, line", [
-    (Unfinished, "cannot construct .*Unfinished: TypeError: .*abstract method predict"),
+    (Unfinished, "Unfinished lacks predict; see docs/add_a_method.md"),
     (Refusing, "cannot construct .*Refusing: ValueError: too wide"),
     (Stranger, r"must be a subclass of gpbench\.methods\.base\.Method"),
     (Nameless, "method has no name"),

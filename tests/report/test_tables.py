@@ -98,7 +98,7 @@ def test_a_wide_table_is_cut_into_whole_columns_that_fit():
 
 def test_latex_and_markdown_escape_their_own_signs():
     records = [run(dataset="mnist_odd_even", setting="a|b%")]
-    assert r"mnist\_odd\_even" in formats.as_latex(sheet(records)) and r"a|b\%" in formats.as_latex(sheet(records))
+    assert r"mnist\_odd\_even" in formats.as_latex(sheet(records)) and r"a$|$b\%" in formats.as_latex(sheet(records))
     assert r"a\|b%" in formats.as_markdown(sheet(records))
 
 

@@ -164,11 +164,6 @@ def test_training_ends_when_all_splits_have_diverged_and_not_before(checkpoint):
     assert same(train(Fragile(steps=40), every, checkpoint), lost)  # from its checkpoint: it stays over
 
 
-def test_a_method_without_steps_is_scored_as_it_starts(checkpoint):
-    run = train(Walk(steps=0), group(), checkpoint)
-    assert run.step == 0 and run.predictions["log_prob"].shape == (3, 10) and run.trace == {}
-
-
 def test_float32_data_gives_a_float32_state(checkpoint):
     data = group()
     parts = {name: getattr(data, name).astype(jnp.float32) for name in ("X", "y", "X_test", "y_test")}

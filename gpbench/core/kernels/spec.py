@@ -19,7 +19,7 @@ from gpbench.core.kernels.product import Product
 from gpbench.core.kernels.rational_quadratic import RationalQuadratic
 from gpbench.core.kernels.squared_exponential import SquaredExponential
 from gpbench.core.kernels.sum import Sum
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, either, nearest
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ def require(kernel: Kernel | Spec, family: type[Kernel] | tuple[type[Kernel], ..
         cls, name = type(kernel), kernel.family
     if not issubclass(cls, family):
         names = [name for name, choice in FAMILIES.items() if issubclass(choice, family)]
-        choices = " or ".join(f"method.kernel={name}" for name in names)
-        raise ConfigError(f"{what} needs a {' or '.join(map(words, names))} kernel, not {name}: choose {choices}")
+        choices = either(f"method.kernel={name}" for name in names)
+        raise ConfigError(f"{what} needs a {either(map(words, names))} kernel, not {name}: choose {choices}")
 
 
 def _split(value: Any) -> tuple[str, dict[str, Any]]:

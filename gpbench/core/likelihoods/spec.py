@@ -13,7 +13,7 @@ from gpbench.core.likelihoods.probit import Probit
 from gpbench.core.likelihoods.robust_max import RobustMax
 from gpbench.core.likelihoods.softmax import Softmax
 from gpbench.core.likelihoods.student_t import StudentT
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, either, nearest
 
 FAMILIES: dict[str, type[Likelihood]] = {
     "gaussian": Gaussian,
@@ -49,7 +49,7 @@ class Spec:
         name = _AUTO[task] if self.name == "auto" else self.name
         if task not in FAMILIES[name].tasks:
             able = [other for other, family in FAMILIES.items() if task in family.tasks]
-            raise ConfigError(f"likelihood {name} does not fit {task} data; choose {' or '.join(able)}")
+            raise ConfigError(f"likelihood {name} does not fit {task} data; choose {either(able)}")
         floors = {"floor": floor} if "floor" in _options(name) else {}
         return FAMILIES[name].initial(noise, classes, dtype, **{**floors, **dict(self.options)})
 

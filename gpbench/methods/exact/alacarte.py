@@ -100,7 +100,7 @@ class AlaCarte(GradientMethod):
         require(self.kernel, SquaredExponential, self.name)
         X, dtype, T = data.X[: data.total], data.X.dtype, 2 * self.frequencies
         # Measured: the evidence with its gradient takes up to 6.5 T (T + rows of a block) numbers
-        require_memory(6.5 * T * (T + min(_BLOCK, len(X))) * dtype.itemsize, f"{T:,} features")
+        require_memory(6.5 * T * (T + min(_BLOCK, len(X))) * dtype.itemsize, f"{T:,} features", "frequencies")
         start, noise, floor = self.lengthscale_start, self.target_noise, self.noise_floor
         if self.subset_rows is None:
             gp = ExactGP(self.kernel.initial(X, start=start), Gaussian.initial(noise, 0, dtype, floor=floor))

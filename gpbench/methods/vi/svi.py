@@ -56,8 +56,8 @@ class SVI(SparseMethod, VariationalMethod):
     ) -> tuple[SparseLayer, Gaussian]:
         """The layer and the likelihood with kernel and noise of an exact GP.  Raises ConfigError for other noise."""
         if not isinstance(likelihood, Gaussian):
-            raise ConfigError("method.subset_rows fits an exact GP, for regression with Gaussian noise: leave it null"
-                              " for classes and for other likelihoods")  # fmt: skip
+            raise ConfigError(f"method.subset_rows={rows} fits an exact GP, for regression with Gaussian noise: set"
+                              " method.subset_rows=null for classes and for other likelihoods")  # fmt: skip
         start, noise, prior = self.lengthscale_start, self.target_noise, self.lengthscale_prior
         gp = fit_subset(self.kernel, data, rows, start=start, noise=noise, floor=likelihood.floor, prior=prior)
         return eqx.tree_at(lambda layer: layer.kernel, layer, gp.kernel), gp.likelihood

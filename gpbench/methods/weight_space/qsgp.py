@@ -168,7 +168,10 @@ class QSGP(Method):
         numbers = 2 * (self.dense_columns + 2) * m + (m * (d + 1) if random and self.store else 0)
         work = 4 * c * (min(self.batch_size or n, n) + (self.support(n) or 0)) + 2 * c * (d + self.dense_columns)
         what = f"{m:,} basis functions with {self.dense_columns} dense columns"
-        require_memory((numbers + work) * itemsize, what)
+        require_memory((numbers + work) * itemsize, what, "of them (method.basis, method.basis_batch)")
+
+    def most(self, n: int) -> dict[str, int]:
+        return super().most(n) | {"basis_batch": self.size(n)}
 
     def size(self, n: int) -> int:
         """m for n training rows."""

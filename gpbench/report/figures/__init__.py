@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpbench.errors import ConfigError, StorageError, nearest
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell, absent, preset_line
+from gpbench.experiments.status import Cell, absent, preset_line, require_recorded
 from gpbench.report.provenance import provenance, seconds_lines
 
 __all__ = ["KINDS", "Arrays", "draw", "save", "write"]
@@ -50,9 +50,7 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     assert experiment.figure is not None
     if (kind := experiment.figure.get("kind")) not in KINDS:
         raise ConfigError(f"{experiment.id}: no figure of kind {kind!r}; {nearest(str(kind), KINDS)}")
-    if not any(cell.done for cell in planned):
-        raise ConfigError(f"nothing is recorded of {experiment.id} in preset {preset}; make it with"
-                          f" gpbench reproduce {experiment.id} --preset {preset}")  # fmt: skip
+    require_recorded(experiment.id, preset, planned)
     _check_arrays(experiment, planned, arrays)
     with style.context():
         figure = importlib.import_module(f"gpbench.report.figures.{kind}").draw(experiment, planned, arrays)
