@@ -112,7 +112,7 @@ def _info(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
     lines = [(key, row[key]) for key in (*keys, "checksum") if row.get(key) not in (None, "")]
     lines += [("splits", row["splits"])] + [("source", source) for source in sources]
-    lines += [("oddity", oddity) for oddity in card.get("oddities", [])] + [("stored", row["stored"] or "no")]
+    lines += [("oddity", oddity) for oddity in card.get("oddities") or []] + [("stored", row["stored"] or "no")]
     return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpbench.errors import ConfigError, as_word, either, nearest
-from gpbench.ranges import Words, parse
+from gpbench.ranges import Range, Words, parse
 
 
 class Keys(NamedTuple):
@@ -79,7 +79,15 @@ SPLIT_SETS: Mapping[str, Keys] = {
 }
 """The keys of a card's section `splits`, besides `set` and `sets`, that each rule of `gpbench.data.splits` reads."""
 
-RANGES: Mapping[str, Words] = {
+_TEXT = Range(lambda value: isinstance(value, str | None), "a text")
+_LIST = Range(lambda value: isinstance(value, list | tuple | None), "a list")
+_MAPPING = Range(lambda value: isinstance(value, Mapping | None), "a mapping")
+
+RANGES: Mapping[str, Words | Range] = {
+    **dict.fromkeys(("name", "title", "path", "at", "reader", "loader", "generator", "member", "sha256", "checksum", "folds_checksum",
+                     "set"), _TEXT),
+    **dict.fromkeys(("sources", "columns", "output_names", "oddities", "drop"), _LIST),
+    **dict.fromkeys(("files", "arguments", "codes", "folds", "counts"), _MAPPING),
     "task": ["binary", "multiclass", "regression"],
     "rows": "count or null",
     "inputs": "count or null",
@@ -95,7 +103,7 @@ RANGES: Mapping[str, Words] = {
     "radius": "whole",
     "test_rows": "count or null",
     "train_rows": "count or null",
-}
+}  # fmt: skip
 """The ranges of keys of cards, of their sources and of their splits, by name."""
 
 
@@ -171,10 +179,13 @@ def _check_source(path: Path | str, source: Any) -> None:
         raise ConfigError(f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}")
     keys = KINDS[kind] | Keys(("kind",), ("labels", "note"))
     if (name := reader(source)) is not None and "reader" in keys.known:
+        parse(RANGES["reader"]).check(f"{path}: the {kind} source: reader", name)
         if name not in READERS:
             raise ConfigError(f"{path}: unknown reader {name!r}: {nearest(str(name), READERS)}")
         keys |= READERS[name]
     _check_keys(f"{path}: the {kind} source", source, keys)
+    for column, codes in (source.get("codes") or {}).items():
+        _mapping(f"{path}: the codes of column {column!r}", codes)
     _check_labels(path, source)
 
 

@@ -27,7 +27,8 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     the groups of rows, named by `group`, and the index arrays of `folds: {ours: theirs}`."""
     if blobs[0].startswith(b"\x93NUMPY"):
         raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
-    named = [options["group"]] if options.get("group") else []
+    options = {key: value for key, value in options.items() if value is not None}
+    named = [options["group"]] if "group" in options else []
     wanted = ["X", options.get("target", "y"), *options.get("folds", {}).values(), *named]
     try:
         with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
@@ -48,6 +49,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     outputs, `group` the column that says which rows belong together, `delimiter` (default ","; "space" for runs of
     white space), `header`, `skip` lines, `missing` marker, `drop` columns, `codes` {column: {text: number}}.
     """
+    options = {key: value for key, value in options.items() if value is not None}
     targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
     header = options.get("header", isinstance(targets[0], str))
     rows = [row for blob in blobs for row in _rows(blob, options)]

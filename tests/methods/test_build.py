@@ -19,7 +19,7 @@ MISTAKES = {
     "empty likelihood": ("method.likelihood=", "unknown likelihood '': known are"),
     "option of a likelihood": ("method.likelihood={student_t: {df: -1}}", "df=-1 must be positive"),
     "optimiser without a target": ("method.optimiser={rate: 1}", "must be a mapping whose _target_ returns a Gradient"),
-    "optimiser as a name": ("method.optimiser=adam", "method.optimiser=adam: must be null, or a mapping with the optimiser's _target_"),
+    "optimiser as a name": ("method.optimiser=adam", "method.optimiser=adam: must be null, or a mapping with"),
     "negative steps": ("method.steps=-1", "method.steps=-1: must be a whole number from 1"),
     "empty batch": ("method.batch_size=0", "method.batch_size=0: must be a whole number from 1"),
 }
