@@ -55,6 +55,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="your own dataset/, method/ and protocol/ files, and the modules they name")  # fmt: skip
     parser.add_argument("--cfg", action="store_true", help="print the resolved configuration and do nothing")
+    parser.add_argument("--dry-run", action="store_true", help="list the jobs, what is recorded of them, and what they"
+                        " would train")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)  # of a sweep: its plan is on stdin
     parser.set_defaults(func=run)
@@ -67,7 +69,11 @@ def run(args: argparse.Namespace) -> int:
     if args.multirun and not args.cfg:
         from gpbench.sweep.launcher import sweep
 
-        return sweep(args.overrides, folders)
+        return sweep(args.overrides, folders, dry=args.dry_run)
+    if args.dry_run and not args.cfg:
+        from gpbench.sweep.preview import preview
+
+        return preview([args.overrides], folders)
     plan = RunPlan.from_json(sys.stdin.buffer.read()) if args.plan else None
     cfg = plan.cfg if plan else _composed(args.overrides, folders)
     if args.cfg:

@@ -92,7 +92,8 @@ class _Job:
         group, prepared = load(context, runs)
         if context.plan.needs_arrays:
             keep.check(context.method, group.X.shape[-1])
-        self.progress.begin(context.title, context.method.steps, named(group.members))
+        done = f"{len(self.records)}/{len(context.plan.runs)} done"
+        self.progress.begin(context.title, context.method.steps, f"{named(group.members)} ({done})")
         try:
             with one_line_if_out_of_memory(group):
                 outcome = fit(

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from types import TracebackType
@@ -14,7 +15,7 @@ class StopRequest:
     """A context that turns SIGTERM, SIGINT and `time_limit` into a `reason`, to be asked for between chunks of work.
 
     time_limit: seconds from the construction, None for no limit.  A second SIGINT ends the process at once, with exit
-    code 130, even while a long compiled call holds the main thread: Python's own handlers would wait for that
+    code 130, as the first one's line on stderr says, even while a long compiled call holds the main thread: Python's own handlers would wait for that
     call to return, so the signals are read from a wake-up pipe in a thread.
     """
 
@@ -59,5 +60,7 @@ class StopRequest:
             if number[0] == signal.SIGINT:
                 if interrupted is not None and now - interrupted > _SAME_WISH_S:
                     os._exit(130)
-                interrupted = interrupted or now
+                if interrupted is None:
+                    interrupted = now
+                    print("stopping at the next checkpoint; Ctrl-C again to end at once", file=sys.stderr, flush=True)
             self._signal = self._signal or signal.Signals(number[0]).name
