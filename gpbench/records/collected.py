@@ -70,6 +70,10 @@ class Collected(Store):
         """Refused: raises ConfigError."""
         raise ConfigError(f"{self.runs} is a collection to read from; name a folder with run.results=DIR")
 
+    def delete(self, id: str) -> None:
+        """Refused: raises ConfigError."""
+        raise ConfigError(f"{self.runs} is a collection to read from; runs are deleted from results folders")
+
     def _loaded(self) -> dict[str, dict]:
         if self._records is None:
             rows = read(self.runs)

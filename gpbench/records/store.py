@@ -35,8 +35,9 @@ class Store:
 
     def get(self, id: str) -> dict | None:
         """The finished record (status done or diverged) with this id; None if it is absent or unreadable."""
-        self._restore(self.runs.glob(f".tmp-{id}-*-old"))
         record, _ = self._read(id)
+        if record is None and self._restore(self.runs.glob(f".tmp-{id}-*-old")):
+            record, _ = self._read(id)
         return record
 
     def all(self) -> list[dict]:
@@ -57,7 +58,14 @@ class Store:
         return [r for r in self.all() if all(r.get(key) in values for key, values in values_of.items())]
 
     def find(self, prefix: str) -> dict:
-        """The one record whose id starts with `prefix`.  Raises ConfigError if none or several do."""
+        """The one record whose id starts with `prefix`.  Raises ConfigError if none or several do, or it is damaged."""
+        record, fault = self._read(id := self.id_of(prefix))
+        if record is None:
+            raise ConfigError(f"the record {self.runs / id} cannot be read: {fault}; `gpbench rm {id}`, and run again")
+        return record
+
+    def id_of(self, prefix: str) -> str:
+        """The one id that starts with `prefix`.  Raises ConfigError if none or several do."""
         ids = list(self._ids())
         matches = [id for id in ids if id.startswith(prefix)] if prefix else []
         if len(matches) > 1:
@@ -65,10 +73,16 @@ class Store:
         if not matches:
             hint = nearest(prefix, ids) if len(ids) in range(1, 10) else "`gpbench ls runs` lists them"
             raise ConfigError(f"no run {prefix!r} in {self.runs}; {hint}")
-        record, fault = self._read(matches[0])
-        if record is None:
-            raise ConfigError(f"the record {self.runs / matches[0]} cannot be read: {fault}; delete it and run again")
-        return record
+        return matches[0]
+
+    def delete(self, id: str) -> None:
+        """Deletes a run: it is moved aside first, so that its folder is never half-empty.  Raises StorageError."""
+        aside = self.runs / f".tmp-{id}-{os.getpid()}-{secrets.token_hex(4)}"
+        try:
+            (self.runs / id).rename(aside)
+            shutil.rmtree(aside)
+        except OSError as error:
+            raise storage_error(self.runs, error) from error
 
     def last(self) -> dict:
         """The record made last.  Raises ConfigError if there is none."""

@@ -14,9 +14,9 @@ _SAME_WISH_S = 0.2
 class StopRequest:
     """A context that turns SIGTERM, SIGINT and `time_limit` into a `reason`, to be asked for between chunks of work.
 
-    time_limit: seconds from the construction, None for no limit.  A second SIGINT ends the process at once, with exit
-    code 130, as the first one's line on stderr says, even while a long compiled call holds the main thread: Python's own handlers would wait for that
-    call to return, so the signals are read from a wake-up pipe in a thread.
+    time_limit: seconds from the construction, None for no limit.  The first SIGINT is answered by a line on stderr.  A
+    second ends the process at once, with exit code 130, even while a long compiled call holds the main thread: Python's
+    own handlers would wait for that call to return, so the signals are read from a wake-up pipe in a thread.
     """
 
     def __init__(self, time_limit: float | None = None):
