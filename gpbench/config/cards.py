@@ -51,7 +51,7 @@ official: the original address; copy: a repository at a fixed commit; file: the 
 
 READERS: Mapping[str, Keys] = {
     "npz": Keys((), ("target", "group", "folds")),
-    "table": Keys(("target",), ("group", "delimiter", "header", "skip", "missing", "drop", "codes")),
+    "table": Keys(("target",), ("group", "delimiter", "sheet", "header", "skip", "missing", "drop", "codes")),
     "libsvm": Keys(("inputs",)),
     "idx": Keys(),
     "uci_datasets": Keys(),
@@ -87,6 +87,7 @@ RANGES: Mapping[str, Words] = {
     "incomplete": ["drop", None],
     "seed": "whole",
     "delimiter": "text",
+    "sheet": "text",
     "missing": "text",
     "header": "flag",
     "skip": "whole",

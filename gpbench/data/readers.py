@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from gpbench.damage import DAMAGED
+from gpbench.data import spreadsheets
 from gpbench.data.airline import airline_csv, airline_npz
 from gpbench.data.dataset import Raw
 from gpbench.data.files import unzipped
@@ -36,14 +37,15 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Delimited text, plain or gzipped; several files are one table.
+    """Delimited text, plain or gzipped, an Excel sheet or Parquet; several files are one table.
 
     Options: `target` column name (then there is a header) or number (negative from the end), a list of them for several
     outputs, `group` the column that says which rows belong together, `delimiter` (default ","; "space" for runs of
-    white space), `header`, `skip` lines, `missing` marker, `drop` columns, `codes` {column: {text: number}}.
+    white space), `sheet` of an Excel file (default: the first), `header`, `skip` lines, `missing` marker, `drop`
+    columns, `codes` {column: {text: number}}.
     """
     targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
-    header = options.get("header", isinstance(targets[0], str))
+    header = options.get("header", isinstance(targets[0], str) or spreadsheets.is_spreadsheet(blobs[0]))
     rows = [row for blob in blobs for row in _rows(blob, options)]
     if len(rows) <= header:
         raise DataError("the table has no rows")
@@ -67,6 +69,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def _rows(blob: bytes, options: Mapping) -> list[list[str]]:
+    if spreadsheets.is_spreadsheet(blob):
+        return spreadsheets.rows(blob, options.get("sheet"))[options.get("skip", 0) :]
     lines = unzipped(blob).decode("utf-8-sig", errors="replace").splitlines()[options.get("skip", 0) :]
     lines = [line for line in lines if line.strip()]
     delimiter = options.get("delimiter", ",")
