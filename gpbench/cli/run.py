@@ -30,6 +30,7 @@ main keys (gpbench run --cfg shows all, with their values):
   run.jobs=K                               processes of a sweep at a time
   hydra/launcher=slurm                     jobs of a sweep on a Slurm cluster (docs/sweeps.md)
   run.again=true                           train recorded runs again
+  run.save=true                            save the trained state, for gpbench predict
   run.devices=K run.processes=P            shard the rows across devices, of one process or of several
   run.results=DIR run.device=cpu|gpu       where records go; where to compute
 

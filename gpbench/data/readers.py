@@ -46,7 +46,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """
     targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
     header = options.get("header", isinstance(targets[0], str) or spreadsheets.is_spreadsheet(blobs[0]))
-    rows = [row for blob in blobs for row in _rows(blob, options)]
+    rows = [row for blob in blobs for row in cells(blob, options)]
     if len(rows) <= header:
         raise DataError("the table has no rows")
     width = len(rows[0])
@@ -59,16 +59,18 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     group = [_column(names, options["group"])] if options.get("group") is not None else []
     excluded = {*at, *group, *(_column(names, drop) for drop in options.get("drop", ()))}
     inputs = [i for i in range(width) if i not in excluded]
-    cells = list(zip(*rows))
-    X = [_numbers(cells[i], names[i], options.get("missing"), options.get("codes", {}).get(names[i])) for i in inputs]
-    labels = [["" if cell.strip() == options.get("missing") else cell.strip() for cell in cells[i]] for i in at]
+    by_column = list(zip(*rows))
+    missing, codes = options.get("missing"), options.get("codes", {})
+    X = [numbers(by_column[i], names[i], missing, codes.get(names[i])) for i in inputs]
+    labels = [["" if cell.strip() == missing else cell.strip() for cell in by_column[i]] for i in at]
     columns, outputs = (tuple(names[i] for i in of) if header else () for of in (inputs, at))
-    groups = [cell.strip() for i in group for cell in cells[i]]
+    groups = [cell.strip() for i in group for cell in by_column[i]]
     target = np.array(labels if len(at) > 1 else labels[0]).T
     return Raw(np.array(X).reshape(len(inputs), len(rows)).T, target, columns, outputs=outputs, groups=groups)
 
 
-def _rows(blob: bytes, options: Mapping) -> list[list[str]]:
+def cells(blob: bytes, options: Mapping) -> list[list[str]]:
+    """The rows of a table as text, its header among them.  Options as of `table`.  Raises DataError."""
     if spreadsheets.is_spreadsheet(blob):
         return spreadsheets.rows(blob, options.get("sheet"))[options.get("skip", 0) :]
     lines = unzipped(blob).decode("utf-8-sig", errors="replace").splitlines()[options.get("skip", 0) :]
@@ -90,8 +92,8 @@ def _column(names: Sequence[str], column: str | int) -> int:
     return names.index(str(column))
 
 
-def _numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mapping | None) -> np.ndarray:
-    """One column as numbers: NaN for an empty or missing cell, the code where the column has codes."""
+def numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mapping | None) -> np.ndarray:
+    """One column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
     values = np.empty(len(cells))
     codes = {str(text): code for text, code in (codes or {}).items()}
     for row, cell in enumerate(cells):

@@ -66,6 +66,9 @@ class Collected(Store):
     def predictions(self, id: str) -> dict:
         return {}
 
+    def state(self, id: str) -> dict:
+        return {}
+
     def write(self, record: Mapping[str, Any], *args: Any, **kwargs: Any) -> Path:
         """Refused: raises ConfigError."""
         raise ConfigError(f"{self.runs} is a collection to read from; name a folder with run.results=DIR")

@@ -13,6 +13,8 @@ from gpbench.records.identity import SCHEMA
 if TYPE_CHECKING:
     import numpy as np
 
+STATE = "state.npz"
+
 _NUMBER = (int, float)
 _NEEDED: dict[str, type | tuple[type, ...]] = {
     "id": str, "status": str, "dataset": str, "method": str, "setting": str, "protocol": str,
@@ -71,6 +73,7 @@ def write(
     config: Mapping,
     trace: "Mapping[str, np.ndarray]",
     predictions: prediction_file.Predictions | None = None,
+    state: "Mapping[str, np.ndarray] | None" = None,
 ) -> None:
     """Makes the folder with its files, on the disk and not only in its cache.  Raises OSError."""
     import numpy as np
@@ -82,6 +85,8 @@ def write(
     np.savez_compressed(folder / "trace.npz", allow_pickle=False, **{k: np.asarray(v) for k, v in trace.items()})
     if predictions:
         prediction_file.write(folder, predictions)
+    if state:
+        np.savez_compressed(folder / STATE, allow_pickle=False, **{k: np.asarray(v) for k, v in state.items()})
     for path in (*folder.iterdir(), folder):
         fsync(path)
 

@@ -123,6 +123,18 @@ class Store:
         """The predictions of the test rows (`gpbench.records.predictions`); empty if none were kept."""
         return prediction_file.read(self.runs / id)
 
+    def state(self, id: str) -> "dict[str, np.ndarray]":
+        """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read."""
+        import numpy as np
+
+        from gpbench.damage import DAMAGED
+
+        try:
+            with np.load(self.runs / id / files.STATE, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except DAMAGED:
+            return {}
+
     def write(
         self,
         record: Mapping[str, Any],
@@ -130,6 +142,7 @@ class Store:
         trace: "Mapping[str, np.ndarray]",
         *,
         predictions: prediction_file.Predictions | None = None,
+        state: "Mapping[str, np.ndarray] | None" = None,
         replace: bool = False,
     ) -> Path:
         """Puts a finished run in place and returns its folder; NaN and infinities become null in record.json.
@@ -143,7 +156,7 @@ class Store:
             self.runs.mkdir(parents=True, exist_ok=True)
             self._restore(self.runs.glob(".tmp-*-old"))
             self._clean()
-            files.write(beside, record, config, trace, predictions)
+            files.write(beside, record, config, trace, predictions, state)
             if folder.exists() and (replace or self.get(record["id"]) is None):
                 folder.rename(beside.with_name(beside.name + "-old"))
             try:
