@@ -20,7 +20,7 @@ def shell(command: str) -> str:
 
 
 # %% [markdown]
-# Three methods on five splits of the example's data.  The command may be stopped and repeated: it trains what is missing.
+# Three methods on five splits of the example's data.  A command that was stopped is repeated: it trains what is missing.
 
 # %%
 shell("gpbench run --config-dir docs/examples -m dataset=coffee method=robust_gp,linear,gpr 'split=[0,1,2,3,4]'")
@@ -36,7 +36,7 @@ shell("gpbench compare robust_gp gpr --dataset coffee --metric test_ll")
 # The same numbers for a program.
 
 # %%
-answer = subprocess.run("gpbench table --dataset coffee --metric rmse --json", shell=True, cwd=ROOT, capture_output=True)
-means = {row["method"]: row["mean"] for row in json.loads(answer.stdout)}
+answer = subprocess.check_output("gpbench table --dataset coffee --metric rmse --json", shell=True, cwd=ROOT)
+means = {row["method"]: row["mean"] for row in json.loads(answer)}
 print("root mean squared errors, smallest first:", sorted(means, key=means.__getitem__))
 assert means["robust_gp"] < means["linear"]

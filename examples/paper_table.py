@@ -1,9 +1,9 @@
 # %% [markdown]
 # # A paper's table from the shell
 #
-# Every table and figure of the five papers is an experiment; `gpbench ls experiments` lists them.  `gpbench reproduce ID`
-# trains the runs that are missing and makes the table; `gpbench table ID` makes it of what is recorded.  The repository
-# has the records of its own runs, so that the table of a long experiment is there without training.
+# Every table and figure of the five papers is an experiment; `gpbench ls experiments` lists them.  `gpbench reproduce
+# ID` trains the runs that are missing and makes the table; `gpbench table ID` makes it of what is recorded.  The
+# repository has the records of its own runs, so that the table of a long experiment is there without training.
 
 # %%
 import subprocess

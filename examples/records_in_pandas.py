@@ -29,8 +29,8 @@ seconds = ["seconds.train", "seconds.evaluate"]
 print(runs.groupby("method")[seconds].median().round(2))
 
 # %% [markdown]
-# Paired differences of two methods, split by split.  Their standard deviation is that of splits which share training rows:
-# `gpbench compare` has the interval that allows for it.
+# Paired differences of two methods, split by split.  Their standard deviation is that of splits which share training
+# rows: `gpbench compare` has the interval that allows for it.
 
 # %%
 splits = done.pivot_table(index=["dataset", "split"], columns="method", values="metrics.test_ll")
