@@ -20,7 +20,7 @@ def shell(command: str) -> str:
 
 
 # %% [markdown]
-# Three methods on five splits of the example's data.  A command that was stopped is repeated: it trains what is missing.
+# Three methods on five splits of the example's data.  Repeat a command that was stopped: it trains what is missing.
 
 # %%
 shell("gpbench run --config-dir docs/examples -m dataset=coffee method=robust_gp,linear,gpr 'split=[0,1,2,3,4]'")
