@@ -128,6 +128,71 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
         judge(tmp_path, [{**clause, "where": {"m": 8}}], planned=planned, experiments="mine/fig1")
 
 
+def plan(presets):
+    """Cells of methods a and b with so many splits in each preset, and the first `recorded` of them."""
+
+    def planned(id, preset):
+        splits, recorded = presets.get(preset, (0, 0))
+        return [
+            SimpleNamespace(id=word, job={"method": word}, dataset="pima", method=word, output="",
+                            missing=[*range(recorded, splits)],
+                            records=[record(word, "pima", split) for split in range(recorded)])
+            for word in "ab" if splits
+        ]  # fmt: skip
+
+    return planned
+
+
+def test_the_preset_of_which_a_larger_share_is_recorded_is_judged(tmp_path):
+    """Runs that both presets have are the quick one's where it has no others."""
+    claim = {"clauses": [{"difference": "nll", **A_B, "below": 0}], "experiments": "mine/fig1"}
+    for presets, preset in (
+        ({"quick": (5, 5), "full": (20, 5)}, "quick"),
+        ({"quick": (5, 5), "full": (20, 20)}, "full"),
+        ({"quick": (5, 0), "full": (20, 6)}, "full"),
+    ):
+        verdict = judge(tmp_path, planned=plan(presets), **claim)
+        assert (verdict.verdict, verdict.preset) == (SUPPORTED, preset)
+
+
+@pytest.mark.parametrize(
+    ("presets", "command"),
+    [
+        ({"quick": (5, 0), "full": (20, 0)}, "gpbench reproduce mine/fig1 [--preset full]"),
+        ({"full": (20, 0)}, "gpbench reproduce mine/fig1 --preset full"),
+    ],
+)
+def test_the_command_names_the_full_preset_where_the_quick_one_lacks_the_runs(tmp_path, presets, command):
+    clauses = [{"difference": "nll", **A_B, "below": 0}]
+    assert judge(tmp_path, clauses, planned=plan(presets), experiments="mine/fig1").why == command
+
+
+def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
+    """b is the better one on every split that both have; a's further splits are easier."""
+    nll = {"a": lambda split: 0.5 if split < 5 else 0.1, "b": lambda split: 0.4}
+    uneven = [
+        record(method, dataset, split, metrics={"nll": nll[method](split)})
+        for method, n in (("a", 20), ("b", 5)) for dataset in SETS for split in range(n)
+    ]  # fmt: skip
+    clause = {"rank": "nll", "a": {"method": "b"}, "b": {"method": "a"}, "among": {}, "below": 0}
+    assert judge(tmp_path, [clause], uneven).verdict == SUPPORTED
+
+
+def test_the_memory_of_steps_is_counted_not_estimated(tmp_path):
+    sizes = [{**of, "step_memory_mb": 1e-6 * int(of["setting"]) ** 2} for of in SIZES]
+    clause = {"slope": "step_memory_mb", "of": {}, "along": "setting"}
+    assert judge(tmp_path, [{**clause, "between": [1.9, 2.1]}], sizes).verdict == SUPPORTED
+    assert judge(tmp_path, [{**clause, "below": 1.5}], sizes).verdict == CONTRADICTED
+
+
+def test_ratios_are_ratios_in_json(tmp_path):
+    clause = {"ratio": "seconds", **A_B, "between": [2.5, 3.5], "over": "dataset"}
+    (found,) = report.as_dict(judge(tmp_path, [clause]))["clauses"]
+    assert [found["low"], found["high"], found["numbers"][0]["value"]] == pytest.approx([2.5, 3.5, 3.0])
+    (found,) = report.as_dict(judge(tmp_path, [{**clause, "between": [0, 3.5]}]))["clauses"]
+    assert (found["low"], found["clause"]) == (None, "seconds of a / b < 3.5 over data sets")
+
+
 def test_an_empty_text_selects_runs_without_the_key():
     runs = [Runs({"method": "a", "steps": "9"}, None), Runs({"method": "a"}, None)]
     assert select(runs, {"steps": ("",)}) == runs[1:]
