@@ -122,8 +122,8 @@ def _ends(clause: Clause) -> Region:
 
 def _as_shown(clause: Clause, estimate: Estimate) -> tuple[float, float, float]:
     """The value and the ends of its interval, which are infinite where no test is possible."""
-    numbers = estimate.value, *estimate.interval
-    return tuple(map(_exp, numbers)) if clause.kind == "ratio" else numbers
+    value, (low, high) = estimate.value, estimate.interval
+    return (_exp(value), _exp(low), _exp(high)) if clause.kind == "ratio" else (value, low, high)
 
 
 def _exp(x: float) -> float:

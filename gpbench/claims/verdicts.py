@@ -120,10 +120,12 @@ def _judge(claim: Claim, runs: Sequence[Runs], preset: str) -> Verdict:
         clauses.append(Judged(clause, numbers, _evidence(clause, numbers, place)))
         if recorded and clause.metric not in known:
             if clause.metric in METRICS:
-                return replace(not_run, clauses=clauses, why=f"the runs were recorded without {clause.metric}")
+                why = f"the runs were recorded without {clause.metric}{_again(claim, preset)}"
+                return replace(not_run, clauses=clauses, why=why)
             raise ConfigError(f"{place}: no run has the metric {clause.metric!r}; {nearest(clause.metric, known)}")
         if clause.metric == "seconds" and len({machine for of in recorded for machine in of.machines}) > 1:
-            return replace(not_run, clauses=clauses, why="seconds are of several machines")
+            why = f"seconds are of several machines{_again(claim, preset)}"
+            return replace(not_run, clauses=clauses, why=why)
     if all(judged.missing == len(judged.numbers) for judged in clauses):
         return replace(not_run, clauses=clauses)
     evidence = (logic.some if claim.any else logic.every)([judged.evidence for judged in clauses])
@@ -179,6 +181,12 @@ def _command(claim: Claim, tried: Sequence[Verdict]) -> str:
     presets = [verdict.preset for verdict in tried if verdict.coverage is not None]
     option = f" --preset {presets[0]}" if presets == ["full"] else " [--preset full]" if len(presets) > 1 else ""
     return "; ".join(f"gpbench reproduce {id}{option}" for id in claim.experiments)
+
+
+def _again(claim: Claim, preset: str) -> str:
+    """What makes recorded runs anew."""
+    option = "" if preset == PRESETS[0] else f" --preset {preset}"
+    return "".join(f"; gpbench reproduce {id}{option} run.again=true" for id in claim.experiments)
 
 
 def count(verdicts: Sequence[Verdict]) -> Mapping[str, int]:

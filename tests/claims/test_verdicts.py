@@ -231,8 +231,11 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     slow = [dict(of, host={"cores": of["split"]}) for of in RECORDS]
     verdict = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], slow)
     assert (verdict.verdict, verdict.why) == ("not run", "seconds are of several machines")
-    verdict = judge(tmp_path, [{"value": "brier", "of": {"method": "a"}, "below": 1}])
+    brier = {"value": "brier", "of": {"method": "a"}, "below": 1}
+    verdict = judge(tmp_path, [brier])
     assert (verdict.verdict, verdict.why) == ("not run", "the runs were recorded without brier")
+    verdict = judge(tmp_path, [brier], planned=plan({"full": (5, 5)}), experiments="mine/fig1")
+    assert verdict.why.endswith("without brier; gpbench reproduce mine/fig1 --preset full run.again=true")
     diverged = [dict(of, status="diverged") if of["method"] == "b" else of for of in RECORDS]
     assert judge(tmp_path, [clause], diverged).verdict == "not run"
 
