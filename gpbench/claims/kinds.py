@@ -56,6 +56,7 @@ def selected(clause: Clause, runs: Sequence[Runs]) -> list[Runs]:
 def _pairs(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
     """Paired differences over splits, of logarithms for a ratio."""
     transform = (lambda value: _log(value, place)) if clause.kind == "ratio" else float
+    apart = ["method"] if clause.over else _apart(clause)  # a rival's size may differ by data set
     for a, rivals in match(clause, sides["a"], sides["b"], place):
         for b in rivals:
             of_a, of_b = a.values(clause.metric), b.values(clause.metric)
@@ -65,7 +66,7 @@ def _pairs(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
             estimate = _mean(differences, ratio)
             if clause.kind == "difference" and clause.metric in _PROPORTIONS and len(common) == 1:
                 estimate = _minus(_proportion(of_a[common[0]], a), _proportion(of_b[common[0]], b))
-            rival = b.keys["method"] if len(rivals) > 1 else ""
+            rival = " ".join(filter(None, (b.keys.get(key, "") for key in apart))) if len(rivals) > 1 else ""
             yield Number(_place(clause, a), estimate, rival, _cells(a, b))
 
 
@@ -106,7 +107,7 @@ def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
     from scipy.stats import rankdata
 
     sign = 1 if better(clause.metric) == "lower" else -1
-    names = list(dict.fromkeys(["method", *lists(clause)]))
+    names = _apart(clause)
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[int, float | None]]] = {}
     for key, cells in group(sides["among"], clause.keys).items():
         firsts, rivals = ([k for k, of in enumerate(cells) if of in sides[side]] for side in "ab")
@@ -125,6 +126,11 @@ def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
         k = max(sizes, default=0)
         known = Student(fmean(complete), math.sqrt(k * (k + 1) / (6 * n)), math.inf, n) if len(sizes) == 1 else None
         yield Number(place_of, known, " ".join(filter(None, name)))
+
+
+def _apart(clause: Clause) -> list[str]:
+    """The keys that tell rivals apart."""
+    return list(dict.fromkeys(["method", *lists(clause)]))
 
 
 def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:

@@ -209,6 +209,10 @@ def test_rivals_that_a_number_is_not_shown_against_are_named(tmp_path):
     clause = {"difference": "nll", "a": {"method": "b"}, "b": {"method": ["a", "c"]}, "above": 0, "over": "dataset"}
     evidence = report.evidence(judge(tmp_path, [clause]))
     assert "in 1 of 2 cells, not c -0.00" in evidence
+    twins = [{**of, "setting": "m=1" if of["split"] < 5 else "m=2"} if of["method"] == "c" else of for of in RECORDS]
+    clause = {"difference": "nll", "a": {"method": "a"}, "b": {"method": "c", "setting": ["m=1", "m=2"]}, "above": 0}
+    evidence = report.evidence(judge(tmp_path, [clause], twins))
+    assert "australian c m=1 -0.09" in evidence and "australian c m=2 -0.1" in evidence
 
 
 def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
