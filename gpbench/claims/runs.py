@@ -15,7 +15,10 @@ ANY = ("any",)
 
 @dataclass(frozen=True)
 class Runs:
-    """A cell by its keys, as on a command line, with its recorded runs; `cell` is None where there are none."""
+    """A cell by its keys, as on a command line, with its recorded runs; `cell` is None where there are none.
+
+    `missing` is how many splits of its plan are not recorded.
+    """
 
     keys: Mapping[str, str]
     cell: CellRuns | None
@@ -28,6 +31,11 @@ class Runs:
     def values(self, metric: str) -> dict[int, float]:
         """The metric on each split, without diverged runs."""
         return by_split(self.cell, metric) if self.cell else {}
+
+    @property
+    def recorded(self) -> set[int]:
+        """The splits that are recorded."""
+        return {record["split"] for record in self.cell.records} if self.cell else set()
 
     @property
     def metrics(self) -> set[str]:
