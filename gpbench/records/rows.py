@@ -35,6 +35,7 @@ def _rows(section: str) -> Mapping[str, Any]:
     try:
         card = cards.checked(configs.mapping(section)["dataset"])
         rows = zip(("train_rows", "test_rows"), splits.sizes(card) or ())
-        return {"split_set": splits.identity(card)["set"], **dict(rows)}
+        found = {"split_set": splits.identity(card)["set"], **dict(rows)}
+        return found if all(isinstance(value, str) or 0 <= value < 2**63 for value in found.values()) else {}
     except (ConfigError, KeyError, TypeError, ValueError):
         return {}

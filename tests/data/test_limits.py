@@ -172,7 +172,7 @@ def test_every_flipped_bit_of_a_stored_data_set_is_noticed(checked, tmp_path):
     local.put(dataset, card, tmp_path)
     path = local.path(card, tmp_path)
     whole, noticed = path.read_bytes(), 0
-    for position in rng.integers(0, 8 * len(whole), 1000).tolist():
+    for position in rng.integers(0, 8 * len(whole), 400).tolist():
         damaged = bytearray(whole)
         damaged[position // 8] ^= 1 << position % 8
         path.write_bytes(damaged)
@@ -181,4 +181,4 @@ def test_every_flipped_bit_of_a_stored_data_set_is_noticed(checked, tmp_path):
         except DataError as error:
             noticed += 1
             assert "\n" not in str(error) and str(error).startswith(f"{path} is damaged (")
-    assert noticed > 300  # the others are in dates, sizes and flags that nothing reads
+    assert noticed > 150  # the others are in dates, sizes and flags that nothing reads

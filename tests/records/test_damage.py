@@ -49,7 +49,7 @@ def store(tmp_path):
 
 def test_every_flipped_bit_of_a_record_is_noticed(store):
     path = store.runs / A / "record.json"
-    for damaged in flips(path.read_bytes(), 1000):
+    for damaged in flips(path.read_bytes(), 500):
         path.write_bytes(damaged)
         assert store.get(A) is None and store.all() == []
 
