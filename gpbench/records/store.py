@@ -88,7 +88,7 @@ class Store:
         try:
             return configs.mapping(self.config_text(id))
         except ValueError as error:
-            self._say(id, f"{self.runs / id}: its {files.CONFIG}: {error}; `gpbench show` and others go without it")
+            self._say(id, f"{self.runs / id}: its {files.CONFIG} is left out: {error}")
             return {}
 
     def config_text(self, id: str) -> str:
