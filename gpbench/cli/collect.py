@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         if not folder.exists():
             raise ConfigError(f"{folder}: no such folder")
         store = collected.open_store(folder)
-        records = store.all()
+        records = store.all(whole=True)
         counts.append({"results": str(folder), "records": len(records)})
         pairs += [(record, store) for record in records]
     if not pairs:

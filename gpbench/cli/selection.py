@@ -47,7 +47,7 @@ def predictions_of(stores: Sequence[Store]) -> "Callable[[dict], dict[str, np.nd
     """From a record of one of these stores to the predictions beside it; two stores may have runs of one id."""
 
     def of(record: dict) -> "dict[str, np.ndarray]":
-        store = next((store for store in stores if store.get(record["id"]) == record), None)
+        store = next((store for store in stores if store.get(record["id"], whole=False) == record), None)
         return store.predictions(record["id"]) if store else {}
 
     return of

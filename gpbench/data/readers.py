@@ -12,11 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from gpbench.damage import DAMAGED
-from gpbench.data import spreadsheets
+from gpbench.data import archives, spreadsheets
 from gpbench.data.airline import airline_csv, airline_npz
 from gpbench.data.dataset import Raw
-from gpbench.data.files import unzipped
 from gpbench.data.molecules import fingerprints_npz, smiles_csv
 from gpbench.data.robots import kuka, mujoco_walk
 from gpbench.data.year import year_zip
@@ -26,14 +24,12 @@ from gpbench.errors import DataError
 def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """A NumPy archive: X, the array named by `target` (default y), with a column for each of several outputs, that of
     the groups of rows, named by `group`, and the index arrays of `folds: {ours: theirs}`."""
-    try:
-        with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
-            folds = {ours: archive[theirs] for ours, theirs in options.get("folds", {}).items()}
-            names = tuple(map(str, archive.get("feature_names", ())))
-            groups = archive[options["group"]] if "group" in options else ()
-            return Raw(archive["X"], archive[options.get("target", "y")], names, folds, groups=groups)
-    except DAMAGED as error:
-        raise DataError(f"not the expected npz file: {error}") from None
+    target, folds = options.get("target", "y"), options.get("folds", {})
+    group = [options["group"]] if "group" in options else []
+    found = archives.arrays(blobs[0], "X", target, *folds.values(), *group, optional=("feature_names",))
+    names = tuple(map(str, found.get("feature_names", ())))
+    groups = found[group[0]] if group else ()
+    return Raw(found["X"], found[target], names, {ours: found[theirs] for ours, theirs in folds.items()}, groups=groups)
 
 
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
@@ -73,7 +69,7 @@ def cells(blob: bytes, options: Mapping) -> list[list[str]]:
     """The rows of a table as text, its header among them.  Options as of `table`.  Raises DataError."""
     if spreadsheets.is_spreadsheet(blob):
         return spreadsheets.rows(blob, options.get("sheet"))[options.get("skip", 0) :]
-    lines = unzipped(blob).decode("utf-8-sig", errors="replace").splitlines()[options.get("skip", 0) :]
+    lines = archives.unzipped(blob).decode("utf-8-sig", errors="replace").splitlines()[options.get("skip", 0) :]
     lines = [line for line in lines if line.strip()]
     delimiter = options.get("delimiter", ",")
     if delimiter == "space":
@@ -109,7 +105,7 @@ def numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mapping
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """`label index:value ...` lines with indices from 1; what a line leaves out is 0.  Option: `inputs`."""
-    lines = [line.split() for line in unzipped(blobs[0]).decode(errors="replace").splitlines() if line.strip()]
+    lines = [line.split() for line in archives.unzipped(blobs[0]).decode(errors="replace").splitlines() if line.strip()]
     X = np.zeros((len(lines), options["inputs"]))
     try:
         for row, (_, *pairs) in enumerate(lines):
@@ -124,7 +120,7 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Pairs of idx files (images, labels, images, labels, ...), gzipped or not, put one below the other."""
-    arrays = [_idx(unzipped(blob)) for blob in blobs]
+    arrays = [_idx(archives.unzipped(blob)) for blob in blobs]
     images, labels = np.concatenate(arrays[::2]), np.concatenate(arrays[1::2])
     if len(images) != len(labels):
         raise DataError(f"{len(images)} images, but {len(labels)} labels")
@@ -146,7 +142,7 @@ def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """The files of Evans & Nair's repository: data.csv.gz (numbers, target last), or several with the rows of the one
     below those of the other, then test_mask.csv.gz (one column a fold, 1 where the row is tested)."""
     try:
-        *parts, mask = (np.loadtxt(io.BytesIO(unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
+        *parts, mask = (np.loadtxt(io.BytesIO(archives.unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
         data = np.concatenate(parts)
     except ValueError as error:
         raise DataError(f"not a table of numbers: {error}") from None
@@ -162,13 +158,24 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
     from scipy.io.matlab import MatReadError
 
     try:
+        for blob in blobs:
+            archives.check_matlab(blob)
         if "outputs" not in options:
             arrays = loadmat(io.BytesIO(blobs[0]), variable_names=[options["matrix"], options["target"]])
             return Raw(arrays[options["matrix"]], arrays[options["target"]].ravel())
         parts = [loadmat(io.BytesIO(blob), variable_names=[name])[name] for blob, name in zip(blobs, options["matrix"])]
         inputs, targets = np.split(np.concatenate(parts), [-options["outputs"]], axis=1)
         return Raw(inputs, targets)
-    except (MatReadError, KeyError, ValueError, TypeError, NotImplementedError, OSError, zlib.error) as error:
+    except (
+        MatReadError,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        NotImplementedError,
+        OSError,
+        zlib.error,
+    ) as error:
         raise DataError(f"not the expected MATLAB file: {error}") from None
 
 

@@ -4,7 +4,7 @@ import io
 import zipfile
 from typing import Any
 
-from gpbench.data.files import LARGEST
+from gpbench.data.archives import LARGEST
 from gpbench.errors import DataError
 
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
