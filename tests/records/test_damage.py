@@ -18,6 +18,7 @@ A, B = "a" * 16, "b" * 16
 CONFIG = {"method": {"m": "15%"}}
 TRACE = {"step": np.arange(3), "nll": np.array([0.9, 0.7, 0.5])}
 PREDICTIONS = {"row": np.arange(4), "target": np.ones(4), "log_prob": np.full(4, -0.5)}
+STATE = {"state/0": np.arange(3.0)}
 
 
 def record(id=A, **fields):
@@ -29,7 +30,7 @@ def record(id=A, **fields):
 
 
 def write(store, id=A, **fields):
-    return store.write(record(id, **fields), CONFIG, TRACE, predictions=PREDICTIONS)
+    return store.write(record(id, **fields), CONFIG, TRACE, predictions=PREDICTIONS, state=STATE)
 
 
 def flips(content, count):
@@ -63,10 +64,11 @@ def test_every_flipped_bit_of_another_file_is_noticed_said_once_and_mended(store
     capsys.readouterr()
     reader = Store(store.runs.parent)
     for _ in range(2):
-        assert (reader.config(A), reader.trace(A).keys(), reader.predictions(A).keys()) == (
+        assert (reader.config(A), reader.trace(A).keys(), reader.predictions(A).keys(), reader.state(A).keys()) == (
             {} if name == "config.yaml" else CONFIG,
             set() if name == "trace.npz" else TRACE.keys(),
             set() if name == "predictions.parquet" else PREDICTIONS.keys(),
+            set() if name == "state.npz" else STATE.keys(),
         )
     line = capsys.readouterr().err
     assert line.count("\n") == 1 and f"its {name} is not what was written" in line and "`gpbench run`" in line
