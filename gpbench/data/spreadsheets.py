@@ -67,4 +67,3 @@ def _text(cell: Any) -> str:
 def _check_size(size: int) -> None:
     if size > LARGEST:
         raise DataError(f"the table unpacks to {size} bytes, and {LARGEST} is the most")
-

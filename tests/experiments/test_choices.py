@@ -29,7 +29,10 @@ def test_the_quick_way_and_hydras_own_agree(monkeypatch):
     assert quick == composed()
 
 
-@pytest.mark.parametrize("word", ["method.indcing=3", "run.no=1", "protocol=none", "split=0,1", "method.inducing=${no}"])
+WRONG = ["method.indcing=3", "run.no=1", "protocol=none", "split=0,1", "method.inducing=${no}"]
+
+
+@pytest.mark.parametrize("word", WRONG)
 def test_mistakes_are_refused_beside_several_choices(word):
     with pytest.raises(ConfigError), hydra([]) as composer:
         composer.compose(["dataset=pima", "method=svi", word])
