@@ -104,8 +104,6 @@ def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
     Ranks are of means over the splits that all of them have.
     Its variance is that of ranks without differences, k (k + 1) / 6N (Demšar 2006, section 3.2.2).
     """
-    from scipy.stats import rankdata
-
     sign = 1 if better(clause.metric) == "lower" else -1
     names = _apart(clause)
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[int, float | None]]] = {}
@@ -116,7 +114,7 @@ def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
             raise ConfigError(f"{place}: a and each b must be one cell each of those `among`, on {key[0]}")
         values = [of.values(clause.metric) for of in cells]
         common = common_splits(values)
-        ranks = rankdata([sign * fmean(of[k] for k in common) for of in values]) if common else None
+        ranks = _mid_ranks([sign * fmean(of[k] for k in common) for of in values]) if common else None
         for name, k in zip(called, rivals):
             apart = None if ranks is None else float(ranks[firsts[0]] - ranks[k])
             found.setdefault((("", "", *key[2:]), name), []).append((len(cells), apart))
@@ -126,6 +124,11 @@ def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
         k = max(sizes, default=0)
         known = Student(fmean(complete), math.sqrt(k * (k + 1) / (6 * n)), math.inf, n) if len(sizes) == 1 else None
         yield Number(place_of, known, " ".join(filter(None, name)))
+
+
+def _mid_ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 1, the smallest first; ties share their mean.  To import scipy.stats takes longer than a verdict."""
+    return [sum(b < a for b in values) + (sum(b == a for b in values) + 1) / 2 for a in values]
 
 
 def _apart(clause: Clause) -> list[str]:
