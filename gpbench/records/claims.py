@@ -59,7 +59,7 @@ def holder(results: Path | str, id: str) -> str | None:
     try:
         silent = _silence(path)
         claim = json.loads(path.read_text() or "{}")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter where the results folder is a file
         return None
     except (OSError, ValueError):  # being written, or damaged: alive until it has been silent for long
         claim = {}

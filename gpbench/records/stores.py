@@ -9,10 +9,16 @@ from gpbench.records.store import Store
 
 
 def open_existing(results: Path | str) -> Store:
-    """The records in a results folder, or in a Parquet file of them.  Raises ConfigError where there is no folder."""
-    if not str(results).endswith(SUFFIX) and not Path(results).is_dir():
-        raise ConfigError(f"{results}: no such folder")
-    return open_store(results)
+    """The records in a results folder, or in a Parquet file of them.
+
+    A folder without runs stands for the `records.parquet` in it.  Raises ConfigError where there is no folder.
+    """
+    folder = Path(results)
+    if not str(results).endswith(SUFFIX) and not folder.is_dir():
+        problem = "is a file, and no results folder" if folder.exists() else "no such folder"
+        raise ConfigError(f"{results}: {problem}")
+    collection = folder / f"records{SUFFIX}"
+    return open_store(collection if collection.is_file() and not (folder / "runs").is_dir() else folder)
 
 
 def recorded(stores: Sequence[Store]) -> list[dict]:

@@ -68,3 +68,15 @@ def test_rm_refuses_a_collection(results, capsys):
     capsys.readouterr()
     assert main(["rm", "a0", "--results", collection]) == 2
     assert "is a collection to read from" in capsys.readouterr().err
+
+
+def test_a_folder_without_runs_stands_for_the_collection_in_it(results, tmp_path, capsys):
+    (tmp_path / "collected").mkdir()
+    assert main(["collect", str(results), "--out", str(tmp_path / "collected" / "records.parquet")]) == 0
+    capsys.readouterr()
+    assert main(["show", "a1", "--results", str(tmp_path / "collected"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["split"] == 1
+    assert main(["show", "a1", "--results", str(tmp_path / "collected" / "records.parquet" / "x")]) == 2
+    (tmp_path / "file").touch()
+    assert main(["show", "a1", "--results", str(tmp_path / "file")]) == 2
+    assert "is a file, and no results folder" in capsys.readouterr().err
