@@ -6,6 +6,6 @@ import zlib
 
 DAMAGED = (
     OSError, KeyError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError, SyntaxError, struct.error,
-    zlib.error, zipfile.BadZipFile,
+    zlib.error, zipfile.BadZipFile, MemoryError,
 )  # fmt: skip
 """Of `numpy.load` and the arrays of its archives: any of these, depending on which byte is wrong."""

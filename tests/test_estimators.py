@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
@@ -162,3 +163,18 @@ def test_jax_without_64_bit_types_is_an_error_and_not_changed():
     environment = {k: v for k, v in os.environ.items() if k != "JAX_ENABLE_X64"} | {"PYTHONPATH": str(ROOT)}
     process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert process.stderr.splitlines()[-1].startswith("ValueError: JAX was imported without 64-bit types")
+
+
+def test_a_users_method_on_a_dataframe_in_a_search_over_one_of_its_options():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"rain": X[:, 0].astype(np.float32), "wind": X[:, 1]})
+    own = Regressor(method="robust_gp", config_dir=ROOT / "docs" / "examples", options={"method.inducing": 5})
+    search = GridSearchCV(own, {"method.steps": [1, 40]}, cv=2).fit(frame, pandas.Series(F))
+    best = search.best_estimator_
+    assert best.options == {"method.inducing": 5, "method.steps": 40} and own.options == {"method.inducing": 5}
+    assert best.get_params()["method.steps"] == 40 and list(best.feature_names_in_) == ["rain", "wind"]
+    np.testing.assert_array_equal(best.predict(frame), clone(best).fit(frame.to_numpy(), F).predict(frame.to_numpy()))
+    with pytest.raises(ValueError, match="feature names"):
+        best.predict(frame[["wind", "rain"]])
+    with pytest.raises(ValueError, match="Invalid parameter 'inducing'"):
+        own.set_params(inducing=3)

@@ -133,10 +133,12 @@ class Share:
     @property
     def interval(self) -> tuple[float, float]:
         """Clopper and Pearson's."""
-        from scipy.stats import binomtest
+        from scipy.special import betaincinv
 
-        ends = binomtest(self.successes, self.n).proportion_ci(1 - LEVEL)
-        return float(ends.low), float(ends.high)
+        k, n = self.successes, self.n
+        low = betaincinv(k, n - k + 1, LEVEL / 2) if k else 0.0
+        high = betaincinv(k + 1, n - k, 1 - LEVEL / 2) if k < n else 1.0
+        return float(low), float(high)
 
     def p_above(self, bound: float) -> float:
         return 1.0 if self.successes == 0 else self._cdf(self.n - self.successes, 1 - bound)

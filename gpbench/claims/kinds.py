@@ -17,7 +17,8 @@ from gpbench.report.statistics import common_splits, largest_ratio, mean_stderr
 
 _PROPORTIONS = ("error", "coverage95")
 """Metrics that are means of zeros and ones over test rows, whose error is known from a single split."""
-_COUNTS = ("state_bytes", "parameters")
+_EXACT = ("step_memory_mb",)
+"""Metrics that are counted, not estimated: the temporary memory of a compiled step."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def selected(clause: Clause, runs: Sequence[Runs]) -> list[Runs]:
 def _pairs(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
     """Paired differences over splits, of logarithms for a ratio."""
     transform = (lambda value: _log(value, place)) if clause.kind == "ratio" else float
+    apart = ["method"] if clause.over else _apart(clause)  # a rival's size may differ by data set
     for a, rivals in match(clause, sides["a"], sides["b"], place):
         for b in rivals:
             of_a, of_b = a.values(clause.metric), b.values(clause.metric)
@@ -64,7 +66,7 @@ def _pairs(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
             estimate = _mean(differences, ratio)
             if clause.kind == "difference" and clause.metric in _PROPORTIONS and len(common) == 1:
                 estimate = _minus(_proportion(of_a[common[0]], a), _proportion(of_b[common[0]], b))
-            rival = b.keys["method"] if len(rivals) > 1 else ""
+            rival = " ".join(filter(None, (b.keys.get(key, "") for key in apart))) if len(rivals) > 1 else ""
             yield Number(_place(clause, a), estimate, rival, _cells(a, b))
 
 
@@ -75,7 +77,7 @@ def _values(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterato
         (of,) = cells
         values = [*of.values(clause.metric).values()]
         estimate: Estimate | None = _mean(values, of.cell.ratio if of.cell else None)
-        if clause.metric in _COUNTS and values:
+        if clause.metric in _EXACT and values:
             estimate = Exact(values[0])
         elif clause.metric in _PROPORTIONS and len(values) == 1:
             estimate = _proportion(values[0], of)
@@ -97,22 +99,22 @@ def _shares(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterato
 
 
 def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
-    """Average rank of a minus that of each b, over the data sets that all methods `among` have.
+    """Average rank of a minus that of each b, over the data sets of which all methods `among` have a split.
 
+    Ranks are of means over the splits that all of them have.
     Its variance is that of ranks without differences, k (k + 1) / 6N (Demšar 2006, section 3.2.2).
     """
-    from scipy.stats import rankdata
-
     sign = 1 if better(clause.metric) == "lower" else -1
-    names = list(dict.fromkeys(["method", *lists(clause)]))
+    names = _apart(clause)
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[int, float | None]]] = {}
     for key, cells in group(sides["among"], clause.keys).items():
         firsts, rivals = ([k for k, of in enumerate(cells) if of in sides[side]] for side in "ab")
         called = [tuple(cells[k].keys.get(name, "") for name in names) for k in rivals]
         if len(firsts) != 1 or not rivals or len({*called}) < len(called) or firsts[0] in rivals:
             raise ConfigError(f"{place}: a and each b must be one cell each of those `among`, on {key[0]}")
-        values = [[*of.values(clause.metric).values()] for of in cells]
-        ranks = rankdata([sign * fmean(of) for of in values]) if all(values) else None
+        values = [of.values(clause.metric) for of in cells]
+        common = common_splits(values)
+        ranks = _mid_ranks([sign * fmean(of[k] for k in common) for of in values]) if common else None
         for name, k in zip(called, rivals):
             apart = None if ranks is None else float(ranks[firsts[0]] - ranks[k])
             found.setdefault((("", "", *key[2:]), name), []).append((len(cells), apart))
@@ -122,6 +124,16 @@ def _ranks(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
         k = max(sizes, default=0)
         known = Student(fmean(complete), math.sqrt(k * (k + 1) / (6 * n)), math.inf, n) if len(sizes) == 1 else None
         yield Number(place_of, known, " ".join(filter(None, name)))
+
+
+def _mid_ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 1, the smallest first; ties share their mean.  To import scipy.stats takes longer than a verdict."""
+    return [sum(b < a for b in values) + (sum(b == a for b in values) + 1) / 2 for a in values]
+
+
+def _apart(clause: Clause) -> list[str]:
+    """The keys that tell rivals apart."""
+    return list(dict.fromkeys(["method", *lists(clause)]))
 
 
 def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
@@ -137,7 +149,7 @@ def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterato
         slope, intercept = linear_regression(x, y)
         residual = math.fsum((b - slope * a - intercept) ** 2 for a, b in zip(x, y)) / (len(x) - 2)
         stderr = math.sqrt(residual / math.fsum((a - fmean(x)) ** 2 for a in x))
-        exact = clause.metric in _COUNTS and stderr < 1e-12
+        exact = clause.metric in _EXACT and stderr < 1e-12
         estimate = Student(slope, stderr, len(at) - 2, len(at))
         yield Number(place_, Exact(slope, len(at)) if exact else estimate, cells=_cells(*cells))
 

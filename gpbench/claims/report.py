@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpbench.claims.definition import Clause
-from gpbench.claims.estimates import Student
+from gpbench.claims.estimates import Estimate, Region, Student
 from gpbench.claims.kinds import Number
 from gpbench.claims.verdicts import Judged, Verdict, count
 from gpbench.report.formats import Grid, Sheet
@@ -50,12 +50,7 @@ def evidence(verdict: Verdict) -> str:
 def describe(clause: Clause) -> str:
     """A clause in words, as in "nll of sep - svi in [-0.05, 0.05]"."""
     a, b, of = (_side(clause, key) for key in ("a", "b", "of"))
-    kind, metric, region = clause.kind, clause.metric, str(clause.region)
-    if clause.kind == "ratio":
-        low, high = map(math.exp, clause.region)
-        region = f"in [{low:.4g}, {high:.4g}]" if low > 0 and high < math.inf else f"{'<' if low == 0 else '>'} " + (
-            f"{high:.4g}" if low == 0 else f"{low:.4g}"
-        )  # fmt: skip
+    kind, metric, region = clause.kind, clause.metric, str(_ends(clause))
     texts = {
         "difference": f"{metric} of {a} - {b} {region}",
         "ratio": f"{metric} of {a} / {b} {region}",
@@ -79,25 +74,24 @@ def row(verdict: Verdict) -> dict[str, Any]:
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
-    """The same with every number."""
+    """The same with every number; ratios are ratios, not logarithms."""
     clauses = [
         {
-            "clause": describe(judged.clause), "low": _finite(judged.clause.region.low),
-            "high": _finite(judged.clause.region.high), "p_supporting": judged.evidence.supporting,
-            "p_contradicting": judged.evidence.contradicting, "numbers": [_number(n) for n in judged.numbers],
+            "clause": describe(judged.clause), "low": _finite(_ends(judged.clause)[0]),
+            "high": _finite(_ends(judged.clause)[1]), "p_supporting": judged.evidence.supporting,
+            "p_contradicting": judged.evidence.contradicting,
+            "numbers": [_number(judged.clause, n) for n in judged.numbers],
         }
         for judged in verdict.clauses
     ]  # fmt: skip
     return {**row(verdict), "clauses": clauses}
 
 
-def _number(number: Number) -> Mapping[str, Any]:
-    estimate = number.estimate
-    low, high = estimate.interval if estimate else (None, None)
-    return {
-        "name": number.name, "value": estimate.value if estimate else None, "low": _finite(low), "high": _finite(high),
-        "n": estimate.n if estimate else 0,
-    }  # fmt: skip
+def _number(clause: Clause, number: Number) -> Mapping[str, Any]:
+    if number.estimate is None:
+        return {"name": number.name, "value": None, "low": None, "high": None, "n": 0}
+    value, low, high = map(_finite, _as_shown(clause, number.estimate))
+    return {"name": number.name, "value": value, "low": low, "high": high, "n": number.estimate.n}
 
 
 def _clause(judged: Judged) -> str:
@@ -117,10 +111,24 @@ def _clause(judged: Judged) -> str:
 
 def _estimate(clause: Clause, of: Number) -> str:
     assert of.estimate
-    numbers = [of.estimate.value, *of.estimate.interval]
-    value, low, high = (math.exp(min(x, 700)) for x in numbers) if clause.kind == "ratio" else numbers
+    value, low, high = _as_shown(clause, of.estimate)
     text = number(value)
-    return text if math.isinf(numbers[1]) or math.isinf(numbers[2]) else f"{text} [{number(low)}, {number(high)}]"
+    return text if math.isinf(low) or math.isinf(high) else f"{text} [{number(low)}, {number(high)}]"
+
+
+def _ends(clause: Clause) -> Region:
+    return Region(*map(_exp, clause.region)) if clause.kind == "ratio" else clause.region
+
+
+def _as_shown(clause: Clause, estimate: Estimate) -> tuple[float, float, float]:
+    """The value and the ends of its interval, which are infinite where no test is possible."""
+    value, (low, high) = estimate.value, estimate.interval
+    return (_exp(value), _exp(low), _exp(high)) if clause.kind == "ratio" else (value, low, high)
+
+
+def _exp(x: float) -> float:
+    """Infinities stay, -infinity too: a ratio without an interval has no lower end of 0."""
+    return x if math.isinf(x) else math.exp(min(x, 700.0))
 
 
 def _power(verdict: Verdict) -> str:
@@ -141,7 +149,7 @@ def _power(verdict: Verdict) -> str:
     smallest = math.exp(smallest) if clause.kind == "ratio" else smallest
     splits = "no number of splits decides" if math.isinf(needed) else f"{int(needed)} splits decide"
     what = "factor" if clause.kind == "ratio" else "distance"
-    return f"smallest {what} from the bound that {n_splits} splits show {number(smallest)}; {splits}"
+    return f"least certain number: {n_splits} splits show a {what} of {number(smallest)} from the bound; {splits}"
 
 
 def _side(clause: Clause, key: str) -> str:

@@ -15,19 +15,23 @@ ANY = ("any",)
 
 @dataclass(frozen=True)
 class Runs:
-    """A cell by its keys, as on a command line, with its recorded runs; `cell` is None where there are none."""
+    """A cell by its keys, as on a command line, with its recorded runs; `cell` is None where there are none.
+
+    `missing` is how many splits of its plan are not recorded.
+    """
 
     keys: Mapping[str, str]
     cell: CellRuns | None
     missing: int = 0
 
-    def has(self, words: Words) -> bool:
-        """Whether every key has one of these values."""
-        return all(values == ANY or self.keys.get(key, "") in values for key, values in words.items())
-
     def values(self, metric: str) -> dict[int, float]:
         """The metric on each split, without diverged runs."""
         return by_split(self.cell, metric) if self.cell else {}
+
+    @property
+    def recorded(self) -> set[int]:
+        """The splits that are recorded."""
+        return {record["split"] for record in self.cell.records} if self.cell else set()
 
     @property
     def metrics(self) -> set[str]:
@@ -58,8 +62,9 @@ def of_records(records: Iterable[dict]) -> list[Runs]:
 
 
 def select(runs: Sequence[Runs], words: Words) -> list[Runs]:
-    """Those with these values."""
-    return [of for of in runs if of.has(words)]
+    """Those of which every key has one of these values."""
+    wanted = [(key, frozenset(values)) for key, values in words.items() if values != ANY]
+    return [of for of in runs if all(of.keys.get(key, "") in values for key, values in wanted)]
 
 
 def check(runs: Sequence[Runs], words: Words, place: str) -> None:

@@ -43,7 +43,10 @@ class Judged:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim with its verdict; `why` says why it was not run."""
+    """A claim with its verdict; `why` says why it was not run.
+
+    `coverage` is the share of the planned runs that are recorded; None where the preset plans no such runs.
+    """
 
     claim: Claim
     verdict: str
@@ -51,6 +54,7 @@ class Verdict:
     clauses: Sequence[Judged] = ()
     evidence: Evidence = logic.NONE
     why: str = ""
+    coverage: float | None = 0.0
 
 
 def judge(
@@ -64,7 +68,7 @@ def judge(
     """A verdict on each claim, with Holm's correction over those that could be judged.
 
     `planned` has the cells of an experiment in a preset, with their records.  Without a preset each claim has that of
-    which more is recorded, "full" where both have as much.
+    which a larger share is recorded, "full" where both have as much.
     Raises ConfigError for a claim that names unknown experiments, methods, data sets or metrics.
     """
 
@@ -84,7 +88,9 @@ def judge(
             runs = {preset or "": everything()}
         _check(claim, [of for cells in runs.values() for of in cells])
         tried = {name: under(protocol, cells) for name, cells in runs.items() if preset in (None, name)}
-        return max((_judge(claim, cells, name) for name, cells in tried.items()), key=_coverage)
+        found = [_judge(claim, cells, name) for name, cells in tried.items()]
+        best = max(found, key=_preference)
+        return best if best.verdict != "not run" or best.why else replace(best, why=_command(claim, found))
 
     judged = [one(claim) for claim in claims]
     run = [k for k, verdict in enumerate(judged) if verdict.verdict != "not run"]
@@ -102,25 +108,28 @@ def _check(claim: Claim, runs: Sequence[Runs]) -> None:
 
 def _judge(claim: Claim, runs: Sequence[Runs], preset: str) -> Verdict:
     """The evidence on a claim, as "undecided" before the correction; or "not run", with the reason."""
-    clauses = []
+    if not all(select(runs, words) for clause in claim.clauses for words in clause.sides.values()):
+        return Verdict(claim, "not run", preset, why="no such runs are planned or recorded", coverage=None)
+    not_run = Verdict(claim, "not run", preset, coverage=_coverage(claim, runs))
+    clauses: list[Judged] = []
     for k, clause in enumerate(claim.clauses, 1):
         place = f"{claim.name}, clause {k}"
-        if not all(select(runs, words) for words in clause.sides.values()):
-            return Verdict(claim, "not run", preset, why="no such runs are planned or recorded")
         numbers = kinds.numbers(clause, runs, place)
         recorded = kinds.selected(clause, runs)
-        known = {"seconds", "objective"}.union(*(of.metrics for of in recorded))
+        known = {"seconds", "objective", "step_memory_mb"}.union(*(of.metrics for of in recorded))
         clauses.append(Judged(clause, numbers, _evidence(clause, numbers, place)))
         if recorded and clause.metric not in known:
             if clause.metric in METRICS:
-                return Verdict(claim, "not run", preset, clauses, why=f"the runs were recorded without {clause.metric}")
+                why = f"the runs were recorded without {clause.metric}{_again(claim, preset)}"
+                return replace(not_run, clauses=clauses, why=why)
             raise ConfigError(f"{place}: no run has the metric {clause.metric!r}; {nearest(clause.metric, known)}")
         if clause.metric == "seconds" and len({machine for of in recorded for machine in of.machines}) > 1:
-            return Verdict(claim, "not run", preset, clauses, why="seconds are of several machines")
+            why = f"seconds are of several machines{_again(claim, preset)}"
+            return replace(not_run, clauses=clauses, why=why)
     if all(judged.missing == len(judged.numbers) for judged in clauses):
-        return Verdict(claim, "not run", preset, clauses, why=_command(claim, preset))
-    combine = logic.some if claim.any else logic.every
-    return Verdict(claim, "undecided", preset, clauses, combine([judged.evidence for judged in clauses]))
+        return replace(not_run, clauses=clauses)
+    evidence = (logic.some if claim.any else logic.every)([judged.evidence for judged in clauses])
+    return replace(not_run, verdict="undecided", clauses=clauses, evidence=evidence)
 
 
 def _evidence(clause: Clause, numbers: Sequence[Number], place: str) -> Evidence:
@@ -149,18 +158,35 @@ def _of_number(clause: Clause, number: Number) -> Evidence:
     return Evidence(clause.region.p_inside(number.estimate), clause.region.p_outside(number.estimate))
 
 
-def _coverage(verdict: Verdict) -> float:
-    """The share of numbers that have runs, counting a clause that could not be judged as none."""
-    counts = [(len(judged.numbers) - judged.missing, len(judged.numbers)) for judged in verdict.clauses]
-    total = sum(n for _, n in counts)
-    return sum(k for k, _ in counts) / total + 1e-6 * (verdict.preset == "full") if total else 0.0
+def _coverage(claim: Claim, runs: Sequence[Runs]) -> float:
+    """The share of the planned runs of all clauses that are recorded."""
+    of = [of for clause in claim.clauses for words in clause.sides.values() for of in select(runs, words)]
+    recorded = sum(len(cell.recorded) for cell in of)
+    return recorded / max(1, recorded + sum(cell.missing for cell in of))
 
 
-def _command(claim: Claim, preset: str) -> str:
+def _preference(verdict: Verdict) -> tuple[bool, bool, float, bool]:
+    """Which preset is judged: one that plans the runs, with numbers, with more of its runs; the full one of equals.
+
+    The quick one where neither has any runs.
+    """
+    share = verdict.coverage or 0.0
+    return verdict.coverage is not None, verdict.verdict != "not run", share, share > 0 and verdict.preset == "full"
+
+
+def _command(claim: Claim, tried: Sequence[Verdict]) -> str:
+    """What makes the runs, with the preset where only one has them."""
     if not claim.experiments:
         return "no such runs are recorded: gpbench run"
-    option = "" if preset == PRESETS[0] else f" --preset {preset}"
+    presets = [verdict.preset for verdict in tried if verdict.coverage is not None]
+    option = f" --preset {presets[0]}" if presets == ["full"] else " [--preset full]" if len(presets) > 1 else ""
     return "; ".join(f"gpbench reproduce {id}{option}" for id in claim.experiments)
+
+
+def _again(claim: Claim, preset: str) -> str:
+    """What makes recorded runs anew."""
+    option = "" if preset == PRESETS[0] else f" --preset {preset}"
+    return "".join(f"; gpbench reproduce {id}{option} run.again=true" for id in claim.experiments)
 
 
 def count(verdicts: Sequence[Verdict]) -> Mapping[str, int]:

@@ -27,6 +27,8 @@ VERBS = {
     "collect": "merge the records of several folders into one Parquet file",
     "ls": "methods, data sets, protocols, experiments, runs",
     "show": "one recorded run",
+    "rm": "delete recorded runs",
+    "predict": "predict new rows with a recorded run",
     "data": "fetch and verify data sets",
     "check": "whether a method fulfils the contract of the training loop",
     "cite": "BibTeX of methods, data sets, protocols, runs",

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     counts = []
     for folder in args.results or [paths.results_dir()]:
         store = open_existing(folder)
-        records = store.all()
+        records = store.all(whole=True)
         counts.append({"results": str(folder), "records": len(records)})
         pairs += [(record, store) for record in records]
     if not pairs:

@@ -1,4 +1,4 @@
-"""`gpbench plot`: figures of papers, and of single runs, from recorded runs."""
+"""`gpbench plot`: figures of papers, and of any runs, from what is recorded."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,18 +10,21 @@ from gpbench.cli import selection
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.status import Cell, absent
+from gpbench.records.arrays import KEPT
 
 
 def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "plot",
-        help="figures of papers from recorded runs, or of one run",
-        description="Draw a paper's figure from recorded runs, or what one run kept (run.keep=true), as PNG and PDF.",
-        epilog="examples: gpbench plot sep/fig2 --out pictures; gpbench plot 3f2a",
+        help="figures of papers from recorded runs, or of any runs",
+        description="Draw a paper's figure from recorded runs, or the traces of runs, as PNG and PDF; of one run that"
+        " kept its arrays (run.keep=true) its fit.",
+        epilog="examples: gpbench plot sep/fig2 --out pictures; gpbench plot 3f2a 81c0 --metric rmse",
     )
-    parser.add_argument("id", metavar="ID", help="id of a figure (`gpbench ls experiments`) or of a run, or its first"
-                        " digits (`gpbench ls runs`)")  # fmt: skip
+    parser.add_argument("ids", nargs="+", metavar="ID", help="id of a figure (`gpbench ls experiments`), or of runs, or"
+                        " their first digits (`gpbench ls runs`)")  # fmt: skip
+    parser.add_argument("--metric", metavar="A,B", help="of runs: a panel for each; default: the objective and three")
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: the results folder")
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
@@ -35,11 +38,14 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without a figure or records."""
     from gpbench.experiments import definition, plan
 
-    if "/" not in args.id:
-        return _plot_run(args)
-    if not definition.read(args.id, args.config_dir).pictures:  # before its runs are planned, which takes long
-        raise ConfigError(f"{args.id} is a table: gpbench table {args.id}")
-    experiment, cells = plan.load(args.id, args.preset, args.config_dir, selection.open_one(args.results))
+    id, *others = args.ids
+    if not any("/" in id for id in args.ids):
+        return _plot_runs(args)
+    if others:
+        raise ConfigError(f"one figure at a time, or several runs: {' '.join(args.ids)} is neither")
+    if not definition.read(id, args.config_dir).pictures:  # before its runs are planned, which takes long
+        raise ConfigError(f"{id} is a table: gpbench table {id}")
+    experiment, cells = plan.load(id, args.preset, args.config_dir, selection.open_one(args.results))
     files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
     if args.json:
         from gpbench.report import text
@@ -51,16 +57,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _plot_run(args: argparse.Namespace) -> int:
-    """Draws what one run kept, into files named by its id."""
+def _plot_runs(args: argparse.Namespace) -> int:
+    """Draws the traces of runs, or of one run what it kept, into files named by the first id."""
     from gpbench.report import figures, text
     from gpbench.report.figures import run as of_run
+    from gpbench.report.figures import run_traces
 
     store = selection.open_one(args.results)
-    record = store.find(args.id)
-    columns = store.config(record["id"]).get("dataset", {}).get("columns") or ()
-    figure = of_run.draw(record, store.trace(record["id"]), columns)
-    files = figures.save(figure, (args.out or args.results or paths.results_dir()) / record["id"])
+    records = [store.find(id) for id in dict.fromkeys(args.ids)]
+    arrays = [store.trace(record["id"]) for record in records]
+    if len(records) == 1 and not args.metric and any(name.startswith(KEPT) for name in arrays[0]):
+        columns = store.config(records[0]["id"]).get("dataset", {}).get("columns") or ()
+        figure = of_run.draw(records[0], arrays[0], columns)
+    else:
+        figure = run_traces.draw(records, arrays, args.metric.split(",") if args.metric else ())
+    name = records[0]["id"] + f"-and-{len(records) - 1}" * (len(records) > 1)
+    files = figures.save(figure, (args.out or args.results or paths.results_dir()) / name)
     if args.json:
         text.print_json({"files": [str(file) for file in files], "missing": 0})
     else:

@@ -30,6 +30,7 @@ main keys (gpbench run --cfg shows all, with their values):
   run.jobs=K                               processes of a sweep at a time
   hydra/launcher=slurm                     jobs of a sweep on a Slurm cluster (docs/sweeps.md)
   run.again=true                           train recorded runs again
+  run.save=true                            save the trained state, for gpbench predict
   run.devices=K run.processes=P            shard the rows across devices, of one process or of several
   run.results=DIR run.device=cpu|gpu       where records go; where to compute
 
@@ -55,6 +56,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
                         help="your own dataset/, method/ and protocol/ files, and the modules they name")  # fmt: skip
     parser.add_argument("--cfg", action="store_true", help="print the resolved configuration and do nothing")
+    parser.add_argument("--dry-run", action="store_true", help="list the jobs, what is recorded of them, and what they"
+                        " would train")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
     parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)  # of a sweep: its plan is on stdin
     parser.set_defaults(func=run)
@@ -67,7 +70,11 @@ def run(args: argparse.Namespace) -> int:
     if args.multirun and not args.cfg:
         from gpbench.sweep.launcher import sweep
 
-        return sweep(args.overrides, folders)
+        return sweep(args.overrides, folders, dry=args.dry_run)
+    if args.dry_run and not args.cfg:
+        from gpbench.sweep.preview import preview
+
+        return preview([args.overrides], folders)
     plan = RunPlan.from_json(sys.stdin.buffer.read()) if args.plan else None
     cfg = plan.cfg if plan else _composed(args.overrides, folders)
     if args.cfg:

@@ -36,11 +36,18 @@ def open_one(folder: Path | None) -> Store:
     return open_stores([folder] if folder else None)[0]
 
 
+def one_run(store: Store, args: argparse.Namespace) -> dict:
+    """The record that `args.run` names, or the latest with `args.last`.  Raises ConfigError where it is not one."""
+    if bool(args.run) == args.last:
+        raise ConfigError("give the id of one run, or --last; `gpbench ls runs` lists the runs")
+    return store.last() if args.last else store.find(args.run)
+
+
 def predictions_of(stores: Sequence[Store]) -> "Callable[[dict], dict[str, np.ndarray]]":
     """From a record of one of these stores to the predictions beside it; two stores may have runs of one id."""
 
     def of(record: dict) -> "dict[str, np.ndarray]":
-        store = next((store for store in stores if store.get(record["id"]) == record), None)
+        store = next((store for store in stores if store.get(record["id"], whole=False) == record), None)
         return store.predictions(record["id"]) if store else {}
 
     return of

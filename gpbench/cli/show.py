@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.cli import selection
-from gpbench.errors import ConfigError
 from gpbench.report import text
 
 
@@ -21,10 +20,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where no run matches, or several do."""
-    if bool(args.run) == args.last:
-        raise ConfigError("give the id of one run, or --last; `gpbench ls runs` lists the runs")
     store = selection.open_one(args.results)
-    record = store.last() if args.last else store.find(args.run)
+    record = selection.one_run(store, args)
     config = store.config(record["id"])
     predictions = store.predictions(record["id"])
     rows = len(predictions["row"]) if predictions else None

@@ -51,7 +51,7 @@ official: the original address; copy: a repository at a fixed commit; file: the 
 
 READERS: Mapping[str, Keys] = {
     "npz": Keys((), ("target", "group", "folds")),
-    "table": Keys(("target",), ("group", "delimiter", "header", "skip", "missing", "drop", "codes")),
+    "table": Keys(("target",), ("group", "delimiter", "sheet", "header", "skip", "missing", "drop", "codes")),
     "libsvm": Keys(("inputs",)),
     "idx": Keys(),
     "uci_datasets": Keys(),
@@ -84,8 +84,8 @@ _LIST = Range(lambda value: isinstance(value, list | tuple | None), "a list")
 _MAPPING = Range(lambda value: isinstance(value, Mapping | None), "a mapping")
 
 RANGES: Mapping[str, Words | Range] = {
-    **dict.fromkeys(("name", "title", "path", "at", "reader", "loader", "generator", "member", "sha256", "checksum", "folds_checksum",
-                     "set"), _TEXT),
+    **dict.fromkeys(("name", "title", "path", "at", "reader", "loader", "generator", "member", "sha256", "checksum",
+                     "folds_checksum", "set"), _TEXT),
     **dict.fromkeys(("sources", "columns", "output_names", "oddities", "drop"), _LIST),
     **dict.fromkeys(("files", "arguments", "codes", "folds", "counts"), _MAPPING),
     "task": ["binary", "multiclass", "regression"],
@@ -95,6 +95,7 @@ RANGES: Mapping[str, Words | Range] = {
     "incomplete": ["drop", None],
     "seed": "whole",
     "delimiter": "text",
+    "sheet": "text",
     "missing": "text",
     "header": "flag",
     "skip": "whole",

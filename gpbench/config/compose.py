@@ -3,11 +3,11 @@
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
-from hydra import compose as hydra_compose
 from hydra import initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.global_hydra import GlobalHydra
@@ -20,6 +20,7 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from gpbench import paths, plugins, ranges
 from gpbench.config import cards
+from gpbench.config.choices import Choices
 from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, either, nearest
 
@@ -39,11 +40,7 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
 
 
 class Composer:
-    """Composes any number of configurations, inside `hydra`.
-
-    Hydra takes a tenth of a second for each choice of groups; it is asked once for each, and what the other words of a
-    command line say is then set in a copy, as Hydra does it.
-    """
+    """Composes any number of configurations, inside `hydra`."""
 
     def __init__(self, config_dirs: Sequence[Path], folders: Sequence[Path]):
         self.config_dirs, self.folders = config_dirs, folders
@@ -53,7 +50,8 @@ class Composer:
         assert isinstance(loader, ConfigLoaderImpl)
         self._loader = loader
         self._groups = set(self._loader.list_groups(""))
-        self._chosen: dict[tuple[str, ...], DictConfig] = {}
+        self._choices = Choices(self.searchpath, partial(plain, throw_on_missing=False))
+        self._parsed: dict[str, Override] = {}
         self._defaults: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def compose(self, overrides: Sequence[str]) -> dict:
@@ -62,15 +60,16 @@ class Composer:
             return self._composed(overrides)
 
     def _composed(self, overrides: Sequence[str]) -> dict:
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
+        parsed = self._parse(overrides)
         self._loader.validate_sweep_overrides_legal(parsed, run_mode=RunMode.RUN, from_shell=False)
         choices = tuple(str(override.input_line) for override in parsed if self._is_choice(override))
-        if choices not in self._chosen:
-            self._chosen[choices] = hydra_compose("config", [*self.searchpath, *choices])
-            self._defaults[choices] = dict(_leaves(plain(self._chosen[choices], throw_on_missing=False)))
-        chosen = copy.deepcopy(self._chosen[choices])
-        ConfigLoaderImpl._apply_overrides_to_config([o for o in parsed if not self._is_choice(o)], chosen)
-        cfg = plain(chosen)
+        chosen, others = self._choices.compose(choices), [o for o in parsed if not self._is_choice(o)]
+        if choices not in self._defaults:
+            self._defaults[choices] = dict(_leaves(chosen.resolved or plain(chosen.cfg, throw_on_missing=False)))
+        if (cfg := chosen.with_values(others)) is None:
+            set_by_hydra = copy.deepcopy(chosen.cfg)
+            ConfigLoaderImpl._apply_overrides_to_config(others, set_by_hydra)
+            cfg = plain(set_by_hydra)
         check_values(cfg)
         files = {group: self._users_file(group, parsed) for group in GROUPS}
         for group in GROUPS:
@@ -101,6 +100,12 @@ class Composer:
         names = [str(override.value()) for override in parsed if override.key_or_group == group]
         files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders) if names else ()
         return next((file for file in files if file.is_file()), None)
+
+    def _parse(self, words: Sequence[str]) -> list[Override]:
+        """The words as Hydra reads them, each read once: its grammar takes some milliseconds a word."""
+        if new := [word for word in words if word not in self._parsed]:
+            self._parsed |= zip(new, OverridesParser.create().parse_overrides(new), strict=True)
+        return [self._parsed[word] for word in words]
 
     def _is_choice(self, override: Override) -> bool:
         return override.key_or_group.partition("/")[0] in self._groups or override.is_hydra_override()

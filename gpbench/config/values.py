@@ -39,6 +39,7 @@ _RANGES: Mapping[str, Range | Words] = {
     "run.together": Range(_is_together, "auto, true, false, or a whole number from 1"),
     "run.preset": ["quick", "full", None],
     "run.keep": "flag",
+    "run.save": "flag",
     "run.predictions": "auto or flag",
     "run.progress": "flag",
     "data.mirror": "text or null",

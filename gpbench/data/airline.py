@@ -8,7 +8,6 @@ diverted flights always have, and if its plane's year is known: the `variant` of
 Rows are put in lexicographic order, since files with the same rows need not have them in the same order.
 """
 
-import bz2
 import csv
 import io
 from array import array
@@ -16,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gpbench.damage import DAMAGED
+from gpbench.data import archives
 from gpbench.data.dataset import Raw
 from gpbench.errors import DataError
 
@@ -29,13 +28,9 @@ _YEARS = ("plane_year", "issue_year")
 
 def airline_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """One NumPy array per column, flights and planes joined already; a year of 0 or less is unknown."""
-    try:
-        with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
-            flights = [archive[name] for name in _ARRAYS]
-            years = dict(zip(_YEARS, (archive["plane_year"], archive["plane_issue_year"])))
-    except DAMAGED as error:
-        raise DataError(f"not the expected npz file: {error}") from None
-    return _raw(flights, years, options)
+    found = archives.arrays(blobs[0], *_ARRAYS, "plane_year", "plane_issue_year")
+    years = dict(zip(_YEARS, (found["plane_year"], found["plane_issue_year"])))
+    return _raw([found[name] for name in _ARRAYS], years, options)
 
 
 def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
@@ -44,8 +39,7 @@ def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
     try:
         year_of = _planes(planes)
         table = array("h")  # 16 bits hold every cell of the rows that are used: 43 MB in all
-        source = bz2.BZ2File(io.BytesIO(flights)) if flights[:3] == b"BZh" else io.BytesIO(flights)
-        rows = csv.reader(io.TextIOWrapper(source, encoding="latin-1", newline=""))
+        rows = csv.reader(io.TextIOWrapper(archives.decompressed(flights), encoding="latin-1", newline=""))
         header = next(rows)
         used, tail = [header.index(name) for name in _FLIGHTS], header.index("TailNum")
         for row in rows:

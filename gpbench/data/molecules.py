@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from jaxtyping import UInt8
 
-from gpbench.damage import DAMAGED
+from gpbench.data import archives
 from gpbench.data.dataset import Raw
-from gpbench.data.files import unzipped
 from gpbench.errors import DataError
 
 
@@ -23,11 +22,8 @@ def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
     Raises DataError for fingerprints of another length or number.
     """
-    try:
-        with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
-            packed, target = archive["bits"], archive[options["target"]]
-    except DAMAGED as error:
-        raise DataError(f"not the expected npz file: {error}") from None
+    found = archives.arrays(blobs[0], "bits", options["target"])
+    packed, target = found["bits"], found[options["target"]]
     if packed.dtype != np.uint8 or packed.ndim != 2:
         raise DataError(f"fingerprints of type {packed.dtype} and shape {packed.shape}: must be rows of bytes")
     if len(packed) != len(target):
@@ -66,7 +62,7 @@ def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 def _cells(blob: bytes, columns: Sequence[str]) -> Iterator[list[str]]:
     """The cells of these columns, row by row."""
-    text = io.TextIOWrapper(io.BytesIO(unzipped(blob)), encoding="utf-8-sig", errors="replace", newline="")
+    text = io.TextIOWrapper(io.BytesIO(archives.unzipped(blob)), encoding="utf-8-sig", errors="replace", newline="")
     rows = csv.reader(text, skipinitialspace=True)
     try:
         header = [cell.strip() for cell in next(rows, [])]

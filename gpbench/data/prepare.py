@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from gpbench.data.dataset import Dataset, check_finite
 from gpbench.data.scaling import fit_scalers
@@ -14,11 +14,11 @@ from gpbench.errors import ConfigError, DataError
 class Prepared:
     """The scaled rows of one split, and what scoring and the record need to know of it; arrays are float64.
 
-    `X_shift`, `X_scale`: original units = X * X_scale + X_shift.  `y_mean`, `y_std`: original units = y * y_std +
+    `X_shift`, `X_scale`: original units = X * X_scale + X_shift.  `X_constant`: columns constant among the training
+    rows, which the scalers that divide make zeros in both parts.  `y_mean`, `y_std`: original units = y * y_std +
     y_mean (0 and 1 for classification).  `classes`: their number, 0 for regression.  `held_out`: no test row is a
-    training row.  `scaled_by_all_rows`: a scaler was fitted to other rows than the training rows.  Columns constant
-    among the training rows are zeros in both parts under the scalers that divide.  `test_rows`: the numbers of the test
-    rows in the data set.
+    training row.  `scaled_by_all_rows`: a scaler was fitted to other rows than the training rows.  `test_rows`: the
+    numbers of the test rows in the data set.
     """
 
     X: Float[np.ndarray, "n D"]
@@ -34,6 +34,11 @@ class Prepared:
     test_rows: Int[np.ndarray, " t"]
     X_shift: Float[np.ndarray, " D"]
     X_scale: Float[np.ndarray, " D"]
+    X_constant: Bool[np.ndarray, " D"]
+
+    def scaled(self, rows: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
+        """Further rows, in original units, as the method takes them."""
+        return np.where(self.X_constant, 0.0, (rows - self.X_shift) / self.X_scale)
 
     @property
     def outside(self) -> int:
@@ -92,6 +97,7 @@ def prepare(
         test_rows=test_idx,
         X_shift=np.broadcast_to(x_scaler.shift, X.shape[1:]),
         X_scale=np.broadcast_to(x_scaler.scale, X.shape[1:]),
+        X_constant=np.broadcast_to(x_scaler.constant, X.shape[1:]),
     )
 
 

@@ -1,6 +1,5 @@
 """Whether the addresses of cards still answer, without a download of what is large."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from gpbench.config.cards import reader
-from gpbench.data import files
+from gpbench.data import download, files
 from gpbench.errors import DataError
 
 if TYPE_CHECKING:
@@ -78,23 +77,26 @@ def unavailable(answers: Sequence[Answer]) -> list[str]:
 def _ask(address: Address, timeout: float) -> Answer:
     import requests
 
+    size, redirect, compared = None, "", False
     try:
         with requests.Session() as session:
-            response = session.head(address.url, allow_redirects=True, timeout=timeout)
+            response = download.answer(session, "HEAD", address.url, timeout)
             if response.status_code in _NO_HEAD:
-                response = session.get(address.url, headers={"Range": "bytes=0-0"}, stream=True, timeout=timeout)
+                response.close()
+                response = download.answer(session, "GET", address.url, timeout, Range="bytes=0-0")
+            response.close()
             if not response.ok:
                 return Answer(address, f"the server answers {response.status_code}")
             size = _size(response)
-            redirect = response.url if response.history else ""
+            redirect = response.url if response.url != address.url else ""
             compared = bool(address.checksum) and size is not None and size <= _SMALL
             if compared:
-                content = _content(session, address.url, timeout)
+                content = download.download(address.url, largest=_SMALL, longest=2 * timeout, silent=timeout)
                 files.check(content, address.checksum, address.url)
     except requests.RequestException as error:
         return Answer(address, f"no answer ({type(error).__name__})")
     except DataError as error:
-        return Answer(address, str(error).removeprefix(f"{address.url}: "), size, redirect, compared=True)
+        return Answer(address, str(error).removeprefix(address.url).lstrip(": "), size, redirect, compared)
     return Answer(address, "", size, redirect, compared)
 
 
@@ -103,14 +105,3 @@ def _size(response: "requests.Response") -> int | None:
     whole = response.headers.get("Content-Range", "").rpartition("/")[2] or response.headers.get("Content-Length", "")
     encoded = response.headers.get("Content-Encoding", "identity") != "identity"
     return int(whole) if whole.isdigit() and not encoded else None
-
-
-def _content(session: "requests.Session", url: str, timeout: float) -> bytes:
-    """A small file.  Raises DataError where it is not small, or comes too slowly."""
-    content, end = b"", time.monotonic() + 2 * timeout
-    with session.get(url, stream=True, timeout=timeout) as response:
-        for part in response.iter_content(2**16):
-            content += part
-            if len(content) > _SMALL or time.monotonic() > end:
-                raise DataError(f"{url}: more than {_SMALL} bytes or {2 * timeout:.0f} seconds")
-    return content

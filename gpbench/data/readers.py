@@ -9,13 +9,13 @@ import io
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from gpbench.damage import DAMAGED
+from gpbench.data import archives, spreadsheets
 from gpbench.data.airline import airline_csv, airline_npz
 from gpbench.data.dataset import Raw
-from gpbench.data.files import unzipped
 from gpbench.data.molecules import fingerprints_npz, smiles_csv
 from gpbench.data.robots import kuka, mujoco_walk
 from gpbench.data.year import year_zip
@@ -25,34 +25,27 @@ from gpbench.errors import DataError
 def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """A NumPy archive: X, the array named by `target` (default y), with a column for each of several outputs, that of
     the groups of rows, named by `group`, and the index arrays of `folds: {ours: theirs}`."""
-    if blobs[0].startswith(b"\x93NUMPY"):
-        raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
     options = {key: value for key, value in options.items() if value is not None}
-    named = [options["group"]] if "group" in options else []
-    wanted = ["X", options.get("target", "y"), *options.get("folds", {}).values(), *named]
-    try:
-        with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
-            if lacking := [name for name in wanted if name not in archive.files]:
-                raise DataError(f"no array {lacking[0]!r}; the archive has {', '.join(archive.files) or 'none'}")
-            folds = {ours: archive[theirs] for ours, theirs in options.get("folds", {}).items()}
-            names = tuple(map(str, archive.get("feature_names", ())))
-            groups = archive[options["group"]] if named else ()
-            return Raw(archive["X"], archive[options.get("target", "y")], names, folds, groups=groups)
-    except DAMAGED as error:
-        raise DataError(f"not the expected npz file: {error}") from None
+    target, folds = options.get("target", "y"), options.get("folds", {})
+    group = [options["group"]] if "group" in options else []
+    found = archives.arrays(blobs[0], "X", target, *folds.values(), *group, optional=("feature_names",))
+    names = tuple(map(str, found.get("feature_names", ())))
+    groups = found[group[0]] if group else ()
+    return Raw(found["X"], found[target], names, {ours: found[theirs] for ours, theirs in folds.items()}, groups=groups)
 
 
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Delimited text, plain or gzipped; several files are one table.
+    """Delimited text, plain or gzipped, an Excel sheet or Parquet; several files are one table.
 
     Options: `target` column name (then there is a header) or number (negative from the end), a list of them for several
     outputs, `group` the column that says which rows belong together, `delimiter` (default ","; "space" for runs of
-    white space), `header`, `skip` lines, `missing` marker, `drop` columns, `codes` {column: {text: number}}.
+    white space), `sheet` of an Excel file (default: the first), `header`, `skip` lines, `missing` marker, `drop`
+    columns, `codes` {column: {text: number}}.
     """
     options = {key: value for key, value in options.items() if value is not None}
     targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
-    header = options.get("header", isinstance(targets[0], str))
-    rows = [row for blob in blobs for row in _rows(blob, options)]
+    header = options.get("header", isinstance(targets[0], str) or spreadsheets.is_spreadsheet(blobs[0]))
+    rows = [row for blob in blobs for row in cells(blob, options)]
     if len(rows) <= header:
         raise DataError("the table has no rows")
     width = len(rows[0])
@@ -65,17 +58,21 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     group = [_column(names, options["group"])] if options.get("group") is not None else []
     excluded = {*at, *group, *(_column(names, drop) for drop in options.get("drop", ()))}
     inputs = [i for i in range(width) if i not in excluded]
-    cells = list(zip(*rows))
-    X = [_numbers(cells[i], names[i], options.get("missing"), options.get("codes", {}).get(names[i])) for i in inputs]
-    labels = [["" if cell.strip() == options.get("missing") else cell.strip() for cell in cells[i]] for i in at]
+    by_column = list(zip(*rows))
+    missing, codes = options.get("missing"), options.get("codes", {})
+    X = [numbers(by_column[i], names[i], missing, codes.get(names[i])) for i in inputs]
+    labels = [["" if cell.strip() == missing else cell.strip() for cell in by_column[i]] for i in at]
     columns, outputs = (tuple(names[i] for i in of) if header else () for of in (inputs, at))
-    groups = [cell.strip() for i in group for cell in cells[i]]
+    groups = [cell.strip() for i in group for cell in by_column[i]]
     target = np.array(labels if len(at) > 1 else labels[0]).T
     return Raw(np.array(X).reshape(len(inputs), len(rows)).T, target, columns, outputs=outputs, groups=groups)
 
 
-def _rows(blob: bytes, options: Mapping) -> list[list[str]]:
-    lines = unzipped(blob).decode("utf-8-sig", errors="replace").splitlines()[options.get("skip", 0) :]
+def cells(blob: bytes, options: Mapping) -> list[list[str]]:
+    """The rows of a table as text, its header among them.  Options as of `table`.  Raises DataError."""
+    if spreadsheets.is_spreadsheet(blob):
+        return spreadsheets.rows(blob, options.get("sheet"))[options.get("skip", 0) :]
+    lines = archives.unzipped(blob).decode("utf-8-sig", errors="replace").splitlines()[options.get("skip", 0) :]
     lines = [line for line in lines if line.strip()]
     delimiter = options.get("delimiter", ",")
     if delimiter == "space":
@@ -86,7 +83,8 @@ def _rows(blob: bytes, options: Mapping) -> list[list[str]]:
         raise DataError(f"not a table with delimiter {delimiter!r}: {error}") from None
 
 
-def _column(names: Sequence[str], column: str | int) -> int:
+def _column(names: Sequence[str], column: Any) -> int:
+    """The place of a column, from its name or its number.  Raises DataError where the table has no such column."""
     if isinstance(column, int) and -len(names) <= column < len(names):
         return column % len(names)
     if column not in names:
@@ -94,15 +92,15 @@ def _column(names: Sequence[str], column: str | int) -> int:
     return names.index(str(column))
 
 
-def _numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mapping | None) -> np.ndarray:
-    """One column as numbers: NaN for an empty or missing cell, the code where the column has codes."""
+def numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mapping | None) -> np.ndarray:
+    """One column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
     values = np.empty(len(cells))
     codes = {str(text): code for text, code in (codes or {}).items()}
     for row, cell in enumerate(cells):
         cell = cell.strip()
         try:
             values[row] = np.nan if cell in ("", missing) else codes[cell] if codes else float(cell)
-        except (KeyError, ValueError):
+        except (KeyError, TypeError, ValueError):
             raise DataError(
                 f"column {name!r}, row {row + 1}: {cell!r} is not a number; name the column in `drop` or `codes`"
             ) from None
@@ -111,7 +109,7 @@ def _numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mappin
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """`label index:value ...` lines with indices from 1; what a line leaves out is 0.  Option: `inputs`."""
-    lines = [line.split() for line in unzipped(blobs[0]).decode(errors="replace").splitlines() if line.strip()]
+    lines = [line.split() for line in archives.unzipped(blobs[0]).decode(errors="replace").splitlines() if line.strip()]
     X = np.zeros((len(lines), options["inputs"]))
     try:
         for row, (_, *pairs) in enumerate(lines):
@@ -126,7 +124,7 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Pairs of idx files (images, labels, images, labels, ...), gzipped or not, put one below the other."""
-    arrays = [_idx(unzipped(blob)) for blob in blobs]
+    arrays = [_idx(archives.unzipped(blob)) for blob in blobs]
     images, labels = np.concatenate(arrays[::2]), np.concatenate(arrays[1::2])
     if len(images) != len(labels):
         raise DataError(f"{len(images)} images, but {len(labels)} labels")
@@ -148,7 +146,7 @@ def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """The files of Evans & Nair's repository: data.csv.gz (numbers, target last), or several with the rows of the one
     below those of the other, then test_mask.csv.gz (one column a fold, 1 where the row is tested)."""
     try:
-        *parts, mask = (np.loadtxt(io.BytesIO(unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
+        *parts, mask = (np.loadtxt(io.BytesIO(archives.unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
         data = np.concatenate(parts)
     except ValueError as error:
         raise DataError(f"not a table of numbers: {error}") from None
@@ -164,13 +162,24 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
     from scipy.io.matlab import MatReadError
 
     try:
+        for blob in blobs:
+            archives.check_matlab(blob)
         if "outputs" not in options:
             arrays = loadmat(io.BytesIO(blobs[0]), variable_names=[options["matrix"], options["target"]])
             return Raw(arrays[options["matrix"]], arrays[options["target"]].ravel())
         parts = [loadmat(io.BytesIO(blob), variable_names=[name])[name] for blob, name in zip(blobs, options["matrix"])]
         inputs, targets = np.split(np.concatenate(parts), [-options["outputs"]], axis=1)
         return Raw(inputs, targets)
-    except (MatReadError, KeyError, ValueError, TypeError, NotImplementedError, OSError, zlib.error) as error:
+    except (
+        MatReadError,
+        KeyError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        NotImplementedError,
+        OSError,
+        zlib.error,
+    ) as error:
         raise DataError(f"not the expected MATLAB file: {error}") from None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gpbench.damage import DAMAGED
+from gpbench.data import archives
 from gpbench.data.dataset import Raw
 from gpbench.errors import DataError
 
@@ -43,11 +43,11 @@ def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
     step before.  `variant: clipped` clips velocities to ±10 before anything else, as Gym's observations do; `raw` does
     not.
     """
+    found = archives.arrays(blobs[0], "state", "act", "length")
     try:
-        with np.load(io.BytesIO(blobs[0]), allow_pickle=False) as archive:
-            state, act = (archive[key].astype("<f8") for key in ("state", "act"))
-            length = archive["length"].astype(int)
-    except DAMAGED as error:
+        state, act = (found[key].astype("<f8") for key in ("state", "act"))
+        length = found["length"].astype(int)
+    except ValueError as error:
         raise DataError(f"not the expected npz file: {error}") from None
     steps = int(length.sum())
     if state.shape != (steps + len(length), len(_STATES)) or act.shape != (steps, len(_JOINTS)):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpbench import paths
 from gpbench.config.cards import reader
-from gpbench.data import builtin, cards, files
+from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.dataset import Dataset, checksum, from_raw
 from gpbench.data.readers import NEEDS, READERS
@@ -124,4 +124,4 @@ def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Seque
         raise files.Absent(f"offline, so not downloaded: {place(source)}")
     else:
         blobs = [files.from_address(source["at"], name, sha256) for name, sha256 in source["files"].items()]
-    return [files.member(blob, source["member"]) for blob in blobs] if source.get("member") else blobs
+    return [archives.member(blob, source["member"]) for blob in blobs] if source.get("member") else blobs

@@ -9,14 +9,17 @@ import hashlib
 import json
 import os
 import sys
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
+from gpbench.damage import DAMAGED
 from gpbench.data.dataset import Dataset, canonical, checksum
 from gpbench.errors import DataError
+
+_NAMES = "names"
+_KNOWN = {"X", "y", "groups", "columns", "classes", "outputs", _NAMES}
 
 
 def warn(text: str) -> None:
@@ -43,11 +46,12 @@ def get(card: Mapping, store: Path) -> Dataset | None:
     try:
         with np.load(where, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
+        _check_names(arrays)
         X, y = arrays["X"].astype("<f8"), arrays["y"]
         arrays.setdefault("outputs", np.array([], dtype=str))  # of a file from before there were any
         columns, classes, outputs = (tuple(map(str, arrays[key])) for key in ("columns", "classes", "outputs"))
-    except (KeyError, ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{where} is damaged ({error})") from None
+    except DAMAGED as error:
+        raise DataError(f"{where} is damaged ({' '.join(str(error).split())})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
     groups = arrays.get("groups")
     actual = checksum(canonical(X, y, groups))
@@ -68,6 +72,7 @@ def put(dataset: Dataset, card: Mapping, store: Path) -> None:
     arrays = {**canonical(dataset.X, dataset.y, dataset.groups), "X": _small(dataset.X)}
     arrays |= {key: np.array(getattr(dataset, key), dtype=str) for key in ("columns", "classes", "outputs")}
     arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
+    arrays = {_NAMES: np.array([*arrays]), **arrays}  # first, where no other entry's lengths can hide it
     part = where.with_name(f"{where.stem}.{os.getpid()}.part")
     try:
         where.parent.mkdir(parents=True, exist_ok=True)
@@ -79,6 +84,18 @@ def put(dataset: Dataset, card: Mapping, store: Path) -> None:
         warn(f"{dataset.name} is not kept in {store}: {reason}; set GPBENCH_STORE to a folder that can be written")
         with contextlib.suppress(OSError):
             part.unlink()
+
+
+def _check_names(arrays: dict[str, np.ndarray]) -> None:
+    """Takes the list of names out of a file's arrays.  Raises ValueError where these are others.
+
+    Zip's checksums cover what an array holds and not what it is called.
+    """
+    others = [name for name in arrays if name not in _KNOWN and not name.startswith("fold_")]
+    if _NAMES in arrays:  # not so in files from before there was a list
+        others += {*arrays} ^ {*arrays.pop(_NAMES).tolist(), _NAMES}
+    if others:
+        raise ValueError(f"an array has another name: {others[0]!a}")
 
 
 def _small(X: np.ndarray) -> np.ndarray:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float32
 
+from gpbench.data.archives import lines
 from gpbench.data.dataset import Raw
-from gpbench.data.files import lines
 from gpbench.errors import DataError
 
 COLUMNS = (*(f"timbre_mean{i}" for i in range(1, 13)), *(f"timbre_covariance{i}" for i in range(1, 79)))

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import sys
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,8 @@ NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training
 rows of split 0 are the rows of `fit` in the same order."""
 
+_SECTIONS = ("method.", "protocol.")
+
 
 class Estimator(BaseEstimator):
     """Parameters, training, and predictions of scaled targets, of a method by its name."""
@@ -27,6 +30,23 @@ class Estimator(BaseEstimator):
     protocol: str
     seed: int
     options: dict[str, Any] | None
+    config_dir: str | Path | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; with `deep` also each of `options`, under its own key."""
+        own = self.options if deep and isinstance(self.options, dict) else {}  # `fit` refuses other types
+        return super().get_params(deep) | own
+
+    def set_params(self, **params: Any) -> "Estimator":
+        """Sets parameters, of `options` one by one too, as in `set_params(**{"method.inducing": 20})`.
+
+        So a search may vary them: `GridSearchCV(estimator, {"method.inducing": [10, 20]})`.
+        """
+        own = {key: value for key, value in params.items() if key.startswith(_SECTIONS)}
+        super().set_params(**{key: value for key, value in params.items() if key not in own})
+        if own:
+            self.options = {**(self.options or {}), **own}
+        return self
 
     def _fit(self, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], task: str, classes: int) -> None:
         """Train on inputs X and coded targets y, which are scaled in place.
@@ -51,11 +71,12 @@ class Estimator(BaseEstimator):
     def _composed(self) -> dict:
         """The resolved configuration.  Raises ValueError for an unknown method, protocol or option."""
         options = self.options or {}
-        if unknown := [key for key in options if not key.startswith(("method.", "protocol."))]:
+        if unknown := [key for key in options if not key.startswith(_SECTIONS)]:
             raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
         settings = [f"{key}={as_word(value)}" for key, value in options.items()]
         try:
-            cfg = _compose(f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
+            words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
+            cfg = _compose(*words, folder=_folder(self.config_dir))
         except ConfigError as error:
             raise ValueError(str(error)) from error
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
@@ -131,12 +152,22 @@ class Estimator(BaseEstimator):
         return {name: np.asarray(values[0], np.float64) for name, values in run.predictions.items()}
 
 
+def _folder(config_dir: str | Path | None) -> Path | None:
+    """The folder, absolute, and on Python's path, so that the modules of its methods are found."""
+    if config_dir is None:
+        return None
+    folder = Path(config_dir).expanduser().resolve()
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return folder
+
+
 @lru_cache(maxsize=64)
-def _compose(*overrides: str) -> dict:
+def _compose(*overrides: str, folder: Path | None = None) -> dict:
     """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
     from gpbench.config.compose import compose
 
-    return compose(overrides)
+    return compose(overrides, [folder] if folder else [])
 
 
 def _programs(config: dict) -> Any:
@@ -154,16 +185,16 @@ def _programs_of(method: str) -> Any:
     return Programs(build_method(json.loads(method)))
 
 
-@lru_cache(maxsize=64)
-def tasks_of(method: str) -> frozenset[str]:
+def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:
     """The tasks of a method; none for an unknown one, for which `fit` raises an error."""
     _configure_jax()
     from hydra.utils import get_class
 
     try:
-        return get_class(_compose(f"method={method}")["method"]["_target_"]).tasks  # type: ignore[attr-defined]
+        cfg = _compose(f"method={method}", folder=_folder(config_dir))
     except ConfigError:
         return frozenset()
+    return get_class(cfg["method"]["_target_"]).tasks  # type: ignore[attr-defined]
 
 
 def _configure_jax() -> None:

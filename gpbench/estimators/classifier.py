@@ -21,7 +21,11 @@ class Classifier(ClassifierMixin, Estimator):
     seed : int, default=0
         Seed of the method's own randomness.  The same seed and the same rows give the same predictions.
     options : dict or None, default=None
-        Further settings of the method or the protocol, as in `{"method.inducing": 0.2, "protocol.steps": 100}`.
+        Further settings of the method or the protocol, as in `{"method.inducing": 0.2, "protocol.steps": 100}`.  Each
+        is also a parameter of its own to `set_params`, and so to a search.
+    config_dir : str, path or None, default=None
+        A folder with your own method/ and protocol/ files and the modules that they name, as `gpbench run --config-dir`
+        takes it.
 
     Attributes
     ----------
@@ -35,15 +39,16 @@ class Classifier(ClassifierMixin, Estimator):
         The trained state of the method: a pytree of arrays on the host.
     """
 
-    def __init__(self, method="sep", protocol="clean", seed=0, options=None):
+    def __init__(self, method="sep", protocol="clean", seed=0, options=None, config_dir=None):
         self.method, self.protocol, self.seed, self.options = method, protocol, seed, options
+        self.config_dir = config_dir
 
     def fit(self, X, y) -> "Classifier":
         """Train the method on all rows.
 
         Parameters
         ----------
-        X : array-like of shape (N, D)
+        X : array-like or DataFrame of shape (N, D)
             Inputs in original units, at least two rows of finite numbers.  The protocol's scaler is fitted to them.
         y : array-like of shape (N,)
             Labels, numbers or strings, of at least two classes.
@@ -111,5 +116,5 @@ class Classifier(ClassifierMixin, Estimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = "multiclass" in tasks_of(self.method)
+        tags.classifier_tags.multi_class = "multiclass" in tasks_of(self.method, self.config_dir)
         return tags

@@ -19,7 +19,11 @@ class Regressor(RegressorMixin, Estimator):
     seed : int, default=0
         Seed of the method's own randomness.  The same seed and the same rows give the same predictions.
     options : dict or None, default=None
-        Further settings of the method or the protocol, as in `{"method.inducing": 0.2, "protocol.steps": 100}`.
+        Further settings of the method or the protocol, as in `{"method.inducing": 0.2, "protocol.steps": 100}`.  Each
+        is also a parameter of its own to `set_params`, and so to a search.
+    config_dir : str, path or None, default=None
+        A folder with your own method/ and protocol/ files and the modules that they name, as `gpbench run --config-dir`
+        takes it.
 
     Attributes
     ----------
@@ -31,15 +35,16 @@ class Regressor(RegressorMixin, Estimator):
         The trained state of the method: a pytree of arrays on the host.
     """
 
-    def __init__(self, method="svi", protocol="clean", seed=0, options=None):
+    def __init__(self, method="svi", protocol="clean", seed=0, options=None, config_dir=None):
         self.method, self.protocol, self.seed, self.options = method, protocol, seed, options
+        self.config_dir = config_dir
 
     def fit(self, X, y) -> "Regressor":
         """Train the method on all rows.
 
         Parameters
         ----------
-        X : array-like of shape (N, D)
+        X : array-like or DataFrame of shape (N, D)
             Inputs in original units, at least two rows of finite numbers.  The protocol's scaler is fitted to them.
         y : array-like of shape (N,)
             Targets in original units, not all equal.  The protocol's scaler is fitted to them.

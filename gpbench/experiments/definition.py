@@ -83,7 +83,8 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
     if id not in files:
         raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
     try:
-        content = yaml.safe_load(files[id].read_bytes())
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
+        content = yaml.load(files[id].read_bytes(), Loader=loader)
     except yaml.YAMLError as error:
         raise ConfigError(f"{files[id]}: {' '.join(str(error).split())}") from error
     if isinstance(content, dict) and "same" in content:

@@ -42,14 +42,17 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
     return file.getvalue() if arrays else None
 
 
-def unpack(content: bytes | None) -> "dict[str, ndarray]":
-    """The arrays that were packed."""
+def unpack(content: bytes) -> "dict[str, ndarray]":
+    """The arrays of an .npz file.  Raises ValueError where it is damaged."""
     import numpy as np
 
-    if content is None:
-        return {}
-    with np.load(io.BytesIO(content)) as arrays:
-        return dict(arrays)
+    from gpbench.damage import DAMAGED
+
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return dict(arrays)
+    except DAMAGED as error:
+        raise ValueError(f"its arrays cannot be read ({' '.join(str(error).split())[:100]})") from None
 
 
 def _points(n: int) -> "ndarray":

@@ -1,9 +1,7 @@
 """Many records in one Parquet file, a column for each field, and read back as the records they were.
 
 Not made by pandas, which does not return records as they were: it reads null as NaN, gives every record every field,
-makes whole numbers with gaps floats, and refuses a column of texts and numbers.  Mappings of numbers in a record
-(`metrics`, `seconds`) become a column for each number, as in `metrics.nll`; whatever else is no number, truth value or
-text is kept as JSON.
+makes whole numbers with gaps floats, and refuses a column of texts and numbers.
 """
 
 import contextlib
@@ -12,19 +10,18 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from gpbench.errors import ConfigError, StorageError
-from gpbench.records import arrays, folder
+from gpbench.records import arrays, columns, faults, parquet
 from gpbench.records.rows import with_rows
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
 SUFFIX = ".parquet"
 _FIELDS = "_fields"
@@ -49,7 +46,7 @@ class Collected(Store):
     def _ids(self) -> Iterator[str]:
         yield from self._loaded()
 
-    def _read(self, id: str) -> tuple[dict | None, str]:
+    def _read(self, id: str, *, whole: bool = False) -> tuple[dict | None, str]:
         record = self._loaded().get(id)
         return record, "" if record else f"{self.runs} has no such record"
 
@@ -60,27 +57,43 @@ class Collected(Store):
     def trace(self, id: str) -> "dict[str, np.ndarray]":
         """The thinned arrays of a run; empty in a file from before there were any."""
         if self._traces is None:
-            self._traces = read_traces(self.runs)
-        return arrays.unpack(self._traces.get(id))
+            try:
+                self._traces = read_traces(self.runs)
+            except ConfigError as error:
+                self._traces = {}
+                self._say("", f"no traces: {error}")
+        try:
+            packed = self._traces.get(id)
+            return {} if packed is None else arrays.unpack(packed)
+        except ValueError as error:
+            self._say(id, f"{self.runs}, run {id}: {error}")
+            return {}
 
     def predictions(self, id: str) -> dict:
+        return {}
+
+    def state(self, id: str) -> dict:
         return {}
 
     def write(self, record: Mapping[str, Any], *args: Any, **kwargs: Any) -> Path:
         """Refused: raises ConfigError."""
         raise ConfigError(f"{self.runs} is a collection to read from; name a folder with run.results=DIR")
 
+    def delete(self, id: str) -> None:
+        """Refused: raises ConfigError."""
+        raise ConfigError(f"{self.runs} is a collection to read from; runs are deleted from results folders")
+
     def _loaded(self) -> dict[str, dict]:
         if self._records is None:
-            rows = read(self.runs)
+            rows, faults = read(self.runs)
             self._configs = {record["id"]: config for record, config in rows}
             self._records = {
                 record["id"]: with_rows(record, functools.partial(self._configs.get, record["id"]))
                 for record, _ in rows
-                if not folder.newer(record)
             }
-            if faults := [fault for record, _ in rows if (fault := folder.newer(record))]:
-                print(f"gpbench: skipped {len(faults)} records in {self.runs}: {faults[0]}", file=sys.stderr)
+            if faults:
+                some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
+                print(f"gpbench: skipped {len(faults)} records in {self.runs}: {some}", file=sys.stderr)
         return self._records
 
 
@@ -97,19 +110,18 @@ def write(
     `traces` are packed arrays (`gpbench.records.arrays`) by id; optional.  Raises StorageError.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    flat = [_flat(record) for record, _ in rows]
+    flat = [columns.flat(record) for record, _ in rows]
     names = list(dict.fromkeys(name for record in flat for name in record))
-    columns = {name: _column([record.get(name) for record in flat]) for name in names}
-    columns[_FIELDS] = _texts([json.dumps(list(record)) for record in flat])
-    columns[_CONFIG] = _texts([config for _, config in rows])
+    table = {name: columns.column([record.get(name) for record in flat]) for name in names}
+    table[_FIELDS] = columns.texts([json.dumps(list(record)) for record in flat])
+    table[_CONFIG] = columns.texts([config for _, config in rows])
     if traces:
-        columns[_TRACE] = pa.array([traces.get(record["id"]) for record, _ in rows], pa.binary())
+        table[_TRACE] = pa.array([traces.get(record["id"]) for record, _ in rows], pa.binary())
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.table(columns), beside, compression="zstd")
+        beside.write_bytes(parquet.content(pa.table(table)))
         beside.replace(path)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}; free some space, or name another file"
@@ -119,38 +131,63 @@ def write(
             beside.unlink(missing_ok=True)
 
 
-def read(path: Path) -> list[tuple[dict, str | None]]:
-    """Every record, with the text of its config.yaml.  Raises ConfigError for a file that is no collection."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def read(path: Path) -> tuple[list[tuple[dict, str | None]], list[str]]:
+    """Every record with the text of its config.yaml, and what is wrong with those left out, each with its row.
 
-    try:
-        table = pq.read_table(path, columns=[name for name in pq.read_schema(path).names if name != _TRACE])
-        columns = {name: table.column(name) for name in table.column_names}
-        shapes, configs = (_values(columns.pop(name)) for name in (_FIELDS, _CONFIG))
-    except (OSError, KeyError, pa.ArrowException) as error:
-        why = "no such file" if isinstance(error, FileNotFoundError) else str(error).partition("\n")[0]
-        raise ConfigError(f"cannot read {path} ({why}); `gpbench collect DIR --out {path}` makes one") from error
-    values = {name: _values(column) for name, column in columns.items()}
+    Raises ConfigError for a file that is no collection.
+    """
+    table = parquet.read(path, without=[_TRACE])
+    if missing := {_FIELDS, _CONFIG} - {*table.column_names}:
+        raise ConfigError(f"{path} is no collection: it has no column {min(missing)}; `gpbench collect` makes one")
+    bad: dict[int, str] = {}
+    values = {name: columns.values(path, name, table.column(name), bad) for name in table.column_names}
+    shapes, configs = values.pop(_FIELDS), values.pop(_CONFIG)
+    if not {*map(type, shapes), *map(type, configs)} <= {str, NoneType}:
+        raise ConfigError(f"{path} is no collection: {_FIELDS} or {_CONFIG} has no texts; `gpbench collect` makes one")
     rows_of: dict[str, list[int]] = {}
     for row, shape in enumerate(shapes):
         rows_of.setdefault(shape, []).append(row)
-    records: list[dict] = [{}] * len(shapes)
+    records: list[dict | None] = [None] * len(shapes)
     with _no_garbage_collection():
         for shape, rows in rows_of.items():
-            for row, record in zip(rows, _records(json.loads(shape), values, rows), strict=True):
+            for row, record in zip(rows, columns.records(_fields(shape, values), values, rows)):
                 records[row] = record
-    return list(zip(records, configs, strict=True))
+    ids: set[str] = set()
+    for row, read in enumerate(records):
+        if row not in bad and (found := _fault(read, ids)):
+            bad[row] = found
+    pairs = [(read, configs[row]) for row, read in enumerate(records) if read is not None and row not in bad]
+    return pairs, [f"row {row}: {bad[row]}" for row in sorted(bad)]
 
 
 def read_traces(path: Path) -> dict[str, bytes | None]:
-    """The packed arrays of every record by its id; empty where the file has none."""
-    import pyarrow.parquet as pq
-
-    if _TRACE not in pq.read_schema(path).names:
+    """The packed arrays of every record by its id; empty where the file has none.  Raises ConfigError."""
+    table = parquet.read(path, names=["id", _TRACE])
+    if _TRACE not in table.column_names:
         return {}
-    table = pq.read_table(path, columns=["id", _TRACE])
     return dict(zip(table.column("id").to_pylist(), table.column(_TRACE).to_pylist(), strict=True))
+
+
+def _fields(shape: Any, values: Mapping[str, list]) -> list[str]:
+    """The fields that a record of this shape has; none where that is not a list of columns."""
+    try:
+        fields = json.loads(shape)
+    except (ValueError, TypeError, RecursionError):
+        return []
+    good = isinstance(fields, list) and all(isinstance(field, str) and field in values for field in fields)
+    return fields if good else []
+
+
+def _fault(record: dict | None, ids: set[str]) -> str:
+    """What is wrong with a record, whose id is put among those seen where nothing is."""
+    if record is None:
+        return "its list of fields cannot be read"
+    if found := faults.fault(record):
+        return found
+    if record["id"] in ids:
+        return f"another row has the id {record['id']}"
+    ids.add(record["id"])
+    return ""
 
 
 @contextlib.contextmanager
@@ -163,64 +200,3 @@ def _no_garbage_collection() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _records(fields: Sequence[str], values: Mapping[str, list], rows: Sequence[int]) -> Iterator[dict]:
-    """The records of these rows, which all have these fields."""
-    parts: dict[str, list[str]] = {}
-    for field in fields:
-        parts.setdefault(field.partition(".")[0], []).append(field)
-
-    def column(fields: Sequence[str]) -> Iterable[Any]:
-        if "." not in fields[0]:
-            return [values[fields[0]][row] for row in rows]
-        keys = [field.partition(".")[2] for field in fields]
-        return (dict(zip(keys, row)) for row in zip(*([values[field][row] for row in rows] for field in fields)))
-
-    yield from (dict(zip(parts, row)) for row in zip(*map(column, parts.values())))
-
-
-def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Mappings of numbers spread out."""
-    flat: dict[str, Any] = {}
-    for name, value in record.items():
-        numbers = value and isinstance(value, Mapping) and {type(v) for v in value.values()} <= {int, float, NoneType}
-        if numbers:
-            flat |= {f"{name}.{key}": item for key, item in value.items()}
-        else:
-            flat[name] = value
-    return flat
-
-
-def _column(values: list) -> "pa.Array":
-    import pyarrow as pa
-
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {str}:
-        return _texts(values)
-    if kinds in ({bool}, {int}, {float}, {int, float}):
-        return pa.array(values, pa.float64() if float in kinds else None)
-    texts = pa.array([None if value is None else json.dumps(value).encode() for value in values], pa.binary())
-    return texts.dictionary_encode()  # bytes, and so not a text
-
-
-def _texts(values: list) -> "pa.Array":
-    import pyarrow as pa
-
-    return pa.array(values, pa.string()).dictionary_encode()
-
-
-def _values(column: "pa.ChunkedArray") -> list:
-    """A column as Python's values.  Equal values of JSON are one object."""
-    import pyarrow as pa
-
-    if not pa.types.is_dictionary(column.type):
-        if column.null_count or pa.types.is_boolean(column.type):
-            return column.to_pylist()
-        return column.to_numpy().tolist()
-    whole = column.combine_chunks()
-    known = whole.dictionary.to_pylist()
-    if pa.types.is_binary(column.type.value_type):
-        known = [json.loads(value) for value in known]
-    known.append(None)
-    return [known[i] for i in whole.indices.fill_null(len(known) - 1).to_numpy().tolist()]

@@ -88,10 +88,15 @@ class RunPlan:
         """Whether a record must have the arrays that pictures show (`run.keep`)."""
         return self.cfg["run"]["keep"]
 
+    @property
+    def saves_state(self) -> bool:
+        """Whether a record must have the trained state (`run.save`), which `gpbench predict` uses."""
+        return self.cfg["run"].get("save", False)
+
     def recorded(self, records: Records) -> dict[str, dict]:
         """The records that stand for runs of this plan, by id, in the plan's order.
 
-        A record counts when it has the run's id and this schema, and arrays where the plan needs them; with
+        A record counts when it has the run's id and this schema, and arrays and state where the plan needs them; with
         `run.again` none does.
         """
         candidates = {} if self.again else {run.id: records.get(run.id) for run in self.runs}
@@ -117,7 +122,8 @@ class RunPlan:
         return cls(fields["cfg"], fields["data_checksum"], tuple(Run(**run) for run in fields["runs"]))
 
     def _accepts(self, record: Mapping[str, Any]) -> bool:
-        return record.get("schema") == identity.SCHEMA and bool(record.get("kept") or not self.needs_arrays)
+        kept = bool(record.get("kept") or not self.needs_arrays)
+        return record.get("schema") == identity.SCHEMA and kept and bool(record.get("saved") or not self.saves_state)
 
 
 _DATA_KEYS = ("dataset", "data", "config_dirs")

@@ -37,18 +37,16 @@ def write(folder: Path, predictions: Predictions) -> None:
     pq.write_table(pa.table(columns), folder / FILE, compression="zstd", **options)
 
 
-def read(folder: Path) -> "dict[str, np.ndarray]":
-    """The columns by name; empty where there is no such file, or none that can be read."""
-    if not (folder / FILE).is_file():  # and pyarrow is not imported
-        return {}
+def unpack(content: bytes) -> "dict[str, np.ndarray]":
+    """The columns by name of the file with this content.  Raises ValueError where it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(folder / FILE)
-    except (OSError, pa.ArrowException):
-        return {}
-    return {name: table.column(name).to_numpy() for name in table.column_names}
+        table = pq.read_table(pa.BufferReader(content))
+        return {name: table.column(name).to_numpy() for name in table.column_names}
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise ValueError(f"its {FILE} cannot be read ({str(error).partition(chr(10))[0][:100]})") from None
 
 
 def log_probs(predictions: Predictions) -> "np.ndarray":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpbench.errors import ConfigError
+from gpbench.records import configs
 
 _FIELDS = {"split_set", "train_rows", "test_rows"}
 
@@ -29,13 +30,12 @@ def _card(config: str) -> str:
 
 @functools.cache
 def _rows(section: str) -> Mapping[str, Any]:
-    import yaml
-
     from gpbench.data import cards, splits
 
     try:
-        card = cards.checked(yaml.load(section, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["dataset"])
+        card = cards.checked(configs.mapping(section)["dataset"])
         rows = zip(("train_rows", "test_rows"), splits.sizes(card) or ())
-        return {"split_set": splits.identity(card)["set"], **dict(rows)}
-    except (ConfigError, KeyError, TypeError, yaml.YAMLError):
+        found = {"split_set": splits.identity(card)["set"], **dict(rows)}
+        return found if all(isinstance(value, str) or 0 <= value < 2**63 for value in found.values()) else {}
+    except (ConfigError, KeyError, TypeError, ValueError):
         return {}

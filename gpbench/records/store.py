@@ -11,11 +11,12 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import ConfigError, StorageError, nearest
+from gpbench.records import arrays, configs
 from gpbench.records import folder as files
 from gpbench.records import predictions as prediction_file
 from gpbench.records.rows import with_rows
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _STALE_SECONDS = 3600.0
+_Content = TypeVar("_Content")
 
 
 class Store:
@@ -33,22 +35,28 @@ class Store:
         self.runs = Path(results) / "runs"
         self._reported: set[str] = set()
 
-    def get(self, id: str) -> dict | None:
-        """The finished record (status done or diverged) with this id; None if it is absent or unreadable."""
-        self._restore(self.runs.glob(f".tmp-{id}-*-old"))
-        record, _ = self._read(id)
+    def get(self, id: str, *, whole: bool = True) -> dict | None:
+        """The finished record (status done or diverged) with this id; None if it is absent or damaged.
+
+        `whole`: None also where a file beside it is damaged, all of which are then read.
+        """
+        record, _ = self._read(id, whole=whole)
+        if record is None and self._restore(self.runs.glob(f".tmp-{id}-*-old")):
+            record, _ = self._read(id, whole=whole)
         return record
 
-    def all(self) -> list[dict]:
-        """Every readable record, oldest first.  A damaged one is named once on stderr and left out."""
+    def all(self, *, whole: bool = False) -> list[dict]:
+        """Every readable record, oldest first.  A damaged one is named once on stderr and left out.
+
+        `whole`: so is one with a damaged file beside it.
+        """
         records = []
         for id in self._ids():
-            record, fault = self._read(id)
+            record, fault = self._read(id, whole=whole)
             if record is not None:
                 records.append(record)
-            elif id not in self._reported:
-                self._reported.add(id)
-                print(f"gpbench: skipped the record {self.runs / id}: {fault}", file=sys.stderr)
+            else:
+                self._say(id, f"skipped the record {self.runs / id}: {fault}")
         return sorted(records, key=lambda record: (record.get("created") or "", record["id"]))
 
     def select(self, **fields: Any) -> list[dict]:
@@ -57,7 +65,14 @@ class Store:
         return [r for r in self.all() if all(r.get(key) in values for key, values in values_of.items())]
 
     def find(self, prefix: str) -> dict:
-        """The one record whose id starts with `prefix`.  Raises ConfigError if none or several do."""
+        """The one record whose id starts with `prefix`.  Raises ConfigError if none or several do, or it is damaged."""
+        record, fault = self._read(id := self.id_of(prefix))
+        if record is None:
+            raise ConfigError(f"the record {self.runs / id} cannot be read: {fault}; `gpbench rm {id}`, and run again")
+        return record
+
+    def id_of(self, prefix: str) -> str:
+        """The one id that starts with `prefix`.  Raises ConfigError if none or several do."""
         ids = list(self._ids())
         matches = [id for id in ids if id.startswith(prefix)] if prefix else []
         if len(matches) > 1:
@@ -65,10 +80,16 @@ class Store:
         if not matches:
             hint = nearest(prefix, ids) if len(ids) in range(1, 10) else "`gpbench ls runs` lists them"
             raise ConfigError(f"no run {prefix!r} in {self.runs}; {hint}")
-        record, fault = self._read(matches[0])
-        if record is None:
-            raise ConfigError(f"the record {self.runs / matches[0]} cannot be read: {fault}; delete it and run again")
-        return record
+        return matches[0]
+
+    def delete(self, id: str) -> None:
+        """Deletes a run: it is moved aside first, so that its folder is never half-empty.  Raises StorageError."""
+        aside = self.runs / f".tmp-{id}-{os.getpid()}-{secrets.token_hex(4)}"
+        try:
+            (self.runs / id).rename(aside)
+            shutil.rmtree(aside)
+        except OSError as error:
+            raise storage_error(self.runs, error) from error
 
     def last(self) -> dict:
         """The record made last.  Raises ConfigError if there is none."""
@@ -77,37 +98,28 @@ class Store:
         return records[-1]
 
     def config(self, id: str) -> dict:
-        """The resolved configuration of a run; empty if its folder has none that can be read."""
-        import yaml
-
+        """The resolved configuration of a run; empty if its folder has none that can be read, which is said."""
         try:
-            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
-            return yaml.load(self.config_text(id), Loader=loader) or {}
-        except yaml.YAMLError:
+            return configs.mapping(self.config_text(id))
+        except ValueError as error:
+            self._say(id, f"{self.runs / id}: its {files.CONFIG} is left out: {error}")
             return {}
 
     def config_text(self, id: str) -> str:
         """The same as it lies there, in YAML."""
-        try:
-            return (self.runs / id / "config.yaml").read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
-            return ""
+        return self._beside(id, files.CONFIG, configs.text, "")
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of trace.npz: step, seconds (training so far), objective, one per metric; empty if none."""
-        import numpy as np
-
-        from gpbench.damage import DAMAGED
-
-        try:
-            with np.load(self.runs / id / "trace.npz", allow_pickle=False) as arrays:
-                return dict(arrays)
-        except DAMAGED:
-            return {}
+        return self._beside(id, files.TRACE, arrays.unpack, {})
 
     def predictions(self, id: str) -> "dict[str, np.ndarray]":
         """The predictions of the test rows (`gpbench.records.predictions`); empty if none were kept."""
-        return prediction_file.read(self.runs / id)
+        return self._beside(id, prediction_file.FILE, prediction_file.unpack, {})
+
+    def state(self, id: str) -> "dict[str, np.ndarray]":
+        """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read."""
+        return self._beside(id, files.STATE, arrays.unpack, {})
 
     def write(
         self,
@@ -116,6 +128,7 @@ class Store:
         trace: "Mapping[str, np.ndarray]",
         *,
         predictions: prediction_file.Predictions | None = None,
+        state: "Mapping[str, np.ndarray] | None" = None,
         replace: bool = False,
     ) -> Path:
         """Puts a finished run in place and returns its folder; NaN and infinities become null in record.json.
@@ -129,7 +142,7 @@ class Store:
             self.runs.mkdir(parents=True, exist_ok=True)
             self._restore(self.runs.glob(".tmp-*-old"))
             self._clean()
-            files.write(beside, record, config, trace, predictions)
+            files.write(beside, record, config, trace, predictions, state)
             if folder.exists() and (replace or self.get(record["id"]) is None):
                 folder.rename(beside.with_name(beside.name + "-old"))
             try:
@@ -145,10 +158,27 @@ class Store:
                 shutil.rmtree(name, ignore_errors=True)
         return folder
 
-    def _read(self, id: str) -> tuple[dict | None, str]:
-        """The record, and ""; or None, and what is wrong with it."""
+    def _read(self, id: str, *, whole: bool = False) -> tuple[dict | None, str]:
+        """The record, and ""; or None, and what is wrong with it, or where all is wanted with a file beside it."""
         record, fault = files.read(str(self.runs), id)
+        if record and whole and (fault := files.damage(str(self.runs), id)):
+            return None, fault
         return record and with_rows(record, lambda: self.config_text(id)), fault
+
+    def _beside(self, id: str, name: str, unpack: Callable[[bytes], _Content], nothing: _Content) -> _Content:
+        """What another file of the run holds; `nothing` where it is absent, or damaged, which is said once."""
+        try:
+            content = files.content(str(self.runs), id, name)
+            return nothing if content is None else unpack(content)
+        except ValueError as error:
+            self._say(id, f"{self.runs / id}: {error}; `gpbench run` trains it again")
+            return nothing
+
+    def _say(self, id: str, line: str) -> None:
+        """One line on stderr, and no other one about this run."""
+        if id not in self._reported:
+            self._reported.add(id)
+            print(f"gpbench: {line}", file=sys.stderr)
 
     def _ids(self) -> Iterator[str]:
         try:

@@ -199,7 +199,7 @@ def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
 def _value(record: Mapping, metric: str) -> float | None:
     if metric == "seconds":
         return record["seconds"].get("train")
-    return record.get("objective") if metric == "objective" else record["metrics"].get(metric)
+    return record.get(metric) if metric in ("objective", "step_memory_mb") else record["metrics"].get(metric)
 
 
 def _diverged(record: Mapping, metric: str) -> bool:

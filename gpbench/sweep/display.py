@@ -1,6 +1,8 @@
 """What a sweep shows while it runs: one line per job as it ends and, on a terminal, one per running job below."""
 
+import datetime
 import sys
+import time
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -55,12 +57,13 @@ class Lines:
 
 
 class Terminal(Lines):
-    """The same with the running jobs and the last line of each below, while they run."""
+    """The same with a bar of all jobs and the time left, and below it the running jobs with the last line of each."""
 
     def __init__(self, jobs: Sequence[Sequence[str]]):
         from rich.live import Live
 
         super().__init__(jobs)
+        self.trained, self.began = 0, time.monotonic()
         self.live = Live(refresh_per_second=4, transient=True)
 
     def __enter__(self) -> "Terminal":
@@ -70,12 +73,30 @@ class Terminal(Lines):
     def __exit__(self, *_: object) -> None:
         self.live.stop()
 
+    def ended(self, outcome: Outcome) -> None:
+        """One line for a job that is over; those recorded before say nothing of the time that the others take."""
+        super().ended(outcome)
+        self.trained += outcome.status != "already"
+
     def running(self, children: Sequence[Running]) -> None:
-        """A line for each running job, cut at the terminal's width."""
+        """The bar, and a line for each running job, cut at the terminal's width."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
         from rich.text import Text
 
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(ProgressBar(total=self.total, completed=self.count, width=24), self.summary())
         lines = [f"> {self.label(child.overrides)}  {child.last_line}" for child in children]
-        self.live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"))
+        self.live.update(Group(bar, *(Text(line, no_wrap=True, overflow="ellipsis") for line in lines)))
+
+    def summary(self) -> str:
+        """How many jobs are over, and the time left at the mean rate of those that trained."""
+        text = f"{self.count}/{self.total} jobs"
+        if not self.trained:
+            return text
+        left = (self.total - self.count) * (time.monotonic() - self.began) / self.trained
+        return f"{text}  {datetime.timedelta(seconds=round(left))} left"
 
     def print(self, line: str) -> None:
         """Print one line above the running jobs."""

@@ -20,10 +20,11 @@ from omegaconf import DictConfig
 
 from gpbench.config import compose
 from gpbench.sweep.jobs import Jobs
+from gpbench.sweep.preview import preview
 
 
-def sweep(overrides: Sequence[str], config_dirs: Sequence[Path]) -> int:
-    """Run all jobs of a sweep; 0 if every one is done.
+def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
+    """Run all jobs of a sweep, or list them where `dry`; 0 if every one is done.
 
     Raises ConfigError before anything starts where any job cannot be composed; afterwards what `Jobs.conclude` raises.
     """
@@ -45,6 +46,8 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path]) -> int:
         # It would compose all jobs to see whether they can be; `Jobs` does so too, and ten times faster.
         sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
         sweeper.sweep([*of_jobs, *of_sweep])
+    if dry:
+        return preview(listing.jobs, config_dirs)
     jobs = Jobs(config_dirs, compose.plain(cfg.run), *launcher)
     jobs.launch(listing.jobs)
     return jobs.conclude()

@@ -24,7 +24,7 @@ class Checkpoint:
 
     def save(self, state: Any, trace: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
         """Writes all three, or leaves the last checkpoint as it is.  Raises StorageError."""
-        arrays = {_name(i, leaf): np.asarray(_numbers(leaf)) for i, leaf in enumerate(jax.tree.leaves(state))}
+        arrays = arrays_of(state)
         arrays |= {f"trace/{name}": np.asarray(values) for name, values in trace.items()}
         beside = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
@@ -55,27 +55,42 @@ class Checkpoint:
 
     def load(self, like: Any) -> tuple[Any, dict[str, np.ndarray], dict[str, Any]] | None:
         """State, trace and facts as saved; None where there is no checkpoint that fits `like`."""
-        leaves, structure = jax.tree.flatten(like)
         try:
             with np.load(self.path, allow_pickle=False) as file:
-                state = [file[_name(i, leaf)] for i, leaf in enumerate(leaves)]
+                state = {name: file[name] for name in file if name.startswith("state/")}
                 trace = {name.removeprefix("trace/"): file[name] for name in file if name.startswith("trace/")}
                 index = json.loads(str(file["index"]))
                 whole = sorted({*file} - {"index"}) == index["names"] and len(file) == len(state) + len(trace) + 1
                 facts = index["facts"]
         except DAMAGED:
             return None
-        shapes = [(leaf.shape, leaf.dtype) for leaf in map(_numbers, leaves)]
-        if not whole or [(numbers.shape, numbers.dtype) for numbers in state] != shapes:
-            return None
-        state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, jax.device_put(state), strict=True)]
-        return jax.tree.unflatten(structure, state), trace, facts
+        restored = state_of(state, like)
+        return (restored, trace, facts) if whole and restored is not None else None
 
     def delete(self) -> None:
         """Forgets it, and what a process killed while it wrote has left beside it."""
         for path in (self.path, *self.path.parent.glob(f"{self.path.stem}.*.tmp")):
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
+
+
+def arrays_of(state: Any) -> dict[str, np.ndarray]:
+    """The leaves of a state by their names in a file, random keys as their numbers."""
+    return {_name(i, leaf): np.asarray(_numbers(leaf)) for i, leaf in enumerate(jax.tree.leaves(state))}
+
+
+def state_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any | None:
+    """The state that has these arrays and the structure of `like`; None where names, shapes or types differ."""
+    leaves, structure = jax.tree.flatten(like)
+    names = [_name(i, leaf) for i, leaf in enumerate(leaves)]
+    if arrays.keys() != {*names}:
+        return None
+    found = [arrays[name] for name in names]
+    shapes = [(leaf.shape, leaf.dtype) for leaf in map(_numbers, leaves)]
+    if [(numbers.shape, numbers.dtype) for numbers in found] != shapes:
+        return None
+    state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, jax.device_put(found), strict=True)]
+    return jax.tree.unflatten(structure, state)
 
 
 def _is_key(leaf: Any) -> bool:

@@ -73,6 +73,7 @@ class Context:
             "seed": cfg["seed"],
             "data_checksum": plan.data_checksum,
             "kept": plan.needs_arrays,
+            **({"saved": True} if plan.saves_state else {}),
             "preset": run["preset"],
             **environment.facts(device=runtime.device_name(), precision=precision),
             **devices.facts(),

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -64,10 +64,13 @@ class Fit:
     """Of each member, whether further steps would change nothing; None for methods without a criterion."""
     step_memory: int | None = None
     """Bytes that the compiled steps need beside state and data; None where XLA does not say."""
+    on_part: Callable[[str], None] = lambda part: None
+    """Is called with the name of each of `PARTS` when it begins."""
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
         """Adds what happens inside to the seconds of a part."""
+        self.on_part(part)
         start = time.perf_counter()
         yield
         self.seconds[part] += time.perf_counter() - start

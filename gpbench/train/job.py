@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from gpbench.records.folder import clean
 from gpbench.records.plan import Run, RunPlan
 from gpbench.records.store import Store
 from gpbench.train import keep, result
-from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.checkpoint import Checkpoint, arrays_of
 from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.grouping import groups, load
 from gpbench.train.loop import fit
@@ -53,9 +54,9 @@ class _Job:
             self._heed_stop()
             runs = self._resumable(checkpoint, missing)
             context.devices.must_agree([context.plan.results, *([run.id for run in part] for part in (missing, runs))])
-            for run, record, trace, predictions in self._train(runs, checkpoint):
+            for run, record, arrays in self._train(runs, checkpoint):
                 if run in missing:
-                    self._record(record, trace, predictions)
+                    self._record(record, **arrays)
             if context.devices.leads:
                 checkpoint.delete()
                 context.checkpoint(group, again=False).delete()  # recorded now, however that was left
@@ -78,21 +79,22 @@ class _Job:
         checkpoint.delete()  # of a process killed after its last record
         return list(missing)
 
-    def _record(self, record: dict, trace: Arrays, predictions: Arrays | None) -> None:
+    def _record(self, record: dict, trace: Arrays, predictions: Arrays | None, state: Arrays | None) -> None:
         plan = self.context.plan
         if self.context.devices.leads:
-            replace = plan.again or plan.needs_arrays
-            self.store.write(record, plan.cfg, trace, predictions=predictions, replace=replace)
+            replace = plan.again or plan.needs_arrays or plan.saves_state
+            self.store.write(record, plan.cfg, trace, predictions=predictions, state=state, replace=replace)
         self.records[record["id"]] = clean(record)
         self.began = True
 
-    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[tuple[Run, dict, Arrays, Arrays | None]]:
-        """Each of these runs, trained together, with its record, its trace and the predictions to keep."""
+    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[tuple[Run, dict, dict[str, Any]]]:
+        """Each of these runs, trained together, with its record, and its trace, predictions and state to keep."""
         context = self.context
         group, prepared = load(context, runs)
         if context.plan.needs_arrays:
             keep.check(context.method, group.X.shape[-1])
-        self.progress.begin(context.title, context.method.steps, named(group.members))
+        done = f"{len(self.records)}/{len(context.plan.runs)} done"
+        self.progress.begin(context.title, context.method.steps, f"{named(group.members)} ({done})")
         try:
             with one_line_if_out_of_memory(group):
                 outcome = fit(
@@ -109,11 +111,12 @@ class _Job:
         results = []
         for i, run in enumerate(runs):
             trace = {name: v if v.ndim == 1 else v[:, i] for name, v in outcome.trace.items()}
+            state = context.state(outcome, i) if context.plan.needs_arrays or context.plan.saves_state else None
             if context.plan.needs_arrays:
-                state = context.state(outcome, i)
                 trace |= keep.arrays(context.method, state, prepared[i], context.precision, key=group.step_keys[i])
             record = result.record(context, run, outcome, i, prepared[i])
             keeps = record["status"] == "done" and context.keeps_predictions(len(prepared[i].y_test))
             predictions = result.predictions_by_row(prepared[i], outcome.predictions, i) if keeps else None
-            results.append((run, record, trace, predictions))
+            saved = arrays_of(state) if context.plan.saves_state else None
+            results.append((run, record, {"trace": trace, "predictions": predictions, "state": saved}))
         return results

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 PLAIN_EVERY_S = 5.0
+STAGES = {"init": "initial state", "search": "choice of settings", "compile": "compilation"}
+"""The parts of a run (`gpbench.train.group.PARTS`) that take long without a step, and what they are called."""
 
 
 @runtime_checkable
@@ -14,6 +16,9 @@ class Progress(Protocol):
 
     def begin(self, title: str, total_steps: int, members: str) -> None:
         """`total_steps` steps start now, on `members`, a short description of the runs that train together."""
+
+    def stage(self, part: str) -> None:
+        """Of `PARTS`, this one begins."""
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
         """`step` steps are done; objective and metrics are the last computed."""
@@ -53,6 +58,12 @@ class Plain:
         self.started = self.last = time.monotonic()
         self.first: int | None = None
 
+    def stage(self, part: str) -> None:
+        """Print a line if the last one is old enough."""
+        if part in STAGES and (now := time.monotonic()) - self.last >= self.every:
+            self.last = now
+            self.note(f"{self.title}  {self.members}  {STAGES[part]}")
+
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
         """Print a line if the last one is old enough."""
         now = time.monotonic()
@@ -75,28 +86,38 @@ class Plain:
 
 
 class Bar:
-    """A bar on a terminal, gone when the run is over; notes stay."""
+    """A bar on a terminal, gone when the run is over; notes stay.  It fits into 60 columns."""
 
     def __init__(self, stream: Any):
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as RichProgress
+        from rich.table import Column
 
-        columns = [TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn()]
-        columns += [TimeRemainingColumn(compact=True), TextColumn("{task.fields[phrase]}")]
-        self.bar = RichProgress(*columns, console=Console(file=stream), transient=True)
+        def cut(ratio: int) -> Column:  # texts give way to the numbers
+            return Column(no_wrap=True, overflow="ellipsis", ratio=ratio)
+
+        columns = [TextColumn("{task.description}", table_column=cut(1)), BarColumn(bar_width=8), MofNCompleteColumn()]
+        columns += [TimeRemainingColumn(compact=True), TextColumn("{task.fields[phrase]}", table_column=cut(2))]
+        self.bar = RichProgress(*columns, console=Console(file=stream), transient=True, expand=True)
 
     def begin(self, title: str, total_steps: int, members: str) -> None:
         """Show the bar; a second `begin` restarts it."""
-        self.members = members
+        self.title, self.members = title, members
         for task in self.bar.task_ids:
             self.bar.remove_task(task)
-        self.task = self.bar.add_task(title, total=total_steps, phrase=describe(members, None, {}))
+        self.task = self.bar.add_task(title, total=total_steps, phrase=members)
         self.bar.start()
 
+    def stage(self, part: str) -> None:
+        """Show the part in place of the title."""
+        self.bar.update(self.task, description=STAGES.get(part, self.title))
+
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
-        """Move the bar."""
-        self.bar.update(self.task, completed=step, phrase=describe(self.members, objective, metrics))
+        """Move the bar, with one metric: nll or rmse."""
+        chosen = next((name for name in ("nll", "rmse") if name in metrics), None)
+        shown = f"{chosen} {metrics[chosen]:.4g}  " if chosen else ""
+        self.bar.update(self.task, completed=step, phrase=shown + self.members)
 
     def note(self, text: str) -> None:
         """Print it above the bar."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from types import TracebackType
@@ -13,9 +14,9 @@ _SAME_WISH_S = 0.2
 class StopRequest:
     """A context that turns SIGTERM, SIGINT and `time_limit` into a `reason`, to be asked for between chunks of work.
 
-    time_limit: seconds from the construction, None for no limit.  A second SIGINT ends the process at once, with exit
-    code 130, even while a long compiled call holds the main thread: Python's own handlers would wait for that
-    call to return, so the signals are read from a wake-up pipe in a thread.
+    time_limit: seconds from the construction, None for no limit.  The first SIGINT is answered by a line on stderr.  A
+    second ends the process at once, with exit code 130, even while a long compiled call holds the main thread: Python's
+    own handlers would wait for that call to return, so the signals are read from a wake-up pipe in a thread.
     """
 
     def __init__(self, time_limit: float | None = None):
@@ -59,5 +60,7 @@ class StopRequest:
             if number[0] == signal.SIGINT:
                 if interrupted is not None and now - interrupted > _SAME_WISH_S:
                     os._exit(130)
-                interrupted = interrupted or now
+                if interrupted is None:
+                    interrupted = now
+                    print("stopping at the next checkpoint; Ctrl-C again to end at once", file=sys.stderr, flush=True)
             self._signal = self._signal or signal.Signals(number[0]).name

@@ -128,6 +128,71 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
         judge(tmp_path, [{**clause, "where": {"m": 8}}], planned=planned, experiments="mine/fig1")
 
 
+def plan(presets):
+    """Cells of methods a and b with so many splits in each preset, and the first `recorded` of them."""
+
+    def planned(id, preset):
+        splits, recorded = presets.get(preset, (0, 0))
+        return [
+            SimpleNamespace(id=word, job={"method": word}, dataset="pima", method=word, output="",
+                            missing=[*range(recorded, splits)],
+                            records=[record(word, "pima", split) for split in range(recorded)])
+            for word in "ab" if splits
+        ]  # fmt: skip
+
+    return planned
+
+
+def test_the_preset_of_which_a_larger_share_is_recorded_is_judged(tmp_path):
+    """Runs that both presets have are the quick one's where it has no others."""
+    claim = {"clauses": [{"difference": "nll", **A_B, "below": 0}], "experiments": "mine/fig1"}
+    for presets, preset in (
+        ({"quick": (5, 5), "full": (20, 5)}, "quick"),
+        ({"quick": (5, 5), "full": (20, 20)}, "full"),
+        ({"quick": (5, 0), "full": (20, 6)}, "full"),
+    ):
+        verdict = judge(tmp_path, planned=plan(presets), **claim)
+        assert (verdict.verdict, verdict.preset) == (SUPPORTED, preset)
+
+
+@pytest.mark.parametrize(
+    ("presets", "command"),
+    [
+        ({"quick": (5, 0), "full": (20, 0)}, "gpbench reproduce mine/fig1 [--preset full]"),
+        ({"full": (20, 0)}, "gpbench reproduce mine/fig1 --preset full"),
+    ],
+)
+def test_the_command_names_the_full_preset_where_the_quick_one_lacks_the_runs(tmp_path, presets, command):
+    clauses = [{"difference": "nll", **A_B, "below": 0}]
+    assert judge(tmp_path, clauses, planned=plan(presets), experiments="mine/fig1").why == command
+
+
+def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
+    """b is the better one on every split that both have; a's further splits are easier."""
+    nll = {"a": lambda split: 0.5 if split < 5 else 0.1, "b": lambda split: 0.4}
+    uneven = [
+        record(method, dataset, split, metrics={"nll": nll[method](split)})
+        for method, n in (("a", 20), ("b", 5)) for dataset in SETS for split in range(n)
+    ]  # fmt: skip
+    clause = {"rank": "nll", "a": {"method": "b"}, "b": {"method": "a"}, "among": {}, "below": 0}
+    assert judge(tmp_path, [clause], uneven).verdict == SUPPORTED
+
+
+def test_the_memory_of_steps_is_counted_not_estimated(tmp_path):
+    sizes = [{**of, "step_memory_mb": 1e-6 * int(of["setting"]) ** 2} for of in SIZES]
+    clause = {"slope": "step_memory_mb", "of": {}, "along": "setting"}
+    assert judge(tmp_path, [{**clause, "between": [1.9, 2.1]}], sizes).verdict == SUPPORTED
+    assert judge(tmp_path, [{**clause, "below": 1.5}], sizes).verdict == CONTRADICTED
+
+
+def test_ratios_are_ratios_in_json(tmp_path):
+    clause = {"ratio": "seconds", **A_B, "between": [2.5, 3.5], "over": "dataset"}
+    (found,) = report.as_dict(judge(tmp_path, [clause]))["clauses"]
+    assert [found["low"], found["high"], found["numbers"][0]["value"]] == pytest.approx([2.5, 3.5, 3.0])
+    (found,) = report.as_dict(judge(tmp_path, [{**clause, "between": [0, 3.5]}]))["clauses"]
+    assert (found["low"], found["clause"]) == (None, "seconds of a / b < 3.5 over data sets")
+
+
 def test_an_empty_text_selects_runs_without_the_key():
     runs = [Runs({"method": "a", "steps": "9"}, None), Runs({"method": "a"}, None)]
     assert select(runs, {"steps": ("",)}) == runs[1:]
@@ -144,6 +209,10 @@ def test_rivals_that_a_number_is_not_shown_against_are_named(tmp_path):
     clause = {"difference": "nll", "a": {"method": "b"}, "b": {"method": ["a", "c"]}, "above": 0, "over": "dataset"}
     evidence = report.evidence(judge(tmp_path, [clause]))
     assert "in 1 of 2 cells, not c -0.00" in evidence
+    twins = [{**of, "setting": "m=1" if of["split"] < 5 else "m=2"} if of["method"] == "c" else of for of in RECORDS]
+    clause = {"difference": "nll", "a": {"method": "a"}, "b": {"method": "c", "setting": ["m=1", "m=2"]}, "above": 0}
+    evidence = report.evidence(judge(tmp_path, [clause], twins))
+    assert "australian c m=1 -0.09" in evidence and "australian c m=2 -0.1" in evidence
 
 
 def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
@@ -166,8 +235,11 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     slow = [dict(of, host={"cores": of["split"]}) for of in RECORDS]
     verdict = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], slow)
     assert (verdict.verdict, verdict.why) == ("not run", "seconds are of several machines")
-    verdict = judge(tmp_path, [{"value": "brier", "of": {"method": "a"}, "below": 1}])
+    brier = {"value": "brier", "of": {"method": "a"}, "below": 1}
+    verdict = judge(tmp_path, [brier])
     assert (verdict.verdict, verdict.why) == ("not run", "the runs were recorded without brier")
+    verdict = judge(tmp_path, [brier], planned=plan({"full": (5, 5)}), experiments="mine/fig1")
+    assert verdict.why.endswith("without brier; gpbench reproduce mine/fig1 --preset full run.again=true")
     diverged = [dict(of, status="diverged") if of["method"] == "b" else of for of in RECORDS]
     assert judge(tmp_path, [clause], diverged).verdict == "not run"
 

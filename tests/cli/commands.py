@@ -1,6 +1,7 @@
 """Starts the command as a user would, with the training job replaced by `fakes/fake_job.py`."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -29,3 +30,9 @@ def gpbench(folder: Path, *words: str, fake: bool = True, timeout: float = 60, *
     process = start(folder, *words, fake=fake, **more)
     out, err = process.communicate(timeout=timeout)
     return process.returncode, out, err
+
+
+def first_line(number: signal.Signals) -> str:
+    """What stderr says at once of a signal: that of Ctrl-C alone is sent by somebody who waits."""
+    said = "stopping at the next checkpoint; Ctrl-C again to end at once\n"
+    return said if number == signal.SIGINT else ""

@@ -126,6 +126,6 @@ def test_what_reads_no_data_starts_without_the_slow_packages(action):
     code = (
         "import argparse, sys; from gpbench.cli import data; p = argparse.ArgumentParser();"
         f"data.add_parser(p.add_subparsers()); a = p.parse_args(['data', *{action}]); a.func(a);"
-        "assert not {'jax', 'sklearn', 'pooch', 'rich', 'hydra'} & set(sys.modules)"
+        "assert not {'jax', 'sklearn', 'requests', 'rich', 'hydra'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 import yaml
-from commands import RUN, gpbench, start
+from commands import RUN, first_line, gpbench, start
 
 from gpbench import cli
 from gpbench.config.compose import compose
@@ -99,7 +99,8 @@ def test_a_signal_stops_at_a_checkpoint(tmp_path, number):
     time.sleep(2)
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (75, "", f"gpbench: {number.name}: stopped at a checkpoint\n")
+    said = f"{first_line(number)}gpbench: {number.name}: stopped at a checkpoint\n"
+    assert (process.returncode, out, err) == (75, "", said)
 
 
 def test_the_time_limit_stops_at_a_checkpoint(tmp_path):

@@ -48,3 +48,35 @@ def test_it_says_whether_predictions_were_kept(results, capsys):
 def test_no_run_or_several_is_one_line(results, capsys, argv):
     assert main(["show", *argv, "--results", str(results)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_rm_deletes_the_runs_named_and_nothing_where_one_is_unknown(results, capsys):
+    words = ["--results", str(results)]
+    (results / "runs" / "a000000000000000" / "record.json").write_text("{")  # damaged ones too
+    assert main(["rm", "a1", "zz", *words]) == 2 and capsys.readouterr().err.count("\n") == 1
+    assert main(["rm", "a0", "--dry-run", *words]) == 0
+    assert capsys.readouterr().out == "would delete a000000000000000  a damaged record\n"
+    assert len(list((results / "runs").iterdir())) == 2
+    assert main(["rm", "a0", "a1", "a1", *words]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["deleted a100000000000000  pima  sep  m=15%  1"]
+    assert list((results / "runs").iterdir()) == []
+
+
+def test_rm_refuses_a_collection(results, capsys):
+    collection = str(results / "all.parquet")
+    assert main(["collect", str(results), "--out", collection]) == 0
+    capsys.readouterr()
+    assert main(["rm", "a0", "--results", collection]) == 2
+    assert "is a collection to read from" in capsys.readouterr().err
+
+
+def test_a_folder_without_runs_stands_for_the_collection_in_it(results, tmp_path, capsys):
+    (tmp_path / "collected").mkdir()
+    assert main(["collect", str(results), "--out", str(tmp_path / "collected" / "records.parquet")]) == 0
+    capsys.readouterr()
+    assert main(["show", "a1", "--results", str(tmp_path / "collected"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["split"] == 1
+    assert main(["show", "a1", "--results", str(tmp_path / "collected" / "records.parquet" / "x")]) == 2
+    (tmp_path / "file").touch()
+    assert main(["show", "a1", "--results", str(tmp_path / "file")]) == 2
+    assert "is a file, and no results folder" in capsys.readouterr().err

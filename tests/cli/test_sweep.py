@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import RUN, gpbench, start
+from commands import RUN, first_line, gpbench, start
 
 from gpbench.records.store import Store
 from gpbench.sweep import launcher
@@ -92,7 +92,7 @@ def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number):
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 75
-    assert err == f"gpbench: {number.name}; jobs left: 4; run the same command to resume\n"
+    assert err == first_line(number) + f"gpbench: {number.name}; jobs left: 4; run the same command to resume\n"
     assert out.count("stopped at a checkpoint") == 2 and out.endswith("4 jobs: 4 stopped\n")
     assert _alive(tmp_path) == []
 
@@ -222,3 +222,14 @@ def sweep_through_kills(folder: Path, words: list[str], chance: random.Random, p
         assert what == "record" or id not in recorded
         recorded |= {id} if what == "record" else set()
     return kills
+
+
+def test_a_dry_run_lists_jobs_and_what_they_would_train_and_writes_nothing(tmp_path):
+    assert gpbench(tmp_path, *RUN, "seed=0", "split=0")[0] == 0
+    before = sorted(path.name for path in (tmp_path / "results" / "runs").iterdir())
+    code, out, err = gpbench(tmp_path, *RUN, "-m", "--dry-run", "seed=0,1", "split=0")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1:] == ["recorded  1 run  seed=0", "to train  1 of 1 run  seed=1", "2 jobs; 1 run to train"]
+    assert gpbench(tmp_path, *RUN, "--dry-run", "seed=1")[1].endswith("1 job; 1 run to train\n")
+    assert sorted(path.name for path in (tmp_path / "results" / "runs").iterdir()) == before
+    assert not (tmp_path / "results" / "claims").exists() or not any((tmp_path / "results" / "claims").iterdir())

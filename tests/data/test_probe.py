@@ -106,7 +106,7 @@ def test_a_server_that_is_down_is_said_in_json(probe, monkeypatch):
     def down(*args, **options):
         raise requests.ConnectionError
 
-    monkeypatch.setattr("requests.Session.head", down)
+    monkeypatch.setattr("requests.Session.request", down)
     code, lines, _ = probe(("file.csv", RIGHT), words=("--json",))
     told = json.loads(" ".join(lines))
     assert code == 3 and told["unavailable"] == ["toy"] and told["files"][0]["problem"] == "no answer (ConnectionError)"

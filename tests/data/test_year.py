@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from gpbench.data import cards, files, sources, splits, year
+from gpbench.data import archives, cards, sources, splits, year
 from gpbench.data.dataset import from_raw
 from gpbench.errors import DataError
 
@@ -90,9 +90,9 @@ def test_an_infinite_cell_is_named():
 
 
 def test_text_that_unpacks_beyond_the_cap_is_refused_even_as_one_line(monkeypatch):
-    monkeypatch.setattr(files, "LARGEST", 1000)
+    monkeypatch.setattr(archives, "LARGEST", 1000)
     for rows in ([ROW] * 3, [bytes(2000)]):
-        with pytest.raises(DataError, match="unpacks to more than 1000 bytes"):
+        with pytest.raises(DataError, match="unpacks to more than 1,000 bytes"):
             year.year_zip([archive(*rows)], {"rows": 3})
 
 

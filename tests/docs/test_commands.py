@@ -1,6 +1,7 @@
 """Every command in the documentation is one that gpbench has, and every link leads somewhere."""
 
 import argparse
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from gpbench.cli import VERBS, module_of
 from gpbench.config.compose import compose
+from gpbench.config.fields import check_fields
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -39,9 +41,15 @@ def parse(words: list[str]) -> argparse.Namespace:
     return args
 
 
-def first_of(word: str) -> str:
-    """One value of a sweep's word: the first of a list, or of `range(0,20)`."""
-    return re.sub(r"^([\w.]+=)(?:range\((\d+),.*\)|([^\[,]*),.*)$", r"\1\2\3", word)
+def jobs(words: list[str]) -> list[list[str]]:
+    """The jobs of a sweep: each choice of its groups (`method=a,b`), and the first value of every other list."""
+    choices = []
+    for word in words:
+        key, _, value = re.sub(r"=range\((\d+),.*\)$", r"=\1", word).partition("=")
+        every = value if key in ("dataset", "method", "protocol") else re.sub(r"^([^\[,]*),.*$", r"\1", value)
+        values = every.split(",") if every[:1] != "[" else [every]
+        choices.append([f"{key}={value}" for value in values])
+    return [list(job) for job in itertools.product(*choices)]
 
 
 @pytest.mark.parametrize("command", commands())
@@ -53,9 +61,11 @@ def test_every_command_in_the_documentation_is_understood(command, monkeypatch):
         return
     args = parse(words)
     if words[0] == "run":
-        # one job of a sweep stands for all: the first value of every list
-        first = [first_of(word) if args.multirun else word for word in args.overrides if "hydra" not in word]
-        compose(first, args.config_dir)
+        for folder in args.config_dir:
+            monkeypatch.syspath_prepend(folder)
+        own = [word for word in args.overrides if "hydra" not in word]
+        for job in jobs(own) if args.multirun else [own]:
+            check_fields(compose(job, args.config_dir)["method"])
 
 
 def test_there_are_commands_to_check():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from test_commands import ROOT, blocks
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -68,3 +69,12 @@ def test_the_example_of_the_estimators_runs(tmp_path):
     assert names["probabilities"].shape == (20, 2) and names["mean"].shape == names["std"].shape == (20,)
     assert (names["classifier"].predict(names["X"][100:]) == names["labels"][100:]).mean() > 0.8
     assert abs(names["mean"] - names["y"][100:]).mean() < 0.3 and len(names["scores"]) == 3
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_the_notebooks_run(path, tmp_path):
+    folders = {f"GPBENCH_{key}": str(tmp_path / key) for key in ("RESULTS", "STORE")}
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, **folders, "PATH": programs, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stdout + done.stderr

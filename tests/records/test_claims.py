@@ -140,3 +140,10 @@ def test_a_file_in_the_place_of_the_results_folder_is_one_line(tmp_path):
     (tmp_path / "results").touch()
     with pytest.raises(StorageError, match="results: Not a directory"), claims.claimed(tmp_path / "results", ["a"]):
         pass
+
+
+def test_nobody_holds_a_run_where_the_results_folder_is_a_file(tmp_path):
+    (tmp_path / "file").touch()
+    assert claims.holder(tmp_path / "file", "a") is None  # a sweep would wait for ever
+    with pytest.raises(StorageError, match="cannot use the results folder"), claims.claimed(tmp_path / "file", ["a"]):
+        pass

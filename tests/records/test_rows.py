@@ -53,3 +53,7 @@ def test_folders_and_collections_complete_their_records(tmp_path):
     collected.write(tmp_path / "all.parquet", [(RECORD, yaml.safe_dump(config(), sort_keys=False))])
     for store in (Store(tmp_path), collected.open_store(tmp_path / "all.parquet")):
         assert (store.get("a" * 16)["train_rows"], store.all()[0]["test_rows"]) == (184, 21)
+
+
+def test_rows_of_more_than_64_bits_are_not_taken():
+    assert rows({"dataset": {**CARD, "rows": 10**30}}) == (None, None, None)

@@ -9,6 +9,7 @@ from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records.store import Store
 from gpbench.report.figures import run as of_run
+from gpbench.report.figures import run_traces
 
 GAM = ["dataset=friedman", "split=0", "method=gam", "method.inducing=4", "method.steps=5",
        "method.components=[[3],[0],[0,1]]"]  # fmt: skip
@@ -54,11 +55,11 @@ def test_the_verb_writes_png_and_pdf_named_by_the_run(results, tmp_path, capsys)
 
 
 def test_a_run_that_kept_nothing_and_an_unknown_one_are_told_in_one_line(results, capsys):
-    id = the_run(results, "linear")["id"]
-    assert main(["plot", id, "--results", str(results)]) == 2
-    error = capsys.readouterr().err.strip()
-    assert error.startswith(f"gpbench: run {id} kept nothing to draw: run it again with run.keep=true")
-    assert "\n" not in error
+    record = the_run(results, "linear")
+    with pytest.raises(ConfigError, match=f"run {record['id']} kept nothing to draw: run it again with run.keep=true"):
+        of_run.draw(record, {})
+    with pytest.raises(ConfigError, match="these runs have no traces"):
+        run_traces.draw([record], [{}])
     assert main(["plot", "ffffffffffff", "--results", str(results)]) == 2
     assert "\n" not in capsys.readouterr().err.strip()
 
@@ -82,3 +83,20 @@ def test_other_methods_cannot_keep_what_has_more_than_two_inputs(tmp_path, capsy
     words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
     assert main(["run", *words]) == 2
     assert "run.keep=true is for data with one or two inputs, and these have 10" in capsys.readouterr().err
+
+def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each_run(results, tmp_path, capsys):
+    records = [the_run(results, name) for name in ("gam", "linear")]
+    traces = [Store(results).trace(record["id"]) for record in records]
+    figure = run_traces.draw(records, traces, ["rmse"])
+    lines = figure.axes[0].get_lines()
+    assert [line.get_label() for line in lines] == [f"{r['method']}, {r['setting']}".rstrip(", ") for r in records]
+    for line, record, trace in zip(lines, records, traces):
+        np.testing.assert_array_equal(line.get_ydata(), trace["rmse"])
+        np.testing.assert_array_equal(line.get_xdata(), trace["seconds"] / record["group"])
+    ids = [record["id"] for record in records]
+    words = ["--results", str(results), "--out", str(tmp_path)]
+    assert main(["plot", *ids, *words]) == 0
+    assert capsys.readouterr().out.split()[0] == str(tmp_path / f"{ids[0]}-and-1.png")
+    assert main(["plot", *ids, "--metric", "rsme", *words]) == 2
+    assert "no trace of these runs has the metric 'rsme'; did you mean rmse" in capsys.readouterr().err
+    assert main(["plot", ids[0], "sep/fig2", *words]) == 2 and "one figure at a time" in capsys.readouterr().err

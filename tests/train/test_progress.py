@@ -76,3 +76,31 @@ def test_a_terminal_gets_a_bar_that_goes_away_and_notes_that_stay():
         shown.note("[halved] the step")
         shown.end()
     assert stream.getvalue().count("[halved] the step") == 2
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_narrow_terminal_shows_steps_time_left_and_one_metric_and_what_takes_long(monkeypatch, width):
+    from rich.console import Console
+
+    shown, screen = progress.Bar(Screen()), Console(file=Log(), width=width)
+    shown.begin("protein  sep  m=100%, schedule=parallel  clean", 1000, "splits 0-4 (5/20 done)")
+    lines = []
+    for now in (lambda: shown.stage("compile"), lambda: (shown.stage("train"), shown.update(120, -1.0, {"rmse": 0.5}))):
+        now()
+        with screen.capture() as capture:
+            screen.print(shown.bar.get_renderable())
+        lines.append(capture.get().strip("\n"))
+    shown.end()
+    assert "compilation" in lines[0] and "splits 0-4" in lines[0]
+    assert all(word in lines[1] for word in ("120/1000", "--:--", "rmse 0.5", "splits 0-4")) and len(lines[1]) <= width
+
+
+def test_a_log_names_the_part_that_takes_long(clock):
+    stream = Log()
+    shown = progress.make(stream=stream)
+    shown.begin("pima  sep", 200, "split 0")
+    shown.stage("init")
+    clock[0] += 20
+    shown.stage("compile")
+    shown.stage("train")
+    assert stream.getvalue() == "pima  sep  split 0  compilation\n"

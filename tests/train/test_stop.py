@@ -73,9 +73,11 @@ with StopRequest(None):
 
 
 def test_a_second_ctrl_c_ends_the_process_at_once():
-    process = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", BUSY], text=True, **pipes)
     process.stdout.readline()
     for _ in range(2):
         time.sleep(0.4)
         process.send_signal(signal.SIGINT)
     assert process.wait(timeout=1) == 130
+    assert process.stderr.read() == "stopping at the next checkpoint; Ctrl-C again to end at once\n"

@@ -1,0 +1,38 @@
+"""`gpbench rm`: delete recorded runs."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from gpbench.cli import selection
+
+
+def add_parser(subparsers: Any) -> None:
+    """Adds the verb to the parser."""
+    parser = subparsers.add_parser(
+        "rm",
+        help="delete recorded runs",
+        description="Delete the folders of recorded runs from the results folder, damaged ones too.",
+        epilog="examples: gpbench rm 3f2a 81c0; gpbench rm 3f2a --dry-run",
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="ids of runs, or their first digits (`gpbench ls runs`)")
+    parser.add_argument("--dry-run", action="store_true", help="name what would be deleted, and delete nothing")
+    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
+    parser.set_defaults(func=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the verb and returns the exit code.
+
+    Raises ConfigError where any word is not the id of one run, before anything is deleted; StorageError.
+    """
+    store = selection.open_one(args.results)
+    for id in dict.fromkeys(store.id_of(word) for word in args.runs):
+        record = store.get(id) or {"dataset": "a damaged record"}
+        about = "  ".join(
+            str(record[key]) for key in ("dataset", "method", "setting", "split") if record.get(key, "") != ""
+        )
+        if not args.dry_run:
+            store.delete(id)
+        print(f"{'would delete' if args.dry_run else 'deleted'} {id}  {about}")
+    return 0

@@ -1,0 +1,148 @@
+"""What archives and compressed files hold.
+
+Nothing is ever extracted to disk, so a member's path can do no harm; what unpacks to more than `LARGEST` is refused
+before it is in memory.
+"""
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from gpbench.damage import DAMAGED
+from gpbench.errors import DataError
+
+LARGEST = 2**31
+"""Bytes of what a file holds."""
+# RuntimeError: encrypted, or of a compression that zipfile does not know
+_DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
+_COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+"""By the first bytes."""
+
+
+def member(content: bytes, name: str) -> bytes:
+    """One member of a zip or tar archive, by its name.  Raises DataError where it is absent, damaged or too large."""
+    try:
+        if zipfile.is_zipfile(io.BytesIO(content)):
+            with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as stream:
+                return Limited(stream, name, content).read()
+        limited = Limited(_opened(content), "the archive", content)
+        with tarfile.open(fileobj=limited, mode="r|") as tar:  # from its beginning to the member, and never back
+            for entry in tar:
+                if entry.size > LARGEST:  # of holes, perhaps
+                    raise _too_large(entry.name, content, f"{entry.size:,}")
+                if entry.name == name and (extracted := tar.extractfile(entry)) is not None:
+                    return extracted.read()
+        raise KeyError(name)
+    except KeyError:
+        raise _no_member(name) from None
+    except _DAMAGED as error:
+        raise DataError(f"the archive is damaged: {error}") from None
+
+
+def lines(content: bytes, name: str) -> Iterator[bytes]:
+    """The lines of one member of a zip archive, unpacked as they are read.  Raises as `member` does."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
+            yield from io.BufferedReader(Limited(packed, name, content), 2**16)
+    except KeyError:
+        raise _no_member(name) from None
+    except _DAMAGED as error:
+        raise DataError(f"the archive is damaged: {error}") from None
+
+
+def unzipped(content: bytes) -> bytes:
+    """The content of a gzip file, or `content` itself where it is none."""
+    if content[:2] != b"\x1f\x8b":
+        return content
+    try:
+        return Limited(_opened(content), "the gzip file", content).read()
+    except _DAMAGED as error:
+        raise DataError(f"the gzip file is damaged: {error}") from None
+
+
+def decompressed(content: bytes) -> io.BufferedReader:
+    """A file compressed by gzip, bzip2 or xz, or one that is not, unpacked as it is read, which raises DataError."""
+    return io.BufferedReader(Limited(_opened(content), "the file", content), 2**16)
+
+
+def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+    """The arrays of these names of an npz file, and the optional ones that it has.
+
+    Raises DataError where one is absent, damaged, or of Python's objects, and where the file holds too much.
+    """
+    if content.startswith(b"\x93NUMPY"):
+        raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:  # which reads no more of a member than it says here
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > LARGEST:
+            raise _too_large("the npz file", content, f"{size:,}")
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            if absent := [name for name in names if name not in file]:
+                raise DataError(f"no array {absent[0]!r}; the archive has {', '.join(map(repr, file)) or 'none'}")
+            return {name: file[name] for name in (*names, *(name for name in optional if name in file))}
+    except DAMAGED as error:
+        raise DataError(f"not the expected npz file: {error}") from None
+
+
+def check_matlab(content: bytes) -> None:
+    """Raises DataError where the compressed elements of a MATLAB 5 file hold too much.
+
+    A header of 128 bytes; then elements, each with its kind and its length, of which kind 15 is compressed by zlib.
+    """
+    size, start = len(content), 128
+    while start + 8 <= len(content):
+        kind, length = np.frombuffer(content, "<u4" if content[126:128] == b"IM" else ">u4", 2, start).tolist()
+        if kind == 15:
+            packed, stream = content[start + 8 : start + 8 + length], zlib.decompressobj()
+            while packed and not stream.eof:
+                size += len(stream.decompress(packed, 2**20))
+                packed = stream.unconsumed_tail
+                if size > LARGEST:
+                    raise _too_large("the MATLAB file", content)
+        start += 8 + length
+
+
+class Limited(io.RawIOBase):
+    """A stream that raises DataError beyond `LARGEST` bytes, whatever size its file states."""
+
+    def __init__(self, stream: IO[bytes] | Any, name: str, packed: bytes):
+        self._stream, self._name, self._packed, self._size = stream, name, packed, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._stream.read(LARGEST + 1 - self._size if size < 0 else size)
+        self._size += len(content)
+        if self._size > LARGEST:
+            raise _too_large(self._name, self._packed)
+        return content
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _opened(content: bytes) -> IO[bytes] | Any:
+    opens = next((opens for start, opens in _COMPRESSED.items() if content.startswith(start)), None)
+    return opens(io.BytesIO(content)) if opens else io.BytesIO(content)
+
+
+def _too_large(name: str, packed: bytes, size: str | None = None) -> DataError:
+    holds = f"{size} bytes" if size else f"more than {LARGEST:,} bytes"
+    limit = f", more than the {LARGEST:,} that are read" if size else ""
+    return DataError(f"{name} of {len(packed):,} bytes unpacks to {holds}{limit}")
+
+
+def _no_member(name: str) -> DataError:
+    return DataError(f"the archive has no member {name!r}")

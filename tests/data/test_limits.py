@@ -1,0 +1,184 @@
+"""Files that unpack to too much; downloads that are too large, too slow or lead away from https; a damaged store."""
+
+import bz2
+import http.server
+import io
+import lzma
+import tarfile
+import threading
+import time
+import zipfile
+
+import numpy as np
+import pytest
+import requests
+from scipy.io import savemat
+
+from gpbench.data import archives, download, files, readers
+from gpbench.data import store as local
+from gpbench.data.dataset import Raw, from_raw
+from gpbench.errors import DataError
+
+ZEROS = np.zeros(4000)
+
+
+def packed(write, *args, **options):
+    file = io.BytesIO()
+    write(file, *args, **options)
+    return file.getvalue()
+
+
+def tar(mode, content=bytes(32_000)):
+    def write(file):
+        with tarfile.open(fileobj=file, mode=mode) as archive:
+            info = tarfile.TarInfo("a")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+
+    return packed(write)
+
+
+def sparse_tar():
+    """A member of a terabyte of holes."""
+    info = tarfile.TarInfo("a")
+    info.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.size": str(2**40), "GNU.sparse.map": "0,1"}
+    info.size = 1
+    return packed(lambda file: file.write(info.tobuf(tarfile.PAX_FORMAT) + b"x".ljust(512, b"\0") + bytes(1024)))
+
+
+NPZ = packed(np.savez_compressed, X=ZEROS, y=ZEROS, bits=ZEROS, state=ZEROS, month=ZEROS)
+MAT = packed(savemat, {"x": ZEROS, "y": ZEROS}, do_compression=True)
+FLIGHTS = bz2.compress(b"Month," + b"x" * 40_000)
+PLANES = b"tailnum,year,issue_date\n"
+
+
+@pytest.mark.parametrize(
+    "unpack",
+    [
+        lambda: readers.npz([NPZ], {}),
+        lambda: readers.fingerprints_npz([NPZ], {"target": "y", "bits": 8}),
+        lambda: readers.mujoco_walk([NPZ], {}),
+        lambda: readers.airline_npz([NPZ], {}),
+        lambda: readers.airline_csv([FLIGHTS, PLANES], {}),
+        lambda: readers.mat([MAT], {"matrix": "x", "target": "y"}),
+        lambda: archives.member(tar("w:gz"), "a"),
+        lambda: archives.member(tar("w:bz2"), "a"),
+        lambda: archives.member(tar("w:xz"), "b"),
+        lambda: archives.member(sparse_tar(), "a"),
+    ],
+)
+def test_what_unpacks_to_too_much_is_one_line_with_both_sizes(unpack, monkeypatch):
+    monkeypatch.setattr(archives, "LARGEST", 20_000)
+    with pytest.raises(DataError, match=r"of [0-9,]+ bytes unpacks to .*20,000") as caught:
+        unpack()
+    assert "\n" not in str(caught.value)
+
+
+def test_what_unpacks_to_less_is_read():
+    assert readers.npz([NPZ], {}).X.shape == (4000,)
+    assert readers.mat([MAT], {"matrix": "x", "target": "y"}).X.size == 4000
+    for mode in ("w", "w:gz", "w:bz2", "w:xz"):
+        assert archives.member(tar(mode, b"content"), "a") == b"content"
+    assert archives.decompressed(lzma.compress(b"a\nb")).readlines() == [b"a\n", b"b"]
+
+
+def test_an_array_of_a_stated_shape_of_terabytes_is_one_line():
+    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,)}"
+    header = np.lib.format.magic(1, 0) + len(text).to_bytes(2, "little") + text
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("X.npy", header)
+    with pytest.raises(DataError, match="not the expected npz file"):
+        archives.arrays(file.getvalue(), "X")
+
+
+@pytest.fixture(scope="module")
+def at():
+    """A server of endless, slow, short and moved files."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(302 if "moved" in self.path else 200)
+            if self.path == "/moved":
+                self.send_header("Location", "/moved")
+            if self.path == "/short":
+                self.send_header("Content-Length", "1000")
+            self.end_headers()
+            try:
+                for _ in range({"/endless": 10**9, "/slow": 200, "/short": 1}.get(self.path, 0)):
+                    self.wfile.write(b"x" * (1 if self.path == "/slow" else 500))
+                    time.sleep(0.02 if self.path == "/slow" else 0)
+            except OSError:
+                pass
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    "name, limits, line",
+    [("endless", {"largest": 100_000}, "endless is larger than 100,000 bytes"),
+     ("slow", {"longest": 0.2}, "slow takes longer than 0 seconds: [0-9]+ bytes so far"),
+     ("moved", {}, "moved leads on more than 10 times")],
+)  # fmt: skip
+def test_a_download_has_limits(name, limits, line, at):
+    begun = time.monotonic()
+    with pytest.raises(DataError, match=line):
+        download.download(at + name, **limits)
+    assert time.monotonic() - begun < 3
+
+
+def test_a_download_that_is_cut_off_is_no_file(at):
+    with pytest.raises(files.Absent, match="no answer"):
+        files.from_address(at, "short", None)
+
+
+@pytest.mark.parametrize("target", ["http://elsewhere/a", "//elsewhere/a", "ftp://elsewhere/a", "b"])
+def test_no_redirect_leads_from_https_to_http(target, monkeypatch):
+    asked = []
+
+    def request(session, method, url, **_):
+        asked.append(url)
+        response = requests.Response()
+        response.status_code, response.url, response.raw = 302 if len(asked) == 1 else 200, url, io.BytesIO(b"")
+        response.headers["location"] = target
+        return response
+
+    monkeypatch.setattr(requests.Session, "request", request)
+    with requests.Session() as session:
+        if ":" in target:
+            with pytest.raises(DataError, match=f"leads from https to {target}"):
+                download.answer(session, "GET", "https://here/a", 1.0)
+        else:
+            assert download.answer(session, "GET", "https://here/a", 1.0).status_code == 200
+    assert [url.partition(":")[0] for url in asked] == ["https"] * len(asked) and len(asked) == (2 - (":" in target))
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_every_flipped_bit_of_a_stored_data_set_is_noticed(checked, tmp_path):
+    rng = np.random.default_rng(0)
+    raw = Raw(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)), ("a", "b"), {"yang": np.arange(9) % 3},
+              ("p", "q"), groups=np.arange(9) // 3)  # fmt: skip
+    source = {"kind": "official", "at": "http://x/", "files": {"a": None}}
+    card = {"name": "toy", "task": "regression", "sources": [source]}
+    dataset = from_raw(card, raw)
+    card |= {"checksum": dataset.checksum} if checked else {}
+    local.put(dataset, card, tmp_path)
+    path = local.path(card, tmp_path)
+    whole, noticed = path.read_bytes(), 0
+    for position in rng.integers(0, 8 * len(whole), 400).tolist():
+        damaged = bytearray(whole)
+        damaged[position // 8] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        try:
+            np.testing.assert_equal(vars(local.get(card, tmp_path)), vars(dataset))
+        except DataError as error:
+            noticed += 1
+            assert "\n" not in str(error) and str(error).startswith(f"{path} is damaged (")
+    assert noticed > 150  # the others are in dates, sizes and flags that nothing reads

@@ -1,0 +1,249 @@
+"""What is damaged in storage, or written by somebody else, is named in one line and never taken for a result."""
+
+import json
+from datetime import date
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import gpbench
+from gpbench.cli import main
+from gpbench.errors import ConfigError
+from gpbench.records import collected, columns, configs, folder
+from gpbench.records.collected import open_store
+from gpbench.records.store import Store
+
+A, B = "a" * 16, "b" * 16
+CONFIG = {"method": {"m": "15%"}}
+TRACE = {"step": np.arange(3), "nll": np.array([0.9, 0.7, 0.5])}
+PREDICTIONS = {"row": np.arange(4), "target": np.ones(4), "log_prob": np.full(4, -0.5)}
+STATE = {"state/0": np.arange(3.0)}
+
+
+def record(id=A, **fields):
+    return {
+        "id": id, "status": "done", "message": None, "dataset": "pima", "method": "sep", "setting": "m=15%",
+        "protocol": "clean", "split": 0, "seed": 0, "output": None, "metrics": {"nll": 0.5, "error": 0.2},
+        "seconds": {"train": 2.0}, "versions": {"jax": "0.1"}, "created": "2026-01-01T00:00:00", **fields,
+    }  # fmt: skip
+
+
+def write(store, id=A, **fields):
+    return store.write(record(id, **fields), CONFIG, TRACE, predictions=PREDICTIONS, state=STATE)
+
+
+def flips(content, count):
+    """The content with one bit flipped, at random places."""
+    for position in np.random.default_rng(0).integers(0, 8 * len(content), count).tolist():
+        damaged = bytearray(content)
+        damaged[position // 8] ^= 1 << position % 8
+        yield bytes(damaged)
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "results")
+    write(store)
+    return store
+
+
+def test_every_flipped_bit_of_a_record_is_noticed(store):
+    path = store.runs / A / "record.json"
+    for damaged in flips(path.read_bytes(), 500):
+        path.write_bytes(damaged)
+        assert store.get(A) is None and store.all() == []
+
+
+@pytest.mark.parametrize("name", folder.FILES)
+def test_every_flipped_bit_of_another_file_is_noticed_said_once_and_mended(store, name, capsys):
+    path = store.runs / A / name
+    for damaged in flips(path.read_bytes(), 100):
+        path.write_bytes(damaged)
+        assert store.get(A) is None and store.all() == [record()] and store.all(whole=True) == []
+    capsys.readouterr()
+    reader = Store(store.runs.parent)
+    for _ in range(2):
+        assert (reader.config(A), reader.trace(A).keys(), reader.predictions(A).keys(), reader.state(A).keys()) == (
+            {} if name == "config.yaml" else CONFIG,
+            set() if name == "trace.npz" else TRACE.keys(),
+            set() if name == "predictions.parquet" else PREDICTIONS.keys(),
+            set() if name == "state.npz" else STATE.keys(),
+        )
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1 and f"its {name} is not what was written" in line and "`gpbench run`" in line
+    write(store)
+    assert store.get(A) == record() and store.trace(A).keys() == TRACE.keys()
+
+
+def test_a_file_of_another_run_is_noticed(store):
+    store.write(record(B), CONFIG, {"step": np.arange(9)})
+    (store.runs / B / "predictions.parquet").write_bytes((store.runs / A / "predictions.parquet").read_bytes())
+    assert store.get(B) is None and store.predictions(B) == {} and store.get(A) == record()
+
+
+def test_predictions_may_be_deleted(store):
+    (store.runs / A / "predictions.parquet").unlink()
+    assert store.get(A) == record() and store.predictions(A) == {}
+
+
+def test_a_record_from_before_checksums_is_read(store):
+    (store.runs / A / "record.json").write_text(json.dumps(record(), indent=1) + "\n")
+    assert store.get(A) == record() == store.all(whole=True)[0] and store.config(A) == CONFIG
+
+
+def test_a_record_that_was_edited_is_named(store, capsys):
+    path = store.runs / A / "record.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"metrics": {"nll": 0.1}}))
+    assert store.all() == [] and "is not what was written" in capsys.readouterr().err
+
+
+def test_a_damaged_run_is_not_collected(store, tmp_path, capsys):
+    write(store, B)
+    (store.runs / B / "trace.npz").write_bytes(b"PK")
+    out = tmp_path / "all.parquet"
+    assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 0
+    assert [one["id"] for one in open_store(out).all()] == [A] and open_store(out).trace(A).keys() == TRACE.keys()
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1 and B in line and "trace.npz" in line
+
+
+def test_every_flipped_bit_of_a_collection_is_noticed(tmp_path):
+    path, traces = tmp_path / "all.parquet", {A: b"trace", B: b"of b"}
+    rows = [(record(), "a: 1\n"), (record(B, metrics={"nll": 0.25}, output="torque"), "b: 2\n")]
+    collected.write(path, rows, traces)
+    noticed = 0
+    for damaged in flips(path.read_bytes(), 400):
+        path.write_bytes(damaged)
+        try:
+            assert collected.read(path) == (rows, []) and collected.read_traces(path) == traces
+        except ConfigError as error:
+            noticed += 1
+            assert str(error).startswith(f"cannot read {path} (") and "\n" not in str(error)
+    assert noticed > 300  # what is left is in bytes that nothing reads
+
+
+def test_a_damaged_trace_of_a_collection_is_one_line(tmp_path, capsys):
+    path = tmp_path / "all.parquet"
+    collected.write(path, [(record(), ""), (record(B), "")], {A: b"no archive", B: b""})
+    for _ in range(2):
+        store = open_store(path)
+        assert store.trace(A) == store.trace(A) == {} and store.all()
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_bad_row_of_a_collection_is_named_and_left_out(tmp_path, capsys):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "all.parquet"
+    collected.write(path, [(record(f"{k}" * 16, split=k, extra=[k]), "") for k in range(9)])
+    table = pq.read_table(path)
+    for name, row, value in (("metrics.nll", 1, float("nan")), ("id", 2, "0" * 16), ("status", 3, "running"),
+                             ("_fields", 4, "[7"), ("split", 5, None), ("metrics.error", 6, 1e308)):  # fmt: skip
+        values = table.column(name).to_pylist()
+        values[row] = value
+        column = columns.texts(values) if isinstance(value, str) else pa.array(values)
+        table = table.set_column(table.column_names.index(name), name, column)
+    extra = pa.array([b"{" if k == 7 else b"[0]" for k in range(9)], pa.binary()).dictionary_encode()
+    table = table.set_column(table.column_names.index("extra"), "extra", extra)
+    pq.write_table(table, path)
+    store = open_store(path)
+    assert [one["id"][0] for one in store.all()] == ["0", "8"] and store.all()[0]["extra"] == [0]
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1 and "skipped 7 records" in line and "row 1: metrics.nll is not finite" in line
+    assert [fault.partition(":")[0] for fault in collected.read(path)[1]] == [f"row {k}" for k in range(1, 8)]
+
+
+@pytest.mark.parametrize("column", [[b"x"], [{"a": 1}], [date(2026, 1, 1)]])
+def test_a_column_of_another_kind_is_one_line(column, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    collected.write(path := tmp_path / "all.parquet", [(record(), "")])
+    pq.write_table(pq.read_table(path).append_column("more", pa.array(column)), path)
+    with pytest.raises(ConfigError, match="is no collection: its column more is of type"):
+        open_store(path).all()
+
+
+def deep(levels):
+    return json.loads("[" * levels + "]" * levels)
+
+
+ODD = {
+    "cell": {"metrics": {"nll": 1e308}},
+    "true": {"metrics": {"nll": True}},
+    "diagnostics": {"diagnostics": {"slope": "steep"}},
+    "objective": {"objective": -1e308},
+    "split": {"split": 10**30},
+    "negative": {"split": -1},
+    "truth": {"split": True},
+    "number": {"seed": int("9" * 400)},
+    "counts": {"train_rows": "many"},
+    "unknown": {"more": {"count": 10**30}},
+    "surrogate": {"setting": "m=\ud800"},
+    "message": {"message": ["why"]},
+    "host": {"host": "here"},
+    "deep": {"more": deep(100)},
+    "deeper": {"more": deep(900)},
+}
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory):
+    """Good records of two methods on two data sets, and odd ones."""
+    store = Store(tmp_path_factory.mktemp("odd") / "results")
+    runs = [(dataset, method, split) for dataset in ("pima", "heart") for method in ("sep", "svi") for split in (0, 1)]
+    for k, (dataset, method, split) in enumerate(runs):
+        fields = {"dataset": dataset, "method": method, "split": split, "metrics": {"nll": 0.5 + 0.01 * k}}
+        store.write(record(f"{k:016x}", **fields), CONFIG, TRACE)
+    for name, fields in ODD.items():
+        (store.runs / name).mkdir()
+        (store.runs / name / "record.json").write_text(json.dumps(record(name, **fields)))
+    (store.runs / "deepest").mkdir()
+    (store.runs / "deepest" / "record.json").write_text("[" * 100_000)
+    return store.runs.parent
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["ls runs --json", "table --metric all --results", "rank --results", "compare sep svi --results", "collect"],
+)
+def test_odd_records_stop_no_verb_and_are_named_once(words, odd, tmp_path, capsys):
+    out = ["--out", str(tmp_path / "all.parquet")] if words == "collect" else []
+    assert main([*words.replace("--json", "--json --results").split(), str(odd), *out]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    for name in (*ODD, "deepest"):
+        assert sum(line.startswith(f"gpbench: skipped the record {odd / 'runs' / name}: ") for line in lines) == 1
+
+
+def test_odd_records_are_in_no_frame_and_cannot_be_shown(odd, capsys):
+    assert len(gpbench.frame(odd)) == 8
+    for name in ODD:
+        assert main(["show", name, "--results", str(odd)]) == 2
+
+
+def test_numbers_whose_squares_are_not_finite_are_null_in_a_record(store):
+    store.write(record(B, metrics={"nll": np.float64(1e200)}, objective=-1e200), {"method": {"m": 1e200}}, {})
+    assert (found := store.get(B))["metrics"] == {"nll": None} and found["objective"] is None
+    assert store.config(B) == {"method": {"m": 1e200}}
+
+
+LETTERS = "abcdefghijklm"
+BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a, b in pairwise(LETTERS))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [BOMB, BOMB.replace("[*", "{<<: [*").replace("]\n", "]}\n"), "[" * 100_000, "- 1", "a: [", "dataset: [1]",
+     "config_dirs: [1]", "a: .nan", "a: 2026-01-01", "a: 2026-99-99", "a: !!binary x", "a: !!int ''", "a: \0",
+     "&a [*a]", "a: " + "9" * 5000],
+)  # fmt: skip
+def test_an_odd_configuration_is_one_line_and_empty(text, store, capsys):
+    with pytest.raises(ValueError, match="configuration"):
+        configs.mapping(text)
+    (store.runs / A / "record.json").write_text(json.dumps(record()))
+    (store.runs / A / "config.yaml").write_text(text)
+    for words in (["show", A], ["show", A, "--json"], ["cite", A]):
+        assert main([*words, "--results", str(store.runs.parent)]) == 0
+        assert "x, x, x" not in (printed := capsys.readouterr()).out and printed.err.count("\n") == 1
