@@ -179,8 +179,8 @@ def _check_source(path: Path | str, source: Any) -> None:
     if kind not in KINDS:
         raise ConfigError(f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}")
     keys = KINDS[kind] | Keys(("kind",), ("labels", "note"))
+    parse(RANGES["reader"]).check(f"{path}: the {kind} source: reader", source.get("reader"))
     if (name := reader(source)) is not None and "reader" in keys.known:
-        parse(RANGES["reader"]).check(f"{path}: the {kind} source: reader", name)
         if name not in READERS:
             raise ConfigError(f"{path}: unknown reader {name!r}: {nearest(str(name), READERS)}")
         keys |= READERS[name]

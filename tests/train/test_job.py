@@ -197,6 +197,12 @@ def test_what_cannot_be_trained_is_one_line(tmp_path, words, line):
     assert "\n" not in str(error.value)
 
 
+def test_a_batch_of_more_rows_than_there_are_is_said(tmp_path, capsys):
+    job(tmp_path, "dataset=moons", "method=walk", "method.steps=2", "method.batch_size=5000")
+    line = "method.batch_size=5000 is more than there are with 900 training rows: all 900 are used"
+    assert capsys.readouterr().err == f"gpbench: warning: {line}\n"
+
+
 def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(context, "build_method", lambda node: Greedy(name="greedy", steps=1))
     # known once the program is compiled, which runs with no time wasted, nor another process killed

@@ -1,0 +1,215 @@
+"""A mistake in a user's file, module or folder is one line that names it, and nothing of the user's is touched."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+from commands import FAKES, RUN
+
+from gpbench import cli, runtime
+from gpbench.data import cards, readers
+from gpbench.errors import DataError, nearest
+from gpbench.experiments import plan
+from gpbench.records.store import Store
+
+CARD = "name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: price}]\n"
+
+
+@pytest.fixture
+def call(tmp_path, capsys, monkeypatch):
+    """Exit code and the line on stderr of a command with --config-dir, in this process and an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runtime, "configure", lambda **_: None)  # it would change the environment of the other tests
+    monkeypatch.setattr(sys, "path", [str(FAKES), *sys.path])
+    for group in ("dataset", "method"):
+        (tmp_path / group).mkdir()
+
+    def run(*words):
+        code = cli.main(list(map(str, words)))
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1 and err.startswith("gpbench: "), err
+        return code, err
+
+    return run
+
+
+def record(k=0, **fields):
+    shared = {
+        "id": f"{k:016x}", "status": "done", "dataset": "pima", "method": "sep", "setting": "m=15%",
+        "protocol": "clean", "split": 0, "seed": 0, "metrics": {"nll": 0.5}, "seconds": {"train": 2.0},
+        "commit": f"{k}" * 40,
+    }  # fmt: skip
+    return shared | fields
+
+
+@pytest.fixture
+def results(tmp_path):
+    for k, fields in enumerate(({}, {"setting": "m=15%, steps=3"}, {"method": "svi"}, {"setting": ""})):
+        Store(tmp_path / "results").write(record(k, **fields), {}, {"step": np.arange(2)})
+    return tmp_path / "results"
+
+
+# ----- cards
+
+
+@pytest.mark.parametrize("card, line", [
+    ("name: [a\nb: {", "mine.yaml, line "), ("name: mine\n\ttask: regression\n", "write spaces for tabs"),
+    ("- a\n- b\n", "mine.yaml: must be a mapping"), ("", "mine.yaml): the card lacks name"),
+    ("name: mine\ntask: regression\n", "mine.yaml): the card lacks sources"),
+    (b"name: \xff\n", "mine.yaml cannot be read"),
+])  # fmt: skip
+def test_run_names_the_file_of_a_card(tmp_path, call, card, line):
+    (tmp_path / "dataset" / "mine.yaml").write_bytes(card if isinstance(card, bytes) else card.encode())
+    code, err = call("run", "--cfg", "--config-dir", tmp_path, "dataset=mine")
+    assert code == 2 and line in err and "unicode string" not in err
+
+
+def test_one_bad_card_leaves_the_others_readable(tmp_path):
+    (tmp_path / "dataset").mkdir()
+    for name, text in {"mine": CARD, "bad": "name: ["}.items():
+        (tmp_path / "dataset" / f"{name}.yaml").write_text(text)
+    known, (fault,) = cards.readable([tmp_path])
+    assert "mine" in known and "wdbc" in known and "bad.yaml" in str(fault)
+
+
+# ----- data
+
+
+def archive(**arrays):
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+def array():
+    out = io.BytesIO()
+    np.save(out, np.zeros((3, 2)))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("blob, line", [
+    (array(), "an array (.npy), not an archive (.npz)"),
+    (archive(A=[1], b=[2]), "no array 'X'; the archive has 'A', 'b'"),
+])  # fmt: skip
+def test_an_archive_says_what_it_lacks(blob, line):
+    with pytest.raises(DataError) as caught:
+        readers.npz([blob], {})
+    assert line in str(caught.value)
+
+
+@pytest.mark.parametrize("last, line", [
+    ("1,1,x", "column 'price', row 20: 'x' is not a number"), ("1,1,inf", "column 'price' has 1 missing or infinite"),
+])  # fmt: skip
+def test_a_bad_target_is_named_as_its_column(tmp_path, call, last, line):
+    (tmp_path / "dataset" / "mine.yaml").write_text(CARD)
+    rows = [f"{i % 3},{i % 5},{i}" for i in range(19)]
+    (tmp_path / "mine.csv").write_text("\n".join(["a,b,price", *rows, last]))
+    code, err = call("data", "rows", "mine", "--split", 0, "--config-dir", tmp_path)
+    assert code == 3 and line in err and not list(tmp_path.glob("*.npz"))
+
+
+def test_a_card_with_one_split_says_so(tmp_path, call):
+    (tmp_path / "dataset" / "mine.yaml").write_text(CARD + "splits: {sets: {random90: 1}}\n")
+    code, err = call("data", "rows", "mine", "--split", 1, "--config-dir", tmp_path)
+    assert code == 2 and "split=1: mine has split 0 alone" in err
+
+
+# ----- modules
+
+
+@pytest.mark.parametrize("module, line", [
+    ("def x(:\n", "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)"),
+    ("\n1 / 0\n", "ZeroDivisionError in line 2 of "), ("M = 3\n", "_target_ my_bad_method.M is no class"),
+    ("from gpbench.methods.base import Method\nclass M(Method): ...\n", "lacks init, predict, step; see docs/"),
+    ("class M:\n    def __init__(self, name): ...\n", "must be a subclass of gpbench.methods.base.Method"),
+    ("import os\nM = os.system\n", "method.name: M has no such field"),
+])  # fmt: skip
+def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch, module, line):
+    monkeypatch.delitem(sys.modules, "my_bad_method", raising=False)
+    (tmp_path / "my_bad_method.py").write_text(module)
+    (tmp_path / "method" / "mine.yaml").write_text("_target_: my_bad_method.M\nname: mine\n")
+    code, err = call("check", "mine", "--config-dir", tmp_path)
+    assert code == 2 and line in err
+
+
+@pytest.mark.parametrize("target", ["", ".a.M", "M", "os.system"])
+def test_a_target_that_cannot_be_called_is_one_line(tmp_path, call, target):
+    (tmp_path / "method" / "mine.yaml").write_text(f'_target_: "{target}"\ncommand: "true"\n')
+    code, err = call("check", "mine", "--config-dir", tmp_path)
+    assert code == 2 and ("_target_" in err or "blocklisted" in err)
+
+
+# ----- folders and files
+
+
+@pytest.mark.parametrize("place", ["a_file", "a_file/below", "/proc/none"])
+def test_a_results_folder_that_cannot_be_is_never_taken_for_another_process(tmp_path, call, place):
+    (tmp_path / "a_file").write_text("mine")
+    code, err = call(*RUN, f"run.results={place}")
+    assert code == 5 and f"cannot use the results folder {place}" in err and "another process" not in err
+    assert (tmp_path / "a_file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", [["table"], ["compare", "sep", "svi"]])
+@pytest.mark.parametrize("out", ["folder", "a_file/below", "a_file/below.png"])
+def test_an_out_that_cannot_be_written_is_one_line(tmp_path, results, call, words, out):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "a_file").write_text("mine")
+    code, err = call(*words, "--results", results, "--out", tmp_path / out)
+    assert code == 5 and f"cannot write {tmp_path / out}" in err and "--out" in err
+
+
+def test_a_table_of_which_nothing_is_recorded_says_what_to_run(tmp_path, call, monkeypatch):
+    monkeypatch.setattr(plan, "plans", lambda jobs, config_dirs=(): [])
+    monkeypatch.setattr("gpbench.experiments.plan.plan", lambda *_: [])
+    code, err = call("table", "sep/table1")
+    assert code == 2 and "nothing is recorded of sep/table1 in preset quick; make it with gpbench reproduce" in err
+
+
+def test_a_changed_plan_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPBENCH_CACHE", str(tmp_path))
+    (first,) = plan.plans([["dataset=moons"]])
+    (path,) = tmp_path.rglob("*.json")
+    text = path.read_text()
+    for damaged in (
+        text.replace('"cfg": {', '"cfg": {"x": 1, '),
+        "{}",
+        "[]",
+        text[:40],
+        text.replace("moons", "sines"),
+    ):
+        path.write_text(damaged)
+        assert plan.plans([["dataset=moons"]]) == [first] and path.read_text() == text
+
+
+# ----- what is printed
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_a_terminal_without_a_letter_has_a_substitute(results, monkeypatch, encoding):
+    for words in (["ls", "methods"], ["ls", "methods", "--json"], ["table", "--results", str(results)]):
+        terminal = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        monkeypatch.setattr(sys, "stdout", terminal)
+        assert cli.main(words) == 0
+        text = terminal.buffer.getvalue().decode(encoding)
+        if "--json" in words:
+            assert any("á" in item["description"] for item in json.loads(text))
+
+
+def test_unknown_names_are_listed_in_reason():
+    assert nearest("zzz", []) == "there are none"
+    assert nearest("zzz", [f"name{k:03}" for k in range(100)]).endswith("name029, and 70 more")
+    assert nearest("nam", ["name", "named", "names"]) == "did you mean name, names or named?"
+
+
+def test_compare_lists_no_commits(results, call):
+    code, err = call("compare", "sep", "zzz", "--results", results)
+    assert code == 2 and "0000000000" not in err and "known are" in err
+
+
+def test_a_setting_is_that_setting_and_no_longer_one(results, capsys):
+    for wanted, count in (("m=15%", 2), ("m=15%, steps=3", 1), ("steps=3, m=15%", 1), ("", 1)):
+        assert cli.main(["table", "--results", str(results), "--setting", wanted, "--json"]) == 0
+        assert len(json.loads(capsys.readouterr().out)) == count, wanted
