@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,3 +38,11 @@ def first_line(number: signal.Signals) -> str:
     """What stderr says at once of a signal: that of Ctrl-C alone is sent by somebody who waits."""
     said = "stopping at the next checkpoint; Ctrl-C again to end at once\n"
     return said if number == signal.SIGINT else ""
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until `condition` is true; fail after `seconds`, far more than it takes on a machine with other work."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)

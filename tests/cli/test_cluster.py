@@ -2,11 +2,10 @@
 
 import signal
 import subprocess
-import time
 
 import pytest
 import slurm
-from commands import RUN, gpbench, start
+from commands import RUN, gpbench, start, wait_for
 
 from gpbench.records.store import Store
 
@@ -21,13 +20,6 @@ def cluster(tmp_path_factory):
         pytest.skip(f"no Slurm here: {', '.join(absent)} (Debian has them in slurm-wlm and munge)")
     with slurm.cluster(tmp_path_factory.mktemp("slurm")) as environment:
         yield environment
-
-
-def _when(condition, seconds: float = 60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def _queue(cluster) -> list[str]:
@@ -59,8 +51,7 @@ def test_what_went_well_leaves_records_alone_and_is_not_submitted_again(tmp_path
 def test_a_job_that_slurm_stops_before_its_time_limit_is_submitted_again_and_goes_on(tmp_path, cluster):
     log = tmp_path / "log"
     sweep = start(tmp_path, *ON_SLURM, "seed=0", "method.seconds=4", FAKE_LOG=str(log), **cluster)
-    _when(lambda: _claims(tmp_path) == 1)
-    time.sleep(2)
+    wait_for(log.exists)  # it trains
     # What Slurm sends at --signal=TERM@120, a limit of minutes being too long for a test
     subprocess.run(["scancel", "--signal=TERM", "--name=gpbench"], env=cluster, check=True)
     out, err = sweep.communicate(timeout=60)
@@ -72,14 +63,14 @@ def test_ctrl_c_cancels_what_is_submitted_and_the_same_command_goes_on(tmp_path,
     words = [*ON_SLURM, "seed=0,1", "method.seconds=2", "hydra.launcher.array_parallelism=1"]
     log = tmp_path / "log"
     sweep = start(tmp_path, *words, FAKE_LOG=str(log), **cluster)
-    _when(log.exists)  # it trains
+    wait_for(log.exists)  # it trains
     sweep.send_signal(signal.SIGINT)
     out, err = sweep.communicate(timeout=60)
     assert sweep.returncode == 75 and err.endswith("gpbench: SIGINT; jobs left: 2; run the same command to resume\n")
     assert "SIGINT: the submitted jobs are cancelled; those that run write a checkpoint\n" in out
     assert "SIGTERM: stopped at a checkpoint" in out and out.endswith("2 jobs: 2 stopped\n")
     assert len(list((tmp_path / "results" / "checkpoints").iterdir())) == 1
-    _when(lambda: not _queue(cluster))
+    wait_for(lambda: not _queue(cluster))
     words[-1] = "hydra.launcher.array_parallelism=2"
     assert gpbench(tmp_path, *words, **cluster)[1].endswith("2 jobs: 2 done\n")
 
@@ -87,7 +78,7 @@ def test_ctrl_c_cancels_what_is_submitted_and_the_same_command_goes_on(tmp_path,
 def test_what_a_killed_sweep_submitted_is_not_trained_twice(tmp_path, cluster):
     words, log = [*ON_SLURM, "seed=0,1", "method.seconds=3"], tmp_path / "log"
     first = start(tmp_path, *words, FAKE_LOG=str(log), **cluster)
-    _when(lambda: _claims(tmp_path) >= 1)
+    wait_for(lambda: _claims(tmp_path) >= 1)
     first.kill()
     first.communicate()
     code, out, err = gpbench(tmp_path, *words, FAKE_LOG=str(log), **cluster)
@@ -97,7 +88,7 @@ def test_what_a_killed_sweep_submitted_is_not_trained_twice(tmp_path, cluster):
 
 def test_a_job_that_vanishes_from_the_queue_has_failed(tmp_path, cluster):
     sweep = start(tmp_path, *ON_SLURM, "seed=0", "method.seconds=60", "method.fate=deaf", **cluster)
-    _when(lambda: _claims(tmp_path) == 1)
+    wait_for(lambda: _claims(tmp_path) == 1)
     subprocess.run(["scancel", "--signal=KILL", "--name=gpbench"], env=cluster, check=True)
     out, _ = sweep.communicate(timeout=60)
     assert sweep.returncode == 6 and "ended without a result" in out and "_log.err" in out
@@ -117,7 +108,7 @@ def test_the_local_executor_runs_the_same_jobs(tmp_path):
 
 def test_the_local_executor_stops_at_a_checkpoint(tmp_path):
     sweep = start(tmp_path, *LOCAL, "seed=0,1,2", "method.seconds=60")
-    _when(lambda: _claims(tmp_path) == 2)
+    wait_for(lambda: _claims(tmp_path) == 2)
     sweep.send_signal(signal.SIGTERM)
     out, err = sweep.communicate(timeout=60)
     assert sweep.returncode == 75 and err == "gpbench: SIGTERM; jobs left: 3; run the same command to resume\n"

@@ -4,11 +4,10 @@ import json
 import re
 import signal
 import sys
-import time
 
 import pytest
 import yaml
-from commands import RUN, first_line, gpbench, start
+from commands import RUN, first_line, gpbench, start, wait_for
 
 from gpbench import cli
 from gpbench.config.compose import compose
@@ -95,10 +94,11 @@ def test_a_users_module_beside_the_yaml_file_is_found(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_at_a_checkpoint(tmp_path, number):
-    process = start(tmp_path, *RUN, "method.seconds=60")
-    time.sleep(2)
+    log = tmp_path / "log"
+    process = start(tmp_path, *RUN, "method.seconds=60", FAKE_LOG=str(log))
+    wait_for(log.exists)  # it trains
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     said = f"{first_line(number)}gpbench: {number.name}: stopped at a checkpoint\n"
     assert (process.returncode, out, err) == (75, "", said)
 

@@ -12,12 +12,17 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import RUN, first_line, gpbench, start
+from commands import RUN, first_line, gpbench, start, wait_for
 
 from gpbench.records.store import Store
 from gpbench.sweep import launcher
 
 SWEEP = [*RUN, "-m", "run.jobs=2"]
+
+
+def _trainings(log: Path) -> int:
+    """How many trainings have begun, of those that note it in `log`."""
+    return log.read_text().count("train") if log.exists() else 0
 
 
 def _alive(folder: Path) -> list[str]:
@@ -33,13 +38,6 @@ def _alive(folder: Path) -> list[str]:
         except OSError:
             continue
     return processes
-
-
-def _when(condition, seconds: float = 20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_all_combinations_are_run_and_leave_records_alone(tmp_path):
@@ -86,11 +84,11 @@ def test_divergence_alone_has_its_own_exit_code(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_passed_on_and_the_same_command_goes_on(tmp_path, number):
-    process = start(tmp_path, *SWEEP, "seed=0,1,2,3", "method.seconds=60")
-    _when(lambda: len(_alive(tmp_path)) == 3)
-    time.sleep(1)
+    log = tmp_path / "log"
+    process = start(tmp_path, *SWEEP, "seed=0,1,2,3", "method.seconds=60", FAKE_LOG=str(log))
+    wait_for(lambda: _trainings(log) == 2)
     process.send_signal(number)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 75
     assert err == first_line(number) + f"gpbench: {number.name}; jobs left: 4; run the same command to resume\n"
     assert out.count("stopped at a checkpoint") == 2 and out.endswith("4 jobs: 4 stopped\n")
@@ -107,21 +105,21 @@ def test_the_time_limit_is_that_of_the_whole_sweep(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills the children of a killed parent")
 def test_children_die_with_a_killed_parent(tmp_path):
     process = start(tmp_path, *SWEEP, "split=0,1", "method.seconds=60")
-    _when(lambda: len(_alive(tmp_path)) == 3)
+    wait_for(lambda: len(_alive(tmp_path)) == 3)
     process.kill()
     process.wait()
-    _when(lambda: not _alive(tmp_path), seconds=2)
+    wait_for(lambda: not _alive(tmp_path), seconds=30)
 
 
 def test_a_second_ctrl_c_ends_a_sweep_at_once(tmp_path):
-    process = start(tmp_path, *SWEEP, "split=0,1", "method.fate=deaf", "method.seconds=60")
-    _when(lambda: len(_alive(tmp_path)) == 3)
-    time.sleep(1)
+    log = tmp_path / "log"
+    process = start(tmp_path, *SWEEP, "split=0,1", "method.fate=deaf", "method.seconds=60", FAKE_LOG=str(log))
+    wait_for(lambda: _trainings(log) == 2)
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=5) == 130
-    _when(lambda: not _alive(tmp_path), seconds=2)
+    assert process.wait(timeout=30) == 130
+    wait_for(lambda: not _alive(tmp_path), seconds=30)
 
 
 def test_a_sweep_of_the_real_thing(tmp_path):
@@ -169,7 +167,7 @@ def test_two_sweeps_at_once_train_each_run_once(tmp_path):
 def test_a_sweep_takes_over_what_a_killed_one_trained(tmp_path):
     words = [*SWEEP, "seed=0,1", "method.seconds=3"]
     first = start(tmp_path, *words)
-    _when(lambda: len(list((tmp_path / "results" / "claims").glob("*"))) == 2)
+    wait_for(lambda: len(list((tmp_path / "results" / "claims").glob("*"))) == 2)
     second = start(tmp_path, *words)
     time.sleep(2)
     first.kill()
@@ -180,7 +178,7 @@ def test_a_sweep_takes_over_what_a_killed_one_trained(tmp_path):
 
 def test_a_run_that_another_process_trains_is_one_line(tmp_path):
     first = start(tmp_path, *RUN, "method.seconds=60")
-    _when(lambda: list((tmp_path / "results" / "claims").glob("*")))
+    wait_for(lambda: list((tmp_path / "results" / "claims").glob("*")))
     code, out, err = gpbench(tmp_path, *RUN, "method.seconds=60")
     assert (code, out) == (9, "") and f"process {first.pid} on " in err and err.count("\n") == 1
     first.kill()

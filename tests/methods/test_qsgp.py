@@ -205,11 +205,3 @@ def test_theorem_3_as_printed_is_no_bound():
     )
     mean, _, exact = bounds_of_sites("logistic", small, M, 1, replacement=False, printed=True)
     assert mean > exact  # variances below 1
-
-
-def test_the_most_functions_of_a_draw_are_all_of_them_and_memory_is_theirs(monkeypatch):
-    method = QSGP(name="qsgp", basis=500, basis_batch=2000, control_rows=None)
-    assert method.most(60) == {"batch_size": 60, "basis_batch": 500}
-    monkeypatch.setattr("gpbench.runtime.free_memory", lambda: 1000)
-    with pytest.raises(ConfigError, match=r"^500 basis functions .* try fewer of them \(method.basis, "):
-        method.init(regression(60), key=jax.random.key(0))
