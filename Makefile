@@ -1,5 +1,6 @@
 # make run    sets up .venv and trains the main job (no download of data); ARGS="..." adds to the command line
-# make test   sets up .venv with the tools of development, then checks style, types and every test
+# make test   sets up .venv with the tools of development, then checks style, types and the tests but for the slow ones
+# make test-all   the same with the slow ones, those of tests/slow.txt
 # make lint   checks style and types alone;   make smoke   runs the tests of SMOKE alone
 # make docs   builds the site of the documentation into build/docs, from docs/ and docstrings; every link is checked
 # make picture   draws docs/banana.png again;   make clean   removes .venv and caches
@@ -31,12 +32,15 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test lint smoke docs picture clean
+.PHONY: run test test-all lint smoke docs picture clean
 
 run: $(VENV)/.installed
 	$(BIN)/gpbench run $(ARGS)
 
 test: lint
+	$(BIN)/pytest $(TESTS) -m "not slow"
+
+test-all: lint
 	$(BIN)/pytest $(TESTS)
 
 lint: $(VENV)/.installed-dev

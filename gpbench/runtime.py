@@ -102,6 +102,20 @@ def join() -> None:
                           " Kubernetes, or set GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER for each") from error  # fmt: skip
 
 
+def rank_and_count() -> tuple[int, int]:
+    """The number of this process among those that joined, from 0, and how many they are."""
+    import jax
+
+    return jax.process_index(), jax.process_count()
+
+
+def is_of_jax(error: Exception) -> bool:
+    """Whether it is an error of JAX's runtime, such as a lost connection."""
+    import jax
+
+    return isinstance(error, jax.errors.JaxRuntimeError)
+
+
 def devices_here(count: int) -> int:
     """How many of a run's `count` devices are on this machine: all, but for processes on several machines."""
     import jax

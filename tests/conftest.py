@@ -61,7 +61,11 @@ runtime.configure(device="cpu")
 install_import_hook("gpbench", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 
+_SLOW = {*(Path(__file__).parent / "slow.txt").read_text().splitlines()}
+
+
 def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: listed in slow.txt, where a quicker test stands beside each one")
     # of an annotation of omegaconf's, which is not ours to mend
     config.addinivalue_line("filterwarnings", "ignore::beartype.roar.BeartypeDecorHintPep585DeprecationWarning")
 
@@ -70,6 +74,9 @@ def pytest_collection_modifyitems(items):
     """Tests that start processes and wait for them come first: the last ones that xdist deals out are then short."""
     waiting = {"test_cluster.py", "test_devices.py", "test_processes.py", "test_resume.py", "test_sweep.py"}
     items.sort(key=lambda item: item.path.name not in waiting)
+    for item in items:
+        if item.nodeid in _SLOW:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_collection_finish():

@@ -1,10 +1,9 @@
 """The package as installed: its files, its public names, its imports, and the versions it allows and is tested with."""
 
 import ast
+import graphlib
 import importlib
 import re
-import subprocess
-import sys
 import tomllib
 import zipfile
 from pathlib import Path
@@ -57,23 +56,33 @@ def test_there_are_packages_with_public_names():
     assert PACKAGES
 
 
-IMPORT_EACH_FIRST = """
-import importlib, sys
-for name in sys.argv[1:]:
-    for other in [key for key in sys.modules if key.partition(".")[0] == "gpbench"]:
-        del sys.modules[other]
-    try:
-        importlib.import_module(name)
-    except Exception as error:
-        print(f"{name}: {type(error).__name__}: {error}")
-"""
+def packages_around(name: str) -> set[str]:
+    """The packages that are imported before a module."""
+    return {name.rsplit(".", depth)[0] for depth in range(1, name.count(".") + 1)}
 
 
-def test_every_module_can_be_the_first_that_is_imported():
-    names = [module_name(path) for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
-    command = [sys.executable, "-c", IMPORT_EACH_FIRST, *names]
-    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert (process.returncode, process.stdout) == (0, ""), process.stdout + process.stderr
+def imports(path: Path) -> set[str]:
+    """Our modules that a file imports when it is imported itself, with the packages around them."""
+    named: set[str] = set()
+    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    for node in nodes:  # which grows
+        if isinstance(node, ast.ImportFrom):
+            whole = {f"{node.module}.{name.name}" for name in node.names}
+            named |= whole & FILES.keys() or {node.module or ""}
+        elif isinstance(node, ast.Import):
+            named |= {name.name for name in node.names}
+        elif not isinstance(node, ast.FunctionDef) and "TYPE_CHECKING" not in ast.dump(getattr(node, "test", node)):
+            nodes += ast.iter_child_nodes(node)
+    around = {package for name in named & FILES.keys() for package in packages_around(name)}
+    own = module_name(path)
+    return (named & FILES.keys()) | (around - packages_around(own) - {own})
+
+
+FILES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
+
+
+def test_no_modules_import_each_other_so_that_every_one_can_be_the_first():
+    graphlib.TopologicalSorter({name: imports(path) for name, path in FILES.items()}).prepare()
 
 
 def test_the_wheel_holds_every_file_of_the_package_and_of_conf(tmp_path, monkeypatch):
@@ -112,8 +121,11 @@ def smoke_selection() -> list[str]:
     return [word for word in selection[1].split() if word != "\\"]
 
 
-@pytest.mark.parametrize("selected", smoke_selection())
-def test_what_the_smoke_selection_names_exists(selected):
+SLOW = (ROOT / "tests" / "slow.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("selected", [*smoke_selection(), *dict.fromkeys(name.partition("[")[0] for name in SLOW)])
+def test_what_the_smoke_selection_and_the_list_of_slow_tests_name_exists(selected):
     path, _, name = selected.partition("::")
     assert (ROOT / path).exists()
     assert not name or f"\ndef {name}(" in (ROOT / path).read_text()

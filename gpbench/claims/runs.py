@@ -45,14 +45,15 @@ class Runs:
         return {(str(record.get("device")), str((record.get("host") or {}).get("cores"))) for record in records}
 
 
-def of_cells(cells: Iterable[Cell]) -> list[Runs]:
-    """The cells of experiments, those of several once."""
+def of_cells(cells: Iterable[Cell]) -> dict[tuple[str, str], Runs]:
+    """The cells of an experiment by identity and output, those that are equal once."""
     runs: dict[tuple[str, str], Runs] = {}
     for cell in cells:
-        grouped = group_runs(map(dict, cell.records), by_preset=False)
-        keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": cell.output}
-        runs.setdefault((cell.id, cell.output), Runs(keys, grouped[0] if grouped else None, len(cell.missing)))
-    return list(runs.values())
+        if (cell.id, cell.output) not in runs:
+            grouped = group_runs(map(dict, cell.records), by_preset=False)
+            keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": cell.output}
+            runs[cell.id, cell.output] = Runs(keys, grouped[0] if grouped else None, len(cell.missing))
+    return runs
 
 
 def of_records(records: Iterable[dict]) -> list[Runs]:
@@ -63,8 +64,11 @@ def of_records(records: Iterable[dict]) -> list[Runs]:
 
 def select(runs: Sequence[Runs], words: Words) -> list[Runs]:
     """Those of which every key has one of these values."""
-    wanted = [(key, frozenset(values)) for key, values in words.items() if values != ANY]
-    return [of for of in runs if all(of.keys.get(key, "") in values for key, values in wanted)]
+    chosen = list(runs)
+    for key, values in words.items():
+        if values != ANY:
+            chosen = [of for of in chosen if of.keys.get(key, "") in values]
+    return chosen
 
 
 def check(runs: Sequence[Runs], words: Words, place: str) -> None:

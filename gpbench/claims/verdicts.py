@@ -77,8 +77,16 @@ def judge(
         return of_records(records)
 
     @cache
+    def of_experiment(id: str, preset: str) -> Mapping[tuple[str, str], Runs]:
+        return of_cells(planned(id, preset))
+
+    @cache
     def candidates(experiments: Sequence[str], preset: str) -> list[Runs]:
-        return of_cells(cell for id in experiments for cell in planned(id, preset))
+        runs: dict[tuple[str, str], Runs] = {}
+        for id in experiments:  # a cell of several experiments has the keys of the first
+            for key, of in of_experiment(id, preset).items():
+                runs.setdefault(key, of)
+        return list(runs.values())
 
     def one(claim: Claim) -> Verdict:
         if claim.reason:

@@ -73,7 +73,8 @@ class Choices:
     def compose(self, words: tuple[str, ...]) -> Chosen:
         """The configuration that these words choose.  Raises as Hydra does."""
         if words not in self._chosen:
-            cfg = self._together(words) or self._of_hydra(words)
+            # the first by Hydra, for a single job: its sections one by one would be several calls
+            cfg = (self._chosen and self._together(words)) or self._of_hydra(words)
             try:
                 resolved = self.plain(cfg)
             except OmegaConfBaseException:

@@ -19,7 +19,7 @@ from gpbench.data.dataset import Dataset, canonical, checksum
 from gpbench.errors import DataError
 
 _NAMES = "names"
-_KNOWN = {"X", "y", "groups", "columns", "classes", "outputs", _NAMES}
+_KNOWN = {"X", "y", "groups", "columns", "classes", "outputs", "target", _NAMES}
 
 
 def warn(text: str) -> None:
@@ -50,6 +50,7 @@ def get(card: Mapping, store: Path) -> Dataset | None:
         X, y = arrays["X"].astype("<f8"), arrays["y"]
         arrays.setdefault("outputs", np.array([], dtype=str))  # of a file from before there were any
         columns, classes, outputs = (tuple(map(str, arrays[key])) for key in ("columns", "classes", "outputs"))
+        target = str(arrays.get("target", "target"))
     except DAMAGED as error:
         raise DataError(f"{where} is damaged ({' '.join(str(error).split())})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
@@ -58,7 +59,7 @@ def get(card: Mapping, store: Path) -> Dataset | None:
     checksums = {"checksum": actual, "folds_checksum": folds and checksum(folds)}
     if any(card.get(key) and value and value != card[key] for key, value in checksums.items()):
         raise DataError(f"{where} is damaged (its arrays have another checksum)")
-    return Dataset(card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups)
+    return Dataset(card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups, target)
 
 
 def put(dataset: Dataset, card: Mapping, store: Path) -> None:
@@ -70,7 +71,7 @@ def put(dataset: Dataset, card: Mapping, store: Path) -> None:
     if where is None:
         return
     arrays = {**canonical(dataset.X, dataset.y, dataset.groups), "X": _small(dataset.X)}
-    arrays |= {key: np.array(getattr(dataset, key), dtype=str) for key in ("columns", "classes", "outputs")}
+    arrays |= {key: np.array(getattr(dataset, key), dtype=str) for key in ("columns", "classes", "outputs", "target")}
     arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
     arrays = {_NAMES: np.array([*arrays]), **arrays}  # first, where no other entry's lengths can hide it
     part = where.with_name(f"{where.stem}.{os.getpid()}.part")

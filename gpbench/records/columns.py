@@ -62,18 +62,18 @@ def values(path: Path, name: str, column: "pa.ChunkedArray", bad: dict[int, str]
     if kinds.is_dictionary(kind) and (kinds.is_binary(kind.value_type) or kinds.is_string(kind.value_type)):
         known, none = _parsed(whole.dictionary.to_pylist())
         known.append(None)
-        codes = whole.indices.fill_null(len(known) - 1).to_numpy()
+        codes = np.from_dlpack(whole.indices.fill_null(len(known) - 1))  # Array.to_numpy imports pandas
         bad.update(dict.fromkeys(np.flatnonzero(np.isin(codes, none)).tolist(), f"{name} is no plain JSON"))
         return [known[i] for i in codes.tolist()]
     if not (kinds.is_boolean(kind) or kinds.is_signed_integer(kind) or kinds.is_floating(kind) or kinds.is_string(kind)
             or kinds.is_null(kind)):  # fmt: skip
         raise ConfigError(f"{path} is no collection: its column {name} is of type {kind}; `gpbench collect` makes one")
     if kinds.is_floating(kind):
-        finite = np.isfinite(whole.fill_null(0.0).to_numpy(zero_copy_only=False))
+        finite = np.isfinite(np.from_dlpack(whole.fill_null(0.0)))
         bad.update(dict.fromkeys(np.flatnonzero(~finite).tolist(), f"{name} is not finite"))
-    if column.null_count or kinds.is_boolean(kind) or kinds.is_null(kind):
+    if column.null_count or not kinds.is_primitive(kind) or kinds.is_boolean(kind):
         return whole.to_pylist()
-    return whole.to_numpy(zero_copy_only=False).tolist()
+    return np.from_dlpack(whole).tolist()
 
 
 def _parsed(known: Sequence[str | bytes]) -> tuple[list, list[int]]:

@@ -36,13 +36,15 @@ class Store:
         self._reported: set[str] = set()
 
     def get(self, id: str, *, whole: bool = True) -> dict | None:
-        """The finished record (status done or diverged) with this id; None if it is absent or damaged.
+        """The finished record (status done or diverged) with this id; None if it is absent, or damaged, which is said.
 
         `whole`: None also where a file beside it is damaged, all of which are then read.
         """
-        record, _ = self._read(id, whole=whole)
+        record, fault = self._read(id, whole=whole)
         if record is None and self._restore(self.runs.glob(f".tmp-{id}-*-old")):
-            record, _ = self._read(id, whole=whole)
+            record, fault = self._read(id, whole=whole)
+        if record is None and (self.runs / id).exists():
+            self._say(id, f"{self.runs / id} counts as missing: {fault}")
         return record
 
     def all(self, *, whole: bool = False) -> list[dict]:

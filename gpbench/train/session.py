@@ -43,20 +43,19 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[dict]
 
     check_fields(plan.cfg["method"])
 
-    import jax
-
     from gpbench.train import progress
     from gpbench.train.job import run_job
 
-    leads = jax.process_index() == 0
+    rank, count = runtime.rank_and_count() if joins else (0, 1)
+    leads = rank == 0
     display = progress.make(run["progress"] and leads)
     try:
         # Processes that join are claimed for by the one that started them; a cluster's start at once.
-        with _stdout_to_stderr(jax.process_count() > 1), contextlib.nullcontext() if joins else claim(plan, store):
+        with _stdout_to_stderr(count > 1), contextlib.nullcontext() if joins else claim(plan, store):
             already = len(plan.recorded(store))  # while the claim is held: another process may just have ended
             records = run_job(plan, store=store, progress=display, stop=stop)
-    except jax.errors.JaxRuntimeError as error:
-        if jax.process_count() == 1:
+    except RuntimeError as error:
+        if count == 1 or not runtime.is_of_jax(error):
             raise
         # What else fails in a run of several processes fails in each of them, and in some of them first.
         why = str(error).partition("\n")[0][:200]

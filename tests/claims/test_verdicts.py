@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from gpbench.claims import definition, report, verdicts
 from gpbench.claims.runs import Runs, select
 from gpbench.cli import main
 from gpbench.errors import ConfigError
+from gpbench.experiments.status import Cell
 from gpbench.records import collected
 from gpbench.records.store import Store
 
@@ -115,8 +115,8 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
 
     def planned(id, preset):
         return [
-            SimpleNamespace(id=f"{word}{size}", job={"method": word, "m": size}, dataset="pima", method="a", output="",
-                            missing=[], records=[record(word, "pima", split) for split in range(10)])
+            Cell({"method": word, "m": size}, f"{word}{size}", "pima", "a", 0, range(10),
+                 records=[record(word, "pima", split) for split in range(10)])
             for word in "ab" for size in sizes[preset]
         ]  # fmt: skip
 
@@ -134,9 +134,8 @@ def plan(presets):
     def planned(id, preset):
         splits, recorded = presets.get(preset, (0, 0))
         return [
-            SimpleNamespace(id=word, job={"method": word}, dataset="pima", method=word, output="",
-                            missing=[*range(recorded, splits)],
-                            records=[record(word, "pima", split) for split in range(recorded)])
+            Cell({"method": word}, word, "pima", word, 0, range(splits),
+                 records=[record(word, "pima", split) for split in range(recorded)])
             for word in "ab" if splits
         ]  # fmt: skip
 

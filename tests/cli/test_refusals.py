@@ -134,11 +134,11 @@ def test_a_setting_that_the_split_set_in_use_does_not_read_is_refused(capsys):
 def test_one_point_and_all_rows_are_two_settings_from_the_words_to_the_records(tmp_path):
     words = ["run", "--json", "dataset=sinc", "method=vsgpr", "method.steps=1"]
     records = {}
-    for inducing in ("1", "1.0", "1"):
+    for inducing in ("1", "1.0"):
         code, out, err = gpbench(tmp_path, *words, f"method.inducing={inducing}", fake=False, timeout=240)
         assert code == 0, err
         outcome = json.loads(out)
-        assert outcome["already"] == (1 if inducing in records else 0)
+        assert outcome["already"] == 0
         (records[inducing],) = outcome["records"]
     one, whole = records["1"], records["1.0"]
     assert one["id"] != whole["id"] and one["cell"] != whole["cell"]

@@ -157,3 +157,18 @@ def test_a_users_own_method_and_data_are_run_from_a_folder(tmp_path):
     words = ["run", "--config-dir", str(folder), "dataset=own", "method=fair"]
     code, out, err = gpbench(tmp_path, *words, fake=False)
     assert (code, err) == (0, "") and "own  fair" in out
+
+
+@pytest.mark.parametrize("name", ["record.json", "config.yaml"])
+def test_a_damaged_record_is_made_again_and_the_others_are_not(tmp_path, name):
+    log, words = tmp_path / "log", [*RUN, "split=[0,1]"]
+    gpbench(tmp_path, *words)
+    first = Store(tmp_path / "results").all()
+    path = tmp_path / "results" / "runs" / first[1]["id"] / name
+    content = path.read_bytes()
+    path.write_bytes(content[:-9] + bytes([content[-9] ^ 4]) + content[-8:])
+    code, out, err = gpbench(tmp_path, *words, FAKE_LOG=str(log))
+    assert (code, "1 of 2 were there already" in out, err.count("\n")) == (0, True, 1)
+    assert f"{path.parent} counts as missing: " in err
+    assert log.read_text().split() == ["train", first[1]["id"], "record", first[1]["id"]]
+    assert Store(tmp_path / "results").all() == first and path.read_bytes() == content

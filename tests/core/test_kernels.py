@@ -370,7 +370,7 @@ def test_a_method_that_needs_a_family_says_which_kernels_it_accepts():
         require(kernel_spec("matern52"), SquaredExponential, "svdgp")
     with pytest.raises(ConfigError, match=r"not squared_exponential\(inputs=\[0\]\)"):
         require(kernel_spec({"squared_exponential": {"inputs": [0]}}), SquaredExponential, "svdgp")
-    with pytest.raises(ConfigError, match=r"needs a squared exponential or matern12 or .* kernel, not linear"):
+    with pytest.raises(ConfigError, match=r"needs a squared exponential, matern12, .* or periodic kernel, not linear"):
         require(Linear(jnp.zeros(2)), Stationary, "this method")
 
 

@@ -60,7 +60,7 @@ def test_fingerprints_of_another_form_are_one_clear_line(arrays, message):
     ("content", "options"), [(b"no npz", NPZ), (npz()[:300], NPZ), (npz(), {**NPZ, "target": "voc"})]
 )
 def test_another_file_is_one_clear_line(content, options):
-    with pytest.raises(DataError, match="not the expected npz file"):
+    with pytest.raises(DataError, match=r"not the expected npz file|no array 'voc'; the archive has 'bits', 'pce'"):
         fingerprints_npz([content], options)
 
 

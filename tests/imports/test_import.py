@@ -135,7 +135,7 @@ FAULTS = {
         "row {third} has a value of mean that is not finite",
     ),
     "no variance": (lambda t: t.drop(columns="variance"), "no column variance; a regression data set needs mean"),
-    "no such split": (lambda t: t.assign(split=20), "sinc split 20: no such split; sinc has splits 0 to 19\n"),
+    "no such split": (lambda t: t.assign(split=20), "sinc split 20: split=20: sinc has splits 0 to 19\n"),
     "an output": (lambda t: t.assign(output=1), "sinc has one output only"),
     "seconds that differ": (lambda t: t.assign(seconds=np.arange(20.0)), "has other seconds than the first row"),
     "negative seconds": (lambda t: t.assign(seconds=-1.0), "row {first} has seconds that are no time"),

@@ -228,7 +228,7 @@ MISTAKES = {
     "samples=0": "method.samples=0: must be a whole number from 1",
     "batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
     "kernel=matern53": "unknown kernel 'matern53': did you mean matern52",
-    "kernel=linear": "sdd needs a squared exponential or matern12 or matern32 or matern52 kernel, not linear",
+    "kernel=linear": "sdd needs a squared exponential, matern12, matern32 or matern52 kernel, not linear",
 }
 
 

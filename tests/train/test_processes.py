@@ -13,7 +13,7 @@ from gpbench.records.store import Store
 
 ROWS = ["dataset=moons", "method.inducing=8", "protocol=hl2016"]
 ALL = [*ROWS, "method=sep", "protocol.steps=8", "run.trace_every=4"]
-BATCHES = [*ROWS, "method=sep_minibatch", "method.batch_size=64", "method.steps=24", "run.trace_every=1"]
+BATCHES = [*ROWS, "method=sep_minibatch", "method.batch_size=64", "method.steps=32", "run.trace_every=1"]
 TWO = "run.processes=2"
 
 
@@ -27,12 +27,6 @@ def record(results: Path, *words: str) -> dict:
 def workers(parent: int) -> list[int]:
     """The processes that `parent` started, in order."""
     return sorted(map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()))
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory) -> dict:
-    """The record of BATCHES in one process that nothing stops."""
-    return record(tmp_path_factory.mktemp("undisturbed"), *BATCHES)
 
 
 def test_two_processes_give_the_numbers_of_one_and_only_the_first_speaks(tmp_path):
@@ -51,19 +45,19 @@ def agree(two: dict, one: dict) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of child processes")
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_process_ends_the_run_in_a_line_and_the_same_command_goes_on(victim, undisturbed, tmp_path):
-    process = start(tmp_path / "killed", *BATCHES, TWO, OFTEN, "run.progress=false")
-    await_step(tmp_path / "killed", 4)
-    os.kill(workers(process.pid)[victim], signal.SIGKILL)
-    code, err = finish(process)
-    assert code == PeerError.exit_code
-    assert f"process {victim} of 2 was killed by SIGKILL; run the same command to resume" in err
-    assert "Traceback" not in err
+def test_a_killed_process_ends_the_run_in_a_line_and_the_same_command_goes_on(tmp_path):
+    for victim in (0, 1):
+        process = start(tmp_path / "killed", *BATCHES, TWO, OFTEN, "run.progress=false")
+        await_step(tmp_path / "killed", (4, 16)[victim])
+        os.kill(workers(process.pid)[victim], signal.SIGKILL)
+        code, err = finish(process)
+        assert code == PeerError.exit_code
+        assert f"process {victim} of 2 was killed by SIGKILL; run the same command to resume" in err
+        assert "Traceback" not in err
     code, err = finish(start(tmp_path / "killed", *BATCHES, TWO))
     assert code == 0 and "going on from the checkpoint" in err
     (two,) = Store(tmp_path / "killed").all()
-    agree(two, undisturbed)  # two processes share minibatches, too
+    agree(two, record(tmp_path / "undisturbed", *BATCHES))  # two processes share minibatches, too
 
 
 def test_sigterm_stops_both_at_one_checkpoint(tmp_path):

@@ -15,8 +15,8 @@ from gpbench.train.checkpoint import Checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 # A second or two of training, in chunks of a few milliseconds, each with a checkpoint.
-WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "method.steps=600", "run.trace_every=1"]
-SEP = ["dataset=moons", "method=sep_minibatch", "method.inducing=8", "method.batch_size=64", "method.steps=160",
+WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "method.steps=200", "run.trace_every=1"]
+SEP = ["dataset=moons", "method=sep_minibatch", "method.inducing=8", "method.batch_size=64", "method.steps=80",
        "run.trace_every=2"]  # fmt: skip
 OFTEN = "run.checkpoint_every=0.0001"
 
@@ -64,7 +64,7 @@ def test_a_killed_run_ends_with_the_same_numbers_and_compiles_nothing_anew(tmp_p
     compiled = {path.name for path in (tmp_path / "xla").iterdir() if path.name.endswith("-cache")}
     assert compiled
     process = start(tmp_path / "killed", *SEP, OFTEN, **cache)
-    await_step(tmp_path / "killed", 50)
+    await_step(tmp_path / "killed", 20)
     process.kill()
     assert finish(process)[0] == -signal.SIGKILL
     assert Store(tmp_path / "killed").all() == []
@@ -106,6 +106,6 @@ def test_sigterm_stops_at_a_checkpoint_with_exit_code_75(tmp_path, walked):
 
 def test_a_time_limit_stops_at_a_checkpoint_with_exit_code_75(tmp_path, walked):
     code, err = finish(start(tmp_path, *WALK, "run.time_limit=0.1"))
-    line = "gpbench: stopped by time limit of 0.1 s at step 1 of 600; run the same command to resume"
+    line = "gpbench: stopped by time limit of 0.1 s at step 1 of 200; run the same command to resume"
     assert code == 75 and line in err
     assert numbers(run(tmp_path, *WALK)) == numbers(walked[:1])
