@@ -14,6 +14,7 @@ from gpbench.errors import ConfigError
 from gpbench.records import seal
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 
@@ -62,18 +63,29 @@ def values(path: Path, name: str, column: "pa.ChunkedArray", bad: dict[int, str]
     if kinds.is_dictionary(kind) and (kinds.is_binary(kind.value_type) or kinds.is_string(kind.value_type)):
         known, none = _parsed(whole.dictionary.to_pylist())
         known.append(None)
-        codes = np.from_dlpack(whole.indices.fill_null(len(known) - 1))  # Array.to_numpy imports pandas
+        codes = np.full(len(whole), len(known) - 1)
+        rows, present = _present(whole.indices)
+        codes[rows] = present
         bad.update(dict.fromkeys(np.flatnonzero(np.isin(codes, none)).tolist(), f"{name} is no plain JSON"))
         return [known[i] for i in codes.tolist()]
     if not (kinds.is_boolean(kind) or kinds.is_signed_integer(kind) or kinds.is_floating(kind) or kinds.is_string(kind)
             or kinds.is_null(kind)):  # fmt: skip
         raise ConfigError(f"{path} is no collection: its column {name} is of type {kind}; `gpbench collect` makes one")
     if kinds.is_floating(kind):
-        finite = np.isfinite(np.from_dlpack(whole.fill_null(0.0)))
-        bad.update(dict.fromkeys(np.flatnonzero(~finite).tolist(), f"{name} is not finite"))
+        rows, present = _present(whole)
+        bad.update(dict.fromkeys(rows[~np.isfinite(present)].tolist(), f"{name} is not finite"))
     if column.null_count or not kinds.is_primitive(kind) or kinds.is_boolean(kind):
         return whole.to_pylist()
     return np.from_dlpack(whole).tolist()
+
+
+def _present(numbers: "pa.Array") -> "tuple[np.ndarray, np.ndarray]":
+    """The rows that have a number, and the numbers; by calls that import no pandas, as to_numpy and fill_null do."""
+    import numpy as np
+    import pyarrow as pa
+
+    valid = np.from_dlpack(numbers.is_valid().cast(pa.uint8()))
+    return np.flatnonzero(valid), np.from_dlpack(numbers.drop_null())
 
 
 def _parsed(known: Sequence[str | bytes]) -> tuple[list, list[int]]:
