@@ -86,7 +86,10 @@ def pages(of: Facts) -> Iterator[Page]:
     for planned in presets.values():
         files = [*_experiment(site, planned)]
         yield from files
-        pictures |= {name: files[-1][0] for name, _ in files[:1] if name.endswith((".svg", ".webp"))}
+        page, most = files[-1][0], max(planned, key=lambda p: p.n_recorded / max(1, p.n_runs))
+        stem = f"{page.removesuffix('.html')}-{most.preset}"
+        drawn = [name for name, _ in files if name.startswith(stem) and name.endswith((".svg", ".webp"))]
+        pictures |= dict.fromkeys(drawn[:1], page)
     judged = claims.verdicts(of)
     for paper, verdicts in judged.items():
         yield from _claims(site, paper, verdicts)
