@@ -9,7 +9,7 @@ from statistics import fmean, linear_regression
 
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
-from gpbench.claims.runs import Runs, group, lists, match, select
+from gpbench.claims.runs import Runs, group, lists, match
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.report.cells import CellRuns
@@ -39,18 +39,15 @@ class Number:
         return " ".join(filter(None, [*self.place, self.rival]))
 
 
-def numbers(clause: Clause, runs: Sequence[Runs], place: str) -> list[Number]:
-    """The numbers of a clause.  Raises ConfigError where it selects several runs for a number, or no pair of runs."""
-    sides = {key: select(runs, words) for key, words in clause.sides.items()}
+def numbers(clause: Clause, sides: dict[str, list[Runs]], place: str) -> list[Number]:
+    """The numbers of a clause, whose `sides` are runs that `gpbench.claims.runs.select` selected.
+
+    Raises ConfigError where several runs stand for one number, and where none are a pair.
+    """
     found = list(_KINDS[clause.kind](clause, sides, place))
     if not found:
         raise ConfigError(f"{place}: a and b have no data set in common")
     return _over_datasets(clause, found) if clause.over else found
-
-
-def selected(clause: Clause, runs: Sequence[Runs]) -> list[Runs]:
-    """Every recorded run that a clause is about."""
-    return [of for words in clause.sides.values() for of in select(runs, words) if of.cell]
 
 
 def _pairs(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:

@@ -1,7 +1,7 @@
 """The runs that a claim is about: cells of its experiments, or any recorded runs where it names none."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpbench.claims.definition import Clause, Words
 from gpbench.errors import ConfigError, nearest
@@ -23,10 +23,13 @@ class Runs:
     keys: Mapping[str, str]
     cell: CellRuns | None
     missing: int = 0
+    _values: dict[str, dict[int, float]] = field(default_factory=dict, compare=False, repr=False)
 
-    def values(self, metric: str) -> dict[int, float]:
+    def values(self, metric: str) -> Mapping[int, float]:
         """The metric on each split, without diverged runs."""
-        return by_split(self.cell, metric) if self.cell else {}
+        if metric not in self._values:
+            self._values[metric] = by_split(self.cell, metric) if self.cell else {}
+        return self._values[metric]
 
     @property
     def recorded(self) -> set[int]:

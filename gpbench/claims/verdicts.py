@@ -116,14 +116,15 @@ def _check(claim: Claim, runs: Sequence[Runs]) -> None:
 
 def _judge(claim: Claim, runs: Sequence[Runs], preset: str) -> Verdict:
     """The evidence on a claim, as "undecided" before the correction; or "not run", with the reason."""
-    if not all(select(runs, words) for clause in claim.clauses for words in clause.sides.values()):
+    selected = [{side: select(runs, words) for side, words in clause.sides.items()} for clause in claim.clauses]
+    if not all(of for sides in selected for of in sides.values()):
         return Verdict(claim, "not run", preset, why="no such runs are planned or recorded", coverage=None)
-    not_run = Verdict(claim, "not run", preset, coverage=_coverage(claim, runs))
+    not_run = Verdict(claim, "not run", preset, coverage=_coverage(selected))
     clauses: list[Judged] = []
-    for k, clause in enumerate(claim.clauses, 1):
+    for k, (clause, sides) in enumerate(zip(claim.clauses, selected), 1):
         place = f"{claim.name}, clause {k}"
-        numbers = kinds.numbers(clause, runs, place)
-        recorded = kinds.selected(clause, runs)
+        numbers = kinds.numbers(clause, sides, place)
+        recorded = [of for side in sides.values() for of in side if of.cell]
         known = {"seconds", "objective", "step_memory_mb"}.union(*(of.metrics for of in recorded))
         clauses.append(Judged(clause, numbers, _evidence(clause, numbers, place)))
         if recorded and clause.metric not in known:
@@ -166,9 +167,9 @@ def _of_number(clause: Clause, number: Number) -> Evidence:
     return Evidence(clause.region.p_inside(number.estimate), clause.region.p_outside(number.estimate))
 
 
-def _coverage(claim: Claim, runs: Sequence[Runs]) -> float:
+def _coverage(selected: Sequence[Mapping[str, Sequence[Runs]]]) -> float:
     """The share of the planned runs of all clauses that are recorded."""
-    of = [of for clause in claim.clauses for words in clause.sides.values() for of in select(runs, words)]
+    of = [of for sides in selected for side in sides.values() for of in side]
     recorded = sum(len(cell.recorded) for cell in of)
     return recorded / max(1, recorded + sum(cell.missing for cell in of))
 

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from gpbench import paths
+from gpbench import paths, yamls
 from gpbench.config.cards import check, unreadable
 from gpbench.errors import ConfigError, nearest
-
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
 
 
 def _files(config_dirs: Sequence[Path | str]) -> dict[str, Path]:
@@ -36,7 +34,7 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
     try:
-        card = yaml.load(files[name].read_text(encoding="utf-8"), Loader=_Loader)
+        card = yamls.load(files[name].read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError, OSError) as error:
         raise unreadable(files[name], error) from None
     return checked(card, files[name])

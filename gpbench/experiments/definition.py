@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench import paths, yamls
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments import layout
 
@@ -83,8 +83,7 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
     if id not in files:
         raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
-        content = yaml.load(files[id].read_bytes(), Loader=loader)
+        content = yamls.load(files[id].read_bytes())
     except yaml.YAMLError as error:
         raise ConfigError(f"{files[id]}: {' '.join(str(error).split())}") from error
     if isinstance(content, dict) and "same" in content:

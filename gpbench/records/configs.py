@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from gpbench import yamls
+
 _DEEPEST = 32
 _SECTIONS = ("run", "data", "dataset", "method", "protocol")
 
@@ -23,14 +25,13 @@ def mapping(text: str) -> dict[str, Any]:
     """
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times faster where libyaml is there
     depth = 0
     try:
-        for event in yaml.parse(text, Loader=loader):  # event by event, which needs no memory and no recursion
+        for event in yaml.parse(text, Loader=yamls.loader()):  # event by event, which needs no memory and no recursion
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
                 raise ValueError("aliases" if depth <= _DEEPEST else f"more than {_DEEPEST} levels")
-        config = yaml.load(text, Loader=loader) or {}
+        config = yamls.load(text) or {}
         json.dumps(config, allow_nan=False)
     except (yaml.YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
         raise ValueError(f"it is no configuration ({' '.join(str(error).split())[:100]})") from None

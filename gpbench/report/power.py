@@ -52,15 +52,15 @@ def power_of(noncentrality: float, n: int) -> float:
     from scipy.special import nctdtr, stdtrit
 
     shift, t = min(abs(noncentrality), _LARGE), stdtrit(n - 1, 1 - LEVEL / 2)
-    lower, upper = nctdtr(n - 1, shift, -t), 1 - nctdtr(n - 1, shift, t)
-    return float(upper + (0.0 if math.isnan(lower) else lower))  # NaN where it underflows
+    below, inside = (0.0 if math.isnan(p) else p for p in nctdtr(n - 1, shift, [-t, t]))  # NaN where it underflows
+    return float(below + 1 - inside)
 
 
 def smallest_difference(sd: float, n: int, ratio: float) -> float:
-    """The true difference that n splits show with probability POWER."""
-    from scipy.optimize import brentq
+    """The true difference that n splits show with probability POWER; the other tail, below 1e-6 of it, is left out."""
+    from scipy.special import nctdtrinc, stdtrit
 
-    return _stderr(sd, n, ratio) * float(brentq(lambda shift: power_of(shift, n) - POWER, 0, _LARGE))
+    return _stderr(sd, n, ratio) * float(nctdtrinc(n - 1, 1 - POWER, stdtrit(n - 1, 1 - LEVEL / 2)))
 
 
 def splits_needed(difference: float, sd: float, ratio: float) -> float:

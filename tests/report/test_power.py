@@ -36,6 +36,13 @@ def test_power_is_that_of_the_noncentral_t_distribution():
     assert power_of(1e9, 2) == pytest.approx(1) and power_of(50.0, 100) == pytest.approx(1)
 
 
+def test_the_smallest_difference_has_80_percent_for_any_number_of_splits():
+    for n in (*range(2, 41), 100, 1000, 10**6):  # SciPy's function is NaN at some shifts: the search failed at n = 25
+        shift = smallest_difference(1.0, n, 0.0) * math.sqrt(n)
+        assert power_of(shift, n) == pytest.approx(0.8, abs=1e-5)
+        assert all(0.05 - 1e-9 <= power_of(far, n) <= 1 for far in np.linspace(0, 100, 201))
+
+
 def test_the_smallest_difference_is_shown_in_80_percent_of_simulated_sets_of_splits():
     # differences share a part, with the correlation n_test / (n_test + n_train) of Nadeau and Bengio's correction
     rng, sets, n, ratio, sd = np.random.default_rng(0), 4000, 8, 1 / 9, 0.3
