@@ -3,6 +3,7 @@
 A cell never mixes configurations, and a diverged run is in no mean.
 """
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class Entry:
         """Whether both our value and the published one are results on held-out rows."""
         return self.cell.held_out and (self.published is None or self.published.held_out)
 
-    @property
+    @functools.cached_property
     def notes(self) -> list[str]:
         """Caveats for the comparison, as footnotes."""
         return caveats(self.cell.dataset, self.metric, self.cell.records, self.published)

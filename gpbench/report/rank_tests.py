@@ -3,6 +3,7 @@
 J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 7 (2006), section 3.2.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -33,6 +34,7 @@ def critical_difference(N: int, k: int) -> float:
     return nemenyi_quantile(k) * math.sqrt(k * (k + 1) / (6 * N))
 
 
+@functools.cache
 def nemenyi_quantile(k: int) -> float:
     """q at 5 % (Table 5a): the Studentised range of k means with infinite degrees of freedom, over sqrt(2)."""
     from scipy.stats import studentized_range

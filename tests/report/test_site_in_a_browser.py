@@ -178,7 +178,7 @@ def test_every_page_works_without_the_script(site, browser):
     browser("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(site / "ranks.html")
-        assert browser.value("document.querySelectorAll('.diagram img').length") > 0
+        assert browser.value("document.querySelectorAll('.diagram svg').length") > 0
         assert browser.value("[...document.images].every((image) => image.naturalWidth > 0)")
         assert browser.value("document.querySelectorAll('button, .filter').length") == 0
     finally:

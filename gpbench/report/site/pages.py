@@ -32,6 +32,8 @@ _STATIC = ("style.css", "site.js")
 _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
 """The sections of a configuration that a cell shows; to parse all of them would take the most of a report."""
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+
 Page = tuple[str, bytes]
 
 
@@ -80,9 +82,9 @@ def pages(of: Facts) -> Iterator[Page]:
     presets = {planned.experiment.id: of.presets(planned.experiment.id) for planned in of.planned}
     marked = views.mark_datasets(of.entries)
     yield site.page("results.html", "results.html", "All results", by_metric=site.by_metric(marked, marks=False))
-    ranks = [*_ranks(site)]
-    yield from ranks
-    pictures = {name: "ranks.html" for name, _ in ranks[:1] if name.endswith(".svg")}
+    ranks = rank_sections(of.records)
+    yield site.page("ranks.html", "ranks.html", "Average ranks", sections=ranks)
+    pictures: dict[str, str] = {}
     for planned in presets.values():
         files = [*_experiment(site, planned)]
         yield from files
@@ -96,7 +98,7 @@ def pages(of: Facts) -> Iterator[Page]:
     yield site.page("index.html", "index.html", "Results", provenance=provenance(of.records), presets=presets,
                     agreements=headlines.agreements(of.entries), best=site.table(headlines.best(marked)),
                     claims={paper: claim_report.summary(verdicts) for paper, verdicts in judged.items()},
-                    pictures=pictures)  # fmt: skip
+                    pictures=pictures, ranks=ranks[:1])  # fmt: skip
     for paper, citation in of.papers.items():
         yield _paper(site, paper, citation, [p for planned in presets.values() for p in planned])
     for name in of.datasets:
@@ -107,12 +109,6 @@ def pages(of: Facts) -> Iterator[Page]:
                         by_metric=site.by_metric(ours, marks=False))  # fmt: skip
     for cell in of.cells:
         yield _cell(site, cell)
-
-
-def _ranks(site: _Site) -> Iterator[Page]:
-    sections = {f"ranks-{k}.svg": section for k, section in enumerate(rank_sections(site.facts.records), 1)}
-    yield from ((name, section.picture) for name, section in sections.items())
-    yield site.page("ranks.html", "ranks.html", "Average ranks", sections=sections)
 
 
 def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page]:
@@ -236,7 +232,7 @@ def _json(record: dict[str, Any]) -> Markup:
     """A record with a line for each field, which is ten times faster than an indent."""
 
     def lines(of: dict[str, Any]) -> str:
-        fields = (f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in of.items())
+        fields = (f" {_ENCODE(key)}: {_ENCODE(value)}" for key, value in of.items())
         return "{\n" + ",\n".join(fields) + "\n}"
 
     return htmlsafe_json_dumps(record, dumps=lines)

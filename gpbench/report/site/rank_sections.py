@@ -1,19 +1,17 @@
 """Sections of the page of ranks: the diagram of the methods with the most data sets, and the data for any others."""
 
-import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
-from gpbench.report import figures
 from gpbench.report.caveats import imported_note
 from gpbench.report.cells import CellRuns, by_split, group_runs
-from gpbench.report.figures import theme
-from gpbench.report.figures.rank_diagram import draw
+from gpbench.report.figures.rank_diagram import MAX_NAME
 from gpbench.report.rank_tests import nemenyi_quantile
 from gpbench.report.ranks import Ranking, by_dataset, diverged_runs, labels, method_of, rank_table, ranking_notes
 
@@ -24,7 +22,7 @@ class RankSection:
 
     quick: whether runs of the quick preset are among these.
     data: values by data set, method and split, for site.js.
-    ranking, picture, notes: of the methods with the most data sets; the picture is SVG.
+    ranking, names, notes: of the methods with the most data sets; the names are those of the diagram.
     settings: the settings of methods whose labels omit them.
     """
 
@@ -32,7 +30,7 @@ class RankSection:
     quick: bool
     data: dict[str, Any]
     ranking: Ranking
-    picture: bytes
+    names: Sequence[str]
     notes: Sequence[str]
     settings: Sequence[str]
 
@@ -69,8 +67,7 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection 
     quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
     pairs = [(name, *method_of(cell)) for name, cell in labelled]
     settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
-    picture = io.BytesIO()
-    figures.write(draw(ranking), picture, "svg")
+    names = [shorten(name, MAX_NAME, placeholder=" …") for name in ranking.methods]
     data = {
         "metric": metric,
         "higher": better(metric) == "higher",
@@ -83,4 +80,4 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection 
     }
     imported = imported_note(record for cell in cells for record in cell.records)
     notes = [*ranking_notes(ranking), *filter(None, [imported])]
-    return RankSection(title, bool(quick), data, ranking, theme.follow(picture.getvalue()), notes, settings)
+    return RankSection(title, bool(quick), data, ranking, names, notes, settings)
