@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench.errors import GpbenchError, printable
+from gpbench.errors import ConfigError, GpbenchError, printable
 
 if TYPE_CHECKING:
+    from gpbench.claims.verdicts import Verdict
     from gpbench.report.site import PlannedExperiment
 
 
@@ -23,7 +24,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: site/ in the results folder")
     parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own experiment/, dataset/, method/ files")  # fmt: skip
+                        help="a folder with your own experiment/, claims/, dataset/, method/ files")  # fmt: skip
     parser.add_argument("--results", type=Path, action="append", metavar="DIR",
                         help="a results folder; may be repeated")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON: start page, numbers of files, bytes, records")
@@ -47,10 +48,12 @@ def run(args: argparse.Namespace) -> int:
     config_dirs = [folder.expanduser().resolve() for folder in args.config_dir]
     readable, faults = cards.readable(config_dirs)
     for fault in faults:
-        print(f"gpbench: left out: {printable(str(fault))}", file=sys.stderr)
+        _leave_out(fault)
+    planned = list(_planned(records, config_dirs))
     facts = site.Facts(
         records=records,
-        planned=list(_planned(records, config_dirs)),
+        planned=planned,
+        verdicts=_verdicts(records, planned, config_dirs),
         cards=readable,
         methods={item["name"]: item["description"] for item in descriptions("method", config_dirs)},
         trace=lambda id: store_of[id].trace(id),
@@ -81,3 +84,23 @@ def _planned(records: Sequence[dict], config_dirs: Sequence[Path]) -> "Iterator[
                 yield PlannedExperiment(experiment, preset, plan.plan(experiment, preset, folders, by_id))
             except GpbenchError as error:
                 yield PlannedExperiment(experiment, preset, problem=str(error))
+
+
+def _verdicts(
+    records: Sequence[dict], planned: "Sequence[PlannedExperiment]", config_dirs: Sequence[Path]
+) -> "dict[str, list[Verdict]]":
+    """The verdicts on each file of claims that recorded runs can judge; one that is wrong is named and left out."""
+    from gpbench.claims import definition
+    from gpbench.report.site.claims import verdicts
+
+    judged = {}
+    for name in definition.files(config_dirs):
+        try:
+            judged[name] = verdicts(definition.read(name, config_dirs), planned, records)
+        except ConfigError as fault:
+            _leave_out(fault)
+    return {name: of for name, of in judged.items() if of}
+
+
+def _leave_out(fault: GpbenchError) -> None:
+    print(f"gpbench: left out: {printable(str(fault))}", file=sys.stderr)

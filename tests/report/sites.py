@@ -33,6 +33,19 @@ figures:
   diagram: {kind: ranks, label: method, metrics: [nll]}
   effects: {kind: effects, label: method}
 """
+CLAIMS = """\
+better:
+  text: Logistic regression has a lower NLL than <b>the constant</b>
+  experiments: [own]
+  clauses: [{difference: nll, a: {method: logistic}, b: {method: constant}, where: {dataset: heart}, below: 0}]
+  printed: contradicted
+large:
+  text: Its NLL is above 1
+  clauses: [{value: nll, of: {method: logistic, dataset: heart}, above: 1}]
+other:
+  text: It is cheap
+  reason: the paper gives no figure
+"""
 
 
 def record(dataset: str, method: str, split: int, **fields) -> dict:
@@ -78,6 +91,9 @@ def make(results: Path, out: Path, *words: str) -> Path:
     (own / "experiment").mkdir(parents=True, exist_ok=True)
     (own / "experiment" / "own.yaml").write_text(EXPERIMENT)
     (own / "experiment" / "ranking.yaml").write_text(RANKING)
+    (own / "claims").mkdir(exist_ok=True)
+    (own / "claims" / "mine.yaml").write_text(CLAIMS)
+    (own / "claims" / "wrong.yaml").write_text("a: {text: No clauses}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(definition, "names", lambda folders=(): [*["own", "ranking"] * bool(folders), "sep/fig1_right"])
         assert main(["report", "--results", str(results), "--out", str(out), "--config-dir", str(own), *words]) == 0

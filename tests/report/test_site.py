@@ -174,6 +174,29 @@ def test_the_start_page_has_results_and_pictures_before_provenance(read):
     assert any(label.startswith("Average ranks: ") for label in labels)
 
 
+def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read, results, capsys):
+    words = ["verify", "mine", "--results", str(results), "--config-dir", str(site.parent / "conf"), "--json"]
+    capsys.readouterr()
+    assert main(words) == 1
+    verdicts = {item["claim"]: item["verdict"] for item in json.loads(capsys.readouterr().out)}
+    assert verdicts == {"mine/better": "supported", "mine/large": "contradicted", "mine/other": "not run"}
+    reader = read[page("claims", "mine")]
+    assert {"better", "large", "other"} <= reader.ids and "1 supported, 1 contradicted" in reader.text
+    assert "lower NLL than <b>the constant</b>" in reader.text and "the paper gives no figure" in reader.text
+    plots = [values for tag, values in reader.tags if (tag, values.get("class")) == ("svg", "claim")]
+    cells = [link for link in reader.links if link.startswith("../cell/")]
+    assert len(plots) == 2 and len(cells) == 3  # of two methods, and of one
+    assert "1 supported, 1 contradicted" in (site / "claims" / "mine.svg").read_text()
+    assert "claims/mine.html" in read["index.html"].links
+
+
+def test_a_wrong_file_of_claims_is_named_and_left_out(results, tmp_path, capsys):
+    site = sites.make(results, tmp_path / "site")
+    err = capsys.readouterr().err
+    assert err.startswith("gpbench: left out: ") and "wrong.yaml: a" in err and err.count("\n") == 1
+    assert not (site / "claims" / "wrong.html").exists() and (site / "claims" / "mine.html").exists()
+
+
 def test_a_data_set_has_its_methods_as_dots_and_against_seconds(read):
     labels = [values["aria-label"] for tag, values in read[page("dataset", "crabs")].tags if tag == "svg"]
     assert labels[0].startswith("nll: sep m=15%") and labels[0].index("sep") < labels[0].index("gfitc")

@@ -6,9 +6,10 @@ from html import escape
 
 from markupsafe import Markup
 
-from gpbench.claims import definition, report
+from gpbench.claims import report
+from gpbench.claims.definition import Claim
 from gpbench.claims.verdicts import Judged, Verdict, judge
-from gpbench.report.site.facts import Facts
+from gpbench.report.site.facts import PlannedExperiment
 
 _WIDTH, _NAMES, _LINE, _MOST = 460, 190, 15, 30
 """Pixels of a plot, of its names and of a line; and the most lines."""
@@ -18,16 +19,19 @@ BADGES = {"supported": "whole", "contradicted": "diverged", "undecided": "partia
 """The kind of badge of each verdict."""
 
 
-def verdicts(facts: Facts) -> dict[str, list[Verdict]]:
-    """The verdicts of every paper whose claims the recorded runs can judge."""
-    cells = {(planned.experiment.id, planned.preset): planned.cells for planned in facts.planned}
-    judged = {}
-    for paper in definition.files():
-        claims = definition.read(paper)
-        known = {id for claim in claims for id in claim.experiments} & {id for id, _ in cells}
-        if any(cell.records for id in known for preset in ("quick", "full") for cell in cells[id, preset]):
-            judged[paper] = judge(claims, facts.records, lambda id, preset: cells.get((id, preset), ()))
-    return judged
+def verdicts(
+    claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[dict]
+) -> list[Verdict]:
+    """The verdicts on the claims of one file; none where no recorded run is of their experiments.
+
+    Raises ConfigError as `judge` does.
+    """
+    cells = {(of.experiment.id, of.preset): of.cells for of in planned}
+    recorded = {id for (id, _), of in cells.items() if any(cell.records for cell in of)}
+    of_any_runs = any(claim.clauses and not claim.experiments for claim in claims)
+    if not of_any_runs and recorded.isdisjoint(id for claim in claims for id in claim.experiments):
+        return []
+    return judge(claims, records, lambda id, preset: cells.get((id, preset), ()))
 
 
 def plot(judged: Judged) -> Markup:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gpbench.claims.verdicts import Verdict
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers import PAPERS, published
@@ -45,6 +46,7 @@ class Facts:
     records: every run once.
     planned: every experiment in every preset.
     cards, methods: the cards of data sets and the descriptions of methods, by name.
+    verdicts: those on each paper's claims, by paper.
     trace, config: functions from a record's id to its arrays and the text of its configuration.
     """
 
@@ -52,6 +54,7 @@ class Facts:
     planned: Sequence[PlannedExperiment]
     cards: Mapping[str, Mapping[str, Any]]
     methods: Mapping[str, str]
+    verdicts: Mapping[str, Sequence[Verdict]]
     trace: "Callable[[str], dict[str, np.ndarray]]"
     config: Callable[[str], str]
 
@@ -88,10 +91,11 @@ class Facts:
 
     @cached_property
     def papers(self) -> dict[str, str]:
-        """Papers with an experiment or published numbers, each with its citation, or its name where that is unknown."""
+        """Papers with experiments, claims or published numbers, each with its citation, or its name for want of one."""
         with_experiment = [planned.experiment.paper for planned in self.planned]
         sources = [row["source"] for row in published.rows_of("papers")]
-        return {name: PAPERS.get(name, name) for name in dict.fromkeys([*PAPERS, *sources, *with_experiment]) if name}
+        names = dict.fromkeys([*PAPERS, *sources, *with_experiment, *self.verdicts])
+        return {name: PAPERS.get(name, name) for name in names if name}
 
     def presets(self, id: str) -> list[PlannedExperiment]:
         """The presets of an experiment, full before quick, but those with records first.

@@ -92,12 +92,11 @@ def pages(of: Facts) -> Iterator[Page]:
         stem = f"{page.removesuffix('.html')}-{most.preset}"
         drawn = [name for name, _ in files if name.startswith(stem) and name.endswith((".svg", ".webp"))]
         pictures |= dict.fromkeys(drawn[:1], page)
-    judged = claims.verdicts(of)
-    for paper, verdicts in judged.items():
+    for paper, verdicts in of.verdicts.items():
         yield from _claims(site, paper, verdicts)
     yield site.page("index.html", "index.html", "Results", provenance=provenance(of.records), presets=presets,
                     agreements=headlines.agreements(of.entries), best=site.table(headlines.best(marked)),
-                    claims={paper: claim_report.summary(verdicts) for paper, verdicts in judged.items()},
+                    claims={paper: claim_report.summary(verdicts) for paper, verdicts in of.verdicts.items()},
                     pictures=pictures, ranks=ranks[:1])  # fmt: skip
     for paper, citation in of.papers.items():
         yield _paper(site, paper, citation, [p for planned in presets.values() for p in planned])
