@@ -97,6 +97,10 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
     with style.context():
         # None is the style's resolution, at which the shaded panels of a large figure would take megabytes
         dpi = 100 if len(figure.axes) > _MANY_PANELS else None
+        # Laid out here, as savefig would draw the whole figure once more for it
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+            figure.set_layout_engine("none")
         figure.savefig(file, format=format, metadata=dates.get(format or ""), dpi=dpi)
 
 
