@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class Composer:
         assert isinstance(loader, ConfigLoaderImpl)
         self._loader = loader
         self._groups = set(self._loader.list_groups(""))
-        self._choices = Choices(self.searchpath, partial(plain, throw_on_missing=False))
+        self._choices = _choices(self.searchpath) if folders else _our_choices()
         self._parsed: dict[str, Override] = {}
         self._defaults: dict[tuple[str, ...], dict[str, Any]] = {}
 
@@ -109,6 +109,16 @@ class Composer:
 
     def _is_choice(self, override: Override) -> bool:
         return override.key_or_group.partition("/")[0] in self._groups or override.is_hydra_override()
+
+
+def _choices(searchpath: Sequence[str]) -> Choices:
+    return Choices(searchpath, partial(plain, throw_on_missing=False))
+
+
+@cache
+def _our_choices() -> Choices:
+    """Those of our own files alone, which every composer of the process shares: the files do not change meanwhile."""
+    return _choices(())
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from gpbench.records.plan import Records, RunPlan
 
 _CODE = (
     "records/identity.py", "records/plan.py", "data/splits.py", "data/cards.py", "data/members.py",
-    "config/cards.py", "config/compose.py", "config/values.py", "ranges.py", "experiments/plan.py",
+    "config/cards.py", "config/choices.py", "config/compose.py", "config/values.py", "ranges.py", "experiments/plan.py",
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gpbench.config import choices
+from gpbench.config import choices, compose
 from gpbench.config.compose import hydra
 from gpbench.errors import ConfigError
 
@@ -20,6 +20,7 @@ JOBS = [
 
 def test_the_quick_way_and_hydras_own_agree(monkeypatch):
     def composed():
+        compose._our_choices.cache_clear()
         with hydra([]) as composer:
             return [json.dumps(composer.compose(job)) for job in JOBS]
 
