@@ -18,14 +18,15 @@ TABLES = [("sep/table1", "full"), ("sep/fig4_top", "full"), ("sep/fig4_bottom", 
           ("aep_dgp/table1", "quick"), ("aep_dgp/table2", "quick"), ("aep_dgp/table3", "quick"),
           ("aep_dgp/table3_inducing", "quick"),
           ("aep_dgp/ranks", "quick"), ("aep_dgp/fig1", "quick"), ("aep_dgp/fig5", "quick"),
-          ("gam/fig1", "full"), ("gam/regression", "quick"), ("gam/classification", "quick")]  # fmt: skip
+          ("gam/fig1", "full"), ("gam/regression", "quick"), ("gam/classification", "quick"),
+          ("qsgp/table2", "quick"), ("qsgp/table3", "quick")]  # fmt: skip
 
 
 def records(experiment: str) -> Path:
     return RESULTS / experiment.split("/")[0] / "records.parquet"
 
 
-COUNTS = {"sep": 2490, "svdgp": 306, "gpbench": 471, "aep_dgp": 2893, "gam": 353, "qsgp": 13}
+COUNTS = {"sep": 2490, "svdgp": 306, "gpbench": 471, "aep_dgp": 2893, "gam": 353, "qsgp": 21}
 
 
 @pytest.mark.parametrize(("paper", "count"), COUNTS.items())
