@@ -16,7 +16,8 @@ from gpbench.core.bases import Basis, KernelFunctions, Locations
 from gpbench.core.kernels import Kernel
 from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.basis_projections import gram_product, outputs_of, project
+from gpbench.methods.parts.basis_pairs import Draw, paired_loss
+from gpbench.methods.parts.basis_projections import gram_product, project
 from gpbench.methods.parts.basis_weights import (
     ControlVariate,
     Weights,
@@ -80,12 +81,19 @@ class Sample(eqx.Module):
 
 
 def negative_bound(
-    hyper: Hyper, drawn: Weights, sample: Sample, batch: Batch, control: ControlVariate | None = None
+    hyper: Hyper,
+    drawn: Weights,
+    sample: Sample,
+    batch: Batch,
+    control: ControlVariate | None = None,
+    *,
+    learned: bool = True,
 ) -> tuple[Float[Array, ""], Float[Array, " c"]]:
     """The estimate in nats, and the mean of each drawn function's square over the batch, without its unit.
 
     Where S is a kernel matrix ½ log|S| is left out, a constant, for its hyper-parameters are fixed.  The diagonal
-    entries of C that have a closed form count as constants.
+    entries of C that have a closed form count as constants.  Without `learned` the gradient in the kernel is wrong, and
+    not made.
     """
     basis, kernel, likelihood = sample.basis, hyper.kernel, hyper.likelihood
     columns_ = columns(drawn, basis.index(sample.blocks))
@@ -95,25 +103,24 @@ def negative_bound(
     )
     if drawn.log_scale is None:
         scales2 = jax.lax.stop_gradient(scales2)
-    factors = scales2
-    if not isinstance(likelihood, Gaussian):
-        factors = scales2 * (sample.times_drawn() if sample.third is None else sample.times_shared())
-    parts = (sample.halves(array) for array in (sample.locations, columns_, factors))
-    draws = [project(basis, kernel, batch.X, batch.weight, *part) for part in zip(*parts)]
-    outputs = [sample.scale * draw.outputs for draw in draws]
+    ends = sample.halves(sample.locations), sample.halves(columns_)
+    sums = jnp.zeros_like(scales2)
     if isinstance(likelihood, Gaussian):
-        narrow = sample.scale * (draws[0].narrow + draws[1].narrow) / 2.0
-        error = squared_error(outputs[0], outputs[1], batch) + batch.scale * jnp.sum(batch.weight * narrow)
+        loss = lambda left, right: squared_error(sample.scale * left, sample.scale * right, batch)
+        draws = [*map(Draw, *ends, sample.halves(batch.scale * sample.scale / sample.draws * scales2))]
+        error, sums = paired_loss(loss, basis, kernel, batch.X, draws, weight=batch.weight, learned=learned)
         misfit = 0.5 * (error / noise + batch.total * jnp.log(2.0 * jnp.pi * noise))
     else:
-        mean, variance = site_moments(outputs, draws[0].narrow, sample, drawn.width)
+        factors = sample.halves(scales2 * (sample.times_drawn() if sample.third is None else sample.times_shared()))
+        outputs, narrow = zip(*(project(basis, kernel, batch.X, *part) for part in zip(*ends, factors)))
+        mean, variance = site_moments([sample.scale * draw for draw in outputs], narrow[0], sample, drawn.width)
         misfit = -batch.scale * jnp.sum(batch.weight * likelihood.expected_log_prob(mean, variance, batch.y))
     value = misfit + prior_divergence(drawn, columns_, scales2, sample, kernel)
     if control is not None:
-        ends = zip(sample.halves(sample.locations), sample.halves(columns_))
-        left, right = (sample.scale * outputs_of(basis, control.kernel, control.X, *end) for end in ends)
-        value += 0.5 * control.term(left, right, batch.total / (len(control.X) * noise))
-    sums = jnp.concatenate([draw.sums for draw in draws])
+        precision = batch.total / (len(control.X) * noise)
+        term = lambda left, right: control.term(sample.scale * left, sample.scale * right, precision)
+        draws = [*map(Draw, *ends, sample.halves(jnp.zeros_like(scales2)))]
+        value += 0.5 * paired_loss(term, basis, control.kernel, control.X, draws)[0]
     return value, jax.lax.stop_gradient(sums / (jnp.sum(batch.weight) * basis.unit(kernel) ** 2))
 
 

@@ -1,10 +1,10 @@
 """Sums over drawn basis functions, a tile of functions at a time, so that Φ is never whole in memory.
 
 Products with Φ are bound by memory: tiles that stay in a processor's cache, made again for the gradient, are several
-times faster than a matrix Φ that is written and read.
+times faster than a matrix Φ that is written and read.  What XLA does not need it does not make.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,51 +17,32 @@ _TILE = 2_000
 """How many functions a tile has, or one block where that has more."""
 
 
-class Projection(NamedTuple):
-    """Of the drawn functions Φ (N, c) at some rows: Φ times columns, Φ² times a vector, and weights times Φ²."""
-
-    outputs: Float[Array, "N W"]
-    narrow: Float[Array, " N"]
-    sums: Float[Array, " c"]
-
-
 def project(
     basis: Basis,
     kernel: Kernel,
     X: Float[Array, "N D"],
-    weight: Float[Array, " N"],
     locations: Locations,
     columns: Float[Array, "c W"],
     scales2: Float[Array, " c"],
-) -> Projection:
-    """Φ `columns`, Φ² `scales2` and `weight` Φ² of the functions at these locations, Φ² elementwise."""
+) -> tuple[Float[Array, "N W"], Float[Array, " N"]]:
+    """Φ `columns` and Φ² `scales2` of the functions Φ (N, c) at these locations, Φ² elementwise."""
 
     @jax.checkpoint
     def add(totals, tile):
         locations, columns, scales2 = tile
         functions = basis.functions(kernel, X, locations)
-        squares = functions**2
         outputs, narrow = totals
-        return (outputs + functions @ columns, narrow + squares @ scales2), jax.lax.stop_gradient(weight @ squares)
+        return (outputs + functions @ columns, narrow + functions**2 @ scales2), None
 
     start = jnp.zeros((len(X), columns.shape[1]), X.dtype), jnp.zeros(len(X), X.dtype)
-    (outputs, narrow), sums = jax.lax.scan(add, start, _tiles(basis.block, locations, columns, scales2))
-    return Projection(outputs, narrow, sums.ravel()[: len(scales2)])
+    return jax.lax.scan(add, start, tiles(basis.block, locations, columns, scales2))[0]
 
 
 def outputs_of(
     basis: Basis, kernel: Kernel, X: Float[Array, "N D"], locations: Locations, columns: Float[Array, "c W"]
 ) -> Float[Array, "N W"]:
     """Φ `columns` alone.  Differentiable in the columns, and not in the kernel."""
-    kernel = jax.lax.stop_gradient(kernel)
-
-    @jax.checkpoint
-    def add(total, tile):
-        locations, columns = tile
-        return total + basis.functions(kernel, X, locations) @ columns, None
-
-    start = jnp.zeros((len(X), columns.shape[1]), X.dtype)
-    return jax.lax.scan(add, start, _tiles(basis.block, locations, columns))[0]
+    return project(basis, jax.lax.stop_gradient(kernel), X, locations, columns, jnp.zeros(len(columns), X.dtype))[0]
 
 
 def gram_product(
@@ -77,10 +58,10 @@ def gram_product(
         rows, left = tile
         return total + jnp.sum(left * (basis.gram(kernel, rows, locations[1]) @ columns[1])), None
 
-    return jax.lax.scan(add, jnp.zeros((), columns[0].dtype), _tiles(basis.block, locations[0], columns[0]))[0]
+    return jax.lax.scan(add, jnp.zeros((), columns[0].dtype), tiles(basis.block, locations[0], columns[0]))[0]
 
 
-def _tiles(block: int, locations: Locations, *arrays: Array) -> tuple[Any, ...]:
+def tiles(block: int, locations: Locations, *arrays: Array) -> tuple[Any, ...]:
     """Locations of blocks, and arrays with a row for each of their functions, in tiles.
 
     The last tile is filled up with blocks of zeros, whose functions count nothing as their columns are 0.

@@ -224,7 +224,8 @@ class QSGP(Method):
         basis, control = state.basis, state.control
         sample = self._sample(state, batch, key=key)
         drawn = take(state.weights, sample.blocks)
-        loss = lambda hyper, drawn: negative_bound(hyper, drawn, sample, batch, control)
+        learned = self.optimiser is not None
+        loss = lambda hyper, drawn: negative_bound(hyper, drawn, sample, batch, control, learned=learned)
         if self.optimiser is None:
             evaluate = jax.value_and_grad(lambda drawn: loss(state.hyper, drawn), has_aux=True)
             (value, squares), gradient = evaluate(drawn)
@@ -305,7 +306,7 @@ class QSGP(Method):
         squares = None if state.squares is None else state.squares[blocks]
         locations = state.basis.locations(blocks, data.X.shape[1], data.X.dtype)
         sample = Sample(state.basis, blocks, locations, squares, state.rows, 2)
-        return -negative_bound(state.hyper, take(state.weights, blocks), sample, data)[0]
+        return -negative_bound(state.hyper, take(state.weights, blocks), sample, data, learned=False)[0]
 
     def diagnostics(self, state: State) -> dict[str, Array]:
         """With relevance vectors, how many there are: prior precisions below 1e4 (appendix I.3), 1e3 and 1e5."""
