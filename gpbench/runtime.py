@@ -165,11 +165,11 @@ def require_memory(needed: float, what: str, fewer: str = "inducing points") -> 
     """
     free = free_memory()
     if free is not None and needed > free:
-        raise ConfigError(f"{what} need {_amount(needed)}, and {_amount(free)} of memory are free: try fewer {fewer},"
+        raise ConfigError(f"{what} need {amount(needed)}, and {amount(free)} of memory are free: try fewer {fewer},"
                           " a smaller batch, protocol.precision=float32, run.together=1")  # fmt: skip
 
 
-def _amount(bytes: float) -> str:
+def amount(bytes: float) -> str:
     """Bytes in GB, or TB from a thousand of them."""
     return f"{bytes / 1e9:.1f} GB" if bytes < 1e12 else f"{bytes / 1e12:,.1f} TB"
 

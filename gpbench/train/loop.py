@@ -12,12 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from gpbench import runtime
 from gpbench.errors import Stopped
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, Predictions, initial
 from gpbench.train.programs import Programs, lay_out
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
+
+
+_LARGE = 0.25e9
+"""The bytes from which a run says what it takes, before its first step."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ def fit(
     method, devices = programs.method, programs.devices
     run = _begin(programs, group, checkpoint, progress)
     group = lay_out(devices, group)
+    if not run.over and (taken := programs.memory(group, run) or 0) >= _LARGE:
+        progress.note(f"memory: {runtime.amount(taken)} for state, data and a step's work")
 
     def save():
         facts: dict[str, Any] = {"members": group.members, "seconds": run.seconds}

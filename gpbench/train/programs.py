@@ -40,9 +40,12 @@ class Programs:
     def footprint(self, group: Group) -> int:
         """The bytes that a step on this group takes on each device: state, data and work, of the compiled program."""
         state = self.devices.by_rows(initial(self.method, group), rows=group.X.shape[1])
-        program, _ = self._advance(lay_out(self.devices, group), Fit(state), 1)
-        memory = program.memory_analysis()
-        return memory.argument_size_in_bytes + memory.temp_size_in_bytes
+        return self.memory(lay_out(self.devices, group), Fit(state)) or 0
+
+    def memory(self, group: Group, run: Fit) -> int | None:
+        """The same of a group that is laid out and has begun; None where XLA does not say."""
+        memory = self._advance(group, run, 1)[0].memory_analysis()
+        return memory and memory.argument_size_in_bytes + memory.temp_size_in_bytes
 
     def _advance(self, group: Group, run: Fit, steps: int) -> tuple[Any, tuple]:
         """The compiled program of a chunk, and its arguments."""

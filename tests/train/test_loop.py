@@ -52,6 +52,13 @@ def same(one, other) -> bool:
     return one.step == other.step and traces and all(np.array_equal(a, b, equal_nan=True) for a, b in leaves)
 
 
+def test_a_large_run_says_what_it_takes_before_its_first_step(checkpoint, monkeypatch):
+    monkeypatch.setattr("gpbench.train.loop._LARGE", 0.0)
+    notes = io.StringIO()
+    train(WALK, group(), checkpoint, stream=notes)
+    assert notes.getvalue().splitlines()[0] == "memory: 0.0 GB for state, data and a step's work"
+
+
 @pytest.mark.parametrize("every", [1, 7, 100])
 def test_the_length_of_the_chunks_changes_no_number(checkpoint, every):
     one, other = train(WALK, group(), checkpoint), None
