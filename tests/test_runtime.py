@@ -65,7 +65,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
 
 def test_the_users_own_settings_stay(tmp_path):
     own = {
-        "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true",
+        "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true --xla_cpu_experimental_ynn_fusion_type=",
         "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "elsewhere"),
         "JAX_ENABLE_X64": "false",
     }
@@ -73,11 +73,13 @@ def test_the_users_own_settings_stay(tmp_path):
     assert python(show % (list(own),), tmp_path, **own) == list(own.values())
 
 
-def test_the_flag_joins_the_users_other_flags(tmp_path):
+def test_the_flags_join_the_users_other_flags(tmp_path):
     show = "from gpbench import runtime; import os; runtime.configure(); print(os.environ['XLA_FLAGS'])"
     other = "--xla_cpu_multi_thread_eigen=true"
-    assert python(show, tmp_path, XLA_FLAGS=other) == [
-        f"{other} --xla_cpu_enable_concurrency_optimized_scheduler=false"
+    assert python(show, tmp_path, XLA_FLAGS=other)[0].split() == [
+        other,
+        "--xla_cpu_enable_concurrency_optimized_scheduler=false",
+        "--xla_cpu_experimental_ynn_fusion_type=individual_dot",
     ]
 
 

@@ -20,7 +20,6 @@ from gpbench.train.programs import Programs, lay_out
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
 
-
 _LARGE = 0.25e9
 """The bytes from which a run says what it takes, before its first step."""
 
