@@ -28,9 +28,11 @@ NOTES = {
     "swapped": "the paper copied dropout's log-likelihoods of power and protein into each other's row",
     "no_signal": "not a target: the paper's copy of australian carries almost no signal (the Statlog file gives about "
     ".35)",
-    "undertrained": "perhaps undertrained: on kin40k and ctslice this SVGP is far behind that of the paper's table 3, "
-    "which has the same size and start but fixed hyper-parameters",
-    "overconfident": "from one overconfident fit: with a proper lower bound on the noise the value is negative",
+    "undertrained": "perhaps undertrained: far behind the SVGP of the paper's table 3, which has the same size and "
+    "start but fixed hyper-parameters",
+    "overconfident": "the log-likelihood of one split, whose SVGP the paper itself calls overconfident (of its "
+    "table 2)",
+    "copied": "copied by the paper from Yang et al. (2015)",
     "authors_gpu": "training on the authors' GPU: a GeForce GTX 980 Ti, for mnist_odd_even a Quadro M5000",
     "naval": "naval depends almost only on the lower bound on the noise and the optimiser: not for ranking methods",
     "r_one_core": "seconds of R on one core of the authors' machine, averaged over the data sets",

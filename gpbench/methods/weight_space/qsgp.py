@@ -56,8 +56,9 @@ class QSGP(Method):
     """Configuration of `qsgp` and `qsrvm`; see the module's docstring.
 
     The bound of Gaussian noise is estimated without bias (theorems 1 and 2, proposition 2); that of other log-concave
-    likelihoods by theorem 3, whose expectation is lower.  Memory: (k + 2) m numbers twice over, 2m more, and for a step
-    the functions at the batch and at the support rows, for prediction at 2,048 rows.
+    likelihoods by theorem 3, whose expectation is lower.  Memory under Gaussian noise: (2k + 3) m numbers, and for a
+    step the rows of C that are drawn and the functions of a tile of 2,000 at the batch and at the support rows; for
+    predictions 2,000 functions at 10,000 rows.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
@@ -157,9 +158,9 @@ class QSGP(Method):
         elif self.optimiser is not None and not self.relevance:
             raise ConfigError("method.optimiser: log|S| of kernel functions has no cheap estimate, so that their"
                               " hyper-parameters stay fixed: set method.optimiser=null")  # fmt: skip
-        if self.augmentation and (m < n or self.relevance or data.task != "regression"):
-            raise ConfigError("method.augmentation=true: proposition 4 is of regression with a kernel function around"
-                              " every training row: set method.basis=null and method.relevance=false")  # fmt: skip
+        if self.augmentation and (m < n or self.relevance):
+            raise ConfigError("method.augmentation=true: proposition 4 needs a kernel function around every training"
+                              " row: set method.basis=null and method.relevance=false")  # fmt: skip
         if self.dense_columns > m:
             raise ConfigError(f"method.dense_columns={self.dense_columns} of {m} basis functions: choose no more")
         if isinstance(self.control_rows, int) and self.control_rows > n:
@@ -187,6 +188,9 @@ class QSGP(Method):
         if not likelihood.log_concave or likelihood.latents() > 1:
             raise ConfigError(f"{self.name} needs a log-concave likelihood of one function, such as gaussian, laplace,"
                               f" logistic or probit, and not {self.likelihood}")  # fmt: skip
+        if self.augmentation and not isinstance(likelihood, Gaussian):
+            raise ConfigError(f"method.augmentation=true: proposition 4 is derived for Gaussian noise, not for"
+                              f" {self.likelihood}: set method.augmentation=false")  # fmt: skip
         if self.subset_rows is None or data.task != "regression":
             return Hyper(self.kernel.initial(data.first(2000).X, start=self.lengthscale_start), likelihood)
         start = {"start": self.lengthscale_start, "prior": self.lengthscale_prior}
