@@ -1,5 +1,6 @@
 """Figures from records alone: panels, curves, labels, notes and files."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -319,6 +320,17 @@ def test_orders_are_slopes_of_lines_in_logarithms_along_one_size_where_the_other
     assert notes[0] == "exponent of ms a step in C (M = 16): full 2.00 ± 0.00 [1]"
     assert notes[1] == "exponent of ms a step in M (C = 4): full 3.00 ± 0.00"
     assert notes[2].startswith("exponent of MB a step in C (M = 16): full 1.00")
+
+
+def test_orders_name_the_fixed_sizes_of_each_line_where_they_differ_and_label_the_ticks_that_leave_room():
+    sizes = [("a", c, 8) for c in (1000, 1100, 2_000_000)] + [("b", c, 16) for c in (1000, 1100, 2_000_000)]
+    cells = [
+        replace(cell({"method": "gam", "p": p, "C": str(c), "M": str(m)}, record(f"{p}{c}", steps=4)), id=f"{p}{c}")
+        for p, c, m in sizes
+    ]
+    figure = drawn(experiment(kind="orders", along=["C", "M"], colour="p"), cells)
+    assert re.fullmatch(r"exponent of ms a step in C: a .* \(M = 8\), b .* \(M = 16\)", small_print(figure)[0])
+    assert [tick.get_text() for tick in figure.axes[2].get_xticklabels()] == ["1e3", "", "2e6"]
 
 
 def test_orders_leave_out_what_has_no_memory_in_its_records_and_a_line_of_one_point():

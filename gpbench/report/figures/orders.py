@@ -44,16 +44,21 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         row[0].set_ylabel(title)
         for along, axis in zip(keys, row):
             stated = options.get("published", {}).get(along, {}) if quantity is _milliseconds else {}
-            exponents = []
+            exponents, fixed = [], []
             for value, colour in colours.items():
                 cells = [cell for cell in planned if cell.job[key] == value and cell.done]
                 if series := along_size(experiment, cells, keys, along, quantity):
                     name = experiment.label(key, value)
                     axis.plot(*series, "o-", color=colour, markersize=4, label=name)
                     exponents.append(f"{name} {exponent(series)}" + (f" [{stated[value]}]" if value in stated else ""))
+                    fixed.append(_fixed(experiment, cells, keys, along))
             _log_log(axis, [_size(experiment, along, cell) for cell in planned if along in cell.job])
             if exponents:
-                size = experiment.label("axes", along) + _fixed(experiment, planned, keys, along)
+                size = experiment.label("axes", along)
+                if len(set(fixed)) == 1:
+                    size += fixed.pop()
+                else:
+                    exponents = [text + at for text, at in zip(exponents, fixed)]
                 notes.append(f"exponent of {title} in {size}: {', '.join(exponents)}")
     for along, axis in zip(keys, axes[-1]):
         axis.set_xlabel(experiment.label("axes", along))
@@ -126,7 +131,18 @@ _QUANTITIES: Mapping[str, Callable[[Mapping], float]] = {"ms a step": _milliseco
 
 
 def _log_log(axis: Axes, sizes: Sequence[float]) -> None:
-    """Logarithmic axes with a tick at each size."""
+    """Logarithmic axes with a tick at each size, and a label at those that leave room for it."""
     axis.set(xscale="log", yscale="log")
-    axis.set_xticks(sorted(set(sizes)), [f"{size:,.0f}" for size in sorted(set(sizes))], minor=False)
+    ticks = sorted(set(sizes))
+    labelled: list[float] = []
+    for size in ticks:
+        if not labelled or math.log(size / labelled[-1]) > 0.12 * math.log(ticks[-1] / ticks[0]):
+            labelled.append(size)
+    axis.set_xticks(ticks, [_short(size) if size in labelled else "" for size in ticks], minor=False)
     axis.xaxis.set_minor_locator(NullLocator())
+
+
+def _short(size: float) -> str:
+    """2e6 for 2,000,000: a digit with three zeros or more; other sizes as they are."""
+    digits = f"{size:.0f}"
+    return f"{digits[0]}e{len(digits) - 1}" if len(digits) > 3 and not digits[1:].strip("0") else f"{size:,.0f}"
