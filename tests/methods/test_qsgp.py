@@ -121,6 +121,19 @@ def test_the_full_estimate_is_equation_2(name, relevance):
     np.testing.assert_allclose(value, expected, rtol=1e-10)
 
 
+@pytest.mark.parametrize("name, relevance", [("rff", False), ("inducing", False), ("inducing", True)])
+def test_the_gradient_of_the_full_estimate_is_that_of_differences(name, relevance):
+    """In a random direction of all weights, and of the hyper-parameters too where they may move."""
+    q, basis, moves = weights(relevance=relevance), BASES[name], float(name == "rff" or relevance)
+    full = lambda hyper, q: estimate(hyper, q, whole(X, Y), BOTH, None, basis, None, 2)
+    random = lambda tree: jax.tree.map(lambda leaf: jnp.asarray(RNG.normal(size=leaf.shape)), tree)
+    direction = jax.tree.map(lambda leaf: moves * leaf, random(HYPER)), random(q)
+    at = lambda step: full(*jax.tree.map(lambda leaf, d: leaf + step * d, (HYPER, q), direction))[0]
+    _, *gradient = full(HYPER, q)
+    products = jax.tree.map(lambda g, d: jnp.sum(g * d), tuple(gradient), direction)
+    np.testing.assert_allclose(sum(jax.tree.leaves(products)), (at(1e-5) - at(-1e-5)) / 2e-5, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["rff", "inducing"])
 def test_proposition_1_is_the_best_diagonal(name):
     """The derivative of equation 2 in c_rr is 0 at the closed form, and the bound is lower on both sides."""

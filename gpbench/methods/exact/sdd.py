@@ -10,7 +10,7 @@ minimise the dual objective ½ αᵀHα - αᵀb (section 3), here for S + 1 rig
 
 A step is that of their algorithm 1.  With B random rows it moves the velocity and the weights by
 
-    g_i = (N / B) (H (α + ρv) - b)_i for these rows, 0 for others,   v ← ρv - βg,   α ← α + v,
+    g_i = ⌈N / B⌉ (H (α + ρv) - b)_i for these rows, 0 for others,   v ← ρv - βg,   α ← α + v,
 
 and predictions use the geometric average ᾱ ← rα + (1 - r)ᾱ with r = 100 / steps.  The paper draws rows independently
 and sets βN by hand, to 50 or so.  Here the rows are those of the loop's minibatches, every row once in each epoch, and
