@@ -79,9 +79,17 @@ def _is_prior(value: Any) -> bool:
 LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with positive numbers")
 """A field of methods that becomes a value of its own, as kernels and likelihoods do; see core/kernels/priors.py."""
 
+def _is_optimiser(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return value is None or (isinstance(value, list) and bool(value))
+    rate = value.get("learning_rate", 1.0)
+    return bool(value) and not (is_number(rate) and rate <= 0)
+
+
 OPTIMISER = Range(
-    lambda value: value is None or (isinstance(value, Mapping | list) and bool(value)),
-    "null, or a mapping with the optimiser's _target_, as in {_target_: optax.adam, learning_rate: 0.01}",
+    _is_optimiser,
+    "null, or a mapping with the optimiser's _target_ and a rate above 0, as in {_target_: optax.adam, learning_rate:"
+    " 0.01}",
 )
 """A field of methods that Hydra makes an object of."""
 

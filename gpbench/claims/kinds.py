@@ -152,9 +152,11 @@ def _slopes(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterato
 
 
 def _steps(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator[Number]:
-    """Paired differences between consecutive sizes."""
+    """Paired differences between consecutive sizes; None of a single size, as where a preset has no other."""
     for cells in group(sides["of"], clause.keys).values():
         ordered = sorted(cells, key=lambda of: _size(of, clause, place))
+        if len(ordered) == 1:
+            yield Number(_place(clause, ordered[0]), None)
         for small, large in itertools.pairwise(ordered):
             before, after = small.values(clause.metric), large.values(clause.metric)
             differences = [after[k] - before[k] for k in common_splits([before, after])]

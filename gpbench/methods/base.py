@@ -164,7 +164,7 @@ class Method(eqx.Module):
 
     def most(self, n: int) -> dict[str, int]:
         """Fields with the largest number that makes a difference with n training rows: beyond it is the same."""
-        return {"batch_size": n}
+        return {"batch_size": n, "subset_rows": n}
 
     def row_memory(self, n: int) -> int:
         """How many numbers the state holds for each of n training rows.  Optional: few need not be counted."""

@@ -43,7 +43,7 @@ def _say_cut(context: Context, n: int) -> None:
     for name, most in context.method.most(n).items():
         value = context.plan.cfg["changes"].get(f"method.{name}")
         if isinstance(value, int) and value > most:
-            warn(f"method.{name}={value} is more than there are with {n:,} training rows: all {most:,} are used")
+            warn(f"method.{name}={value} is more than the {most:,} there are: all are used")
 
 
 def _size(context: Context, runs: Sequence[Run]) -> int:

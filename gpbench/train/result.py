@@ -76,7 +76,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
     state, message = context.state(fit, i), None
     if not finite:
         why = method.diagnose(state) or "the objective or the predictions are not finite"
-        message = f"{why} at step {fit.step} of {method.steps}"
+        message = f"at step {fit.step} of {method.steps}: {why}"
     values = scores(prepared, fit.predictions, i)
     diagnostics: dict[str, Any] = dict(method.diagnostics(state))
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps

@@ -92,6 +92,11 @@ def test_slopes_and_trends(tmp_path, clause, verdict):
     assert judge(tmp_path, [clause], SIZES).verdict == verdict
 
 
+def test_a_trend_needs_two_sizes(tmp_path):
+    one = [of for of in SIZES if of["setting"] == SIZES[0]["setting"]]
+    assert judge(tmp_path, [{"monotone": "nll", "of": {}, "along": "setting", "falls": 0}], one).verdict == "not run"
+
+
 def test_a_list_is_a_size(tmp_path):
     lists = [{**of, "setting": json.dumps([[0]] * int(of["setting"]))} for of in SIZES]
     clause = {"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1]}

@@ -193,6 +193,7 @@ def test_at_the_best_bound_few_relevance_vectors_are_left():
         ({"basis": None}, "method.basis=null is one function for every training row"),
         ({"features": "inducing", "basis": 13}, "method.basis=13: there are 12 training rows"),
         ({"dense_columns": 21}, "method.dense_columns=21 of 20 basis functions"),
+        ({"block": 30, "basis_batch": 20}, "method.block=30: functions are drawn in whole blocks, 20 in a draw"),
         ({"control_rows": 13}, "method.control_rows=13: there are 12 training rows"),
         ({"kernel": "periodic"}, "qsgp with features=rff needs a"),
         ({"relevance": True}, "method.relevance=true needs kernel functions"),
@@ -234,7 +235,7 @@ def test_only_kernel_functions_have_centres_and_only_trained_precisions_a_count(
 
 def test_the_most_functions_of_a_draw_are_all_of_them_and_memory_is_theirs(monkeypatch):
     method = QSGP(name="qsgp", basis=500, basis_batch=2000, control_rows=None)
-    assert method.most(60) == {"batch_size": 60, "basis_batch": 500}
+    assert method.most(60) == {"batch_size": 60, "subset_rows": 60, "basis_batch": 500}
     monkeypatch.setattr("gpbench.runtime.free_memory", lambda: 1000)
     with pytest.raises(ConfigError, match=r"^500 basis functions .* try fewer of them \(method.basis, "):
         method.init(DATA, key=KEY)

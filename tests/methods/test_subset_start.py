@@ -98,3 +98,14 @@ def test_learned_hyper_parameters_have_a_higher_bound_than_fixed_ones():
 def test_a_start_without_gaussian_noise_is_refused_in_one_line(data, likelihood):
     with pytest.raises(ConfigError, match=r"^method\.subset_rows=10 .* set method.subset_rows=null for classes .*$"):
         SVI(name="svi", inducing=5, subset_rows=10, likelihood=likelihood).init(data, key=KEY)
+
+
+@pytest.mark.parametrize(
+    "method, key",
+    [(SVI(name="svi", inducing=6, subset_rows=ROWS), "method.subset_rows"), (GPR(name="gpr"), "method.rows")],
+    ids=["svi", "gpr"],
+)
+def test_an_exact_gp_that_memory_cannot_hold_is_refused_before_it_is_trained(method, key, monkeypatch):
+    monkeypatch.setattr("gpbench.runtime.free_memory", lambda: 1000)
+    with pytest.raises(ConfigError, match=f"^11 covariance matrices of .* in an exact GP need .* fewer rows .{key}"):
+        method.init(of("regression", "float64"), key=KEY)

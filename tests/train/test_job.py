@@ -165,7 +165,7 @@ def test_again_goes_on_from_its_own_checkpoint_only(tmp_path):
 def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, capsys):
     words = ["dataset=moons", "method=fragile", "split=[0,1,2,3,4,5]", f"run.results={tmp_path}"]
     assert cli.main(["run", "--config-dir", str(HERE), *words]) == 4
-    assert "diverged (the objective or the predictions are not finite at step 20 of 40)" in capsys.readouterr().err
+    assert "diverged (at step 20 of 40: the objective or the predictions are not finite)" in capsys.readouterr().err
     records = {status: Store(tmp_path).select(status=status) for status in ("done", "diverged")}
     assert len(records["done"]) + len(records["diverged"]) == 6 and records["done"] and records["diverged"]
     for record in records["diverged"]:
@@ -199,7 +199,7 @@ def test_what_cannot_be_trained_is_one_line(tmp_path, words, line):
 
 def test_a_batch_of_more_rows_than_there_are_is_said(tmp_path, capsys):
     job(tmp_path, "dataset=moons", "method=walk", "method.steps=2", "method.batch_size=5000")
-    line = "method.batch_size=5000 is more than there are with 900 training rows: all 900 are used"
+    line = "method.batch_size=5000 is more than the 900 there are: all are used"
     assert capsys.readouterr().err == f"gpbench: warning: {line}\n"
 
 

@@ -13,7 +13,7 @@ from gpbench.core.linalg import describe_failure, log_determinant
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.exact import ExactGP, Solution, log_posterior
+from gpbench.methods.parts.exact import ExactGP, Solution, log_posterior, require_rows
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 
@@ -40,7 +40,9 @@ class GPR(GradientMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> ExactGP:
         if self.optimiser is not None:
             raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
-        kernel = self.kernel.initial(data.first(self.rows).X, start=self.lengthscale_start)
+        X = data.first(self.rows).X
+        require_rows(X, "method.rows")
+        kernel = self.kernel.initial(X, start=self.lengthscale_start)
         return ExactGP(kernel, Gaussian.initial(self.target_noise, 0, data.X.dtype, floor=self.noise_floor))
 
     def init_extra(self, parameters: ExactGP, data: Batch) -> tuple[Solution, Float[Array, "N D"]]:

@@ -15,7 +15,10 @@ from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
+from gpbench.runtime import require_memory
 
+_MATRICES = 11
+"""How many N x N matrices the evidence and its gradient take at once: measured with 1,000 to 4,000 rows."""
 _ITERATIONS = 200
 """Of L-BFGS in `fit_subset`, at most."""
 
@@ -45,6 +48,15 @@ class ExactGP(eqx.Module):
         return value, Solution(A, whitened)
 
 
+def require_rows(X: Float[Array, "N D"], key: str) -> None:
+    """Raise ConfigError where the evidence of these rows and its gradient need more memory than is free.
+
+    `key` is that of the configuration which sets their number.
+    """
+    needed = _MATRICES * len(X) ** 2 * X.dtype.itemsize
+    require_memory(needed, f"{_MATRICES} covariance matrices of {len(X):,} rows in an exact GP", f"rows ({key})")
+
+
 def log_posterior(
     model: ExactGP, X: Float[Array, "N D"], y: Float[Array, " N"], prior: LengthscalePrior | None
 ) -> tuple[Float[Array, ""], Solution]:
@@ -66,11 +78,13 @@ def fit_subset(
     """Kernel and noise with the largest evidence of the first `rows` training rows, which come in random order.
 
     Where there are fewer rows it takes all.  L-BFGS starts from lengthscales by `start` and this `noise` variance, in
-    units of the targets.  O(rows³) an iteration.  Raises ConfigError for data that are no regression.
+    units of the targets.  O(rows³) an iteration.  Raises ConfigError for data that are no regression, and where
+    memory is too small.
     """
     if data.task != "regression":
         raise ConfigError("method.subset_rows fits an exact GP to regression targets: leave it null for classes")
     part = data.first(rows)
+    require_rows(part.X, "method.subset_rows")
     kernel = spec.initial(part.X, start=start)
     model = ExactGP(kernel, Gaussian.initial(noise, 0, part.X.dtype, floor=floor))
     return _largest_evidence(model, part.X, part.y, prior)

@@ -161,6 +161,9 @@ class QSGP(Method):
         if self.augmentation and (m < n or self.relevance):
             raise ConfigError("method.augmentation=true: proposition 4 needs a kernel function around every training"
                               " row: set method.basis=null and method.relevance=false")  # fmt: skip
+        if self.block > self.basis_batch:
+            raise ConfigError(f"method.block={self.block}: functions are drawn in whole blocks, {self.basis_batch} in a"
+                              " draw (method.basis_batch): choose no more")  # fmt: skip
         if self.dense_columns > m:
             raise ConfigError(f"method.dense_columns={self.dense_columns} of {m} basis functions: choose no more")
         if isinstance(self.control_rows, int) and self.control_rows > n:
@@ -169,7 +172,8 @@ class QSGP(Method):
         numbers = 2 * (self.dense_columns + 2) * m + (m * (d + 1) if random and self.store else 0)
         work = 4 * c * (min(self.batch_size or n, n) + (self.support(n) or 0)) + 2 * c * (d + self.dense_columns)
         what = f"{m:,} basis functions with {self.dense_columns} dense columns"
-        require_memory((numbers + work) * itemsize, what, "of them (method.basis, method.basis_batch)")
+        fewer = "of them (method.basis, method.basis_batch)" + (", method.store=false" if self.store else "")
+        require_memory((numbers + work) * itemsize, what, fewer)
 
     def most(self, n: int) -> dict[str, int]:
         return super().most(n) | {"basis_batch": self.size(n)}
@@ -190,7 +194,7 @@ class QSGP(Method):
                               f" logistic or probit, and not {self.likelihood}")  # fmt: skip
         if self.augmentation and not isinstance(likelihood, Gaussian):
             raise ConfigError(f"method.augmentation=true: proposition 4 is derived for Gaussian noise, not for"
-                              f" {self.likelihood}: set method.augmentation=false")  # fmt: skip
+                              f" {type(likelihood).__name__.lower()}: set method.augmentation=false")  # fmt: skip
         if self.subset_rows is None or data.task != "regression":
             return Hyper(self.kernel.initial(data.first(2000).X, start=self.lengthscale_start), likelihood)
         start = {"start": self.lengthscale_start, "prior": self.lengthscale_prior}
@@ -334,7 +338,8 @@ class QSGP(Method):
         return state.weights.log_precision.ravel()[: state.basis.size] < math.log(limit)
 
     def diagnose(self, state: State) -> str:
-        return "AdaGrad's steps grew without bound: try a smaller method.rate or a larger method.basis_batch"
+        moves = "" if self.optimiser is None else ", smaller rates in method.optimiser"
+        return f"the steps grew without bound: try a smaller method.rate{moves}, a larger method.basis_batch"
 
 
 def _short(m: int) -> str:
