@@ -339,7 +339,7 @@ class QSGP(Method):
 
     def diagnose(self, state: State) -> str:
         moves = "" if self.optimiser is None else ", smaller rates in method.optimiser"
-        return f"the steps grew without bound: try a smaller method.rate{moves}, a larger method.basis_batch"
+        return f"the steps grew without bound: try a smaller method.rate{moves} or a larger method.basis_batch"
 
 
 def _short(m: int) -> str:
