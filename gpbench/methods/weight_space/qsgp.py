@@ -5,54 +5,29 @@ as much whatever the number of rows and of functions is.
 """
 
 import math
-from typing import ClassVar, Literal
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from gpbench.core.bases import Basis, KernelFunctions, RandomFeatures, draw_blocks
-from gpbench.core.bases.fourier import SPECTRAL, spectral_degrees
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import Kernel, LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require
-from gpbench.core.likelihoods import Gaussian, likelihood_spec
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
-from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.bases import KernelFunctions, draw_blocks
+from gpbench.core.likelihoods import Gaussian
 from gpbench.core.predictive import Predictive
 from gpbench.core.sparse import adagrad, take
-from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
+from gpbench.methods.parts.basis_method import BasisMethod, State
 from gpbench.methods.parts.basis_predictions import latent_moments
-from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
-from gpbench.methods.parts.exact import fit_subset
-from gpbench.runtime import require_memory
+from gpbench.methods.parts.basis_weights import columns
 
 _FOLLOWING = 0.01
 """The least weight of a minibatch in the running mean squares of the functions, where hyper-parameters move."""
-
-
 _FINITE = 1e4
 """The prior precision from which a function is no relevance vector (appendix I.3)."""
 
 
-class State(eqx.Module):
-    """`sums` are AdaGrad's of `weights`; `squares` the mean over rows of each function's square, without its unit."""
-
-    basis: Basis
-    hyper: Hyper
-    hyper_optimiser: optax.OptState
-    weights: Weights
-    sums: Weights
-    squares: Float[Array, "B block"] | None
-    control: ControlVariate | None
-    rows: Int[Array, ""]
-    step: Int[Array, ""]
-
-
-class QSGP(Method):
+class QSGP(BasisMethod):
     """Configuration of `qsgp` and `qsrvm`; see the module's docstring.
 
     The bound of Gaussian noise is estimated without bias (theorems 1 and 2, proposition 2); that of other log-concave
@@ -60,173 +35,6 @@ class QSGP(Method):
     step the rows of C that are drawn and the functions of a tile of 2,000 at the batch and at the support rows; for
     predictions 2,000 functions at 10,000 rows.
     """
-
-    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
-    setting_fields: ClassVar[frozenset[str]] = frozenset({"features", "basis", "dense_columns"})
-
-    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
-    """The covariance function."""
-    features: Literal["rff", "inducing"] = eqx.field(static=True, kw_only=True, default="rff")
-    """Random Fourier features, with prior precision S = I; or kernel functions around training rows, S = K."""
-    basis: int | None = eqx.field(static=True, kw_only=True, default=100_000)
-    """m, the number of basis functions; None, of kernel functions, is one for every training row."""
-    basis_batch: int = eqx.field(static=True, kw_only=True, default=10_000)
-    """How many functions each draw of a step has, all where there are fewer."""
-    block: int = eqx.field(static=True, kw_only=True, default=100)
-    """Functions are drawn in blocks of so many consecutive ones; 1 draws them one by one, which is slower."""
-    replacement: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether a draw may have a block twice, as in the paper's proofs."""
-    store: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether frequencies of random features are in memory, m (D + 1) numbers, or generated from a seed each time."""
-    dense_columns: int = eqx.field(static=True, kw_only=True, default=0)
-    """k, the dense columns of C in q(w) = N(mean, C Cᵀ); 0 is the diagonal form."""
-    relevance: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether the prior precision S is diagonal with a trained entry for each kernel function (`qsrvm`)."""
-    control_rows: int | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default="auto")
-    """The rank of the control variate; "auto" is 500, or all rows where there are fewer, None leaves it out."""
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f), log-concave."""
-    bound: Literal["corrected", "printed"] = eqx.field(static=True, kw_only=True, default="corrected")
-    """Theorem 3 as docs/errata.md corrects it, or as printed, which is no bound; Gaussian noise does not use it."""
-    augmentation: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether a function around the test point joins the kernel functions in its variance (proposition 4)."""
-    plug_in: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether predictions are those at the posterior mean of f (the paper's posterior median on MNIST)."""
-    rate: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """AdaGrad's initial rate, of the weights."""
-    decay: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """What is left of all rates at the last step: they fall exponentially."""
-    optimiser: optax.GradientTransformation | None = eqx.field(static=True, kw_only=True, default=None)
-    """Moves the hyper-parameters; None leaves them as they are."""
-    freeze: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """The part of the steps after which the hyper-parameters begin to move."""
-    subset_rows: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """In regression hyper-parameters start at those of an exact GP of so many rows; None, and for classes: as below."""
-    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
-    """Initial lengthscales, from up to 2,000 rows."""
-    lengthscale_prior: LengthscalePrior | None = eqx.field(
-        static=True, kw_only=True, default=None, converter=lengthscale_prior
-    )
-    """A log-normal prior on the lengthscales of the exact GP of `subset_rows`."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach."""
-
-    @property
-    def setting(self) -> str:
-        return f"{self.features}, m={'n' if self.basis is None else _short(self.basis)}, k={self.dense_columns}"
-
-    # ----- the start
-
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
-        X, dtype = data.X[: data.total], data.X.dtype
-        self._check(data)
-        hyper = self._initial_hyper(data)
-        basis = self._initial_basis(hyper.kernel, X, key=key)
-        count = basis.blocks
-        gaussian = isinstance(hyper.likelihood, Gaussian)
-        squares = basis.initial_squares(hyper.kernel, X) if gaussian else None
-        zeros = jnp.zeros((count, basis.block), dtype)
-        weights = Weights(
-            zeros,
-            jnp.zeros((count, basis.block, self.dense_columns), dtype),
-            None if gaussian else zeros,
-            zeros if self.relevance else None,
-        )
-        weights = with_closed_form_diagonal(weights, squares, basis, hyper, X)
-        control = self._initial_control(hyper, basis, weights, X) if gaussian else None
-        sums = jax.tree.map(jnp.zeros_like, weights)
-        optimiser = None if self.optimiser is None else self.optimiser.init(hyper)
-        rows, step = jnp.asarray(data.total), jnp.asarray(0)
-        return State(basis, hyper, optimiser, weights, sums, squares, control, rows, step)
-
-    def _check(self, data: Batch) -> None:
-        n, m = data.total, self.size(data.total)
-        random = self.features == "rff"
-        if random:
-            require(self.kernel, SPECTRAL, f"{self.name} with features=rff")
-            if self.basis is None:
-                raise ConfigError("method.basis=null is one function for every training row, which needs"
-                                  " method.features=inducing: set a number of random features")  # fmt: skip
-            if self.relevance or self.augmentation:
-                key = "relevance=true" if self.relevance else "augmentation=true"
-                raise ConfigError(f"method.{key} needs kernel functions: set method.features=inducing")
-        elif m > n:
-            raise ConfigError(f"method.basis={m}: there are {n} training rows to put kernel functions around; choose no"
-                              " more, or null for all")  # fmt: skip
-        elif self.optimiser is not None and not self.relevance:
-            raise ConfigError("method.optimiser: log|S| of kernel functions has no cheap estimate, so that their"
-                              " hyper-parameters stay fixed: set method.optimiser=null")  # fmt: skip
-        if self.augmentation and (m < n or self.relevance):
-            raise ConfigError("method.augmentation=true: proposition 4 needs a kernel function around every training"
-                              " row: set method.basis=null and method.relevance=false")  # fmt: skip
-        if self.block > self.basis_batch:
-            raise ConfigError(f"method.block={self.block}: functions are drawn in whole blocks, {self.basis_batch} in a"
-                              " draw (method.basis_batch): choose no more")  # fmt: skip
-        if self.dense_columns > m:
-            raise ConfigError(f"method.dense_columns={self.dense_columns} of {m} basis functions: choose no more")
-        if isinstance(self.control_rows, int) and self.control_rows > n:
-            raise ConfigError(f"method.control_rows={self.control_rows}: there are {n} training rows; choose no more")
-        itemsize, d, c = data.X.dtype.itemsize, data.X.shape[1], 2 * min(self.basis_batch, m)
-        numbers = 2 * (self.dense_columns + 2) * m + (m * (d + 1) if random and self.store else 0)
-        work = 4 * c * (min(self.batch_size or n, n) + (self.support(n) or 0)) + 2 * c * (d + self.dense_columns)
-        what = f"{m:,} basis functions with {self.dense_columns} dense columns"
-        fewer = "of them (method.basis, method.basis_batch)" + (", method.store=false" if self.store else "")
-        require_memory((numbers + work) * itemsize, what, fewer)
-
-    def most(self, n: int) -> dict[str, int]:
-        return super().most(n) | {"basis_batch": self.size(n)}
-
-    def size(self, n: int) -> int:
-        """m for n training rows."""
-        return n if self.basis is None else self.basis
-
-    def support(self, n: int) -> int | None:
-        """The rank of the control variate for n training rows."""
-        return min(500, n) if self.control_rows == "auto" else self.control_rows
-
-    def _initial_hyper(self, data: Batch) -> Hyper:
-        noise = {"noise": self.target_noise, "floor": self.noise_floor}
-        likelihood = self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
-        if not likelihood.log_concave or likelihood.latents() > 1:
-            raise ConfigError(f"{self.name} needs a log-concave likelihood of one function, such as gaussian, laplace,"
-                              f" logistic or probit, and not {self.likelihood}")  # fmt: skip
-        if self.augmentation and not isinstance(likelihood, Gaussian):
-            raise ConfigError(f"method.augmentation=true: proposition 4 is derived for Gaussian noise, not for"
-                              f" {type(likelihood).__name__.lower()}: set method.augmentation=false")  # fmt: skip
-        if self.subset_rows is None or data.task != "regression":
-            return Hyper(self.kernel.initial(data.first(2000).X, start=self.lengthscale_start), likelihood)
-        start = {"start": self.lengthscale_start, "prior": self.lengthscale_prior}
-        model = fit_subset(self.kernel, data, self.subset_rows, **start, **noise)  # type: ignore[arg-type]
-        if type(likelihood) is type(model.likelihood):
-            return Hyper(model.kernel, model.likelihood)
-        own = float(model.likelihood.noise)
-        likelihood = self.likelihood.initial(data.task, 0, noise=own, floor=self.noise_floor, dtype=data.X.dtype)
-        return Hyper(model.kernel, likelihood)
-
-    def _initial_basis(self, kernel: Kernel, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Basis:
-        m = self.size(len(X))
-        block = min(self.block, m)
-        if self.features == "inducing":
-            return KernelFunctions.around(X[:m], block)
-        basis = RandomFeatures(key=key, size=m, block=block, degrees=spectral_degrees(kernel))
-        return basis.store(X.shape[1], X.dtype) if self.store else basis
-
-    def _initial_control(
-        self, hyper: Hyper, basis: Basis, weights: Weights, X: Float[Array, "N D"]
-    ) -> ControlVariate | None:
-        p = self.support(len(X))
-        if p is None:
-            return None
-        support = X[-p:]  # rows come in random order, and kernel functions are around the first ones
-        needs_root = self.features == "inducing" and not self.relevance
-        root = inverse_cholesky(hyper.kernel.cross(support, support)) if needs_root else None
-        blocks = jnp.arange(max(1, -(-self.dense_columns // basis.block)))  # of the only entries that are not 0
-        running = basis.at(hyper.kernel, support, blocks) @ columns(take(weights, blocks), basis.index(blocks))
-        return ControlVariate(support, hyper.kernel, running, root)
-
-    # ----- a step
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
         basis, control = state.basis, state.control
@@ -340,26 +148,3 @@ class QSGP(Method):
     def diagnose(self, state: State) -> str:
         moves = "" if self.optimiser is None else ", smaller rates in method.optimiser"
         return f"the steps grew without bound: try a smaller method.rate{moves} or a larger method.basis_batch"
-
-
-def _short(m: int) -> str:
-    """1e5 for 100,000, and 12345 as it is."""
-    zeros = len(str(m)) - len(str(m).rstrip("0"))
-    return f"{m // 10**zeros}e{zeros}" if zeros > 3 else str(m)
-
-
-def with_closed_form_diagonal(
-    weights: Weights, squares: Float[Array, "B block"] | None, basis: Basis, hyper: Hyper, X: Float[Array, "N D"]
-) -> Weights:
-    """The diagonal entries of the dense columns start at those of a diagonal C (proposition 1)."""
-    k = weights.width
-    if squares is None or k == 0:
-        return weights
-    blocks = jnp.arange(-(-k // basis.block))
-    narrow = eqx.tree_at(lambda w: w.dense, take(weights, blocks), replace_fn=lambda dense: dense[..., :0])
-    noise = hyper.likelihood.noise  # type: ignore[attr-defined]
-    locations = basis.locations(blocks, X.shape[1], X.dtype)
-    rows = jnp.asarray(len(X))
-    scales2 = diagonal_squares(narrow, squares[blocks], basis, blocks, locations, hyper.kernel, noise, rows)
-    flat = weights.dense.reshape(-1, k).at[jnp.arange(k), jnp.arange(k)].set(0.5 * jnp.log(scales2[:k]))
-    return eqx.tree_at(lambda w: w.dense, weights, flat.reshape(weights.dense.shape))
