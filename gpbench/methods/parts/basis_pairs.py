@@ -66,9 +66,10 @@ def _pass(
     """Φ `columns`; the gradient of ⟨cotangent, Φ columns⟩ + Σ factors sums in kernel (or None) and columns; sums."""
 
     def of_tile(kernel, columns, locations, factors):
-        functions = basis.functions(kernel, X, locations)
-        outputs = functions @ columns
-        sums = jnp.zeros_like(factors) if weight is None else weight @ functions**2
+        # the unit outside the products: the gradient in it inside would be a sum over all entries, which is slow
+        unit, values = basis.unit(kernel), basis.values(kernel, X, locations)
+        outputs = unit * (values @ columns)
+        sums = jnp.zeros_like(factors) if weight is None else unit**2 * (weight @ values**2)
         return jnp.vdot(cotangent, outputs) + jnp.vdot(factors, sums), (outputs, sums)
 
     differentiate = jax.grad(of_tile, argnums=(0, 1) if learned else (1,), has_aux=True)

@@ -13,8 +13,8 @@ from jaxtyping import Array, Float
 from gpbench.core.bases import Basis, KernelFunctions, Locations
 from gpbench.core.kernels import Kernel
 
-_TILE = 2_000
-"""How many functions a tile has, or one block where that has more."""
+_TILES = {"cpu": 500}
+"""How many functions a tile has on CPUs, 2,000 elsewhere, or one block where that has more: see docs/large.md."""
 
 
 def project(
@@ -30,12 +30,13 @@ def project(
     @jax.checkpoint
     def add(totals, tile):
         locations, columns, scales2 = tile
-        functions = basis.functions(kernel, X, locations)
+        values = basis.values(kernel, X, locations)
         outputs, narrow = totals
-        return (outputs + functions @ columns, narrow + functions**2 @ scales2), None
+        return (outputs + values @ columns, narrow + values**2 @ scales2), None
 
-    start = jnp.zeros((len(X), columns.shape[1]), X.dtype), jnp.zeros(len(X), X.dtype)
-    return jax.lax.scan(add, start, tiles(basis.block, locations, columns, scales2))[0]
+    start, unit = (jnp.zeros((len(X), columns.shape[1]), X.dtype), jnp.zeros(len(X), X.dtype)), basis.unit(kernel)
+    outputs, narrow = jax.lax.scan(add, start, tiles(basis.block, locations, columns, scales2))[0]
+    return unit * outputs, unit**2 * narrow
 
 
 def outputs_of(
@@ -67,7 +68,7 @@ def tiles(block: int, locations: Locations, *arrays: Array) -> tuple[Any, ...]:
     The last tile is filled up with blocks of zeros, whose functions count nothing as their columns are 0.
     """
     blocks = len(jax.tree.leaves(locations)[0])
-    size = max(1, min(_TILE // block, blocks))
+    size = max(1, min(_TILES.get(jax.default_backend(), 2_000) // block, blocks))
     count = -(-blocks // size)
     missing = count * size - blocks
 

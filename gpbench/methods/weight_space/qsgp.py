@@ -32,8 +32,8 @@ class QSGP(BasisMethod):
 
     The bound of Gaussian noise is estimated without bias (theorems 1 and 2, proposition 2); that of other log-concave
     likelihoods by theorem 3, whose expectation is lower.  Memory under Gaussian noise: (2k + 3) m numbers, and for a
-    step the rows of C that are drawn and the functions of a tile of 2,000 at the batch and at the support rows; for
-    predictions 2,000 functions at 10,000 rows.
+    step the rows of C that are drawn and up to 2,000 functions at the batch and at the support rows; for predictions
+    2,000 functions at 10,000 rows.
     """
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
