@@ -21,7 +21,7 @@ BLOCKS = jnp.asarray([0, 2]), jnp.asarray([2, 1])
 @pytest.mark.parametrize("name", BASES)
 def test_three_passes_have_the_value_and_the_gradient_of_the_loss(name, learned, monkeypatch):
     """In the columns, in what the loss depends on, and in the kernel where it is learned; over several tiles."""
-    monkeypatch.setattr(basis_projections, "_TILE", 2)
+    monkeypatch.setitem(basis_projections._TILES, jax.default_backend(), 2)
     basis = BASES[name]
     locations = [basis.locations(blocks, 2, X.dtype) for blocks in BLOCKS]
     columns, factors = jnp.asarray(RNG.normal(size=(2, 4, 3))), jnp.asarray(RNG.normal(size=(2, 4)))
