@@ -1,5 +1,6 @@
 """Configuration and start of `qsgp` and `qsrvm`: hyper-parameters, basis functions, weights and control variate."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import equinox as eqx
@@ -25,13 +26,15 @@ from gpbench.runtime import require_memory
 
 
 class State(eqx.Module):
-    """`sums` are AdaGrad's of `weights`; `squares` the mean over rows of each function's square, without its unit."""
+    """`sums` are AdaGrad's of `weights`, `rate` its initial rate; `squares` the mean over rows of each function's
+    square, without its unit."""
 
     basis: Basis
     hyper: Hyper
     hyper_optimiser: optax.OptState
     weights: Weights
     sums: Weights
+    rate: Float[Array, ""]
     squares: Float[Array, "B block"] | None
     control: ControlVariate | None
     rows: Int[Array, ""]
@@ -116,8 +119,15 @@ class BasisMethod(Method):
         control = self._initial_control(hyper, basis, weights, X) if gaussian else None
         sums = jax.tree.map(jnp.zeros_like, weights)
         optimiser = None if self.optimiser is None else self.optimiser.init(hyper)
-        rows, step = jnp.asarray(data.total), jnp.asarray(0)
-        return State(basis, hyper, optimiser, weights, sums, squares, control, rows, step)
+        rate, rows, step = jnp.asarray(self.rate, dtype), jnp.asarray(data.total), jnp.asarray(0)
+        return State(basis, hyper, optimiser, weights, sums, rate, squares, control, rows, step)
+
+    def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
+        """An initial state with another `rate`."""
+        return eqx.tree_at(lambda s: s.rate, state, jnp.asarray(settings["rate"], state.rate.dtype))
+
+    def settings(self, state: State) -> dict[str, Array]:
+        return {"rate": state.rate}
 
     def _check(self, data: Batch) -> None:
         n, m = data.total, self.size(data.total)

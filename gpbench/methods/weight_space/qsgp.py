@@ -51,7 +51,7 @@ class QSGP(BasisMethod):
             (value, squares), (hyper_gradient, gradient) = evaluate(state.hyper, drawn)
             hyper, optimiser = self._moved_hyper(state, hyper_gradient)
         weights, sums, first = adagrad(
-            state.weights, state.sums, sample.blocks, gradient, self._fall(state) * self.rate
+            state.weights, state.sums, sample.blocks, gradient, self._fall(state) * state.rate
         )
         if control is not None:
             index = basis.index(sample.blocks)
@@ -63,7 +63,9 @@ class QSGP(BasisMethod):
             weight = self._following(state, sample)
             mixed = sample.squares + weight * (squares.reshape(sample.squares.shape) - sample.squares)
             new_squares = state.squares.at[sample.blocks].set(mixed)  # type: ignore[union-attr]
-        new = State(basis, hyper, optimiser, weights, sums, new_squares, control, state.rows, state.step + 1)
+        new = State(
+            basis, hyper, optimiser, weights, sums, state.rate, new_squares, control, state.rows, state.step + 1
+        )
         return new, Info(-value)
 
     def _sample(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> Sample:
