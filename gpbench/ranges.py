@@ -104,7 +104,7 @@ METHOD: Mapping[str, Words] = {
     "search": "choices or null",
     "rows": "count or null",
     "inducing": "count or fraction",  # 1 is one point, 1.0 all rows
-    "features": "text",
+    "features": ["values", "generalised", "rff", "inducing"],
     "start": ["rows", "kmeans"],
     "lengthscale_start": ["median", "root_median", "median_each"],
     "noise": "positive",
