@@ -14,15 +14,14 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.fastfood import Fastfood
 from gpbench.core.gaussians import Natural, Normal, site_product, unit_factor
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import LengthscalePrior, Spec, SquaredExponential, kernel_spec, lengthscale_prior, require
+from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import log_determinant
 from gpbench.core.predictive import Predictive
 from gpbench.core.sites import Sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.exact import ExactGP, fit_subset
+from gpbench.methods.parts.exact_start import ExactStart
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.runtime import require_memory
 
@@ -62,7 +61,7 @@ class Parameters(eqx.Module):
         return total + of_rows(self, jax.tree.map(lambda leaf: leaf[n - n % size :], rows)) if n % size else total
 
 
-class AlaCarte(GradientMethod):
+class AlaCarte(ExactStart, GradientMethod):
     """Configuration of `alacarte`; see the module's docstring.  L-BFGS maximises the evidence of all rows.
 
     A step takes the memory of about six matrices of T x T and six of T x 2,048 numbers, however many rows there are.
@@ -71,8 +70,6 @@ class AlaCarte(GradientMethod):
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     setting_fields: ClassVar[frozenset[str]] = frozenset({"frequencies"})
 
-    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
-    """The covariance function: `squared_exponential`, whose features these are."""
     frequencies: int = eqx.field(static=True, kw_only=True, default=256)
     """How many frequencies; each has two features, a cosine and a sine."""
     learn: Literal["lengthscales", "all"] = eqx.field(static=True, kw_only=True, default="lengthscales")
@@ -80,16 +77,6 @@ class AlaCarte(GradientMethod):
     subset_rows: int | None = eqx.field(static=True, kw_only=True, default=None)
     """Kernel and noise start at those of an exact GP of so many rows (`fit_subset`); None: at `lengthscale_start` and
     `target_noise`."""
-    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
-    """Initial lengthscales."""
-    lengthscale_prior: LengthscalePrior | None = eqx.field(
-        static=True, kw_only=True, default=None, converter=lengthscale_prior
-    )
-    """A log-normal prior on the lengthscales, whose log density is part of the objective."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach, in units of the scaled targets' variance."""
 
     @property
     def setting(self) -> str:
@@ -102,12 +89,7 @@ class AlaCarte(GradientMethod):
         X, dtype, T = data.X[: data.total], data.X.dtype, 2 * self.frequencies
         # Measured: the evidence with its gradient takes up to 6.5 T (T + rows of a block) numbers
         require_memory(6.5 * T * (T + min(_BLOCK, len(X))) * dtype.itemsize, f"{T:,} features", "frequencies")
-        start, noise, floor = self.lengthscale_start, self.target_noise, self.noise_floor
-        if self.subset_rows is None:
-            gp = ExactGP(self.kernel.initial(X, start=start), Gaussian.initial(noise, 0, dtype, floor=floor))
-        else:
-            prior = self.lengthscale_prior
-            gp = fit_subset(self.kernel, data, self.subset_rows, start=start, noise=noise, floor=floor, prior=prior)
+        gp = self.configured_gp(X) if self.subset_rows is None else self.subset_gp(data, self.subset_rows)
         assert isinstance(gp.kernel, SquaredExponential)
         fastfood = Fastfood.sample(X.shape[1], self.frequencies, dtype, key=key)
         return Parameters(gp.kernel, gp.likelihood, fastfood)

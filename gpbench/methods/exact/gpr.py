@@ -6,44 +6,29 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import LengthscalePrior, Spec, kernel_spec, lengthscale_prior
-from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import describe_failure, log_determinant
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import ExactGP, Solution, log_posterior, require_rows
+from gpbench.methods.parts.exact_start import ExactStart
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 
-class GPR(GradientMethod):
+class GPR(ExactStart, GradientMethod):
     """Configuration of `gpr`; see the module's docstring.  L-BFGS moves kernel and noise to the largest evidence."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
-    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
-    """The covariance function: see `gpbench.core.kernels.kernel_spec`."""
     rows: int | None = eqx.field(static=True, kw_only=True, default=None)
     """How many training rows it is trained on, in their random order; None is all.  The paper `svdgp` takes 1,024."""
-    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
-    """Initial lengthscales, from the rows it is trained on."""
-    lengthscale_prior: LengthscalePrior | None = eqx.field(
-        static=True, kw_only=True, default=None, converter=lengthscale_prior
-    )
-    """A log-normal prior on the lengthscales, whose log density is part of the objective."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach, in units of the scaled targets' variance."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> ExactGP:
         if self.optimiser is not None:
             raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
         X = data.first(self.rows).X
         require_rows(X, "method.rows")
-        kernel = self.kernel.initial(X, start=self.lengthscale_start)
-        return ExactGP(kernel, Gaussian.initial(self.target_noise, 0, data.X.dtype, floor=self.noise_floor))
+        return self.configured_gp(X)
 
     def init_extra(self, parameters: ExactGP, data: Batch) -> tuple[Solution, Float[Array, "N D"]]:
         X = data.first(self.rows).X

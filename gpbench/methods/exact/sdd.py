@@ -34,14 +34,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.inducing import LengthscaleStart
 from gpbench.core.kernel_products import in_blocks, product
-from gpbench.core.kernels import LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require
+from gpbench.core.kernels import require
 from gpbench.core.predictive import Predictive
 from gpbench.core.prior_draws import SPECTRAL, PriorDraws, prior_draws
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, Info, Method
-from gpbench.methods.parts.exact import ExactGP, fit_subset
+from gpbench.methods.base import Batch, Info
+from gpbench.methods.parts.exact import ExactGP
+from gpbench.methods.parts.exact_start import ExactStart
 
 _CHECKED = 1000
 """Training rows of which `diagnostics` has residuals."""
@@ -68,14 +68,12 @@ class State(eqx.Module):
     """β / limit."""
 
 
-class SDD(Method):
+class SDD(ExactStart):
     """Configuration of `sdd`; see the module's docstring."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     setting_fields: ClassVar[frozenset[str]] = frozenset({"samples", "batch_size"})
 
-    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
-    """The covariance function: squared exponential or Matérn, from whose spectral densities the prior's draws are."""
     subset_rows: int | None = eqx.field(static=True, kw_only=True, default=1000)
     """Kernel and noise are those of an exact GP of so many rows; None is all."""
     samples: int = eqx.field(static=True, kw_only=True, default=64)
@@ -86,16 +84,6 @@ class SDD(Method):
     """β in units of the largest stable one (`step_limit`), where `rates` has no others."""
     momentum: float = eqx.field(static=True, kw_only=True, default=0.99)
     """ρ, 0.9 in the paper; at 0.99 residuals of training rows fall several times as fast on hard problems."""
-    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
-    """Lengthscales from which `fit_subset` starts."""
-    lengthscale_prior: LengthscalePrior | None = eqx.field(
-        static=True, kw_only=True, default=None, converter=lengthscale_prior
-    )
-    """A log-normal prior on the lengthscales in `fit_subset`."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Noise variance of the scaled targets from which `fit_subset` starts."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that `fit_subset` may reach, in units of the scaled targets' variance."""
 
     @property
     def setting(self) -> str:
@@ -107,9 +95,8 @@ class SDD(Method):
             raise ConfigError(f"{self.name} is for regression, and these are {data.classes} classes: try svi")
         if self.samples < 2:
             raise ConfigError(f"method.samples={self.samples}: variances come from samples: choose at least 2")
-        start, floor, prior = self.lengthscale_start, self.noise_floor, self.lengthscale_prior
         data, rows = data.first(None), self.subset_rows or data.total
-        gp = fit_subset(self.kernel, data, rows, start=start, noise=self.target_noise, floor=floor, prior=prior)
+        gp = self.subset_gp(data, rows)
         batch = min(self.batch_size or data.total, data.total)
         limit = step_limit(gp, data.X, rows, batch, self.momentum)
         return _start(self, gp, data.X, data.y, limit, key)

@@ -11,17 +11,16 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.bases import Basis, KernelFunctions, RandomFeatures
 from gpbench.core.bases.fourier import SPECTRAL, spectral_degrees
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import Kernel, LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require
+from gpbench.core.kernels import Kernel, require
 from gpbench.core.likelihoods import Gaussian, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.sparse import take
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, Method
+from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
-from gpbench.methods.parts.exact import fit_subset
+from gpbench.methods.parts.exact_start import ExactStart
 from gpbench.runtime import require_memory
 
 
@@ -41,14 +40,12 @@ class State(eqx.Module):
     step: Int[Array, ""]
 
 
-class BasisMethod(Method):
+class BasisMethod(ExactStart):
     """The fields of these methods, what they may be together, and the state that steps begin with."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
     setting_fields: ClassVar[frozenset[str]] = frozenset({"features", "basis", "dense_columns"})
 
-    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
-    """The covariance function."""
     features: Literal["rff", "inducing"] = eqx.field(static=True, kw_only=True, default="rff")
     """Random Fourier features, with prior precision S = I; or kernel functions around training rows, S = K."""
     basis: int | None = eqx.field(static=True, kw_only=True, default=100_000)
@@ -85,16 +82,6 @@ class BasisMethod(Method):
     """The part of the steps after which the hyper-parameters begin to move."""
     subset_rows: int | None = eqx.field(static=True, kw_only=True, default=None)
     """In regression hyper-parameters start at those of an exact GP of so many rows; None, and for classes: as below."""
-    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
-    """Initial lengthscales, from up to 2,000 rows."""
-    lengthscale_prior: LengthscalePrior | None = eqx.field(
-        static=True, kw_only=True, default=None, converter=lengthscale_prior
-    )
-    """A log-normal prior on the lengthscales of the exact GP of `subset_rows`."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach."""
 
     @property
     def setting(self) -> str:
@@ -175,8 +162,8 @@ class BasisMethod(Method):
         return min(500, n) if self.control_rows == "auto" else self.control_rows
 
     def _initial_hyper(self, data: Batch) -> Hyper:
-        noise = {"noise": self.target_noise, "floor": self.noise_floor}
-        likelihood = self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
+        floor, dtype = self.noise_floor, data.X.dtype
+        likelihood = self.likelihood.initial(data.task, data.classes, noise=self.target_noise, floor=floor, dtype=dtype)
         if not likelihood.log_concave or likelihood.latents() > 1:
             raise ConfigError(f"{self.name} needs a log-concave likelihood of one function, such as gaussian, laplace,"
                               f" logistic or probit, and not {self.likelihood}")  # fmt: skip
@@ -185,12 +172,11 @@ class BasisMethod(Method):
                               f" {type(likelihood).__name__.lower()}: set method.augmentation=false")  # fmt: skip
         if self.subset_rows is None or data.task != "regression":
             return Hyper(self.kernel.initial(data.first(2000).X, start=self.lengthscale_start), likelihood)
-        start = {"start": self.lengthscale_start, "prior": self.lengthscale_prior}
-        model = fit_subset(self.kernel, data, self.subset_rows, **start, **noise)  # type: ignore[arg-type]
+        model = self.subset_gp(data, self.subset_rows)
         if type(likelihood) is type(model.likelihood):
             return Hyper(model.kernel, model.likelihood)
         own = float(model.likelihood.noise)
-        likelihood = self.likelihood.initial(data.task, 0, noise=own, floor=self.noise_floor, dtype=data.X.dtype)
+        likelihood = self.likelihood.initial(data.task, 0, noise=own, floor=floor, dtype=dtype)
         return Hyper(model.kernel, likelihood)
 
     def _initial_basis(self, kernel: Kernel, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Basis:
