@@ -83,7 +83,8 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[Prepared]]:
     n, d = prepared[0].X.shape
     numbers = len(runs) * n * (d + 1 + method.row_memory(n))
     size = np.dtype(context.precision).itemsize
-    runtime.require_memory(numbers * size, f"{len(runs)} x {n} rows and what the method holds for each")
+    what = f"{len(runs)} x {n} rows and what the method holds for each"
+    runtime.require_memory(numbers * size, what, "inducing points or samples")
     names = (card["name"], context.seed)
     members = [run.member for run in runs]
     init_keys = [run_key("init", *names, *member.identity.values()) for member in members]
