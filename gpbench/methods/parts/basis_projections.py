@@ -13,8 +13,8 @@ from jaxtyping import Array, Float
 from gpbench.core.bases import Basis, KernelFunctions, Locations
 from gpbench.core.kernels import Kernel
 
-_TILES = {"cpu": 500}
-"""How many functions a tile has on CPUs, 2,000 elsewhere, or one block where that has more: see docs/large.md."""
+_TILES = {"cpu": 500, "gpu": 2_000}
+"""How many functions a tile has on CPUs and elsewhere, or one block where that has more: see docs/large.md."""
 
 
 def project(
@@ -68,7 +68,7 @@ def tiles(block: int, locations: Locations, *arrays: Array) -> tuple[Any, ...]:
     The last tile is filled up with blocks of zeros, whose functions count nothing as their columns are 0.
     """
     blocks = len(jax.tree.leaves(locations)[0])
-    size = max(1, min(_TILES.get(jax.default_backend(), 2_000) // block, blocks))
+    size = max(1, min(_TILES.get(jax.default_backend(), _TILES["gpu"]) // block, blocks))
     count = -(-blocks // size)
     missing = count * size - blocks
 

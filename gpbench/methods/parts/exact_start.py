@@ -1,4 +1,7 @@
-"""Kernel and noise at which training starts: configured, or those of an exact GP of some rows."""
+"""Kernel and noise at which training starts: configured, or those of an exact GP of some rows.
+
+The latter as in paper `qsgp` (Evans and Nair 2020), appendix I.1.
+"""
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -27,12 +30,15 @@ class ExactStart(Method):
     """The least noise variance that training may reach."""
 
     def configured_gp(self, X: Float[Array, "N D"]) -> ExactGP:
-        """Kernel and noise as configured, with lengthscales from these rows."""
+        """Kernel and noise as configured, with lengthscales from the rows X."""
         noise = Gaussian.initial(self.target_noise, 0, X.dtype, floor=self.noise_floor)
         return ExactGP(self.kernel.initial(X, start=self.lengthscale_start), noise)
 
     def subset_gp(self, data: Batch, rows: int) -> ExactGP:
-        """Kernel and noise of `fit_subset`, which starts at those configured.  Raises ConfigError as it does."""
+        """Kernel and noise of `fit_subset` on the first `rows` rows, from those configured.
+
+        Raises ConfigError for data that are no regression, and where memory is too small.
+        """
         start, prior = self.lengthscale_start, self.lengthscale_prior
         return fit_subset(
             self.kernel, data, rows, start=start, noise=self.target_noise, floor=self.noise_floor, prior=prior
