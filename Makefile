@@ -45,6 +45,7 @@ test-all: lint
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
 
 smoke: $(VENV)/.installed-dev

@@ -5,7 +5,17 @@ import zipfile
 import zlib
 
 DAMAGED = (
-    OSError, KeyError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError, SyntaxError, struct.error,
-    zlib.error, zipfile.BadZipFile, MemoryError,
-)  # fmt: skip
+    OSError,
+    KeyError,
+    ValueError,
+    TypeError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+    MemoryError,
+)
 """Of `numpy.load` and the arrays of its archives: any of these, depending on which byte is wrong."""

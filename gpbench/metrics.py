@@ -159,13 +159,23 @@ METRICS: dict[str, Metric] = {
         Metric("test_ll", "nats per row, original units", "higher", REGRESSION, _test_ll),
         Metric("mnlp", "nats per row, original units", "lower", REGRESSION, lambda s: -_test_ll(s)),
         Metric("crps", "original units", "lower", REGRESSION, lambda s: s.y_std * float(np.mean(s.crps))),
-        Metric("coverage95", "fraction of rows in the 95 % interval", None, REGRESSION,
-               lambda s: float(np.mean((s.low95 <= s.y) & (s.y <= s.high95)))),
+        Metric(
+            "coverage95",
+            "fraction of rows in the 95 % interval",
+            None,
+            REGRESSION,
+            lambda s: float(np.mean((s.low95 <= s.y) & (s.y <= s.high95))),
+        ),
         # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
         Metric("width95", "original units", None, REGRESSION, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
         Metric("rmse_std", "standard deviations", "lower", REGRESSION, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
-        Metric("ll_std", "nats per row, standardised", "higher", REGRESSION,
-               lambda s: _log_prob(s) + 0.5 * np.log(s.y_train_var)),
+        Metric(
+            "ll_std",
+            "nats per row, standardised",
+            "higher",
+            REGRESSION,
+            lambda s: _log_prob(s) + 0.5 * np.log(s.y_train_var),
+        ),
         # Paper svdgp's nMSE: over the variance of the TEST targets.
         Metric("nmse", "fraction of the test variance", "lower", REGRESSION, lambda s: _mse(s) / np.var(s.y)),
         # Paper svdgp evaluates the bound on held-out rows: their mean expected log-likelihood stands for all rows'.
@@ -173,4 +183,4 @@ METRICS: dict[str, Metric] = {
         Metric("vlb_per_row", "nats per row, original units", "higher", REGRESSION, lambda s: _bound_per_row(s)),
         Metric("seconds", "seconds of training", "lower", CLASSIFICATION + REGRESSION),
     )
-}  # fmt: skip
+}

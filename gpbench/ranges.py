@@ -79,6 +79,7 @@ def _is_prior(value: Any) -> bool:
 LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with positive numbers")
 """A field of methods that becomes a value of its own, as kernels and likelihoods do; see core/kernels/priors.py."""
 
+
 def _is_optimiser(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return value is None or (isinstance(value, list) and bool(value))
@@ -214,11 +215,15 @@ PROTOCOL: Mapping[str, Words] = {
 
 OPTIMISERS: Mapping[str, Mapping[str, Words]] = {
     "gpbench.core.optimisers.adaptive_rates": {
-        "start": "positive", "up": "positive", "down": "positive", "shared": "text", "reach": "positive",
+        "start": "positive",
+        "up": "positive",
+        "down": "positive",
+        "shared": "text",
+        "reach": "positive",
     },
     "gpbench.core.optimisers.adadelta": {"rho": "fraction", "eps": "positive"},
     "gpbench.core.optimisers.decaying_adam": {"rate": "positive", "decay": "nonnegative"},
-}  # fmt: skip
+}
 """The ranges of the arguments of our optimisers, by `_target_`."""
 
 LIKELIHOODS: Mapping[str, Sequence[str]] = {
@@ -230,11 +235,20 @@ LIKELIHOODS: Mapping[str, Sequence[str]] = {
 
 NAMES: Mapping[str, Sequence[str]] = {
     "kernel": (
-        "squared_exponential", "matern12", "matern32", "matern52", "rational_quadratic", "periodic", "linear",
-        "constant", "sum", "product", "anova",
+        "squared_exponential",
+        "matern12",
+        "matern32",
+        "matern52",
+        "rational_quadratic",
+        "periodic",
+        "linear",
+        "constant",
+        "sum",
+        "product",
+        "anova",
     ),
     "likelihood": ("auto", *(name for names in LIKELIHOODS.values() for name in names)),
-}  # fmt: skip
+}
 """The names that a kernel and a likelihood can have.  Their options are parsed with JAX, by core/kernels and
 core/likelihoods."""
 

@@ -95,15 +95,21 @@ def join() -> None:
         if processes := peers():
             address, index, number = processes
             jax.distributed.initialize(
-                address, number, index, cluster_detection_method="deactivate", heartbeat_timeout_seconds=30,
+                address,
+                number,
+                index,
+                cluster_detection_method="deactivate",
+                heartbeat_timeout_seconds=30,
                 coordinator_bind_address=address if address.startswith("127.") else None,
-            )  # fmt: skip
+            )
         else:
             jax.distributed.initialize(heartbeat_timeout_seconds=30)
     except (ValueError, RuntimeError) as error:
         why = str(error).partition("\n")[0]
-        raise ConfigError(f"cannot join the other processes of this run ({why}): start it under Slurm, Open MPI or"
-                          " Kubernetes, or set GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER for each") from error  # fmt: skip
+        raise ConfigError(
+            f"cannot join the other processes of this run ({why}): start it under Slurm, Open MPI or"
+            " Kubernetes, or set GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER for each"
+        ) from error
 
 
 def rank_and_count() -> tuple[int, int]:
@@ -169,8 +175,10 @@ def require_memory(needed: float, what: str, fewer: str = "inducing points") -> 
     """
     free = free_memory()
     if free is not None and needed > free:
-        raise ConfigError(f"{what} need {amount(needed)}, and {amount(free)} of memory are free: try fewer {fewer},"
-                          " a smaller batch, protocol.precision=float32, run.together=1")  # fmt: skip
+        raise ConfigError(
+            f"{what} need {amount(needed)}, and {amount(free)} of memory are free: try fewer {fewer},"
+            " a smaller batch, protocol.precision=float32, run.together=1"
+        )
 
 
 def amount(bytes: float) -> str:

@@ -75,8 +75,10 @@ def draw(table: pd.DataFrame, out: Path) -> None:
         axis.set_xticks(RANKS)
         beside.set_xticks([0], ["mean field"])
         axis.legend(fontsize=7)
-        note = ("Split 0, one function of each input and one of the first two, 16 inducing points each;"
-                " hyper-parameters learned by the joint covariance in 300 steps on at most 10,000 rows.")  # fmt: skip
+        note = (
+            "Split 0, one function of each input and one of the first two, 16 inducing points each;"
+            " hyper-parameters learned by the joint covariance in 300 steps on at most 10,000 rows."
+        )
         style.caption(figure, "Bound below that of the joint covariance at the same hyper-parameters", [note])
         for ending in ("png", "pdf"):
             write(figure, out / f"rank.{ending}")

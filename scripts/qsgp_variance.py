@@ -172,12 +172,14 @@ def draw(table: pd.DataFrame, out: Path) -> None:
             axis.set_xticks(ticks, [0, *RANKS])
         axes[0].set_ylabel("variance over that of rank 0")
         axes[0].legend(fontsize=7, loc="lower left")
-        note = (f"kin40k, 40,000 rows, m = {BASIS:,} random Fourier features, {ROWS} rows and two draws of {FUNCTIONS}"
-                f" functions, mean ~ N(0, I); {EVALUATIONS:,} evaluations for each kernel, the same for all ranks; two"
-                " standard errors, of the evaluations alone, of one draw of mean and features.  Gradient: variances"
-                " averaged over its m entries.  Dashed: with the best coefficient of the control variate.  Lengthscales"
-                " are in standard deviations of the inputs; the paper does not print its own.  Dotted: a tenth, which"
-                " it reports at rank 300.")  # fmt: skip
+        note = (
+            f"kin40k, 40,000 rows, m = {BASIS:,} random Fourier features, {ROWS} rows and two draws of {FUNCTIONS}"
+            f" functions, mean ~ N(0, I); {EVALUATIONS:,} evaluations for each kernel, the same for all ranks; two"
+            " standard errors, of the evaluations alone, of one draw of mean and features.  Gradient: variances"
+            " averaged over its m entries.  Dashed: with the best coefficient of the control variate.  Lengthscales"
+            " are in standard deviations of the inputs; the paper does not print its own.  Dotted: a tenth, which"
+            " it reports at rank 300."
+        )
         title = "Figure 1: what a control variate leaves of the variance of theorem 1's quadratic term"
         style.caption(figure, title, [note])
         for ending in ("png", "pdf"):

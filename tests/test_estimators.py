@@ -33,8 +33,7 @@ def expected_failures(estimator) -> dict[str, str]:
 
 # Every check has data of another shape, and every shape is compiled: the whole suite runs on methods that compile fast.
 @parametrize_with_checks(
-    [Classifier(method="constant"), Regressor(method="linear")],
-    expected_failed_checks=expected_failures,
+    [Classifier(method="constant"), Regressor(method="linear")], expected_failed_checks=expected_failures
 )
 def test_scikit_learns_checks_pass(estimator, check):
     check(estimator)

@@ -127,8 +127,10 @@ def test_auc_of_one_class_is_not_finite():
 
 def test_crps_is_the_mean_in_original_units_and_prefers_the_right_width():
     y = RNG.normal(size=2000)
-    sharp, right, blunt = (score("regression", gaussian(y, np.zeros(2000), np.full(2000, v), y_std=5.0))["crps"]
-                           for v in (0.01, 1.0, 100.0))  # fmt: skip
+    sharp, right, blunt = (
+        score("regression", gaussian(y, np.zeros(2000), np.full(2000, v), y_std=5.0))["crps"]
+        for v in (0.01, 1.0, 100.0)
+    )
     assert right < sharp and right < blunt
     assert right == pytest.approx(5 / np.sqrt(np.pi), rel=0.05)  # E crps(N(0, 1), N(0, 1))
 

@@ -90,23 +90,27 @@ def test_every_argument_of_our_optimisers_has_a_range(target):
     assert ranges.OPTIMISERS[target].keys() == arguments.keys()
 
 
-@pytest.mark.parametrize("words, inside, outside", [
-    ("count", [1, 7], [0, -1, 1.0, True, "1", None, NAN]),
-    ("whole", [0, 7], [-1, 0.0, False]),
-    ("integer", [-7, 0], [0.5, 1.0, True]),
-    ("number", [-1, 0.5], [NAN, INF, True, "1"]),
-    ("positive", [1, 1e-9], [0, -1, NAN, INF, True]),
-    ("above_one", [1.001, 6], [1, 1.0, 0.5, NAN, INF]),
-    ("nonnegative", [0, 0.5], [-1e-9, NAN, INF]),
-    ("fraction", [1, 1.0, 0.2], [0, 0.0, 1.1, NAN]),
-    ("flag", [True, False], [0, 1, "true"]),
-    ("text", ["", "a"], [None, 1]),
-    ("any", [None, "a", NAN], []),
-    ("count or fraction", [1, 7, 1.0, 0.2], [0, 1.5, 7.0, True]),
-    ("count or null", [1, None], [0, "null"]),
-    ("list of positive", [[], [0.1, 1], (0.1,)], [0.1, [0], ["0.1"], [NAN]]),
-    (["rows", 1], ["rows", 1], ["row", 1.0, True, None, ["rows"]]),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "words, inside, outside",
+    [
+        ("count", [1, 7], [0, -1, 1.0, True, "1", None, NAN]),
+        ("whole", [0, 7], [-1, 0.0, False]),
+        ("integer", [-7, 0], [0.5, 1.0, True]),
+        ("number", [-1, 0.5], [NAN, INF, True, "1"]),
+        ("positive", [1, 1e-9], [0, -1, NAN, INF, True]),
+        ("above_one", [1.001, 6], [1, 1.0, 0.5, NAN, INF]),
+        ("nonnegative", [0, 0.5], [-1e-9, NAN, INF]),
+        ("fraction", [1, 1.0, 0.2], [0, 0.0, 1.1, NAN]),
+        ("flag", [True, False], [0, 1, "true"]),
+        ("text", ["", "a"], [None, 1]),
+        ("any", [None, "a", NAN], []),
+        ("count or fraction", [1, 7, 1.0, 0.2], [0, 1.5, 7.0, True]),
+        ("count or null", [1, None], [0, "null"]),
+        ("list of positive", [[], [0.1, 1], (0.1,)], [0.1, [0], ["0.1"], [NAN]]),
+        (["rows", 1], ["rows", 1], ["row", 1.0, True, None, ["rows"]]),
+    ],
+    ids=str,
+)
 def test_a_range_has_the_values_that_its_words_say(words, inside, outside):
     contains = ranges.parse(words).contains
     assert all(map(contains, inside)) and not any(map(contains, outside))

@@ -17,9 +17,14 @@ from gpbench.errors import ConfigError, nearest
 KINDS = ("difference", "ratio", "value", "share", "rank", "slope", "monotone")
 _REGION = ("above", "below", "between", "within", "falls", "rises")
 _SIDES = {
-    "difference": ("a", "b"), "ratio": ("a", "b"), "share": ("a", "b"), "rank": ("a", "b", "among"),
-    "value": ("of",), "slope": ("of", "along"), "monotone": ("of", "along"),
-}  # fmt: skip
+    "difference": ("a", "b"),
+    "ratio": ("a", "b"),
+    "share": ("a", "b"),
+    "rank": ("a", "b", "among"),
+    "value": ("of",),
+    "slope": ("of", "along"),
+    "monotone": ("of", "along"),
+}
 _CLAUSE = {"where", "each", "pair", "least", "over", "name", *KINDS, *_REGION, "a", "b", "among", "of", "along"}
 _CLAIM = {"text", "place", "experiments", "clauses", "any", "reason", "printed", "printed_why", "note"}
 PRINTED = ("supported", "contradicted", "undecided", "none")
@@ -123,12 +128,18 @@ def _claim(paper: str, id: str, content: Any, place: str) -> Claim:
     if printed not in PRINTED:
         raise ConfigError(f"{place}: printed: {printed!r}; {nearest(str(printed), PRINTED)}")
     return Claim(
-        paper=paper, id=id, text=_line(content["text"]), place=_line(content.get("place", "")),
+        paper=paper,
+        id=id,
+        text=_line(content["text"]),
+        place=_line(content.get("place", "")),
         experiments=tuple(map(str, _list(content.get("experiments", [])))),
         clauses=tuple(_clause(clause, f"{place}, clause {k}") for k, clause in enumerate(clauses, 1)),
-        any=bool(content.get("any", False)), reason=_line(reason), printed=printed,
-        printed_why=_line(content.get("printed_why", "")), note=_line(content.get("note", "")),
-    )  # fmt: skip
+        any=bool(content.get("any", False)),
+        reason=_line(reason),
+        printed=printed,
+        printed_why=_line(content.get("printed_why", "")),
+        note=_line(content.get("note", "")),
+    )
 
 
 def _clause(content: Any, place: str) -> Clause:

@@ -166,9 +166,14 @@ def _steps(clause: Clause, sides: dict[str, list[Runs]], place: str) -> Iterator
 
 
 _KINDS: dict[str, Callable[[Clause, dict[str, list[Runs]], str], Iterator[Number]]] = {
-    "difference": _pairs, "ratio": _pairs, "value": _values, "share": _shares, "rank": _ranks, "slope": _slopes,
+    "difference": _pairs,
+    "ratio": _pairs,
+    "value": _values,
+    "share": _shares,
+    "rank": _ranks,
+    "slope": _slopes,
     "monotone": _steps,
-}  # fmt: skip
+}
 
 
 def _over_datasets(clause: Clause, found: Sequence[Number]) -> list[Number]:

@@ -67,23 +67,33 @@ def row(verdict: Verdict) -> dict[str, Any]:
     """A claim for CSV and JSON."""
     claim = verdict.claim
     return {
-        "claim": claim.name, "verdict": verdict.verdict, "preset": verdict.preset or None, "p": _p(verdict),
-        "evidence": evidence(verdict), "printed": claim.printed, "text": claim.text, "place": claim.place,
-        "experiments": " ".join(claim.experiments), "printed_why": claim.printed_why, "note": claim.note,
-    }  # fmt: skip
+        "claim": claim.name,
+        "verdict": verdict.verdict,
+        "preset": verdict.preset or None,
+        "p": _p(verdict),
+        "evidence": evidence(verdict),
+        "printed": claim.printed,
+        "text": claim.text,
+        "place": claim.place,
+        "experiments": " ".join(claim.experiments),
+        "printed_why": claim.printed_why,
+        "note": claim.note,
+    }
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
     """The same with every number; ratios are ratios, not logarithms."""
     clauses = [
         {
-            "clause": describe(judged.clause), "low": _finite(_ends(judged.clause)[0]),
-            "high": _finite(_ends(judged.clause)[1]), "p_supporting": judged.evidence.supporting,
+            "clause": describe(judged.clause),
+            "low": _finite(_ends(judged.clause)[0]),
+            "high": _finite(_ends(judged.clause)[1]),
+            "p_supporting": judged.evidence.supporting,
             "p_contradicting": judged.evidence.contradicting,
             "numbers": [_number(judged.clause, n) for n in judged.numbers],
         }
         for judged in verdict.clauses
-    ]  # fmt: skip
+    ]
     return {**row(verdict), "clauses": clauses}
 
 

@@ -96,8 +96,10 @@ def match(clause: Clause, a: Sequence[Runs], b: Sequence[Runs], place: str) -> l
     for side, groups in (("a", firsts), ("b", seconds)):
         if crowd := next((of for of in groups.values() if len(of) > 1), None):
             apart = sorted(key for key in crowd[0].keys if len({of.keys.get(key) for of in crowd}) > 1)
-            raise ConfigError(f"{place}: {side} has {len(crowd)} cells on {crowd[0].keys['dataset']}, which differ in"
-                              f" {', '.join(apart)}: give a value, or put the key in `each` or `pair`")  # fmt: skip
+            raise ConfigError(
+                f"{place}: {side} has {len(crowd)} cells on {crowd[0].keys['dataset']}, which differ in"
+                f" {', '.join(apart)}: give a value, or put the key in `each` or `pair`"
+            )
     partners = group(b, clause.keys)
     return [(of[0], partners[key]) for key, of in firsts.items() if key in partners]
 

@@ -27,10 +27,21 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("method", metavar="METHOD", help="the name of a method (`gpbench ls methods`)")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, as for gpbench run")
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own method/ files and modules")  # fmt: skip
-    parser.add_argument("--rows", type=int, default=None, metavar="N", help="number of training rows; default: 60,"
-                        " or more where the settings need them")  # fmt: skip
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own method/ files and modules",
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=None,
+        metavar="N",
+        help="number of training rows; default: 60, or more where the settings need them",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=run)
 

@@ -21,10 +21,17 @@ def add_parser(subparsers: Any) -> None:
         description="Print the BibTeX entries that methods, data sets, protocols or recorded runs cite.",
         epilog="example: gpbench cite sep pima hl2016 > paper.bib",
     )
-    parser.add_argument("names", nargs="+", metavar="NAME",
-                        help="a method, data set or protocol, or the id of a run for all three")  # fmt: skip
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own files, and references.bib for what they cite")  # fmt: skip
+    parser.add_argument(
+        "names", nargs="+", metavar="NAME", help="a method, data set or protocol, or the id of a run for all three"
+    )
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own files, and references.bib for what they cite",
+    )
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=run)

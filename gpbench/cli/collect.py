@@ -29,8 +29,9 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: gpbench collect results here/results there/results --out all.parquet",
     )
     parser.add_argument("results", nargs="*", type=Path, metavar="DIR", help="default: the results folder")
-    parser.add_argument("--out", type=Path, default=Path("records.parquet"), metavar="FILE",
-                        help="default: records.parquet")  # fmt: skip
+    parser.add_argument(
+        "--out", type=Path, default=Path("records.parquet"), metavar="FILE", help="default: records.parquet"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=run)
 

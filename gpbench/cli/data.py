@@ -40,8 +40,12 @@ def add_parser(subparsers) -> None:
         if action == "rows":
             parser.add_argument("--split", type=int, required=True, metavar="K", help="the number of the split")
             parser.add_argument("--set", metavar="NAME", help="the split set; default: the card's")
-            parser.add_argument("--out", type=Path, metavar="FILE",
-                                help="default: NAME-K.npz, or NAME-SET-K.npz where SET is not the card's")  # fmt: skip
+            parser.add_argument(
+                "--out",
+                type=Path,
+                metavar="FILE",
+                help="default: NAME-K.npz, or NAME-SET-K.npz where SET is not the card's",
+            )
         parser.set_defaults(func=run)
 
 
@@ -153,11 +157,27 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     train, test = splits.indices(card, dataset, args.split)
     columns, classes, outputs = (np.array(of, str) for of in (dataset.columns, dataset.classes, dataset.outputs))
     with open(out, "wb") as file:  # NumPy would append .npz to other names
-        np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, columns=columns, classes=classes,
-                            outputs=outputs, dataset=np.array(card["name"]), split=np.array(args.split),
-                            split_set=np.array(split_set))  # fmt: skip
-    row = {"name": card["name"], "split": args.split, "split_set": split_set, "train": len(train), "test": len(test),
-           "out": str(out)}  # fmt: skip
+        np.savez_compressed(
+            file,
+            X=dataset.X,
+            y=dataset.y,
+            train=train,
+            test=test,
+            columns=columns,
+            classes=classes,
+            outputs=outputs,
+            dataset=np.array(card["name"]),
+            split=np.array(args.split),
+            split_set=np.array(split_set),
+        )
+    row = {
+        "name": card["name"],
+        "split": args.split,
+        "split_set": split_set,
+        "train": len(train),
+        "test": len(test),
+        "out": str(out),
+    }
     return row, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
 
 
@@ -170,8 +190,16 @@ def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
     for answer in probe.ask(addresses):
         answers.append(answer)
         at, problem, redirect = answer.address, answer.problem, answer.redirect
-        rows.append({"name": at.dataset, "url": at.url, "problem": problem or None, "bytes": answer.size,
-                     "redirect": redirect or None, "checksum_compared": answer.compared})  # fmt: skip
+        rows.append(
+            {
+                "name": at.dataset,
+                "url": at.url,
+                "problem": problem or None,
+                "bytes": answer.size,
+                "redirect": redirect or None,
+                "checksum_compared": answer.compared,
+            }
+        )
         if not args.json:
             words = [
                 problem or "answers",

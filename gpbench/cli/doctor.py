@@ -37,8 +37,14 @@ def add_parser(subparsers: Any) -> None:
         help="devices, versions, folders, and missing data sets",
         description="Check devices, versions and folders.  Exit code 1 if anything that gpbench needs is broken.",
     )
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own dataset/ cards")  # fmt: skip
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own dataset/ cards",
+    )
     parser.add_argument("--mirror", type=Path, default=None, metavar="DIR", help="the mirror of data files")
     parser.add_argument("--store", type=Path, default=None, metavar="DIR", help="the local store of data")
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")

@@ -25,14 +25,28 @@ def add_parser(subparsers: Any) -> None:
         epilog="`gpbench data rows` exports the rows of a split; docs/import.md has an example",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="predictions, .parquet or .csv")
-    parser.add_argument("--protocol", default="clean", metavar="NAME",
-                        help="the protocol beside whose runs they are listed; default: clean")  # fmt: skip
-    parser.add_argument("--precision", choices=("float64", "float32"), default="float64",
-                        help="in which they were computed; default: float64")  # fmt: skip
+    parser.add_argument(
+        "--protocol",
+        default="clean",
+        metavar="NAME",
+        help="the protocol beside whose runs they are listed; default: clean",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("float64", "float32"),
+        default="float64",
+        help="in which they were computed; default: float64",
+    )
     parser.add_argument("--set", metavar="NAME", help="the split set (`gpbench data info`); default: the card's")
     parser.add_argument("--again", action="store_true", help="replace what was imported from another file")
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own dataset/ cards")  # fmt: skip
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own dataset/ cards",
+    )
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.add_argument("--json", action="store_true", help="print the records as JSON")
     parser.set_defaults(func=run)
@@ -58,10 +72,16 @@ def run(args: argparse.Namespace) -> int:
         text.print_json(records)
         return 0
     rows = [
-        (r["dataset"], r["output"] or "", r["method"], r["setting"], str(r["split"]),
-         ", ".join(f"{name} {text.number(value)}" for name, value in r["metrics"].items()))
+        (
+            r["dataset"],
+            r["output"] or "",
+            r["method"],
+            r["setting"],
+            str(r["split"]),
+            ", ".join(f"{name} {text.number(value)}" for name, value in r["metrics"].items()),
+        )
         for r in records
-    ]  # fmt: skip
+    ]
     text.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
     already = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
     print(f"imported {text.counted(n_new, 'run')} into {store.runs}{already}")
@@ -76,8 +96,10 @@ def _check_names(args: argparse.Namespace, methods: list[str]) -> None:
     if args.protocol not in protocols:
         raise ConfigError(f"no protocol {args.protocol!r}; {nearest(args.protocol, protocols)}")
     if bad := [name for name in methods if not _NAME.fullmatch(name)]:
-        raise ConfigError(f"{args.file.name}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does"
-                          " not begin with - or .")  # fmt: skip
+        raise ConfigError(
+            f"{args.file.name}: method {bad[0]!r}: a name has letters, digits, _, - and . only, and does"
+            " not begin with - or ."
+        )
     ours = {item["name"] for item in descriptions("method", ())}
     if clashes := [name for name in methods if name.lower() in ours]:
         raise ConfigError(f"{args.file.name}: method {clashes[0]!r} is one of gpbench's; give yours a name of its own")

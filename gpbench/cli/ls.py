@@ -24,13 +24,24 @@ def add_parser(subparsers: Any) -> None:
         epilog="examples: gpbench ls runs --dataset pima --status diverged; gpbench ls runs --where 'seconds.train>60'",
     )
     parser.add_argument("kind", choices=KINDS, help="what to list")
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own dataset/, method/, protocol/ files")  # fmt: skip
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own dataset/, method/, protocol/ files",
+    )
     for field in ("dataset", "method", "protocol", "status"):
         parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
-    parser.add_argument("--where", action="append", default=[], metavar="FIELD=A,B",
-                        help="only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in"
-                        " metrics.nll<0.4; may be repeated")  # fmt: skip
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="FIELD=A,B",
+        help="only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in"
+        " metrics.nll<0.4; may be repeated",
+    )
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(func=run)
@@ -39,8 +50,9 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code: that of the first faulty card, which is named on stderr and left out."""
     if args.kind == "runs":
-        flags = [f"{name}={value}" for name in ("dataset", "method", "protocol", "status")
-                 if (value := getattr(args, name))]  # fmt: skip
+        flags = [
+            f"{name}={value}" for name in ("dataset", "method", "protocol", "status") if (value := getattr(args, name))
+        ]
         records = filters.matching(selection.open_one(args.results).all(), [*flags, *args.where])
         text.print_json(records) if args.json else text.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0

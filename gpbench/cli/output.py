@@ -18,11 +18,18 @@ PICTURES = (".png", ".pdf", ".svg")
 def add_output(parser: Any, formats: Iterable[str], picture: bool = True) -> None:
     """Adds --format, --out, --results and --json, for verbs that make a table, and most of them a picture."""
     parser.add_argument("--format", choices=formats, default="terminal", help="format of the table; default: terminal")
-    parser.add_argument("--out", type=Path, default=None, metavar="FILE",
-                        help="write a picture if FILE ends in .png, .pdf or .svg, otherwise the table"
-                        if picture else "write the table to this file")  # fmt: skip
-    parser.add_argument("--results", type=Path, action="append", metavar="DIR",
-                        help="a results folder; may be repeated")  # fmt: skip
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="write a picture if FILE ends in .png, .pdf or .svg, otherwise the table"
+        if picture
+        else "write the table to this file",
+    )
+    parser.add_argument(
+        "--results", type=Path, action="append", metavar="DIR", help="a results folder; may be repeated"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

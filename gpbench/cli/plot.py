@@ -22,13 +22,23 @@ def add_parser(subparsers: Any) -> None:
         " kept its arrays (run.keep=true) its fit.",
         epilog="examples: gpbench plot sep/fig2 --out pictures; gpbench plot 3f2a 81c0 --metric rmse",
     )
-    parser.add_argument("ids", nargs="+", metavar="ID", help="id of a figure (`gpbench ls experiments`), or of runs, or"
-                        " their first digits (`gpbench ls runs`)")  # fmt: skip
+    parser.add_argument(
+        "ids",
+        nargs="+",
+        metavar="ID",
+        help="id of a figure (`gpbench ls experiments`), or of runs, or their first digits (`gpbench ls runs`)",
+    )
     parser.add_argument("--metric", metavar="A,B", help="of runs: a panel for each; default: the objective and three")
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: the results folder")
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own experiment/ files")  # fmt: skip
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own experiment/ files",
+    )
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.add_argument("--json", action="store_true", help="print JSON: the files and the number of missing runs")
     parser.set_defaults(func=run)

@@ -22,8 +22,13 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("run", nargs="?", metavar="RUN", help="the id of a run or its first digits (`gpbench ls runs`)")
     parser.add_argument("--last", action="store_true", help="the latest run")
-    parser.add_argument("--data", type=Path, required=True, metavar="FILE", help="csv, Parquet or Excel: the inputs, by"
-                        " the names of the data set's columns, or in their order")  # fmt: skip
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="csv, Parquet or Excel: the inputs, by the names of the data set's columns, or in their order",
+    )
     parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="default: standard output")
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.set_defaults(func=run)

@@ -23,8 +23,12 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--metric", metavar="NAME", help="default: nll, or rmse for regression")
     selection.add_filters(parser)
-    parser.add_argument("--test", choices=("nemenyi", "wilcoxon"), default="nemenyi",
-                        help="nemenyi (default), or wilcoxon with Holm's correction")  # fmt: skip
+    parser.add_argument(
+        "--test",
+        choices=("nemenyi", "wilcoxon"),
+        default="nemenyi",
+        help="nemenyi (default), or wilcoxon with Holm's correction",
+    )
     output.add_output(parser, FORMATS)
     parser.set_defaults(func=run)
 
@@ -53,8 +57,9 @@ def sheet(ranking: "Ranking", records: Sequence[dict]) -> Sheet:
     from gpbench.report.ranks import ranking_notes
 
     methods, groups = ranking.methods, ranking.groups
-    reach = [methods[max((last for first, last in groups if first <= k <= last), default=k)]
-             for k in range(len(methods))]  # fmt: skip
+    reach = [
+        methods[max((last for first, last in groups if first <= k <= last), default=k)] for k in range(len(methods))
+    ]
     lines = list(zip(methods, ranking.average, reach))
     grid = Grid(
         f"average rank, {ranking.metric}",

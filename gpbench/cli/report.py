@@ -23,10 +23,17 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: gpbench report --out site",
     )
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: site/ in the results folder")
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own experiment/, claims/, dataset/, method/ files")  # fmt: skip
-    parser.add_argument("--results", type=Path, action="append", metavar="DIR",
-                        help="a results folder; may be repeated")  # fmt: skip
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own experiment/, claims/, dataset/, method/ files",
+    )
+    parser.add_argument(
+        "--results", type=Path, action="append", metavar="DIR", help="a results folder; may be repeated"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON: start page, numbers of files, bytes, records")
     parser.set_defaults(func=run)
 

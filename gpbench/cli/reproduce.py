@@ -36,8 +36,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
     parser.add_argument("--format", choices=FORMATS, default="terminal", help="of a table; default: terminal")
     parser.add_argument("--out", type=Path, default=None, metavar="PATH", help="file for a table, folder for a figure")
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own experiment/, dataset/, method/ and protocol/ files")  # fmt: skip
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own experiment/, dataset/, method/ and protocol/ files",
+    )
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.set_defaults(func=run)
 

@@ -22,8 +22,13 @@ def add_filters(parser: Any) -> None:
     """Adds --dataset, --method, --protocol, --preset, --precision and --setting."""
     for field in FIELDS:
         parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
-    parser.add_argument("--setting", action="append", default=[], metavar="TEXT",
-                        help="only this setting, such as m=15%%, or '' for none; may be repeated")  # fmt: skip
+    parser.add_argument(
+        "--setting",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="only this setting, such as m=15%%, or '' for none; may be repeated",
+    )
 
 
 def open_stores(folders: Sequence[Path] | None) -> list[Store]:

@@ -24,13 +24,20 @@ def add_parser(subparsers: Any) -> None:
         " for any recorded runs.",
         epilog="examples: gpbench table sep/table1; gpbench table --dataset pima,sonar --metric nll,seconds",
     )
-    parser.add_argument("experiment", nargs="?", metavar="ID",
-                        help="a paper's table (`gpbench ls experiments`); default: all runs")  # fmt: skip
+    parser.add_argument(
+        "experiment", nargs="?", metavar="ID", help="a paper's table (`gpbench ls experiments`); default: all runs"
+    )
     parser.add_argument("--metric", metavar="A,B", help="metrics, or all; default: nll, or rmse,test_ll for regression")
     selection.add_filters(parser)
     parser.add_argument("--later", action="store_true", help="also list values of later papers on the same data")
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own experiment/ files")  # fmt: skip
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own experiment/ files",
+    )
     parser.add_argument("--format", choices=FORMATS, default="terminal", help="default: terminal")
     parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="write to this file")
     parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
@@ -62,8 +69,11 @@ def _of_experiment(args: argparse.Namespace) -> int:
     from gpbench.experiments.status import require_recorded
     from gpbench.report import experiment as reports
 
-    flags = [f"--{name}" for name in ("metric", "dataset", "method", "protocol", "precision", "setting", "later")
-             if getattr(args, name)]  # fmt: skip
+    flags = [
+        f"--{name}"
+        for name in ("metric", "dataset", "method", "protocol", "precision", "setting", "later")
+        if getattr(args, name)
+    ]
     if flags:
         raise ConfigError(f"{', '.join(flags)}: {args.experiment} says itself what is in its table; leave it out")
     experiment, cells = plan.load(args.experiment, args.preset, args.config_dir, selection.open_one(args.results))

@@ -18,12 +18,23 @@ def add_parser(subparsers: Any) -> None:
         epilog="examples: gpbench verify sep; gpbench verify sep/c01 --json; gpbench verify sep/table1; gpbench verify"
         " mine --config-dir DIR",
     )
-    parser.add_argument("name", nargs="?", default="all", metavar="NAME",
-                        help="a paper, an experiment, a claim (sep/c01), or a file of yours; default: all")  # fmt: skip
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="all",
+        metavar="NAME",
+        help="a paper, an experiment, a claim (sep/c01), or a file of yours; default: all",
+    )
     parser.add_argument("--preset", choices=("quick", "full"), help="default: that of which more is recorded")
     parser.add_argument("--protocol", metavar="NAME", help="only runs under this protocol")
-    parser.add_argument("--config-dir", action="append", default=[], type=Path, metavar="DIR",
-                        help="a folder with your own claims/ files")  # fmt: skip
+    parser.add_argument(
+        "--config-dir",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="a folder with your own claims/ files",
+    )
     output.add_output(parser, FORMATS, picture=False)
     parser.set_defaults(func=run)
 

@@ -31,10 +31,27 @@ class Keys(NamedTuple):
 CARD = Keys(
     ("name", "task", "sources"),
     (
-        "title", "rows", "inputs", "outputs", "target", "labels", "counts", "columns", "output_names", "incomplete",
-        "variant", "variants", "checksum", "folds_checksum", "splits", "oddities", "licence", "cite", "published",
+        "title",
+        "rows",
+        "inputs",
+        "outputs",
+        "target",
+        "labels",
+        "counts",
+        "columns",
+        "output_names",
+        "incomplete",
+        "variant",
+        "variants",
+        "checksum",
+        "folds_checksum",
+        "splits",
+        "oddities",
+        "licence",
+        "cite",
+        "published",
     ),
-)  # fmt: skip
+)
 """The keys of a card."""
 
 KINDS: Mapping[str, Keys] = {
@@ -84,8 +101,23 @@ _LIST = Range(lambda value: isinstance(value, list | tuple | None), "a list")
 _MAPPING = Range(lambda value: isinstance(value, Mapping | None), "a mapping")
 
 RANGES: Mapping[str, Words | Range] = {
-    **dict.fromkeys(("name", "title", "path", "at", "reader", "loader", "generator", "member", "sha256", "checksum",
-                     "folds_checksum", "set"), _TEXT),
+    **dict.fromkeys(
+        (
+            "name",
+            "title",
+            "path",
+            "at",
+            "reader",
+            "loader",
+            "generator",
+            "member",
+            "sha256",
+            "checksum",
+            "folds_checksum",
+            "set",
+        ),
+        _TEXT,
+    ),
     **dict.fromkeys(("sources", "columns", "output_names", "oddities", "drop"), _LIST),
     **dict.fromkeys(("files", "arguments", "codes", "folds", "counts"), _MAPPING),
     "task": ["binary", "multiclass", "regression"],
@@ -104,7 +136,7 @@ RANGES: Mapping[str, Words | Range] = {
     "radius": "whole",
     "test_rows": "count or null",
     "train_rows": "count or null",
-}  # fmt: skip
+}
 """The ranges of keys of cards, of their sources and of their splits, by name."""
 
 
@@ -223,6 +255,8 @@ def read_indices_as_int8(card: dict[str, Any]) -> None:
     """
     splits = card.get("splits") or {}
     if splits.get("set") != "hla":
-        raise ConfigError(f"protocol.split_indices=int8: {card['name']} has no index files of Hernández-Lobato and"
-                          " Adams (2015); leave it at correct, or choose a data set of the split set hla")  # fmt: skip
+        raise ConfigError(
+            f"protocol.split_indices=int8: {card['name']} has no index files of Hernández-Lobato and"
+            " Adams (2015); leave it at correct, or choose a data set of the split set hla"
+        )
     card["splits"] = {**splits, "set": "hla_int8", "sets": {**splits["sets"], "hla_int8": splits["sets"]["hla"]}}

@@ -55,8 +55,9 @@ def imported(node: Mapping[str, Any], where: str) -> Any:
         raise ConfigError(f"{where}: cannot import {target!r}: {error}") from error
     except Exception as error:  # of the user's module, which is imported here for the first time
         at = traceback.extract_tb(error.__traceback__)[-1]
-        raise ConfigError(f"{where}: cannot import {target!r}: {type(error).__name__} in line {at.lineno} of"
-                          f" {at.filename}: {error}") from error  # fmt: skip
+        raise ConfigError(
+            f"{where}: cannot import {target!r}: {type(error).__name__} in line {at.lineno} of {at.filename}: {error}"
+        ) from error
 
 
 def _check_field(key: str, value: Any, annotation: Any) -> None:

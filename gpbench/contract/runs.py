@@ -94,8 +94,10 @@ def predicts_row_by_row(problem: Problem) -> None:
         raise Broken(f"traced again, with the same key, the predictions differ {where}: take all randomness from `key`")
     order = np.random.default_rng(2).permutation(len(y))
     if where := difference(log_prob[order], problem.log_prob(state, X[order], y[order]), problem.tolerance):
-        raise Broken(f"with the test rows in another order the predictions differ {where}: random numbers must be"
-                     " shared by all rows, or made from each row")  # fmt: skip
+        raise Broken(
+            f"with the test rows in another order the predictions differ {where}: random numbers must be"
+            " shared by all rows, or made from each row"
+        )
     same = np.repeat(X[:1], len(X), axis=0)
     if where := difference(log_prob[:1], problem.log_prob(state, same, y)[:1], problem.tolerance):
         raise Broken(f"with other rows beside it a row's log_prob differs {where}")

@@ -51,15 +51,19 @@ def steps_purely(problem: Problem) -> None:
     if changed := problem.tracings[0]:
         raise Broken(f"step changes the state that it is given (at {changed[0]}): return a new one")
     if where := difference(problem.first_by_the_loop, (state, info.objective), problem.tolerance):
-        raise Broken(f"a second step from the same, traced anew, differs {where}: take all randomness from `key`, and"
-                     " keep nothing outside the state")  # fmt: skip
+        raise Broken(
+            f"a second step from the same, traced anew, differs {where}: take all randomness from `key`, and"
+            " keep nothing outside the state"
+        )
 
 
 def compiles_once(problem: Problem) -> None:
     """a second split of the same shape needs no second compilation"""
     if problem.stepped and len(problem.tracings) > 1:
-        raise Broken("the states of two splits differ in structure, shapes or static fields: keep numbers that come"
-                     " from the data in arrays")  # fmt: skip
+        raise Broken(
+            "the states of two splits differ in structure, shapes or static fields: keep numbers that come"
+            " from the data in arrays"
+        )
 
 
 def heeds_weights(problem: Problem) -> None:
@@ -75,8 +79,10 @@ def heeds_weights(problem: Problem) -> None:
     state = problem.method.init(problem.data(group=padded), key=problem.both.init_keys[0])
     step = jax.jit(partial(problem.step, rows=padded.rows))
     if where := difference(numbers(*step(state, padded.X[0], padded.y[0], key)), plain, problem.tolerance):
-        raise Broken(f"with three rows of weight 0 more, objective and log_prob differ {where}: have `batch.weight` as"
-                     " a factor in every sum over rows, and take N from `batch.total`")  # fmt: skip
+        raise Broken(
+            f"with three rows of weight 0 more, objective and log_prob differ {where}: have `batch.weight` as"
+            " a factor in every sum over rows, and take N from `batch.total`"
+        )
 
 
 def works_in_float32(problem: Problem) -> None:

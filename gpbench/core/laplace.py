@@ -65,11 +65,7 @@ def jacobian(network: Network, X: Float[Array, "N D"]) -> Float[Array, "N K P"]:
 
 
 def gauss_newton(
-    network: Network,
-    likelihood: Likelihood,
-    X: Float[Array, "N D"],
-    y: Float[Array, " N"],
-    weight: Float[Array, " N"],
+    network: Network, likelihood: Likelihood, X: Float[Array, "N D"], y: Float[Array, " N"], weight: Float[Array, " N"]
 ) -> Float[Array, "P P"]:
     """Σ Jᵀ Λ J over the rows, each times its weight, with Λ = -∂² log p(y|f) / ∂f² of the row."""
     chunk = min(_CHUNK, len(y))

@@ -96,6 +96,8 @@ def decaying_adam(rate: float = 1e-2, decay: float = 0.1) -> optax.GradientTrans
 def with_rate(state: optax.OptState, rate: float) -> DecayingState:
     """The state of a `decaying_adam` with another initial rate.  Raises ConfigError for other optimisers."""
     if not isinstance(state, DecayingState):
-        raise ConfigError("method.rates are initial rates of gpbench.core.optimisers.decaying_adam: choose that as"
-                          " method.optimiser, or leave method.rates=[]")  # fmt: skip
+        raise ConfigError(
+            "method.rates are initial rates of gpbench.core.optimisers.decaying_adam: choose that as"
+            " method.optimiser, or leave method.rates=[]"
+        )
     return state._replace(rate=jnp.full_like(state.rate, rate))

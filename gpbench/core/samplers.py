@@ -45,8 +45,10 @@ def schedule(steps: int, samples: int, *, burn_in: float = 0.0, thinning: int | 
     first = round(burn_in * steps)
     thinning = thinning or max(1, (steps - first) // samples)
     if (count := (steps - first) // thinning) < 1:
-        raise ConfigError(f"no samples: of method.steps={steps} the first {first} are burn-in and one of every"
-                          f" {thinning} others is kept; take more steps, or less burn-in or thinning")  # fmt: skip
+        raise ConfigError(
+            f"no samples: of method.steps={steps} the first {first} are burn-in and one of every"
+            f" {thinning} others is kept; take more steps, or less burn-in or thinning"
+        )
     return Schedule(first, thinning, min(samples, count))
 
 

@@ -21,8 +21,16 @@ from gpbench.errors import DataError
 
 COLUMNS = ("month", "day_of_month", "day_of_week", "departure", "arrival", "air_time", "distance", "plane_age")
 _FLIGHTS = ("Month", "DayofMonth", "DayOfWeek", "DepTime", "ArrTime", "AirTime", "Distance", "ArrDelay")
-_ARRAYS = ("month", "day_of_month", "day_of_week", "dep_time_hhmm", "arr_time_hhmm", "air_time_min", "distance_mi",
-           "arr_delay_min")  # fmt: skip
+_ARRAYS = (
+    "month",
+    "day_of_month",
+    "day_of_week",
+    "dep_time_hhmm",
+    "arr_time_hhmm",
+    "air_time_min",
+    "distance_mi",
+    "arr_delay_min",
+)
 _YEARS = ("plane_year", "issue_year")
 
 

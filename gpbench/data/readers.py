@@ -185,8 +185,21 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 READERS: dict[str, Callable[[Sequence[bytes], Mapping], Raw]] = {
     reader.__name__: reader
-    for reader in (npz, table, libsvm, idx, uci_datasets, mat, airline_csv, airline_npz, kuka, mujoco_walk, year_zip,
-                   fingerprints_npz, smiles_csv)
-}  # fmt: skip
+    for reader in (
+        npz,
+        table,
+        libsvm,
+        idx,
+        uci_datasets,
+        mat,
+        airline_csv,
+        airline_npz,
+        kuka,
+        mujoco_walk,
+        year_zip,
+        fingerprints_npz,
+        smiles_csv,
+    )
+}
 NEEDS: Mapping[str, tuple[str, str]] = {"smiles_csv": ("rdkit", "chem")}
 """The package that a reader needs beyond gpbench's own requirements, and the extra that installs it."""

@@ -136,8 +136,10 @@ def _check_sizes(dataset: str, rows: Float[np.ndarray, "N D"], columns: Sequence
     size = _size(low, high)
     varies = high / 2 - low / 2 > _CONSTANT * size  # halves, since the difference may be infinite
     for i in np.flatnonzero((size > _LARGEST) | (varies & (high / 2 - low / 2 < _SMALLEST))).tolist():
-        raise DataError(f"{dataset}: column {columns[i]!r} has values from {low[i]:.3g} to {high[i]:.3g}, whose squares"
-                        " float64 cannot hold; give it in other units")  # fmt: skip
+        raise DataError(
+            f"{dataset}: column {columns[i]!r} has values from {low[i]:.3g} to {high[i]:.3g}, whose squares"
+            " float64 cannot hold; give it in other units"
+        )
 
 
 def _choose(key: str, name: str) -> Fit:

@@ -133,8 +133,10 @@ def _groups90(card, dataset, k):
 def _random(card, dataset, k):
     n, test, train = len(dataset.y), card["splits"].get("test_rows"), card["splits"].get("train_rows")
     if not test or test + (train or 0) > n:
-        raise ConfigError(f"{card['name']}: splits.test_rows={test} and splits.train_rows={train} of {n} rows: give a"
-                          " number of test rows, and no more than the rows there are")  # fmt: skip
+        raise ConfigError(
+            f"{card['name']}: splits.test_rows={test} and splits.train_rows={train} of {n} rows: give a"
+            " number of test rows, and no more than the rows there are"
+        )
     order = _generator(dataset.name, "random", k).permutation(n)
     return order[test:][:train], order[:test]
 

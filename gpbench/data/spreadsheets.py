@@ -42,8 +42,9 @@ def _excel(content: bytes, sheet: str | None) -> list[list[str]]:
     try:
         import openpyxl
     except ImportError:
-        raise DataError("an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]', or save it as"
-                        " csv") from None  # fmt: skip
+        raise DataError(
+            "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]', or save it as csv"
+        ) from None
     try:
         _check_size(sum(member.file_size for member in zipfile.ZipFile(io.BytesIO(content)).infolist()))
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)

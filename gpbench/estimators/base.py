@@ -205,5 +205,7 @@ def _configure_jax() -> None:
     import jax.numpy as jnp
 
     if jnp.zeros(()).dtype != np.float64:
-        raise ConfigError("JAX was imported without 64-bit types: import gpbench.estimators first and set"
-                          " JAX_ENABLE_X64=true, or call jax.config.update('jax_enable_x64', True)")  # fmt: skip
+        raise ConfigError(
+            "JAX was imported without 64-bit types: import gpbench.estimators first and set"
+            " JAX_ENABLE_X64=true, or call jax.config.update('jax_enable_x64', True)"
+        )

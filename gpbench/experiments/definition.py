@@ -159,10 +159,16 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
     layout.check(path, content, blocks)
     labels = {key: {text(v): str(label) for v, label in of.items()} for key, of in content.get("labels", {}).items()}
     return Experiment(
-        id=id, title=content["title"], paper=content.get("paper", ""), blocks=blocks,
-        presets=content.get("presets", {}), labels=labels, table=content.get("table"), figure=content.get("figure"),
+        id=id,
+        title=content["title"],
+        paper=content.get("paper", ""),
+        blocks=blocks,
+        presets=content.get("presets", {}),
+        labels=labels,
+        table=content.get("table"),
+        figure=content.get("figure"),
         figures=content.get("figures") or {},
-    )  # fmt: skip
+    )
 
 
 def _are_mappings(blocks: Any) -> bool:

@@ -209,8 +209,7 @@ def _each(one: Check, path: Path, place: str, values: Sequence[Any], runs: Runs)
 _RANKS = Options({"label": _method_keys, "metrics": _ranking_metrics}, {"sets": _method_sets})
 _TABLES: Mapping[str, Options] = {
     "values": Options(
-        {"rows": _key_or_output, "columns": _columns, "metrics": _metrics},
-        {"blocks": _keys, "average": _metric},
+        {"rows": _key_or_output, "columns": _columns, "metrics": _metrics}, {"blocks": _keys, "average": _metric}
     ),
     "ranks": _RANKS,
 }

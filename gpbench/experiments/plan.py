@@ -20,14 +20,21 @@ from gpbench.experiments.status import Cell, cells_of
 from gpbench.records.plan import Records, RunPlan
 
 _CODE = (
-    "records/identity.py", "records/plan.py", "data/splits.py", "data/cards.py", "data/members.py",
-    "config/cards.py", "config/choices.py", "config/compose.py", "config/values.py", "ranges.py", "experiments/plan.py",
-)  # fmt: skip
+    "records/identity.py",
+    "records/plan.py",
+    "data/splits.py",
+    "data/cards.py",
+    "data/members.py",
+    "config/cards.py",
+    "config/choices.py",
+    "config/compose.py",
+    "config/values.py",
+    "ranges.py",
+    "experiments/plan.py",
+)
 
 
-def load(
-    id: str, preset: str | None, config_dirs: Sequence[Path], records: Records
-) -> tuple[Experiment, list[Cell]]:
+def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Records) -> tuple[Experiment, list[Cell]]:
     """An experiment and its cells with their records; without a preset those of the first, "quick"."""
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     experiment = definition.read(id, folders)

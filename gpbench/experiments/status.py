@@ -36,8 +36,9 @@ class Cell:
 def require_recorded(id: str, preset: str, cells: Sequence[Cell]) -> None:
     """Raises ConfigError where no run of an experiment is recorded in this preset."""
     if not any(cell.done for cell in cells):
-        raise ConfigError(f"nothing is recorded of {id} in preset {preset}; make it with"
-                          f" gpbench reproduce {id} --preset {preset}")  # fmt: skip
+        raise ConfigError(
+            f"nothing is recorded of {id} in preset {preset}; make it with gpbench reproduce {id} --preset {preset}"
+        )
 
 
 def cells_of(job: Mapping[str, str], plan: RunPlan, records: Records) -> list[Cell]:

@@ -144,8 +144,10 @@ def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> 
         same = earlier and earlier.get("source_checksum") == record["source_checksum"]
         if earlier and not same and not again:
             what = f"{record['method']} on {record['dataset']} split {record['split']}"
-            raise ConfigError(f"{record['source']}: {what} is recorded from another file ({earlier.get('source')});"
-                              " --again replaces it")  # fmt: skip
+            raise ConfigError(
+                f"{record['source']}: {what} is recorded from another file ({earlier.get('source')});"
+                " --again replaces it"
+            )
         if not same:
             new.append(run)
     for run in new:

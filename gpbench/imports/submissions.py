@@ -65,9 +65,7 @@ class Submission:
         absent = test[~np.isin(test, self.rows)]
         if len(absent):
             verb, row = ("is", "row") if len(absent) == 1 else ("are", "the first is row")
-            raise DataError(
-                f"{self.title}: {len(absent)} of {len(test)} test rows {verb} missing: {row} {absent[0]}"
-            )
+            raise DataError(f"{self.title}: {len(absent)} of {len(test)} test rows {verb} missing: {row} {absent[0]}")
         order = np.argsort(self.rows)
         place = order[np.searchsorted(self.rows[order], test)]
         return {name: column[place] for name, column in self.values.items()}

@@ -193,8 +193,10 @@ def inducing_count(inducing: float | int, n: int) -> int:
     ranges.parse(ranges.METHOD["inducing"]).check("method.inducing", inducing)
     m = int(inducing) if isinstance(inducing, Integral) else round(inducing * n)
     if not 1 <= m <= n:
-        raise ConfigError(f"method.inducing={inducing:g} asks for {m} inducing points, but there are {n} training rows:"
-                          f" choose a number from 1 to {n} or a fraction up to 1.0")  # fmt: skip
+        raise ConfigError(
+            f"method.inducing={inducing:g} asks for {m} inducing points, but there are {n} training rows:"
+            f" choose a number from 1 to {n} or a fraction up to 1.0"
+        )
     return m
 
 

@@ -47,8 +47,12 @@ UNRANKED = {"naval": NOTES["naval"]}
 # {our metric: {printed metric: (scale, offset)}}; ours = scale * printed + offset
 _READ_AS: dict[str, dict[str, tuple[float, float]]] = {
     "nll": {"nll": (1, 0), "test_nll": (1, 0), "mnlp": (1, 0), "test_ll": (-1, 0)},
-    "error": {"test_error": (1, 0), "test_error_percent": (0.01, 0), "test_accuracy_percent": (-0.01, 1),
-              "test_accuracy": (-1, 1)},
+    "error": {
+        "test_error": (1, 0),
+        "test_error_percent": (0.01, 0),
+        "test_accuracy_percent": (-0.01, 1),
+        "test_accuracy": (-1, 1),
+    },
     "test_ll": {"test_ll": (1, 0), "mnlp": (-1, 0), "test_nlpd": (-1, 0)},
     "mnlp": {"mnlp": (1, 0), "test_nlpd": (1, 0), "test_ll": (-1, 0)},
     "rmse": {"rmse": (1, 0), "test_rmse": (1, 0), "test_rmse_datafile_units": (1, 0)},
@@ -57,7 +61,7 @@ _READ_AS: dict[str, dict[str, tuple[float, float]]] = {
     "nmse": {"nmse": (1, 0)},
     "vlb": {"vlb_1e5": (1e5, 0)},
     "seconds": {"train_seconds": (1, 0), "train_minutes": (60, 0), "train_hours": (3600, 0)},
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

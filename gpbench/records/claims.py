@@ -107,8 +107,10 @@ def _take(path: Path) -> None:
             with contextlib.suppress(OSError):  # it may have been created, and not written
                 path.unlink()
             raise storage_error(path.parent.parent, error) from error
-    raise ClaimedError(f"{holder(path.parent.parent, path.name) or 'another process'} is training run {path.name}"
-                       " already; when it has ended, the same command finds the record")  # fmt: skip
+    raise ClaimedError(
+        f"{holder(path.parent.parent, path.name) or 'another process'} is training run {path.name}"
+        " already; when it has ended, the same command finds the record"
+    )
 
 
 def _remove_dead(path: Path) -> None:

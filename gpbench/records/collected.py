@@ -124,8 +124,9 @@ def write(
         beside.write_bytes(parquet.content(pa.table(table)))
         beside.replace(path)
     except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}; free some space, or name another file"
-                           " with --out") from error  # fmt: skip
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; free some space, or name another file with --out"
+        ) from error
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)

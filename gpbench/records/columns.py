@@ -68,8 +68,13 @@ def values(path: Path, name: str, column: "pa.ChunkedArray", bad: dict[int, str]
         codes[rows] = present
         bad.update(dict.fromkeys(np.flatnonzero(np.isin(codes, none)).tolist(), f"{name} is no plain JSON"))
         return [known[i] for i in codes.tolist()]
-    if not (kinds.is_boolean(kind) or kinds.is_signed_integer(kind) or kinds.is_floating(kind) or kinds.is_string(kind)
-            or kinds.is_null(kind)):  # fmt: skip
+    if not (
+        kinds.is_boolean(kind)
+        or kinds.is_signed_integer(kind)
+        or kinds.is_floating(kind)
+        or kinds.is_string(kind)
+        or kinds.is_null(kind)
+    ):
         raise ConfigError(f"{path} is no collection: its column {name} is of type {kind}; `gpbench collect` makes one")
     if kinds.is_floating(kind):
         rows, present = _present(whole)

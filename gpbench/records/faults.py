@@ -9,24 +9,47 @@ from gpbench.records.identity import SCHEMA
 LARGEST = 1e150
 """Of metrics and the objective: squares of larger numbers are not finite."""
 NEEDED: Mapping[str, tuple[type, ...]] = {
-    "id": (str,), "status": (str,), "dataset": (str,), "method": (str,), "setting": (str,), "protocol": (str,),
-    "split": (int,), "seed": (int,), "metrics": (dict,), "seconds": (dict,),
-}  # fmt: skip
+    "id": (str,),
+    "status": (str,),
+    "dataset": (str,),
+    "method": (str,),
+    "setting": (str,),
+    "protocol": (str,),
+    "split": (int,),
+    "seed": (int,),
+    "metrics": (dict,),
+    "seconds": (dict,),
+}
 TABLES = ("metrics", "seconds", "diagnostics", "settings")
 """Mappings of numbers."""
-_TEXTS = ("preset", "precision", "device", "created", "commit", "cell", "data_checksum", "split_set", "message",
-          "source", "source_checksum")  # fmt: skip
+_TEXTS = (
+    "preset",
+    "precision",
+    "device",
+    "created",
+    "commit",
+    "cell",
+    "data_checksum",
+    "split_set",
+    "message",
+    "source",
+    "source_checksum",
+)
 _COUNTS = ("schema", "steps", "train_rows", "test_rows", "test_rows_outside", "group")
 _FLAGS = ("held_out", "scaled_by_all_rows", "dirty", "converged", "kept", "saved", "imported")
 _NUMBERS = ("objective", "peak_memory_mb", "step_memory_mb")
 KINDS: Mapping[str, tuple[type, ...]] = {**NEEDED} | {
     name: (*kinds, NoneType)
     for names, kinds in (
-        (("output",), (str, int)), (_TEXTS, (str,)), (_COUNTS, (int,)), (_FLAGS, (bool,)), (_NUMBERS, (int, float)),
+        (("output",), (str, int)),
+        (_TEXTS, (str,)),
+        (_COUNTS, (int,)),
+        (_FLAGS, (bool,)),
+        (_NUMBERS, (int, float)),
         (("versions", "host", *TABLES[2:]), (dict,)),
     )
     for name in names
-}  # fmt: skip
+}
 """Exact types: a truth value is no number."""
 
 

@@ -12,12 +12,49 @@ from gpbench.records.stores import latest, open_existing, recorded
 if TYPE_CHECKING:
     import pandas as pd
 
-_RUN = ("id", "dataset", "output", "method", "setting", "protocol", "precision", "preset", "split_set", "split", "seed",
-        "status", "imported")  # fmt: skip
-_ORIGIN = ("device", "commit", "dirty", "created", "source", "schema", "cell", "data_checksum", "held_out", "steps",
-           "objective", "converged", "train_rows", "test_rows")  # fmt: skip
-_TEXTS = ("output", "precision", "preset", "split_set", "device", "commit", "created", "source", "cell",
-          "data_checksum")  # fmt: skip
+_RUN = (
+    "id",
+    "dataset",
+    "output",
+    "method",
+    "setting",
+    "protocol",
+    "precision",
+    "preset",
+    "split_set",
+    "split",
+    "seed",
+    "status",
+    "imported",
+)
+_ORIGIN = (
+    "device",
+    "commit",
+    "dirty",
+    "created",
+    "source",
+    "schema",
+    "cell",
+    "data_checksum",
+    "held_out",
+    "steps",
+    "objective",
+    "converged",
+    "train_rows",
+    "test_rows",
+)
+_TEXTS = (
+    "output",
+    "precision",
+    "preset",
+    "split_set",
+    "device",
+    "commit",
+    "created",
+    "source",
+    "cell",
+    "data_checksum",
+)
 _FLAGS = ("imported", "dirty", "held_out", "converged")
 _COUNTS = ("split", "seed", "schema", "steps", "train_rows", "test_rows")
 

@@ -53,8 +53,12 @@ def plain(content: bytes) -> Any:
     if content.count(b"{") + content.count(b"[") > _DEEPEST:
         level = [value]
         for _ in range(_DEEPEST):
-            level = [part for node in level if isinstance(node, dict | list)
-                     for part in (node.values() if isinstance(node, dict) else node)]  # fmt: skip
+            level = [
+                part
+                for node in level
+                if isinstance(node, dict | list)
+                for part in (node.values() if isinstance(node, dict) else node)
+            ]
         if level:
             raise ValueError(f"more than {_DEEPEST} levels")
     return value

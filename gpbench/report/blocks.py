@@ -93,8 +93,10 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
         row = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
         of, column = grouped.setdefault(block, {}).setdefault(row, {}), _column(experiment, cell)
         if column in of:
-            raise ConfigError(f"{experiment.id}: {row} {column}: two cells of the table are at one place; put"
-                              f" {' or '.join(_varying(planned))} into its blocks, columns or label")  # fmt: skip
+            raise ConfigError(
+                f"{experiment.id}: {row} {column}: two cells of the table are at one place; put"
+                f" {' or '.join(_varying(planned))} into its blocks, columns or label"
+            )
         of[column] = _cell_runs(cell, block)
     return grouped
 

@@ -108,9 +108,7 @@ def paired_differences(
     if not differences:
         paired = any(pairs for pairs, _ in matches)
         why = "" if paired else _settings_apart(a, b, contexts) or _split_sets_apart(a, b, contexts)
-        raise ConfigError(
-            why or f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}"
-        )
+        raise ConfigError(why or f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}")
     return differences, [cell for _, unmatched in matches for cell in unmatched]
 
 
@@ -121,9 +119,12 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
     header = ("data set", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
     grid = Grid(title(differences[0].metric), header, tuple(_line(d, a, b) for d in differences))
     winners = [d.winner for d in differences if d.test.possible]
-    feet = [f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"
-            f" {winners.count('B')}; no significant difference in {winners.count('')}",
-            NOTE, *untested(differences)]  # fmt: skip
+    feet = [
+        f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"
+        f" {winners.count('B')}; no significant difference in {winners.count('')}",
+        NOTE,
+        *untested(differences),
+    ]
     if differences[0].metric == "seconds":
         feet += seconds_lines(record for records in sides.values() for record in records)
     feet += filter(None, [imported_note(record for records in sides.values() for record in records)])
@@ -147,11 +148,24 @@ def untested(differences: Sequence[Difference]) -> list[str]:
 def row(d: Difference) -> dict:
     """One difference for CSV and JSON; None where a column does not apply."""
     return {
-        "dataset": d.a.dataset, "output": d.a.output or None, "method_a": d.a.method, "setting_a": d.a.label,
-        "method_b": d.b.method, "setting_b": d.b.label, "metric": d.metric, "mean_a": d.mean_a, "mean_b": d.mean_b,
-        "difference": d.test.mean, "stderr": d.test.stderr, "low": d.test.low, "high": d.test.high, "p": d.test.p,
-        "n_splits": d.n, "diverged": d.diverged, "better": d.winner or None,
-    }  # fmt: skip
+        "dataset": d.a.dataset,
+        "output": d.a.output or None,
+        "method_a": d.a.method,
+        "setting_a": d.a.label,
+        "method_b": d.b.method,
+        "setting_b": d.b.label,
+        "metric": d.metric,
+        "mean_a": d.mean_a,
+        "mean_b": d.mean_b,
+        "difference": d.test.mean,
+        "stderr": d.test.stderr,
+        "low": d.test.low,
+        "high": d.test.high,
+        "p": d.test.p,
+        "n_splits": d.n,
+        "diverged": d.diverged,
+        "better": d.winner or None,
+    }
 
 
 def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:

@@ -37,11 +37,16 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: M
         return cell_text(entry, footnotes, lambda number: marks.on(number, entry.mark))
 
     grids = [
-        Grid(block.title, header, tuple(
-            (name, *(text(of[column]) if column in of else "" for column in columns))
-            for name, of in block.rows.items()))
+        Grid(
+            block.title,
+            header,
+            tuple(
+                (name, *(text(of[column]) if column in of else "" for column in columns))
+                for name, of in block.rows.items()
+            ),
+        )
         for block in blocks
-    ]  # fmt: skip
+    ]
     records = [record for cell in planned for record in cell.records]
     legend = f"{marks.on('best', 'best')} of its row; {marks.on('tied', 'tied')}: {significance.LEGEND}"
     if any(significance.has_few([*of.values()]) for block in blocks for of in block.rows.values()):

@@ -83,8 +83,10 @@ def powers(differences: Sequence[Difference]) -> list[Power]:
     """What the splits of these differences can show, of those with a test.  Raises ConfigError where none has one."""
     tested = [_power(d) for d in differences if d.test.possible]
     if not tested:
-        raise ConfigError("no power without a test, which needs two splits that both sides have and records with the"
-                          " numbers of training and test rows: train more splits with `gpbench run`")  # fmt: skip
+        raise ConfigError(
+            "no power without a test, which needs two splits that both sides have and records with the"
+            " numbers of training and test rows: train more splits with `gpbench run`"
+        )
     return tested
 
 
@@ -93,9 +95,15 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
     tested = powers(differences)
     records = [record for p in tested for cell in (p.difference.a, p.difference.b) for record in cell.records]
     header = (
-        "data set", f"{a.value} - {b.value}", "sd of splits", "corrected se", "n", "smallest with n", "with any n",
+        "data set",
+        f"{a.value} - {b.value}",
+        "sd of splits",
+        "corrected se",
+        "n",
+        "smallest with n",
+        "with any n",
         "splits needed",
-    )  # fmt: skip
+    )
     grid = Grid(title(differences[0].metric), header, tuple(map(_line, tested)))
     feet = [NOTE, *untested(differences)]
     if differences[0].metric == "seconds":
@@ -107,11 +115,22 @@ def row(p: Power) -> dict:
     """One line for CSV and JSON; `splits_needed` is "never" where no number is enough."""
     d = p.difference
     return {
-        "dataset": d.a.dataset, "output": d.a.output or None, "method_a": d.a.method, "setting_a": d.a.label,
-        "method_b": d.b.method, "setting_b": d.b.label, "metric": d.metric, "difference": d.test.mean, "sd": p.sd,
-        "stderr": d.test.stderr, "n_splits": d.n, "test_train_ratio": d.ratio, "smallest_difference": p.smallest,
-        "floor": p.floor, "splits_needed": _count(p.needed),
-    }  # fmt: skip
+        "dataset": d.a.dataset,
+        "output": d.a.output or None,
+        "method_a": d.a.method,
+        "setting_a": d.a.label,
+        "method_b": d.b.method,
+        "setting_b": d.b.label,
+        "metric": d.metric,
+        "difference": d.test.mean,
+        "sd": p.sd,
+        "stderr": d.test.stderr,
+        "n_splits": d.n,
+        "test_train_ratio": d.ratio,
+        "smallest_difference": p.smallest,
+        "floor": p.floor,
+        "splits_needed": _count(p.needed),
+    }
 
 
 def _power(d: Difference) -> Power:
@@ -129,9 +148,15 @@ def _line(p: Power) -> tuple[str, ...]:
     d = p.difference
     needed = _count(p.needed)
     return (
-        d.name, f"{d.test.mean:+.4g}", number(p.sd), number(d.test.stderr), str(d.n), number(p.smallest),
-        number(p.floor), f"{needed:,}" if isinstance(needed, int) else needed,
-    )  # fmt: skip
+        d.name,
+        f"{d.test.mean:+.4g}",
+        number(p.sd),
+        number(d.test.stderr),
+        str(d.n),
+        number(p.smallest),
+        number(p.floor),
+        f"{needed:,}" if isinstance(needed, int) else needed,
+    )
 
 
 def _count(needed: float) -> int | str:

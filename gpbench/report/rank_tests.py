@@ -62,7 +62,7 @@ def wilcoxon_holm(values: Float[ndarray, "N k"]) -> Float[ndarray, "k k"]:
 
 def smallest_wilcoxon_holm(N: int, k: int) -> float:
     """The smallest p-value that `wilcoxon_holm` can give for N data sets and k methods: k (k - 1) / 2 times 2 / 2^N."""
-    return k * (k - 1) / 2 ** N
+    return k * (k - 1) / 2**N
 
 
 def cliques(different: Bool[ndarray, "k k"]) -> tuple[tuple[int, int], ...]:

@@ -149,9 +149,14 @@ def _marks(ranking: Ranking) -> list[str]:
 def _rows(one: SetRanking, ranking: Ranking) -> list[dict]:
     return [
         {
-            "methods": one.methods, "metric": one.metric, "method": method, "average_rank": average,
-            "n_datasets": len(ranking.datasets), "friedman_p": ranking.p, "critical_difference": ranking.critical,
+            "methods": one.methods,
+            "metric": one.metric,
+            "method": method,
+            "average_rank": average,
+            "n_datasets": len(ranking.datasets),
+            "friedman_p": ranking.p,
+            "critical_difference": ranking.critical,
             "mark": mark or None,
         }
         for method, average, mark in zip(ranking.methods, ranking.average, _marks(ranking))
-    ]  # fmt: skip
+    ]

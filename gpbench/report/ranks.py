@@ -17,13 +17,7 @@ from gpbench.metrics import better
 from gpbench.papers.published import UNRANKED
 from gpbench.report.cells import CellRuns, by_split
 from gpbench.report.provenance import seconds_lines
-from gpbench.report.rank_tests import (
-    cliques,
-    critical_difference,
-    friedman,
-    smallest_wilcoxon_holm,
-    wilcoxon_holm,
-)
+from gpbench.report.rank_tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.report.statistics import LEVEL, common_splits
 
 _TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
@@ -102,12 +96,21 @@ def rank_table(
             f"ranks need at least two data sets that all {len(names)} methods have; there is"
             f" {next(iter(parts), 'none')}; `gpbench rank` ranks fewer of them with --method and --setting"
         )
-    counts = [f"{name} on {dataset} ({n})" for (dataset, name), n in (diverged or {}).items()
-              if dataset in means and name in names]  # fmt: skip
+    counts = [
+        f"{name} on {dataset} ({n})"
+        for (dataset, name), n in (diverged or {}).items()
+        if dataset in means and name in names
+    ]
     return rank_values(
-        np.array([*means.values()]), names, metric, test,
-        datasets=[*means], left_out=left_out, diverged=counts, caveats=[*_caveats(parts, single), *caveats],
-    )  # fmt: skip
+        np.array([*means.values()]),
+        names,
+        metric,
+        test,
+        datasets=[*means],
+        left_out=left_out,
+        diverged=counts,
+        caveats=[*_caveats(parts, single), *caveats],
+    )
 
 
 def rank_values(
@@ -141,9 +144,19 @@ def rank_values(
         different = wilcoxon_holm(rounded[:, order]) < LEVEL
     statistic, p = friedman(ranks)
     return Ranking(
-        metric, test, tuple(names[k] for k in order), tuple(map(float, average)), tuple(datasets), tuple(left_out),
-        tuple(diverged), tuple(caveats), statistic, p, critical, cliques(different),
-    )  # fmt: skip
+        metric,
+        test,
+        tuple(names[k] for k in order),
+        tuple(map(float, average)),
+        tuple(datasets),
+        tuple(left_out),
+        tuple(diverged),
+        tuple(caveats),
+        statistic,
+        p,
+        critical,
+        cliques(different),
+    )
 
 
 def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:

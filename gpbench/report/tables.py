@@ -8,9 +8,21 @@ from gpbench.report.provenance import provenance, provenance_lines, seconds_line
 from gpbench.report.text import natural, number
 
 COLUMNS = (
-    "dataset", "output", "method", "setting", "metric", "mean", "stderr", "n_splits", "published", "published_err",
-    "delta_se", "held_out", "protocol", "preset",
-)  # fmt: skip
+    "dataset",
+    "output",
+    "method",
+    "setting",
+    "metric",
+    "mean",
+    "stderr",
+    "n_splits",
+    "published",
+    "published_err",
+    "delta_se",
+    "held_out",
+    "protocol",
+    "preset",
+)
 LEGEND = (
     "mean ± standard error over splits (number of splits) [published value, difference in joint standard errors];"
     " standard errors are not corrected for rows that splits share"

@@ -46,8 +46,10 @@ class Cluster:
         except ImportError as error:
             raise ConfigError(f"hydra/launcher={kind} needs submitit: pip install gpbench[cluster]") from error
         if kind == "slurm" and not all(map(shutil.which, ("sbatch", "squeue", "scancel"))):
-            raise ConfigError("hydra/launcher=slurm: no sbatch, squeue and scancel here; start the sweep where Slurm's"
-                              " commands are, or leave it out to use this machine")  # fmt: skip
+            raise ConfigError(
+                "hydra/launcher=slurm: no sbatch, squeue and scancel here; start the sweep where Slurm's"
+                " commands are, or leave it out to use this machine"
+            )
         self.flags, self.resubmit = flags, settings["resubmit"]
         self.at_a_time = run["jobs"] if kind == "local" else sys.maxsize
         self.queue = _Slurm() if kind == "slurm" else _Local()
@@ -65,8 +67,10 @@ class Cluster:
         except (AssertionError, NameError, TypeError, ValueError) as error:
             raise ConfigError(f"hydra.launcher: {error}") from error
         except OSError as error:
-            raise StorageError(f"cannot use the folder {self.folder}: {error.strerror}; name another results folder"
-                               " with run.results=DIR") from error  # fmt: skip
+            raise StorageError(
+                f"cannot use the folder {self.folder}: {error.strerror}; name another results folder"
+                " with run.results=DIR"
+            ) from error
 
     def room(self, running: Sequence["Submitted"]) -> int:
         """How many jobs may be submitted beside those that are."""

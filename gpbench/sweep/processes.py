@@ -104,8 +104,9 @@ def _watch(workers: Sequence[_Worker], stop: StopRequest) -> int:
             break
         code = worker.process.returncode
         why = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed: {worker.last_words()}"
-        raise PeerError(f"process {worker.index} of {len(workers)} {why}; run the same command to resume from the last"
-                        " checkpoint")  # fmt: skip
+        raise PeerError(
+            f"process {worker.index} of {len(workers)} {why}; run the same command to resume from the last checkpoint"
+        )
     code = first.process.poll()
     if code is None or code < 0:
         raise PeerError(f"process 0 of {len(workers)} hangs after the others ended; run the same command to resume")

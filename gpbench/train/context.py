@@ -62,8 +62,10 @@ class Context:
         method = build_method(cfg["method"])
         if card["task"] not in method.tasks:
             tasks = either(sorted(method.tasks))
-            raise ConfigError(f"method {method.name} is for {tasks} data, and {card['name']} is {card['task']}:"
-                              " `gpbench ls datasets` and `gpbench ls methods` show what fits together")  # fmt: skip
+            raise ConfigError(
+                f"method {method.name} is for {tasks} data, and {card['name']} is {card['task']}:"
+                " `gpbench ls datasets` and `gpbench ls methods` show what fits together"
+            )
         devices = Devices(run["devices"])
         facts = {
             "dataset": card["name"],
@@ -153,5 +155,7 @@ def one_line_if_out_of_memory(group: Group) -> Iterator[None]:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
         fewer = "" if group.size == 1 else f"run.together={group.size // 2}, "
-        raise ConfigError(f"out of memory on {group.size} x {group.X.shape[1]} rows: try {fewer}fewer inducing points"
-                          " or features, or a smaller batch") from error  # fmt: skip
+        raise ConfigError(
+            f"out of memory on {group.size} x {group.X.shape[1]} rows: try {fewer}fewer inducing points"
+            " or features, or a smaller batch"
+        ) from error

@@ -35,8 +35,10 @@ class Devices:
             kind = devices[0].device_kind
             raise ConfigError(f"run.devices={count}: JAX finds {len(devices)} ({kind}); ask for no more")
         if jax.process_count() > 1 and count < len(devices):
-            raise ConfigError(f"run.devices={count}: the {jax.process_count()} processes of this run have"
-                              f" {len(devices)} devices together; leave run.devices=null for all of them")  # fmt: skip
+            raise ConfigError(
+                f"run.devices={count}: the {jax.process_count()} processes of this run have"
+                f" {len(devices)} devices together; leave run.devices=null for all of them"
+            )
         self.count = count
         self._mesh = None
         if count > 1:
@@ -108,8 +110,10 @@ class Devices:
         digest = hashlib.sha256(json.dumps(what).encode()).digest()
         digests = multihost_utils.process_allgather(np.frombuffer(digest, np.uint8))
         if (digests != digests[0]).any():
-            raise ConfigError("the processes of this run find different records: run.results must name one folder that"
-                              " all of them see, written in the same way")  # fmt: skip
+            raise ConfigError(
+                "the processes of this run find different records: run.results must name one folder that"
+                " all of them see, written in the same way"
+            )
 
     def meet(self, where: str) -> None:
         """Waits for the other processes."""

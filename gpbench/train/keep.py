@@ -20,8 +20,9 @@ _MARGIN = {1: 1.0, 2: 0.05}
 def check(method: Method, inputs: int) -> None:
     """Raises ConfigError where there would be nothing to draw: more than two inputs, and no effects of their own."""
     if inputs not in _PER_AXIS and not method.has_effects:
-        raise ConfigError(f"run.keep=true is for data with one or two inputs, and these have {inputs}; leave it, or"
-                          " choose method=gam")  # fmt: skip
+        raise ConfigError(
+            f"run.keep=true is for data with one or two inputs, and these have {inputs}; leave it, or choose method=gam"
+        )
 
 
 def arrays(
@@ -35,8 +36,14 @@ def arrays(
     of the member's steps, so that sampled predictions are those that were scored.
     """
     X, of_method = prepared.X, dict(jax.jit(method.arrays)(state))
-    known = {"X": X, "y": prepared.y, "X_shift": prepared.X_shift, "X_scale": prepared.X_scale,
-             "y_mean": np.asarray(prepared.y_mean), "y_std": np.asarray(prepared.y_std)}  # fmt: skip
+    known = {
+        "X": X,
+        "y": prepared.y,
+        "X_shift": prepared.X_shift,
+        "X_scale": prepared.X_scale,
+        "y_mean": np.asarray(prepared.y_mean),
+        "y_std": np.asarray(prepared.y_std),
+    }
     if X.shape[1] in _PER_AXIS:
         grid = _grid(X)
         summary = jax.jit(lambda state, X: method.predict(state, X, key=prediction_key(key)).summary())

@@ -94,8 +94,15 @@ def _begin(programs: Programs, group: Group, checkpoint: Checkpoint, progress: P
         if saved := checkpoint.load(lay(initial(method, group))):  # its settings are chosen already
             state, trace, facts = saved
             progress.note(f"going on from the checkpoint at step {facts['step']}")
-            return Fit(lay(state), facts["step"], facts["over"], facts["seconds"], trace, converged=facts["converged"],
-                       on_part=progress.stage)  # fmt: skip
+            return Fit(
+                lay(state),
+                facts["step"],
+                facts["over"],
+                facts["seconds"],
+                trace,
+                converged=facts["converged"],
+                on_part=progress.stage,
+            )
         progress.note(f"the checkpoint {checkpoint.path} is damaged or does not fit: starting anew")
     run = Fit(state=None, over=method.steps == 0, on_part=progress.stage)
     run.state = lay(initial(method, group, run))

@@ -38,8 +38,10 @@ def predict(store: Store, record: Mapping[str, Any], file: Path) -> dict[str, np
     group, (prepared,) = load(context, plan.runs)
     state = state_of(arrays, jax.tree.map(lambda leaf: leaf[0], initial(context.method, group)))
     if state is None:
-        raise ConfigError(f"run {id} was saved by another version of {record['method']}: train it again with"
-                          " run.save=true run.again=true")  # fmt: skip
+        raise ConfigError(
+            f"run {id} was saved by another version of {record['method']}: train it again with"
+            " run.save=true run.again=true"
+        )
     X = prepared.scaled(rows)[None].astype(context.precision)
     # targets are not known, and their log probabilities not used
     group = replace(group, X_test=X, y_test=np.zeros(X.shape[:2], X.dtype))

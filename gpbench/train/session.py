@@ -59,8 +59,9 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[dict]
             raise
         # What else fails in a run of several processes fails in each of them, and in some of them first.
         why = str(error).partition("\n")[0][:200]
-        raise PeerError(f"the processes of this run lost contact ({why}); run the same command to resume from the"
-                        " last checkpoint") from error  # fmt: skip
+        raise PeerError(
+            f"the processes of this run lost contact ({why}); run the same command to resume from the last checkpoint"
+        ) from error
     return (records, already) if leads else ([], 0)
 
 

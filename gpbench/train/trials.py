@@ -28,8 +28,10 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     """
     n = round(_VALIDATION * data.total)
     if n < _FEWEST:
-        raise ConfigError(f"method.search needs {_FEWEST} validation rows, a fifth of the training rows, and there are"
-                          f" {data.total} training rows: set method.search=null")  # fmt: skip
+        raise ConfigError(
+            f"method.search needs {_FEWEST} validation rows, a fifth of the training rows, and there are"
+            f" {data.total} training rows: set method.search=null"
+        )
     order = jax.random.permutation(validation_key(key), data.total)
     part = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes)
     fit, validation = part(order[n:]), part(order[:n])

@@ -75,22 +75,35 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--rank", type=int, default=300, help="of the control variate")
     options = parser.parse_args(arguments)
     X, y = (jnp.asarray(array, jnp.float32) for array in problem(options.rows, options.inputs))
-    print(f"float32 on {runtime.device_name()}; {options.batch} rows, 2 x {options.functions} functions, rank"
-          f" {options.rank}, {options.inputs} inputs; ms per step")  # fmt: skip
+    print(
+        f"float32 on {runtime.device_name()}; {options.batch} rows, 2 x {options.functions} functions, rank"
+        f" {options.rank}, {options.inputs} inputs; ms per step"
+    )
     print("      m    k   hyper     step  cosines  products  ratio   Gcos/s  GFLOP/s")
     for size in options.sizes:
         m, k = (int(float(number)) for number in size.split(","))
         for optimiser in (None, optax.adam(1e-5)):
-            method = QSGP(name="qsgp", basis=m, basis_batch=options.functions, dense_columns=k, optimiser=optimiser,
-                          control_rows=options.rank, batch_size=options.batch, steps=20_000)  # fmt: skip
+            method = QSGP(
+                name="qsgp",
+                basis=m,
+                basis_batch=options.functions,
+                dense_columns=k,
+                optimiser=optimiser,
+                control_rows=options.rank,
+                batch_size=options.batch,
+                steps=20_000,
+            )
             rates = [limits(options.batch)]  # before and after, since a shared machine's change
             each = seconds_per_step(method, X, y)
             cosine, product = map(max, zip(*rates, limits(options.batch)))
             cosines, operations = least(method, options.inputs)
             parts = cosines / cosine, operations / product
-            print(f"{m:7.0e} {k:4d} {'fixed' if optimiser is None else 'learned':>7s} {1e3 * each:8.1f}"
-                  f" {1e3 * parts[0]:8.1f} {1e3 * parts[1]:9.1f} {each / sum(parts):6.2f} {cosine / 1e9:8.2f}"
-                  f" {product / 1e9:8.1f}", flush=True)  # fmt: skip
+            print(
+                f"{m:7.0e} {k:4d} {'fixed' if optimiser is None else 'learned':>7s} {1e3 * each:8.1f}"
+                f" {1e3 * parts[0]:8.1f} {1e3 * parts[1]:9.1f} {each / sum(parts):6.2f} {cosine / 1e9:8.2f}"
+                f" {product / 1e9:8.1f}",
+                flush=True,
+            )
 
 
 def limits(rows: int) -> tuple[float, float]:

@@ -64,5 +64,8 @@ def main(arguments: list[str]) -> None:
             each = seconds_each(program(method), states, X, y, least=4.0) / STEPS / splits
             rate = max(before, product_rate(m, options.n, dtype))
             work = flops(options.n, m, options.inputs)
-            print(f"{m:5d} {splits:6d} {1e3 * each:13.2f} {work / 1e6:8.0f} {rate / 1e9:16.1f} {1e3 * work / rate:9.2f}"
-                  f" {each * rate / work:6.2f}", flush=True)  # fmt: skip
+            print(
+                f"{m:5d} {splits:6d} {1e3 * each:13.2f} {work / 1e6:8.0f} {rate / 1e9:16.1f} {1e3 * work / rate:9.2f}"
+                f" {each * rate / work:6.2f}",
+                flush=True,
+            )

@@ -106,8 +106,10 @@ def compare(sizes: list[tuple[int, int]]) -> None:
     for m, b in sizes:
         rate = product_rate(m, b)
         cells = [milliseconds(partial(step, X, y, m, b)) for step in (ours, gpytorch, gpjax)]
-        print(f"{m:5d} {b:5d} " + " ".join(f"{text:>10s}" for text in cells) + f" {1e3 * flops(m, b) / rate:7.2f}",
-              flush=True)  # fmt: skip
+        print(
+            f"{m:5d} {b:5d} " + " ".join(f"{text:>10s}" for text in cells) + f" {1e3 * flops(m, b) / rate:7.2f}",
+            flush=True,
+        )
 
 
 def decoupled(sizes: list[int], d: int = 21, rows: int = 1024) -> None:

@@ -23,10 +23,23 @@ ON_TOP = {"a": 0.30, "b": 0.40, "c": 0.405}
 def record(method, dataset, split, **fields):
     rng = np.random.default_rng([ord(method[0]), SETS.index(dataset), split])
     metrics = {"nll": ON_TOP[method[0]] + 0.01 * rng.normal(), "error": 0.1, "coverage95": 0.95}
-    return {"id": f"{method}{dataset}{split}", "status": "done", "dataset": dataset, "method": method, "setting": "",
-            "protocol": "clean", "split": split, "seed": 0, "metrics": metrics, "preset": "full", "device": "cpu",
-            "seconds": {"train": 3.0 if method == "a" else 1.0}, "train_rows": 900, "test_rows": 100,
-            **fields}  # fmt: skip
+    return {
+        "id": f"{method}{dataset}{split}",
+        "status": "done",
+        "dataset": dataset,
+        "method": method,
+        "setting": "",
+        "protocol": "clean",
+        "split": split,
+        "seed": 0,
+        "metrics": metrics,
+        "preset": "full",
+        "device": "cpu",
+        "seconds": {"train": 3.0 if method == "a" else 1.0},
+        "train_rows": 900,
+        "test_rows": 100,
+        **fields,
+    }
 
 
 RECORDS = [record(method, dataset, split) for method in ON_TOP for dataset in SETS for split in range(10)]
@@ -74,7 +87,7 @@ SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "undecided"
         ({"rank": "nll", "a": {"method": "c"}, "b": {"method": ["a", "b"]}, "among": {}, "below": 0}, CONTRADICTED),
         ({"difference": "nll", "a": {"method": "a"}, "b": {"preset": "any", "method": "b"}, "below": 0}, SUPPORTED),
     ],
-)  # fmt: skip
+)
 def test_verdicts_where_the_truth_is_known(tmp_path, clause, verdict):
     assert judge(tmp_path, [clause]).verdict == verdict
 
@@ -120,10 +133,18 @@ def test_a_size_that_one_preset_lacks_is_judged_in_the_other(tmp_path):
 
     def planned(id, preset):
         return [
-            Cell({"method": word, "m": size}, f"{word}{size}", "pima", "a", 0, range(10),
-                 records=[record(word, "pima", split) for split in range(10)])
-            for word in "ab" for size in sizes[preset]
-        ]  # fmt: skip
+            Cell(
+                {"method": word, "m": size},
+                f"{word}{size}",
+                "pima",
+                "a",
+                0,
+                range(10),
+                records=[record(word, "pima", split) for split in range(10)],
+            )
+            for word in "ab"
+            for size in sizes[preset]
+        ]
 
     for m, preset in (("2", "quick"), ("4", "full")):
         clause = {"difference": "nll", **A_B, "where": {"m": m}, "below": 0}
@@ -139,10 +160,18 @@ def plan(presets):
     def planned(id, preset):
         splits, recorded = presets.get(preset, (0, 0))
         return [
-            Cell({"method": word}, word, "pima", word, 0, range(splits),
-                 records=[record(word, "pima", split) for split in range(recorded)])
-            for word in "ab" if splits
-        ]  # fmt: skip
+            Cell(
+                {"method": word},
+                word,
+                "pima",
+                word,
+                0,
+                range(splits),
+                records=[record(word, "pima", split) for split in range(recorded)],
+            )
+            for word in "ab"
+            if splits
+        ]
 
     return planned
 
@@ -176,8 +205,10 @@ def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
     nll = {"a": lambda split: 0.5 if split < 5 else 0.1, "b": lambda split: 0.4}
     uneven = [
         record(method, dataset, split, metrics={"nll": nll[method](split)})
-        for method, n in (("a", 20), ("b", 5)) for dataset in SETS for split in range(n)
-    ]  # fmt: skip
+        for method, n in (("a", 20), ("b", 5))
+        for dataset in SETS
+        for split in range(n)
+    ]
     clause = {"rank": "nll", "a": {"method": "b"}, "b": {"method": "a"}, "among": {}, "below": 0}
     assert judge(tmp_path, [clause], uneven).verdict == SUPPORTED
 

@@ -37,10 +37,18 @@ def call(tmp_path, capsys, monkeypatch):
 
 def record(k=0, **fields):
     shared = {
-        "id": f"{k:016x}", "status": "done", "dataset": "pima", "method": "sep", "setting": "m=15%",
-        "protocol": "clean", "split": 0, "seed": 0, "metrics": {"nll": 0.5}, "seconds": {"train": 2.0},
+        "id": f"{k:016x}",
+        "status": "done",
+        "dataset": "pima",
+        "method": "sep",
+        "setting": "m=15%",
+        "protocol": "clean",
+        "split": 0,
+        "seed": 0,
+        "metrics": {"nll": 0.5},
+        "seconds": {"train": 2.0},
         "commit": f"{k}" * 40,
-    }  # fmt: skip
+    }
     return shared | fields
 
 
@@ -54,12 +62,17 @@ def results(tmp_path):
 # ----- cards
 
 
-@pytest.mark.parametrize("card, line", [
-    ("name: [a\nb: {", "mine.yaml, line "), ("name: mine\n\ttask: regression\n", "write spaces for tabs"),
-    ("- a\n- b\n", "mine.yaml: must be a mapping"), ("", "mine.yaml): the card lacks name"),
-    ("name: mine\ntask: regression\n", "mine.yaml): the card lacks sources"),
-    (b"name: \xff\n", "mine.yaml cannot be read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "card, line",
+    [
+        ("name: [a\nb: {", "mine.yaml, line "),
+        ("name: mine\n\ttask: regression\n", "write spaces for tabs"),
+        ("- a\n- b\n", "mine.yaml: must be a mapping"),
+        ("", "mine.yaml): the card lacks name"),
+        ("name: mine\ntask: regression\n", "mine.yaml): the card lacks sources"),
+        (b"name: \xff\n", "mine.yaml cannot be read"),
+    ],
+)
 def test_run_names_the_file_of_a_card(tmp_path, call, card, line):
     (tmp_path / "dataset" / "mine.yaml").write_bytes(card if isinstance(card, bytes) else card.encode())
     code, err = call("run", "--cfg", "--config-dir", tmp_path, "dataset=mine")
@@ -89,19 +102,23 @@ def array():
     return out.getvalue()
 
 
-@pytest.mark.parametrize("blob, line", [
-    (array(), "an array (.npy), not an archive (.npz)"),
-    (archive(A=[1], b=[2]), "no array 'X'; the archive has 'A', 'b'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "blob, line",
+    [
+        (array(), "an array (.npy), not an archive (.npz)"),
+        (archive(A=[1], b=[2]), "no array 'X'; the archive has 'A', 'b'"),
+    ],
+)
 def test_an_archive_says_what_it_lacks(blob, line):
     with pytest.raises(DataError) as caught:
         readers.npz([blob], {})
     assert line in str(caught.value)
 
 
-@pytest.mark.parametrize("last, line", [
-    ("1,1,x", "column 'price', row 20: 'x' is not a number"), ("1,1,inf", "column 'price' has 1 missing or infinite"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "last, line",
+    [("1,1,x", "column 'price', row 20: 'x' is not a number"), ("1,1,inf", "column 'price' has 1 missing or infinite")],
+)
 def test_a_bad_target_is_named_as_its_column(tmp_path, call, last, line):
     (tmp_path / "dataset" / "mine.yaml").write_text(CARD)
     rows = [f"{i % 3},{i % 5},{i}" for i in range(19)]
@@ -119,13 +136,17 @@ def test_a_card_with_one_split_says_so(tmp_path, call):
 # ----- modules
 
 
-@pytest.mark.parametrize("module, line", [
-    ("def x(:\n", "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)"),
-    ("\n1 / 0\n", "ZeroDivisionError in line 2 of "), ("M = 3\n", "_target_ my_bad_method.M is no class"),
-    ("from gpbench.methods.base import Method\nclass M(Method): ...\n", "lacks init, predict, step; see docs/"),
-    ("class M:\n    def __init__(self, name): ...\n", "must be a subclass of gpbench.methods.base.Method"),
-    ("import os\nM = os.system\n", "method.name: M has no such field"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "module, line",
+    [
+        ("def x(:\n", "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)"),
+        ("\n1 / 0\n", "ZeroDivisionError in line 2 of "),
+        ("M = 3\n", "_target_ my_bad_method.M is no class"),
+        ("from gpbench.methods.base import Method\nclass M(Method): ...\n", "lacks init, predict, step; see docs/"),
+        ("class M:\n    def __init__(self, name): ...\n", "must be a subclass of gpbench.methods.base.Method"),
+        ("import os\nM = os.system\n", "method.name: M has no such field"),
+    ],
+)
 def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch, module, line):
     monkeypatch.delitem(sys.modules, "my_bad_method", raising=False)
     (tmp_path / "my_bad_method.py").write_text(module)

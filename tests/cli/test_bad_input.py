@@ -23,22 +23,41 @@ from gpbench.config.cards import KINDS, READERS
 from gpbench.errors import ConfigError
 
 CARD = {
-    "name": "mine", "task": "regression", "rows": 30, "inputs": 2, "title": "Mine",
+    "name": "mine",
+    "task": "regression",
+    "rows": 30,
+    "inputs": 2,
+    "title": "Mine",
     "splits": {"set": "random90", "sets": {"random90": 20}},
     "sources": [{"kind": "file", "path": "mine.csv", "target": "price", "delimiter": ",", "skip": 0}],
-}  # fmt: skip
+}
 TABLE = [["a", "b", "price"], *([f"{i % 7}", f"{i * i % 11}", f"{i * 1.5}"] for i in range(30))]
 RECORD = {
-    "id": "0" * 16, "status": "done", "dataset": "pima", "method": "sep", "setting": "m=15%", "protocol": "clean",
-    "split": 0, "seed": 0, "metrics": {"nll": 0.5}, "seconds": {"train": 2.0}, "schema": 1,
-}  # fmt: skip
+    "id": "0" * 16,
+    "status": "done",
+    "dataset": "pima",
+    "method": "sep",
+    "setting": "m=15%",
+    "protocol": "clean",
+    "split": 0,
+    "seed": 0,
+    "metrics": {"nll": 0.5},
+    "seconds": {"train": 2.0},
+    "schema": 1,
+}
 
 CARD_KEYS = KEYS.known
 SOURCE_KEYS = {*KINDS["file"].known, *READERS["table"].known, "labels", "note"}
 MAPPINGS = st.dictionaries(st.sampled_from("ab"), st.integers(), min_size=1)
 WORDS = st.text("abcxyz", min_size=4, max_size=8)
-NOT_COUNTS = st.one_of(st.integers(max_value=0), st.floats(allow_nan=False).filter(lambda x: x != int(x) if abs(x) < 1e9
-                       else True), WORDS, st.booleans(), st.lists(st.integers(), max_size=2), MAPPINGS)  # fmt: skip
+NOT_COUNTS = st.one_of(
+    st.integers(max_value=0),
+    st.floats(allow_nan=False).filter(lambda x: x != int(x) if abs(x) < 1e9 else True),
+    WORDS,
+    st.booleans(),
+    st.lists(st.integers(), max_size=2),
+    MAPPINGS,
+)
 
 
 def drawn(examples):

@@ -118,11 +118,13 @@ def test_the_local_executor_stops_at_a_checkpoint(tmp_path):
 
 @pytest.mark.parametrize(
     "words, line",
-    [(["hydra/launcher=slum"], "hydra/launcher=slum: no such hydra/launcher; did you mean slurm"),
-     (["hydra/launcher=local", "hydra.launcher.timeout_min=long"], 'hydra.launcher: Parameter "timeout_min"'),
-     (["hydra/launcher=local", "hydra.launcher.partition=gpu"], "no key 'partition' in hydra.launcher"),
-     (["hydra/launcher=slurm"], "no sbatch, squeue and scancel here")],
-)  # fmt: skip
+    [
+        (["hydra/launcher=slum"], "hydra/launcher=slum: no such hydra/launcher; did you mean slurm"),
+        (["hydra/launcher=local", "hydra.launcher.timeout_min=long"], 'hydra.launcher: Parameter "timeout_min"'),
+        (["hydra/launcher=local", "hydra.launcher.partition=gpu"], "no key 'partition' in hydra.launcher"),
+        (["hydra/launcher=slurm"], "no sbatch, squeue and scancel here"),
+    ],
+)
 def test_a_mistake_is_one_line(tmp_path, words, line):
     without = {"PATH": "/nowhere"} if words == ["hydra/launcher=slurm"] else {}
     code, out, err = gpbench(tmp_path, *RUN, "-m", *words, **without)

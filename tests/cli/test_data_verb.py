@@ -39,8 +39,18 @@ def test_ls_lists_every_card_once(capsys):
 def test_info_says_what_is_known_of_a_data_set(capsys):
     run("info", "heart")
     text = capsys.readouterr().out
-    for part in ("binary", "270", "1: 150, 2: 120", "licence", "mirror heart.npz", "statlog/heart/heart.dat",
-                 "random90: 20, raetsch: 10", cards.read("heart")["checksum"], "nominal", "stored    no"):  # fmt: skip
+    for part in (
+        "binary",
+        "270",
+        "1: 150, 2: 120",
+        "licence",
+        "mirror heart.npz",
+        "statlog/heart/heart.dat",
+        "random90: 20, raetsch: 10",
+        cards.read("heart")["checksum"],
+        "nominal",
+        "stored    no",
+    ):
         assert part in text
     with pytest.raises(ConfigError, match="did you mean heart"):
         run("info", "hart")
@@ -101,8 +111,11 @@ def test_rows_says_which_split_of_which_set_it_wrote(tmp_path, monkeypatch, caps
         "splits: {set: random90, sets: {random90: 3, hla: 3}}\n"
     )
     words = ["rows", "mine", "--split", "2", "--config-dir", "."]
-    for more, name, split_set in (([], "mine-2.npz", "random90"), (["--set", "random90"], "mine-2.npz", "random90"),
-                                  (["--set", "hla"], "mine-hla-2.npz", "hla")):  # fmt: skip
+    for more, name, split_set in (
+        ([], "mine-2.npz", "random90"),
+        (["--set", "random90"], "mine-2.npz", "random90"),
+        (["--set", "hla"], "mine-hla-2.npz", "hla"),
+    ):
         assert run(*words, *more) == 0 and name in capsys.readouterr().out
         with np.load(name) as file:
             assert (str(file["dataset"]), int(file["split"]), str(file["split_set"])) == ("mine", 2, split_set)
@@ -110,10 +123,12 @@ def test_rows_says_which_split_of_which_set_it_wrote(tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize(
     "words, line",
-    [(["sinc", "moons", "--out", "x.npz"], "one file for 2 data sets"),
-     (["sinc", "--out", "none/x.npz"], "no such folder"),
-     (["sinc", "--out", "."], "is a folder")],
-)  # fmt: skip
+    [
+        (["sinc", "moons", "--out", "x.npz"], "one file for 2 data sets"),
+        (["sinc", "--out", "none/x.npz"], "no such folder"),
+        (["sinc", "--out", "."], "is a folder"),
+    ],
+)
 def test_rows_into_a_file_that_cannot_be_is_refused(words, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=line):

@@ -28,9 +28,17 @@ def test_a_usable_machine_has_exit_code_0_and_all_findings(capsys):
     code, findings = diagnosis(capsys)
     assert code == 0
     assert set(findings) == {
-        "versions", "commit", "devices", "precision", "XLA_FLAGS", "results", "data store", "compile cache", "mirror",
+        "versions",
+        "commit",
+        "devices",
+        "precision",
+        "XLA_FLAGS",
+        "results",
+        "data store",
+        "compile cache",
+        "mirror",
         "data sets",
-    }  # fmt: skip
+    }
     assert "cpu" in findings["devices"]["value"] or "gpu" in findings["devices"]["value"]
 
 

@@ -12,7 +12,8 @@ MISTAKES = {
     "unknown key of the run": (["run.timelimit=3"], "no key 'timelimit' in run; did you mean time_limit or timing?"),
     "unknown key that was added": (["+run.job=3"], "no key run.job; did you mean run.jobs"),
     "key of another protocol": (
-        ["protocol.split_indices=int8"], "no key 'split_indices' in protocol; it is one of protocol=bui2016"
+        ["protocol.split_indices=int8"],
+        "no key 'split_indices' in protocol; it is one of protocol=bui2016",
     ),
     "key below a value": (["method.fate.x=3"], "no key 'x' in method.fate; it has none of its own"),
     "field the constructor lacks": (["+method.poitns=3"], "method.poitns: Fake has no such field; did you mean points"),
@@ -36,7 +37,7 @@ MISTAKES = {
     "group set to nothing": (["method=null"], "dataset, method and protocol each take a name"),
     "group deleted": (["~method"], "method is not set; choose one"),
     "no such folder": (["--config-dir", "nowhere"], "nowhere: no such folder"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("words, line", MISTAKES.values(), ids=MISTAKES)

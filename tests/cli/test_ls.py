@@ -21,19 +21,31 @@ def listing(capsys, *argv):
 def results(tmp_path):
     for k, status in enumerate(("done", "diverged", "done")):
         record = {
-            "id": f"{k:016x}", "status": status, "dataset": "pima", "method": "sep" if k else "svi", "setting": "m=15%",
-            "protocol": "clean", "split": k, "seed": 0, "metrics": {"nll": None if k == 1 else 0.5},
+            "id": f"{k:016x}",
+            "status": status,
+            "dataset": "pima",
+            "method": "sep" if k else "svi",
+            "setting": "m=15%",
+            "protocol": "clean",
+            "split": k,
+            "seed": 0,
+            "metrics": {"nll": None if k == 1 else 0.5},
             "seconds": {"train": 2.0},
-        }  # fmt: skip
+        }
         Store(tmp_path).write(record, {}, {"step": np.arange(2)})
     return tmp_path
 
 
 @pytest.mark.parametrize(
     "filters, splits",
-    [([], [0, 1, 2]), (["--status", "diverged"], [1]), (["--method", "sep,svi", "--status", "done"], [0, 2]),
-     (["--dataset", "crabs"], []), (["--protocol", "clean", "--method", "sep"], [1, 2])],
-)  # fmt: skip
+    [
+        ([], [0, 1, 2]),
+        (["--status", "diverged"], [1]),
+        (["--method", "sep,svi", "--status", "done"], [0, 2]),
+        (["--dataset", "crabs"], []),
+        (["--protocol", "clean", "--method", "sep"], [1, 2]),
+    ],
+)
 def test_runs_are_filtered(results, capsys, filters, splits):
     assert [r["split"] for r in listing(capsys, "runs", "--results", results, *filters)] == splits
 

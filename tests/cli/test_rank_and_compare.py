@@ -15,12 +15,21 @@ def write(folder, commit="a" * 40, shift=0.0):
     jobs = [(d, m, s) for d in ("pima", "crabs", "heart") for m in ("sep", "svi", "gfitc") for s in range(3)]
     for k, (dataset, method, split) in enumerate(jobs):
         record = {
-            "id": f"{k:016x}", "status": "done", "dataset": dataset, "method": method, "setting": "m=15%",
-            "protocol": "clean", "split": split, "seed": 0, "precision": "float64", "commit": commit,
-            "train_rows": 900, "test_rows": 100,
+            "id": f"{k:016x}",
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "m=15%",
+            "protocol": "clean",
+            "split": split,
+            "seed": 0,
+            "precision": "float64",
+            "commit": commit,
+            "train_rows": 900,
+            "test_rows": 100,
             "metrics": {"nll": 0.5 + split / 10 + shift + (method == "svi") * (1 + split / 99)},
             "seconds": {"train": 2.0},
-        }  # fmt: skip
+        }
         Store(folder).write(record, {}, {"step": np.arange(2)})
     return folder
 
@@ -79,10 +88,19 @@ def test_the_default_metric_is_one_that_both_sides_have(verb, tmp_path, capsys):
     runs = [(m, d, metric, k) for m, of in sets.items() for d, metric in of.items() for k in range(3)]
     for id, (method, dataset, metric, split) in enumerate(runs):
         record = {
-            "id": f"{id:016x}", "status": "done", "dataset": dataset, "method": method, "setting": "", "seed": 0,
-            "protocol": "clean", "split": split, "train_rows": 900, "test_rows": 100, "seconds": {},
+            "id": f"{id:016x}",
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "",
+            "seed": 0,
+            "protocol": "clean",
+            "split": split,
+            "train_rows": 900,
+            "test_rows": 100,
+            "seconds": {},
             "metrics": {metric: 1.0 + split**2 * (method == "a")},
-        }  # fmt: skip
+        }
         Store(tmp_path).write(record, {}, {})
     (line,) = json.loads(out(capsys, verb, "a", "b", "--results", tmp_path, "--json"))
     assert (line["dataset"], line["metric"]) == ("boston", "rmse")
@@ -90,12 +108,17 @@ def test_the_default_metric_is_one_that_both_sides_have(verb, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "words, line",
-    [(["rank", "--method", "sep"], "two methods"), (["rank", "--dataset", "pima"], "two data sets"),
-     (["rank", "--metric", "nil"], "did you mean nll"), (["compare", "sep", "svii"], "did you mean svi"),
-     (["power", "sep", "svii"], "did you mean svi"), (["power", "sep", "sep"], "method sep is on both sides"),
-     (["compare", "sep", "method:sep"], "method sep is on both sides"),
-     (["power", "sep", "svi", "--out", "x.png"], "no picture")],
-)  # fmt: skip
+    [
+        (["rank", "--method", "sep"], "two methods"),
+        (["rank", "--dataset", "pima"], "two data sets"),
+        (["rank", "--metric", "nil"], "did you mean nll"),
+        (["compare", "sep", "svii"], "did you mean svi"),
+        (["power", "sep", "svii"], "did you mean svi"),
+        (["power", "sep", "sep"], "method sep is on both sides"),
+        (["compare", "sep", "method:sep"], "method sep is on both sides"),
+        (["power", "sep", "svi", "--out", "x.png"], "no picture"),
+    ],
+)
 def test_an_invalid_ranking_or_comparison_is_one_line(results, capsys, words, line):
     assert main([*words, "--results", str(results)]) == 2
     captured = capsys.readouterr()
@@ -104,6 +127,8 @@ def test_an_invalid_ranking_or_comparison_is_one_line(results, capsys, words, li
 
 def test_none_of_these_verbs_imports_jax(results):
     for words in (["rank"], ["compare", "sep", "svi"], ["power", "sep", "svi"]):
-        program = f"import sys; from gpbench.cli import main; main({[*words, '--results', str(results)]!r}); " \
-                  "sys.exit('jax' in sys.modules)"  # fmt: skip
+        program = (
+            f"import sys; from gpbench.cli import main; main({[*words, '--results', str(results)]!r}); "
+            "sys.exit('jax' in sys.modules)"
+        )
         assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0

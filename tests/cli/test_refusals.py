@@ -67,8 +67,15 @@ def test_what_is_refused_is_one_line_without_jax(tmp_path):
         "print(json.dumps([line(word) for word in json.load(sys.stdin)]))\n"
         "assert not {'jax', 'numpy'} & sys.modules.keys()\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment(tmp_path, fake=False),
-                          input=json.dumps(list(REFUSED)), capture_output=True, text=True, timeout=120)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment(tmp_path, fake=False),
+        input=json.dumps(list(REFUSED)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     for (word, line), (code, err) in zip(REFUSED.items(), json.loads(done.stdout), strict=True):
         assert line in err and err.startswith("gpbench: ") and err.count("\n") == 1, word
@@ -87,15 +94,22 @@ def test_a_later_job_of_a_sweep_is_refused_before_the_first_starts(tmp_path, wor
 METHOD = "_target_: fake_method.Fake\nname: mine\nfeatures: 10\ntemperature: 1.0\nmode: hot\nranges: {RANGES}\n"
 
 
-@pytest.mark.parametrize("ranges, words, line", [
-    ("features: any, temperature: positive, mode: [hot, cold]", [], ""),
-    ("temperature: positive", [], "method.features=10: must be values, generalised, rff or inducing; or"),
-    ("features: count", ["method.features=0"], "method.features=0: must be a whole number from 1\n"),
-    ("features: any, temperature: positive", ["method.temperature=0"], "method.temperature=0: must be a number above"),
-    ("features: any, mode: [hot, cold]", ["method.mode=warm"], "method.mode=warm: must be hot or cold"),
-    ("features: any, mood: text", [], "method.ranges: 'mood' is not a key of the method; did you mean mode?"),
-    ("features: any, mode: txt", [], "no range 'txt'; did you mean text?"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "ranges, words, line",
+    [
+        ("features: any, temperature: positive, mode: [hot, cold]", [], ""),
+        ("temperature: positive", [], "method.features=10: must be values, generalised, rff or inducing; or"),
+        ("features: count", ["method.features=0"], "method.features=0: must be a whole number from 1\n"),
+        (
+            "features: any, temperature: positive",
+            ["method.temperature=0"],
+            "method.temperature=0: must be a number above",
+        ),
+        ("features: any, mode: [hot, cold]", ["method.mode=warm"], "method.mode=warm: must be hot or cold"),
+        ("features: any, mood: text", [], "method.ranges: 'mood' is not a key of the method; did you mean mode?"),
+        ("features: any, mode: txt", [], "no range 'txt'; did you mean text?"),
+    ],
+)
 def test_a_users_method_declares_the_ranges_of_its_fields(tmp_path, ranges, words, line, capsys):
     (tmp_path / "method").mkdir()
     (tmp_path / "method" / "mine.yaml").write_text(METHOD.replace("RANGES", ranges))
@@ -114,11 +128,19 @@ def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():
     assert not linear.cfg["changes"] and not same.cfg["changes"]
 
 
-@pytest.mark.parametrize("fits, word", [
-    (True, "method.inducing=1"), (True, "method.inducing=1.0"), (True, "method.kernel={sum: [linear, matern32]}"),
-    (True, "method.likelihood={logistic: {nodes: 40}}"), (True, "seed=4294967295"), (True, "method.steps=1"),
-    (False, "method.inducing=1.5"), (False, "+dataset.splits.test_rows=3"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fits, word",
+    [
+        (True, "method.inducing=1"),
+        (True, "method.inducing=1.0"),
+        (True, "method.kernel={sum: [linear, matern32]}"),
+        (True, "method.likelihood={logistic: {nodes: 40}}"),
+        (True, "seed=4294967295"),
+        (True, "method.steps=1"),
+        (False, "method.inducing=1.5"),
+        (False, "+dataset.splits.test_rows=3"),
+    ],
+)
 def test_cfg_refuses_what_a_run_refuses(fits, word, capsys):
     assert cli.main(["run", "--cfg", "dataset=wdbc", word]) == (0 if fits else 2)
 

@@ -115,16 +115,22 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, ca
 
 @pytest.mark.parametrize(
     "words, line",
-    [(["reproduce", "sep/tabel1"], "no experiment 'sep/tabel1'; did you mean sep/table1"),
-     (["table", "sep/tabel1"], "did you mean sep/table1"), (["plot", "sep/fig_2"], "did you mean sep/fig2"),
-     (["plot", "sep/table1"], "sep/table1 is a table: gpbench table sep/table1"),
-     (["table", "sep/fig2"], "sep/fig2 is a figure: gpbench plot sep/fig2"),
-     (["plot", "sep/fig2"], "nothing is recorded of sep/fig2 in preset quick; make it with gpbench reproduce sep/fig2"),
-     (["table", "sep/table1", "--dataset", "pima"], "--dataset: sep/table1 says itself"),
-     (["reproduce", "sep/table1", "method.steps=3"], "only keys of run and data may be given"),
-     (["reproduce", "sep/table1", "--jobs", "0"], "run.jobs=0: must be"),
-     (["reproduce", "sep/table1", "--preset", "fast"], "invalid choice")],
-)  # fmt: skip
+    [
+        (["reproduce", "sep/tabel1"], "no experiment 'sep/tabel1'; did you mean sep/table1"),
+        (["table", "sep/tabel1"], "did you mean sep/table1"),
+        (["plot", "sep/fig_2"], "did you mean sep/fig2"),
+        (["plot", "sep/table1"], "sep/table1 is a table: gpbench table sep/table1"),
+        (["table", "sep/fig2"], "sep/fig2 is a figure: gpbench plot sep/fig2"),
+        (
+            ["plot", "sep/fig2"],
+            "nothing is recorded of sep/fig2 in preset quick; make it with gpbench reproduce sep/fig2",
+        ),
+        (["table", "sep/table1", "--dataset", "pima"], "--dataset: sep/table1 says itself"),
+        (["reproduce", "sep/table1", "method.steps=3"], "only keys of run and data may be given"),
+        (["reproduce", "sep/table1", "--jobs", "0"], "run.jobs=0: must be"),
+        (["reproduce", "sep/table1", "--preset", "fast"], "invalid choice"),
+    ],
+)
 def test_a_mistake_is_one_line(capsys, words, line, tmp_path):
     assert main([*words, "--results", str(tmp_path)]) == 2
     captured = capsys.readouterr()

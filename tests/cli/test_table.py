@@ -17,10 +17,19 @@ def results(tmp_path):
         (d, m, s) for d in ("pima", "crabs") for m in ("sep", "svi") for s in range(3)
     ):
         record = {
-            "id": f"{k:016x}", "status": "done", "dataset": dataset, "method": method, "setting": "m=15%",
-            "protocol": "clean", "split": split, "seed": 0, "metrics": {"nll": 0.5 + split / 10, "error": 0.2},
-            "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1}, "device": "cpu", "precision": "float64",
-        }  # fmt: skip
+            "id": f"{k:016x}",
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "m=15%",
+            "protocol": "clean",
+            "split": split,
+            "seed": 0,
+            "metrics": {"nll": 0.5 + split / 10, "error": 0.2},
+            "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1},
+            "device": "cpu",
+            "precision": "float64",
+        }
         Store(tmp_path).write(record, {"split": split}, {"step": np.arange(2)})
     return tmp_path
 
@@ -42,19 +51,27 @@ def test_csv_and_json_agree(results, capsys):
 
 @pytest.mark.parametrize(
     "filters, n",
-    [(["--dataset", "pima"], 2), (["--dataset", "pima,crabs", "--method", "svi"], 2), (["--setting", "m=15%"], 4),
-     (["--metric", "nll,seconds"], 8), (["--metric", "all", "--dataset", "pima"], 6), (["--preset", "none"], 4)],
-)  # fmt: skip
+    [
+        (["--dataset", "pima"], 2),
+        (["--dataset", "pima,crabs", "--method", "svi"], 2),
+        (["--setting", "m=15%"], 4),
+        (["--metric", "nll,seconds"], 8),
+        (["--metric", "all", "--dataset", "pima"], 6),
+        (["--preset", "none"], 4),
+    ],
+)
 def test_filters_select_records(results, capsys, filters, n):
     assert len(json.loads(out(capsys, "table", "--results", results, "--json", *filters))) == n
 
 
 @pytest.mark.parametrize(
     "filters, line",
-    [(["--dataset", "pimaa"], "no run has dataset 'pimaa'; did you mean pima?"),
-     (["--metric", "nlll"], "no run has the metric 'nlll'; did you mean nll"),
-     (["--setting", "m=99"], "no run matches")],
-)  # fmt: skip
+    [
+        (["--dataset", "pimaa"], "no run has dataset 'pimaa'; did you mean pima?"),
+        (["--metric", "nlll"], "no run has the metric 'nlll'; did you mean nll"),
+        (["--setting", "m=99"], "no run matches"),
+    ],
+)
 def test_unrecorded_values_are_one_line(results, capsys, filters, line):
     assert main(["table", "--results", str(results), *filters]) == 2
     captured = capsys.readouterr()
@@ -68,9 +85,19 @@ def test_an_empty_results_folder_is_one_line(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "words",
-    [["table"], ["table", "sep/table1"], ["plot", "sep/fig2"], ["rank"], ["compare", "a", "b"], ["power", "a", "b"],
-     ["report"], ["ls", "runs"], ["show", "--last"], ["cite", "sep"]],
-)  # fmt: skip
+    [
+        ["table"],
+        ["table", "sep/table1"],
+        ["plot", "sep/fig2"],
+        ["rank"],
+        ["compare", "a", "b"],
+        ["power", "a", "b"],
+        ["report"],
+        ["ls", "runs"],
+        ["show", "--last"],
+        ["cite", "sep"],
+    ],
+)
 def test_a_missing_results_folder_is_named(words, tmp_path, capsys):
     assert main([*words, "--results", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err == f"gpbench: {tmp_path / 'none'}: no such folder\n"

@@ -10,8 +10,15 @@ from gpbench.config.compose import compose
 from gpbench.contract.examine import CHECKS, ROWS, examine, startable
 
 ROOT = Path(__file__).resolve().parents[2]
-DECOUPLED = ["method.mean_basis=12", "method.covariance_basis=5", "method.growth=4", "method.columns=6",
-             "method.batch_size=10", "method.steps=30", "method.rates=[]"]  # fmt: skip
+DECOUPLED = [
+    "method.mean_basis=12",
+    "method.covariance_basis=5",
+    "method.growth=4",
+    "method.columns=6",
+    "method.batch_size=10",
+    "method.steps=30",
+    "method.rates=[]",
+]
 NETWORK = ["method.hidden=[3]", "method.samples=4"]
 SMALL = {
     "svdgp": DECOUPLED,
@@ -37,19 +44,43 @@ SMALL = {
 }
 """Settings that make a check quick; any other method is checked as it ships."""
 ONE_OF = {
-    "linear": "regression", "logistic": "multiclass", "svi": "regression", "gpr": "regression", "vsgpr": "regression",
-    "alacarte": "regression", "svdgp": "regression", "pep": "regression", "dgp": "regression",
-    "dsdgp": "regression", "vi_kw": "regression", "vi_g": "regression", "dropout": "regression", "pbp": "regression",
-    "ensemble": "regression", "laplace": "regression", "sgld": "regression", "hmc": "regression",
-    "qsgp": "regression", "sdd": "regression",
-}  # fmt: skip
+    "linear": "regression",
+    "logistic": "multiclass",
+    "svi": "regression",
+    "gpr": "regression",
+    "vsgpr": "regression",
+    "alacarte": "regression",
+    "svdgp": "regression",
+    "pep": "regression",
+    "dgp": "regression",
+    "dsdgp": "regression",
+    "vi_kw": "regression",
+    "vi_g": "regression",
+    "dropout": "regression",
+    "pbp": "regression",
+    "ensemble": "regression",
+    "laplace": "regression",
+    "sgld": "regression",
+    "hmc": "regression",
+    "qsgp": "regression",
+    "sdd": "regression",
+}
 """The task that a method is checked on here, where it is not two classes."""
 
 
 # These have classes of the others, and tests of their own.
 VARIANTS = {
-    "fitc_gp", "ivsgpr", "odsvgp", "qsrvm", "sep_minibatch", "svi_minibatch", "svi_natural", "svgp", "tsvgp", "tvsgpr",
-}  # fmt: skip
+    "fitc_gp",
+    "ivsgpr",
+    "odsvgp",
+    "qsrvm",
+    "sep_minibatch",
+    "svi_minibatch",
+    "svi_natural",
+    "svgp",
+    "tsvgp",
+    "tvsgpr",
+}
 SHIPPED = sorted({path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")} - VARIANTS)
 
 

@@ -21,7 +21,8 @@ def test_value_and_gradient_are_those_of_the_plain_sum(rows):
     arrays = (jnp.asarray(X), jnp.asarray(y)), jnp.asarray(weight)
     total = lambda shared: 3.0 * sum_in_blocks(function, shared, *arrays, 8)
     plain = lambda shared: 3.0 * function(shared, arrays)
-    for ours, exact in zip(jax.tree.leaves(jax.value_and_grad(total)(shared)),
-                           jax.tree.leaves(jax.value_and_grad(plain)(shared))):  # fmt: skip
+    for ours, exact in zip(
+        jax.tree.leaves(jax.value_and_grad(total)(shared)), jax.tree.leaves(jax.value_and_grad(plain)(shared))
+    ):
         np.testing.assert_allclose(ours, exact, rtol=1e-12)
     np.testing.assert_allclose(total(shared), plain(shared), rtol=1e-12)

@@ -12,8 +12,19 @@ from gpbench.errors import ConfigError
 
 SOURCE = "name: mine\ntask: binary\nsources: [{{{}}}]\n"
 FILE = SOURCE.format("kind: file, path: a, target: y")
-BUILTIN = ["wdbc", "digits_odd_even", "diabetes", "sinc", "sinc20", "sinc500", "friedman", "moons", "kuka_sim1",
-           "kuka_sim2", "mountain_car"]  # fmt: skip
+BUILTIN = [
+    "wdbc",
+    "digits_odd_even",
+    "diabetes",
+    "sinc",
+    "sinc20",
+    "sinc500",
+    "friedman",
+    "moons",
+    "kuka_sim1",
+    "kuka_sim2",
+    "mountain_car",
+]
 
 
 OPTION = re.compile(r"""options(?:\.get\(|\[)"(\w+)""")

@@ -90,6 +90,12 @@ def test_without_a_network_a_run_ends_in_one_clear_line(name, tmp_path, capsys, 
     code = cli.main(["run", f"dataset={name}", "method=constant", "data.offline=true", folder])
     printed = capsys.readouterr().err
     assert code == DataError.exit_code and printed.count("\n") == 1
-    for part in (f"{name} is unavailable", "offline, so not downloaded", "treforevans/uci_datasets", "data.csv.gz",
-                 "archive.ics.uci.edu", f"run `gpbench data fetch {name}` where there is a network"):  # fmt: skip
+    for part in (
+        f"{name} is unavailable",
+        "offline, so not downloaded",
+        "treforevans/uci_datasets",
+        "data.csv.gz",
+        "archive.ics.uci.edu",
+        f"run `gpbench data fetch {name}` where there is a network",
+    ):
         assert part in printed

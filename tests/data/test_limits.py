@@ -123,10 +123,12 @@ def at():
 
 @pytest.mark.parametrize(
     "name, limits, line",
-    [("endless", {"largest": 100_000}, "endless is larger than 100,000 bytes"),
-     ("slow", {"longest": 0.2}, "slow takes longer than 0 seconds: [0-9]+ bytes so far"),
-     ("moved", {}, "moved leads on more than 10 times")],
-)  # fmt: skip
+    [
+        ("endless", {"largest": 100_000}, "endless is larger than 100,000 bytes"),
+        ("slow", {"longest": 0.2}, "slow takes longer than 0 seconds: [0-9]+ bytes so far"),
+        ("moved", {}, "moved leads on more than 10 times"),
+    ],
+)
 def test_a_download_has_limits(name, limits, line, at):
     begun = time.monotonic()
     with pytest.raises(DataError, match=line):
@@ -163,8 +165,14 @@ def test_no_redirect_leads_from_https_to_http(target, monkeypatch):
 @pytest.mark.parametrize("checked", [True, False])
 def test_every_flipped_bit_of_a_stored_data_set_is_noticed(checked, tmp_path):
     rng = np.random.default_rng(0)
-    raw = Raw(rng.normal(size=(9, 2)), rng.normal(size=(9, 2)), ("a", "b"), {"yang": np.arange(9) % 3},
-              ("p", "q"), groups=np.arange(9) // 3)  # fmt: skip
+    raw = Raw(
+        rng.normal(size=(9, 2)),
+        rng.normal(size=(9, 2)),
+        ("a", "b"),
+        {"yang": np.arange(9) % 3},
+        ("p", "q"),
+        groups=np.arange(9) // 3,
+    )
     source = {"kind": "official", "at": "http://x/", "files": {"a": None}}
     card = {"name": "toy", "task": "regression", "sources": [source]}
     dataset = from_raw(card, raw)

@@ -76,8 +76,15 @@ def _joined(line: str) -> str:
 
 
 def test_each_file_has_a_line_and_one_source_that_answers_is_enough(at, probe):
-    code, lines, error = probe(("file.csv", RIGHT), ("moved.csv", RIGHT), ("no_head.csv", RIGHT), ("large.csv", RIGHT),
-                               ("file.csv", None), ("gone.csv", None), ("file.csv", "0" * 64))  # fmt: skip
+    code, lines, error = probe(
+        ("file.csv", RIGHT),
+        ("moved.csv", RIGHT),
+        ("no_head.csv", RIGHT),
+        ("large.csv", RIGHT),
+        ("file.csv", None),
+        ("gone.csv", None),
+        ("file.csv", "0" * 64),
+    )
     assert (code, error) == (0, "") and lines[:6] == [
         "file.csv: answers, 17 bytes, checksum right",
         f"moved.csv: answers, 17 bytes, checksum right, redirects to {at}file.csv",

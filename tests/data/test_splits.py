@@ -67,9 +67,15 @@ def test_draws_train_on_rows_of_their_own_and_share_the_test_rows():
 
 @pytest.mark.parametrize(
     "card",
-    [card(), card("hla"), card("random", 3, test_rows=7), card("random", 3, test_rows=7, train_rows=20),
-     card("official", 1, train_rows=30), card("draws", 3, test_rows=10, train_rows=10)],
-)  # fmt: skip
+    [
+        card(),
+        card("hla"),
+        card("random", 3, test_rows=7),
+        card("random", 3, test_rows=7, train_rows=20),
+        card("official", 1, train_rows=30),
+        card("draws", 3, test_rows=10, train_rows=10),
+    ],
+)
 @pytest.mark.parametrize("rows", [40, 45, 205])
 def test_sizes_that_the_card_alone_says_are_those_of_every_split(card, rows):
     train, test = splits.indices(card, make(rows), 0)
@@ -187,8 +193,17 @@ def test_indices_read_as_8_bit_integers_name_256_rows_of_which_the_test_rows_are
     assert np.array_equal(test, [((i + 128) % 256 - 128) % 8192 for i in right_test])
 
 
-LEAKED = {"boston": 903, "concrete": 2060, "energy": 1519, "kin8nm": 16380, "naval": 23860, "power": 19140,
-          "protein": 22865, "wine_red": 3200, "yacht": 179}  # fmt: skip
+LEAKED = {
+    "boston": 903,
+    "concrete": 2060,
+    "energy": 1519,
+    "kin8nm": 16380,
+    "naval": 23860,
+    "power": 19140,
+    "protein": 22865,
+    "wine_red": 3200,
+    "yacht": 179,
+}
 """Test rows of int8 that are training rows of their split, over all splits: 29 % in yacht, 89 % in boston, 99 % in
 energy, all in the others."""
 
@@ -219,8 +234,9 @@ def test_int8_is_one_clear_line_on_a_set_without_index_files(name):
 
 def test_int8_is_for_data_sets_with_these_index_files_alone():
     assert compose(["dataset=boston", "protocol=bui2016", "protocol.split_indices=int8"])["dataset"]["splits"] == {
-        "set": "hla_int8", "sets": {"hla": 20, "hla_int8": 20},
-    }  # fmt: skip
+        "set": "hla_int8",
+        "sets": {"hla": 20, "hla_int8": 20},
+    }
     changes = compose(["dataset=boston", "protocol=bui2016", "protocol.split_indices=int8"])["changes"]
     assert changes["dataset.splits.set"] == "hla_int8"  # tables name it
     with pytest.raises(ConfigError, match="split_indices=int8: pima has no index files"):

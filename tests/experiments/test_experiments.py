@@ -45,9 +45,16 @@ def test_every_experiment_is_composed_into_cells_that_all_differ(id, preset):
 
 @pytest.mark.parametrize(
     "id, cells, count",
-    [("sep/table1", 7 * 3 * 3, 1260), ("sep/fig1_left", 4, 4), ("sep/fig2", 3 * 6, 18),
-     ("sep/fig3_left", 3 * 3, 630), ("sep/fig3_right", 2 * 8, 16), ("sep/fig4_top", 4, 4), ("sep/fig4_bottom", 3, 3)],
-)  # fmt: skip
+    [
+        ("sep/table1", 7 * 3 * 3, 1260),
+        ("sep/fig1_left", 4, 4),
+        ("sep/fig2", 3 * 6, 18),
+        ("sep/fig3_left", 3 * 3, 630),
+        ("sep/fig3_right", 2 * 8, 16),
+        ("sep/fig4_top", 4, 4),
+        ("sep/fig4_bottom", 3, 3),
+    ],
+)
 def test_the_full_preset_has_the_runs_of_the_paper(id, cells, count):
     full = planned(id, "full")
     assert (len(full), runs(full)) == (cells, count)
@@ -143,22 +150,27 @@ def test_each_figure_of_several_is_an_experiment_with_one_figure(tmp_path):
     dots = "{kind: dots, label: method, metric: nll, title: Dots}"
     mine = reading(tmp_path, f"{{title: a, runs_of: other, figures: {{nll: {dots}, ranks: {{{RANKS}}}}}}}")
     assert {name: (one.title, one.figure["kind"]) for name, one in mine.pictures.items()} == {
-        "nll": ("Dots", "dots"), "ranks": ("a", "ranks"),
-    }  # fmt: skip
+        "nll": ("Dots", "dots"),
+        "ranks": ("a", "ranks"),
+    }
     assert not definition.read("other", [tmp_path]).pictures
     assert list(definition.read("sep/fig2").pictures) == [""]
 
 
 @pytest.mark.parametrize(
     "text, line",
-    [("where: {protocol: cleen}", "no run of other has protocol=cleen"), ("where: 3", "`where` must be a mapping"),
-     ("where: {protocl: clean}", "has the key 'protocl'; did you mean protocol"),
-     ("runs_of: mine", "mine -> mine: an experiment cannot have its own runs"),
-     ("runs: [{method: a}]", "give `runs` or `runs_of`, not both"), ("runs_of: othr", "did you mean other"),
-     (f"figure: {{{RANKS}}}, figures: {{a: {{{RANKS}}}}}", "put `figure` among `figures`"),
-     ("figures: [3]", "figures=[3]: must be a mapping of names to figures"),
-     (f"figures: {{a/b: {{{RANKS}}}}}", "figures: a/b cannot be part of the name of a file")],
-)  # fmt: skip
+    [
+        ("where: {protocol: cleen}", "no run of other has protocol=cleen"),
+        ("where: 3", "`where` must be a mapping"),
+        ("where: {protocl: clean}", "has the key 'protocl'; did you mean protocol"),
+        ("runs_of: mine", "mine -> mine: an experiment cannot have its own runs"),
+        ("runs: [{method: a}]", "give `runs` or `runs_of`, not both"),
+        ("runs_of: othr", "did you mean other"),
+        (f"figure: {{{RANKS}}}, figures: {{a: {{{RANKS}}}}}", "put `figure` among `figures`"),
+        ("figures: [3]", "figures=[3]: must be a mapping of names to figures"),
+        (f"figures: {{a/b: {{{RANKS}}}}}", "figures: a/b cannot be part of the name of a file"),
+    ],
+)
 def test_a_wrong_choice_of_another_experiments_runs_or_figures_is_one_line(tmp_path, text, line):
     of = "" if "runs_of:" in text else "runs_of: other, "
     table = "" if "figure" in text else f", table: {{{RANKS}}}"
@@ -169,13 +181,18 @@ def test_a_wrong_choice_of_another_experiments_runs_or_figures_is_one_line(tmp_p
 
 @pytest.mark.parametrize(
     "text, line",
-    [("title: a", "a title and a list of runs"), ("[1]", "a title and a list of runs"), ("{", "mine.yaml"),
-     ("{title: a, runs: [], tabel: {}}", "no key 'tabel'; did you mean table"),
-     ("{title: a, runs: [{method: sep}]}", "a table or a figure"), ("{title: a, runs: [3]}", "a list of runs"),
-     ("{title: a, runs: [], table: {x: 1}}", "a block of keys at least"),
-     ("{title: a, all: 3, runs: [{method: sep}], table: {x: 1}}", "`all` is a mapping"),
-     ("{title: a, runs: [{m: {quick: 1}}], table: {x: 1}}", "a value for each of quick and full")],
-)  # fmt: skip
+    [
+        ("title: a", "a title and a list of runs"),
+        ("[1]", "a title and a list of runs"),
+        ("{", "mine.yaml"),
+        ("{title: a, runs: [], tabel: {}}", "no key 'tabel'; did you mean table"),
+        ("{title: a, runs: [{method: sep}]}", "a table or a figure"),
+        ("{title: a, runs: [3]}", "a list of runs"),
+        ("{title: a, runs: [], table: {x: 1}}", "a block of keys at least"),
+        ("{title: a, all: 3, runs: [{method: sep}], table: {x: 1}}", "`all` is a mapping"),
+        ("{title: a, runs: [{m: {quick: 1}}], table: {x: 1}}", "a value for each of quick and full"),
+    ],
+)
 def test_a_file_that_is_no_experiment_is_one_line(tmp_path, text, line):
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "mine.yaml").write_text(text)
@@ -241,15 +258,19 @@ def test_a_layout_that_does_not_fit_the_runs_is_one_line_when_the_file_is_read(t
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("layout", [
-    "table: {rows: output, columns: method, metrics: [nmse, seconds, objective], blocks: protocol, average: seconds}",
-    "table: {ROWS, blocks: [protocol, dataset]}", "table: {ROWS, blocks: []}",
-    "figure: {kind: curves, label: method.m}",
-    "figure: {kind: curves, label: [method.m, method], reference: a, margin: 1}",
-    "figures: {one: {RANKED, metrics: [nll, rmse], sets: {first: [a], both: [a, b]}}}",
-    "figure: {kind: dots, label: method, metric: coverage95}",
-    "figure: {kind: traces, panels: [objective], colour: method, style: dataset, vertical: log, dashes: {a: dashed}}",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "table: {rows: output, columns: method, metrics: [nmse, seconds, objective], blocks: protocol, average: seconds}",
+        "table: {ROWS, blocks: [protocol, dataset]}",
+        "table: {ROWS, blocks: []}",
+        "figure: {kind: curves, label: method.m}",
+        "figure: {kind: curves, label: [method.m, method], reference: a, margin: 1}",
+        "figures: {one: {RANKED, metrics: [nll, rmse], sets: {first: [a], both: [a, b]}}}",
+        "figure: {kind: dots, label: method, metric: coverage95}",
+        "figure: {kind: traces, panels: [objective], colour: method, style: dataset, vertical: log, dashes: {a: dashed}}",
+    ],
+)
 def test_a_layout_that_fits_is_read(tmp_path, layout):
     assert own(tmp_path, layout).title == "a"
 

@@ -291,8 +291,9 @@ def test_csv_and_json_say_which_are_imported(beside_ours, capsys):
     assert header.endswith(",imported") and {line.rsplit(",")[-1] for line in lines if "theirs" in line} == {"true"}
     assert main(["table", "--results", str(beside_ours), "--json"]) == 0
     assert {row["method"]: row["imported"] for row in json.loads(capsys.readouterr().out)} == {
-        "theirs": True, "linear": False,
-    }  # fmt: skip
+        "theirs": True,
+        "linear": False,
+    }
 
 
 def test_the_site_has_a_badge_for_them(beside_ours):

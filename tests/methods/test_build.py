@@ -66,12 +66,15 @@ class Stranger:
     """Not a method."""
 
 
-@pytest.mark.parametrize("cls, line", [
-    (Unfinished, "Unfinished lacks predict; see docs/add_a_method.md"),
-    (Refusing, "cannot construct .*Refusing: ValueError: too wide"),
-    (Stranger, r"must be a subclass of gpbench\.methods\.base\.Method"),
-    (Nameless, "method has no name"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "cls, line",
+    [
+        (Unfinished, "Unfinished lacks predict; see docs/add_a_method.md"),
+        (Refusing, "cannot construct .*Refusing: ValueError: too wide"),
+        (Stranger, r"must be a subclass of gpbench\.methods\.base\.Method"),
+        (Nameless, "method has no name"),
+    ],
+)
 def test_a_class_that_is_not_a_method_is_one_line(cls, line):
     with pytest.raises(ConfigError, match=line):
         build_method({"_target_": f"{__name__}.{cls.__name__}"})
@@ -107,10 +110,19 @@ def test_a_class_refuses_a_value_out_of_its_range_when_it_is_made(field, value):
         SVI(**{field: value})
 
 
-@pytest.mark.parametrize("method, field, value", [
-    ("sep", "damping", 0.0), ("sep", "damping", 7), ("gfitc", "damping", float("nan")), ("gfitc", "sweeps", 0),
-    ("sep", "update", "foo"), ("vsgpr", "rows", 0), ("svdgp", "growth", 0), ("linear", "ridge", -1.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "method, field, value",
+    [
+        ("sep", "damping", 0.0),
+        ("sep", "damping", 7),
+        ("gfitc", "damping", float("nan")),
+        ("gfitc", "sweeps", 0),
+        ("sep", "update", "foo"),
+        ("vsgpr", "rows", 0),
+        ("svdgp", "growth", 0),
+        ("linear", "ridge", -1.0),
+    ],
+)
 def test_every_method_refuses_a_value_out_of_its_range(method, field, value):
     node = compose([f"method={method}"])["method"]
     with pytest.raises(ConfigError, match=rf"method\.{field}=.*: must be "):

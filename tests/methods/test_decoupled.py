@@ -52,14 +52,7 @@ def random_parameters(kind, X, a=12, b=5, likelihood=Gaussian):
 
 
 def method(kind="direct", **fields):
-    small = {
-        "mean_basis": 12,
-        "covariance_basis": 5,
-        "growth": 4,
-        "columns": 6,
-        "batch_size": 10,
-        "optimiser": ADAM,
-    }
+    small = {"mean_basis": 12, "covariance_basis": 5, "growth": 4, "columns": 6, "batch_size": 10, "optimiser": ADAM}
     return SVDGP(name="svdgp", parametrisation=kind, **(small | fields))
 
 
@@ -229,9 +222,12 @@ def test_sampled_columns_give_the_square_and_its_gradient_without_bias():
     exact, slope = jax.jit(jax.value_and_grad(lambda p: p.square()))(p)
     sample = jax.vmap(jax.value_and_grad(lambda p, key: p.sampled_square(5, key=key)), (None, 0))
     exact, slope, (values, slopes) = jax.tree.map(np.asarray, (exact, slope, jax.jit(sample)(p, keys)))
-    for ours, theirs in ((values[:, None], exact[None]), (slopes.a[:, :29], slope.a[:29]),
-                         (slopes.alpha.Z[:, :29].reshape(draws, -1), slope.alpha.Z[:29].ravel()),
-                         (slopes.kernel.log_lengthscale2, slope.kernel.log_lengthscale2)):  # fmt: skip
+    for ours, theirs in (
+        (values[:, None], exact[None]),
+        (slopes.a[:, :29], slope.a[:29]),
+        (slopes.alpha.Z[:, :29].reshape(draws, -1), slope.alpha.Z[:29].ravel()),
+        (slopes.kernel.log_lengthscale2, slope.kernel.log_lengthscale2),
+    ):
         error = ours.std(axis=0) / np.sqrt(draws)
         assert np.abs((ours.mean(axis=0) - theirs) / error).max() < 4.5  # standard errors, of up to 90 numbers
     complete = jax.jit(lambda p: p.sampled_square(40, key=KEY))  # all columns: no sampling

@@ -188,8 +188,12 @@ def test_the_energy_of_minibatches_is_unbiased():
     data, method = regression(20), dgp(hidden=(2,), batch_size=5)
     parameters = method.init(data, key=KEY).parameters
     order = jnp.asarray(np.random.default_rng(0).permutation(20)).reshape(4, 5)
-    parts = [eqx.tree_at(lambda b: (b.X, b.y, b.index, b.weight), data,
-                         (data.X[i], data.y[i], data.index[i], data.weight[i])) for i in order]  # fmt: skip
+    parts = [
+        eqx.tree_at(
+            lambda b: (b.X, b.y, b.index, b.weight), data, (data.X[i], data.y[i], data.index[i], data.weight[i])
+        )
+        for i in order
+    ]
     values = [energy_of(method, parameters, part) for part in parts]
     np.testing.assert_allclose(np.mean(values), energy_of(method, parameters, data), rtol=1e-10)
 
@@ -220,8 +224,9 @@ def test_matched_log_z_is_near_that_of_samples_at_a_trained_state():
 def test_sampled_predictions_have_the_moments_of_matched_ones_where_paths_hardly_differ():
     data = regression(30)
     state = dgp(hidden=(2,)).init(data, key=KEY)
-    matched, sampled = (predict(dgp(hidden=(2,), predictive=kind, samples=512), state, data.X[:8])
-                        for kind in ("moments", "sample"))  # fmt: skip
+    matched, sampled = (
+        predict(dgp(hidden=(2,), predictive=kind, samples=512), state, data.X[:8]) for kind in ("moments", "sample")
+    )
     np.testing.assert_allclose(sampled.mean, matched.mean, atol=0.05)
     np.testing.assert_allclose(sampled.var, matched.var, rtol=0.2)
 

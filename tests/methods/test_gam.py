@@ -137,8 +137,9 @@ def test_natural_steps_end_where_the_gradient_in_q_is_zero(posterior, task):
     state, objective = train(method, data, 80)
     gradient = jax.jit(jax.grad(lambda q: method.bound(eqx.tree_at(lambda p: p.q, state.parameters, q), data)))
     for leaf in jax.tree.leaves(gradient(state.parameters.q)):
-        np.testing.assert_allclose(jnp.tril(leaf) if leaf.ndim == 3 or leaf.shape[-1:] == leaf.shape[-2:-1] else leaf,
-                                   0.0, atol=1e-4)  # fmt: skip
+        np.testing.assert_allclose(
+            jnp.tril(leaf) if leaf.ndim == 3 or leaf.shape[-1:] == leaf.shape[-2:-1] else leaf, 0.0, atol=1e-4
+        )
     assert objective[-1] > objective[0]
 
 
@@ -176,34 +177,40 @@ def test_three_classes_have_a_latent_function_each():
     assert method.latents(state, data.X) == {}
 
 
-@pytest.mark.parametrize(("fields", "message"), [
-    ({"components": [[0, 0]]}, r"\[0, 0\] names the input 0 twice"),
-    ({"components": [[0], [7]]}, r"\[7\] names the input 7, but the data have only the inputs 0 to 1"),
-    ({"components": [[0], [1], [1, 0]], "pairs": [[0, 1]]}, r"\[0, 1\] in method.components and method.pairs"),
-    ({"components": [[0], [0]]}, r"two components of the inputs \[0\]"),
-    ({"components": "all"}, r"method.components=all: must be univariate, or a list of lists"),
-    ({"components": []}, r"must be univariate, or a list of lists"),
-    ({"components": [{"input": 0}]}, r"a component has no option 'input': known are inputs, kernel and inducing"),
-    ({"components": [{"inputs": 7}]}, r"is no list of inputs such as \[0, 1\], nor a mapping such as"),
-    ({"pairs": 5}, r"method.pairs=5: must be all, or a list of pairs of inputs"),
-    ({"pairs": [[0, 0]]}, r"method.pairs: \[0, 0\] names the input 0 twice"),
-    ({"components": [[-1]]}, r"\[-1\] must be whole numbers from 0"),
-    ({"components": [{"inputs": [0], "inducing": 1}]}, r"inducing of component \[0\]=1: a component has"),
-    ({"components": [{"inputs": [0], "kernel": "constant"}]}, r"kernel constant has no zero-mean form"),
-    ({"kernel": "linear"}, r"kernel linear has no zero-mean form for a component: nothing is left of it"),
-    ({"pairs": "none"}, r"method.pairs=none: must be all, or a list of pairs"),
-    ({"pairs": "all", "components": [[0], [1], [1, 0]]}, r"there are two components of the inputs \[0, 1\]"),
-    ({"pairs": [[0]]}, r"method.pairs: \[0\] is no pair"),
-    ({"inducing": 1}, r"method.inducing=1: a component has a whole number of inducing points from 2"),
-    ({"kernel": "anova"}, r"has no zero-mean form for a component: it has effects of its own"),
-    ({"rank": 0}, r"method.rank=0: must be"),
-    ({"rank": 3, "posterior": "mean_field"}, r"method.rank is for method.posterior=coupled_precision, not mean_field"),
-    ({"inducing": 0.5}, r"method.inducing=0.5: a component has a whole number of inducing points from 2"),
-    ({"rank": 1000}, r"method.rank=1000: must be from 1 to 43"),
-    ({"inducing": 10**6}, r"3 components with 3,000,001 inducing outputs need 216.* TB"),
-    ({"inducing": 20}, r"20 inducing points of a component, but there are 14 training rows"),
-    ({"optimiser": None}, r"method.natural_step needs a method.optimiser"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"components": [[0, 0]]}, r"\[0, 0\] names the input 0 twice"),
+        ({"components": [[0], [7]]}, r"\[7\] names the input 7, but the data have only the inputs 0 to 1"),
+        ({"components": [[0], [1], [1, 0]], "pairs": [[0, 1]]}, r"\[0, 1\] in method.components and method.pairs"),
+        ({"components": [[0], [0]]}, r"two components of the inputs \[0\]"),
+        ({"components": "all"}, r"method.components=all: must be univariate, or a list of lists"),
+        ({"components": []}, r"must be univariate, or a list of lists"),
+        ({"components": [{"input": 0}]}, r"a component has no option 'input': known are inputs, kernel and inducing"),
+        ({"components": [{"inputs": 7}]}, r"is no list of inputs such as \[0, 1\], nor a mapping such as"),
+        ({"pairs": 5}, r"method.pairs=5: must be all, or a list of pairs of inputs"),
+        ({"pairs": [[0, 0]]}, r"method.pairs: \[0, 0\] names the input 0 twice"),
+        ({"components": [[-1]]}, r"\[-1\] must be whole numbers from 0"),
+        ({"components": [{"inputs": [0], "inducing": 1}]}, r"inducing of component \[0\]=1: a component has"),
+        ({"components": [{"inputs": [0], "kernel": "constant"}]}, r"kernel constant has no zero-mean form"),
+        ({"kernel": "linear"}, r"kernel linear has no zero-mean form for a component: nothing is left of it"),
+        ({"pairs": "none"}, r"method.pairs=none: must be all, or a list of pairs"),
+        ({"pairs": "all", "components": [[0], [1], [1, 0]]}, r"there are two components of the inputs \[0, 1\]"),
+        ({"pairs": [[0]]}, r"method.pairs: \[0\] is no pair"),
+        ({"inducing": 1}, r"method.inducing=1: a component has a whole number of inducing points from 2"),
+        ({"kernel": "anova"}, r"has no zero-mean form for a component: it has effects of its own"),
+        ({"rank": 0}, r"method.rank=0: must be"),
+        (
+            {"rank": 3, "posterior": "mean_field"},
+            r"method.rank is for method.posterior=coupled_precision, not mean_field",
+        ),
+        ({"inducing": 0.5}, r"method.inducing=0.5: a component has a whole number of inducing points from 2"),
+        ({"rank": 1000}, r"method.rank=1000: must be from 1 to 43"),
+        ({"inducing": 10**6}, r"3 components with 3,000,001 inducing outputs need 216.* TB"),
+        ({"inducing": 20}, r"20 inducing points of a component, but there are 14 training rows"),
+        ({"optimiser": None}, r"method.natural_step needs a method.optimiser"),
+    ],
+)
 def test_what_components_cannot_be(fields, message):
     with pytest.raises(ConfigError, match=message):
         gam(**fields).init(rows(), key=KEY)

@@ -24,8 +24,17 @@ def data():
 @pytest.fixture(scope="module")
 def method():
     """A network without a hidden layer."""
-    return HMC(name="hmc", hidden=(), target_noise=NOISE, prior_shape=SHAPE, chains=4, warmup=300, steps=STEPS,
-               samples=STEPS, max_doublings=5)  # fmt: skip
+    return HMC(
+        name="hmc",
+        hidden=(),
+        target_noise=NOISE,
+        prior_shape=SHAPE,
+        chains=4,
+        warmup=300,
+        steps=STEPS,
+        samples=STEPS,
+        max_doublings=5,
+    )
 
 
 @pytest.fixture(scope="module")

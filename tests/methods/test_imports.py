@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 METHODS = ROOT / "gpbench" / "methods"
 FILES = sorted(path for path in METHODS.rglob("*.py") if path.name != "__init__.py")
 
+
 def is_module(name: str) -> bool:
     """Whether a dotted name is a module or package of this repository."""
     path = ROOT.joinpath(*name.split("."))

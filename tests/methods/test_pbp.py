@@ -113,8 +113,11 @@ def test_the_priors_factors_are_refined_by_expectation_propagation_one_weight_af
     variance = jax.tree.map(lambda leaf: 0.3 * leaf, q.variance)
     variance = Network((variance.layers[0], Affine(variance.layers[1].weight, jnp.array([50.0]), 3.0**0.5)))
     zeros = jnp.zeros(count)
-    state = State(Posterior(q.mean, variance, NOISE), Gamma(jnp.array(6.0), jnp.array(6.0)),
-                  PriorFactors(zeros + 5.0 / 6.0, zeros, zeros))  # fmt: skip
+    state = State(
+        Posterior(q.mean, variance, NOISE),
+        Gamma(jnp.array(6.0), jnp.array(6.0)),
+        PriorFactors(zeros + 5.0 / 6.0, zeros, zeros),
+    )
     m, v, gamma = flat(q.mean).copy(), flat(variance).copy(), (6.0, 6.0)
     factors = [(0.0, 5.0 / 6.0, 0.0, 0.0)] * count
     for _ in range(2):
@@ -127,8 +130,10 @@ def test_the_priors_factors_are_refined_by_expectation_propagation_one_weight_af
         expected = np.transpose(factors)
         np.testing.assert_allclose(expected[0], 0.0, atol=1e-9)
         np.testing.assert_allclose(np.stack(parts), expected[1:], rtol=1e-7, atol=1e-9)
-        moved = [jax.tree.map(lambda leaf, by=by: by * leaf, part) for part, by in
-                 ((state.posterior.mean, 1.3), (state.posterior.variance, 0.8))]  # fmt: skip
+        moved = [
+            jax.tree.map(lambda leaf, by=by: by * leaf, part)
+            for part, by in ((state.posterior.mean, 1.3), (state.posterior.variance, 0.8))
+        ]
         state = State(Posterior(*moved, NOISE), state.prior, state.factors)
         m, v = 1.3 * m, 0.8 * v
     assert factors[-1][2] == 0.0 and all(factor[2] != 0.0 for factor in factors[:-1])

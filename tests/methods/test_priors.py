@@ -36,13 +36,15 @@ def test_the_density_is_that_of_the_logarithms_and_its_median_grows_with_the_roo
 
 @pytest.mark.parametrize(
     "make, data",
-    [(lambda **p: SEP(inducing=6, optimiser=adaptive_rates(), **p), binary(25)),
-     (lambda **p: GFITC(inducing=6, tolerance=1e-11, **p), binary(25)),
-     (lambda **p: SVI(inducing=6, **p), regression(25)),
-     (lambda **p: VSGPR(inducing=6, **p), regression(25)),
-     (lambda **p: GPR(**p), regression(25))],
+    [
+        (lambda **p: SEP(inducing=6, optimiser=adaptive_rates(), **p), binary(25)),
+        (lambda **p: GFITC(inducing=6, tolerance=1e-11, **p), binary(25)),
+        (lambda **p: SVI(inducing=6, **p), regression(25)),
+        (lambda **p: VSGPR(inducing=6, **p), regression(25)),
+        (lambda **p: GPR(**p), regression(25)),
+    ],
     ids=["sep", "gfitc", "svi", "vsgpr", "gpr"],
-)  # fmt: skip
+)
 def test_the_objective_includes_the_prior(make, data):
     free, held = make(), make(lengthscale_prior=NARROW)
     state = free.init(data, key=KEY)

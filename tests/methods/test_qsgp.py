@@ -22,10 +22,7 @@ RNG = np.random.default_rng(0)
 X, Y = jnp.asarray(RNG.normal(size=(N, 2))), jnp.asarray(RNG.normal(size=N))
 KERNEL = SquaredExponential(jnp.asarray(0.3), jnp.asarray([0.2, -0.4]))
 HYPER = Hyper(KERNEL, Gaussian(jnp.asarray(np.log(0.2))))
-BASES = {
-    "rff": RandomFeatures(jax.random.key(3), M, 1, 0),
-    "inducing": KernelFunctions.around(X[:M], 1),
-}
+BASES = {"rff": RandomFeatures(jax.random.key(3), M, 1, 0), "inducing": KernelFunctions.around(X[:M], 1)}
 
 
 def weights(k=K, *, sites=False, relevance=False):
@@ -85,8 +82,10 @@ def control_for(name, q):
 
 
 @pytest.mark.parametrize("replacement", [False, True])
-@pytest.mark.parametrize("name, relevance, controlled", [("rff", False, True), ("inducing", False, True),
-                                                         ("inducing", True, True), ("rff", False, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, relevance, controlled",
+    [("rff", False, True), ("inducing", False, True), ("inducing", True, True), ("rff", False, False)],
+)
 def test_the_mean_over_all_draws_and_rows_is_the_bound_and_its_gradient(name, relevance, controlled, replacement):
     """Theorems 1 and 2, propositions 2 and 3: every pair of draws of 2 of 4 functions, and every single row."""
     q, basis = weights(relevance=relevance), BASES[name]

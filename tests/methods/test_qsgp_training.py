@@ -27,8 +27,18 @@ KEY = jax.random.key(0)
 
 
 def qsgp(**fields):
-    return QSGP(**{"name": "qsgp", "basis": 20, "basis_batch": 8, "block": 2, "batch_size": 4, "steps": 30,
-                   "control_rows": 3, **fields})  # fmt: skip
+    return QSGP(
+        **{
+            "name": "qsgp",
+            "basis": 20,
+            "basis_batch": 8,
+            "block": 2,
+            "batch_size": 4,
+            "steps": 30,
+            "control_rows": 3,
+            **fields,
+        }
+    )
 
 
 def trained(method, data=DATA, steps=30):
@@ -171,8 +181,10 @@ def test_plug_in_predictions_have_no_variance_of_f():
     data = whole(X, jnp.sign(Y), 2)
     method = qsgp(likelihood="logistic")
     state, _ = trained(method, data)
-    averaged, plugged = (m.predict(state, TEST, key=KEY).arrays(jnp.ones(9))["log_prob"] for m in
-                         (method, dataclasses.replace(method, plug_in=True)))  # fmt: skip
+    averaged, plugged = (
+        m.predict(state, TEST, key=KEY).arrays(jnp.ones(9))["log_prob"]
+        for m in (method, dataclasses.replace(method, plug_in=True))
+    )
     assert (abs(np.exp(averaged) - 0.5) < abs(np.exp(plugged) - 0.5)).all()
 
 
@@ -252,6 +264,5 @@ def test_a_search_takes_the_rate_with_the_larger_density_of_validation_rows_and_
     np.testing.assert_equal(chosen.settings(chosen.init(many, key=KEY)), {"rate": jnp.asarray(0.03)})
     advance = lambda method, state: method.step(state, many, key=KEY)[0].weights.mean
     np.testing.assert_array_equal(
-        advance(searching, searching.with_settings(state, {"rate": 0.03})),
-        advance(chosen, chosen.init(many, key=KEY)),
+        advance(searching, searching.with_settings(state, {"rate": 0.03})), advance(chosen, chosen.init(many, key=KEY))
     )

@@ -6,19 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from problems import (
-    FROZEN,
-    KERNEL,
-    KEY,
-    bound_of,
-    inputs,
-    layer_at,
-    objective_of,
-    predict,
-    regression,
-    start_at,
-    train,
-)
+from problems import FROZEN, KERNEL, KEY, bound_of, inputs, layer_at, objective_of, predict, regression, start_at, train
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
@@ -84,8 +72,7 @@ def test_one_natural_step_of_svi_reaches_the_collapsed_bound():
     np.testing.assert_allclose(state.parameters.q.mean, optimum.q.mean, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", [GPR(name="gpr"), VSGPR(name="vsgpr", inducing=6)],
-                         ids=lambda method: method.name)  # fmt: skip
+@pytest.mark.parametrize("method", [GPR(name="gpr"), VSGPR(name="vsgpr", inducing=6)], ids=lambda method: method.name)
 def test_training_reaches_what_scipy_reaches(method):
     data = regression()
     start = method.init(data, key=KEY)
@@ -98,8 +85,9 @@ def test_training_reaches_what_scipy_reaches(method):
     np.testing.assert_allclose(objective_of(method, state, data), objective[-1], rtol=1e-8)
 
 
-@pytest.mark.parametrize("method", [GPR(name="gpr", rows=12), VSGPR(name="vsgpr", inducing=5, rows=12)],
-                         ids=lambda method: method.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "method", [GPR(name="gpr", rows=12), VSGPR(name="vsgpr", inducing=5, rows=12)], ids=lambda method: method.name
+)
 def test_rows_beyond_those_asked_for_change_nothing(method):
     data = regression()
     other = whole(data.X.at[12:].set(9.0), data.y.at[12:].set(-9.0))
@@ -108,8 +96,11 @@ def test_rows_beyond_those_asked_for_change_nothing(method):
     np.testing.assert_array_equal(*(predict(method, state, new).mean for state in (ours, theirs)))
 
 
-@pytest.mark.parametrize("method", [GPR(name="gpr", batch_size=5), VSGPR(name="vsgpr", inducing=5, batch_size=5)],
-                         ids=lambda method: method.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "method",
+    [GPR(name="gpr", batch_size=5), VSGPR(name="vsgpr", inducing=5, batch_size=5)],
+    ids=lambda method: method.name,
+)
 def test_minibatches_are_refused_in_one_line(method):
     with pytest.raises(ConfigError, match=r"leave method\.batch_size=null"):
         method.init(regression(), key=KEY)

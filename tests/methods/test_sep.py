@@ -87,8 +87,13 @@ def test_every_gradient_is_that_of_the_converged_energy(gradient, converged):
     moved, _ = train(moving, data, 1, state)
     step = jax.tree.map(lambda a, b: a - b, moved.layer, state.layer)
     Z = step.features.Z
-    ours = {"amplitude": step.kernel.log_amplitude, "noise": step.log_noise, "l0": step.kernel.log_lengthscale2[0],
-            "z00": Z[0, 0], "z31": Z[3, 1]}  # fmt: skip
+    ours = {
+        "amplitude": step.kernel.log_amplitude,
+        "noise": step.log_noise,
+        "l0": step.kernel.log_lengthscale2[0],
+        "z00": Z[0, 0],
+        "z31": Z[3, 1],
+    }
     for name, value in expected.items():
         np.testing.assert_allclose(ours[name], value, rtol=2e-4, atol=2e-5, err_msg=name)
 
@@ -167,8 +172,9 @@ def as_minibatch(method, data, state):
     m, n = len(state.layer.features.Z), len(data.y)
     flat = unit_factor(m, data.X.dtype)
     directions = jnp.zeros((n, m)) if method.memory == "factors" else None
-    return eqx.tree_at(lambda s: s.running, state, Running(flat, flat, directions, jnp.zeros(())),
-                       is_leaf=lambda x: x is None)  # fmt: skip
+    return eqx.tree_at(
+        lambda s: s.running, state, Running(flat, flat, directions, jnp.zeros(())), is_leaf=lambda x: x is None
+    )
 
 
 @pytest.mark.parametrize("memory", ["factors", "scalars"])

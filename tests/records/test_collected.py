@@ -14,10 +14,22 @@ from gpbench.records.store import Store
 
 def record(id, **more):
     base = {
-        "id": id, "status": "done", "dataset": "pima", "method": "sep", "setting": "m=15%", "protocol": "clean",
-        "split": 0, "seed": 0, "output": None, "metrics": {"nll": 0.5, "error": 0.25}, "seconds": {"train": 1.5},
-        "versions": {"jax": "0.1"}, "host": {"cpu": "x", "cores": 2}, "dirty": False, "created": "2026-01-01T00:00:00",
-    }  # fmt: skip
+        "id": id,
+        "status": "done",
+        "dataset": "pima",
+        "method": "sep",
+        "setting": "m=15%",
+        "protocol": "clean",
+        "split": 0,
+        "seed": 0,
+        "output": None,
+        "metrics": {"nll": 0.5, "error": 0.25},
+        "seconds": {"train": 1.5},
+        "versions": {"jax": "0.1"},
+        "host": {"cpu": "x", "cores": 2},
+        "dirty": False,
+        "created": "2026-01-01T00:00:00",
+    }
     return base | more
 
 

@@ -23,10 +23,22 @@ STATE = {"state/0": np.arange(3.0)}
 
 def record(id=A, **fields):
     return {
-        "id": id, "status": "done", "message": None, "dataset": "pima", "method": "sep", "setting": "m=15%",
-        "protocol": "clean", "split": 0, "seed": 0, "output": None, "metrics": {"nll": 0.5, "error": 0.2},
-        "seconds": {"train": 2.0}, "versions": {"jax": "0.1"}, "created": "2026-01-01T00:00:00", **fields,
-    }  # fmt: skip
+        "id": id,
+        "status": "done",
+        "message": None,
+        "dataset": "pima",
+        "method": "sep",
+        "setting": "m=15%",
+        "protocol": "clean",
+        "split": 0,
+        "seed": 0,
+        "output": None,
+        "metrics": {"nll": 0.5, "error": 0.2},
+        "seconds": {"train": 2.0},
+        "versions": {"jax": "0.1"},
+        "created": "2026-01-01T00:00:00",
+        **fields,
+    }
 
 
 def write(store, id=A, **fields):
@@ -139,8 +151,14 @@ def test_a_bad_row_of_a_collection_is_named_and_left_out(tmp_path, capsys):
     path = tmp_path / "all.parquet"
     collected.write(path, [(record(f"{k}" * 16, split=k, extra=[k]), "") for k in range(9)])
     table = pq.read_table(path)
-    for name, row, value in (("metrics.nll", 1, float("nan")), ("id", 2, "0" * 16), ("status", 3, "running"),
-                             ("_fields", 4, "[7"), ("split", 5, None), ("metrics.error", 6, 1e308)):  # fmt: skip
+    for name, row, value in (
+        ("metrics.nll", 1, float("nan")),
+        ("id", 2, "0" * 16),
+        ("status", 3, "running"),
+        ("_fields", 4, "[7"),
+        ("split", 5, None),
+        ("metrics.error", 6, 1e308),
+    ):
         values = table.column(name).to_pylist()
         values[row] = value
         column = columns.texts(values) if isinstance(value, str) else pa.array(values)
@@ -235,10 +253,24 @@ BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a,
 
 @pytest.mark.parametrize(
     "text",
-    [BOMB, BOMB.replace("[*", "{<<: [*").replace("]\n", "]}\n"), "[" * 100_000, "- 1", "a: [", "dataset: [1]",
-     "config_dirs: [1]", "a: .nan", "a: 2026-01-01", "a: 2026-99-99", "a: !!binary x", "a: !!int ''", "a: \0",
-     "&a [*a]", "a: " + "9" * 5000],
-)  # fmt: skip
+    [
+        BOMB,
+        BOMB.replace("[*", "{<<: [*").replace("]\n", "]}\n"),
+        "[" * 100_000,
+        "- 1",
+        "a: [",
+        "dataset: [1]",
+        "config_dirs: [1]",
+        "a: .nan",
+        "a: 2026-01-01",
+        "a: 2026-99-99",
+        "a: !!binary x",
+        "a: !!int ''",
+        "a: \0",
+        "&a [*a]",
+        "a: " + "9" * 5000,
+    ],
+)
 def test_an_odd_configuration_is_one_line_and_empty(text, store, capsys):
     with pytest.raises(ValueError, match="configuration"):
         configs.mapping(text)

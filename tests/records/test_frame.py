@@ -14,10 +14,23 @@ from gpbench.records.store import Store
 
 def record(id, **more):
     base = {
-        "id": id, "status": "done", "dataset": "pima", "method": "sep", "setting": "m=15%", "protocol": "clean",
-        "split": 0, "seed": 0, "output": None, "metrics": {"nll": 0.5, "error": 0.25}, "seconds": {"train": 1.5},
-        "dirty": False, "steps": 250, "objective": -3.5, "held_out": True, "created": "2026-01-01T00:00:00",
-    }  # fmt: skip
+        "id": id,
+        "status": "done",
+        "dataset": "pima",
+        "method": "sep",
+        "setting": "m=15%",
+        "protocol": "clean",
+        "split": 0,
+        "seed": 0,
+        "output": None,
+        "metrics": {"nll": 0.5, "error": 0.25},
+        "seconds": {"train": 1.5},
+        "dirty": False,
+        "steps": 250,
+        "objective": -3.5,
+        "held_out": True,
+        "created": "2026-01-01T00:00:00",
+    }
     return base | more
 
 
@@ -25,9 +38,18 @@ RECORDS = [
     record("a" * 16),
     record("b" * 16, status="diverged", metrics={"nll": None, "error": None}, created="2026-01-02T00:00:00"),
     record("c" * 16, metrics={"rmse": 1, "test_ll": -2.5}, output="torque", split=3, created="2026-01-03T00:00:00"),
-    record("d" * 16, metrics={"rmse": 2.0}, imported=True, source="x.csv", dirty=None, steps=None, objective=None,
-           seconds={}, created="2026-01-04T00:00:00"),
-]  # fmt: skip
+    record(
+        "d" * 16,
+        metrics={"rmse": 2.0},
+        imported=True,
+        source="x.csv",
+        dirty=None,
+        steps=None,
+        objective=None,
+        seconds={},
+        created="2026-01-04T00:00:00",
+    ),
+]
 
 
 @pytest.fixture
@@ -84,11 +106,15 @@ def test_several_folders_are_one_frame_with_the_latest_record_of_each_run(result
 
 @pytest.mark.parametrize(
     ("folders", "line"),
-    [("nowhere", "nowhere: no such folder"), (".", "no runs in runs yet"),
-     ("results/runs", "no runs in results/runs/runs"), ([], "the list of results folders is empty"),
-     (["results", "nowhere"], "nowhere: no such folder"),
-     ("none.parquet", "no such file")],
-)  # fmt: skip
+    [
+        ("nowhere", "nowhere: no such folder"),
+        (".", "no runs in runs yet"),
+        ("results/runs", "no runs in results/runs/runs"),
+        ([], "the list of results folders is empty"),
+        (["results", "nowhere"], "nowhere: no such folder"),
+        ("none.parquet", "no such file"),
+    ],
+)
 def test_a_frame_of_nothing_is_one_line(results, monkeypatch, folders, line):
     monkeypatch.chdir(results.parent)
     with pytest.raises(ConfigError, match=line):

@@ -40,11 +40,15 @@ def test_equal_sequences_have_equal_ids_and_a_whole_number_is_no_float():
 @pytest.mark.parametrize(
     "change",
     [
-        {"split": 1}, {"seed": 1}, {"data_checksum": "ab13"}, {"data": {"name": "pima"}},
-        {"method": {**BASE["method"], "rate": 1.5}}, {"protocol": {**BASE["protocol"], "jitter": 1e-5}},
+        {"split": 1},
+        {"seed": 1},
+        {"data_checksum": "ab13"},
+        {"data": {"name": "pima"}},
+        {"method": {**BASE["method"], "rate": 1.5}},
+        {"protocol": {**BASE["protocol"], "jitter": 1e-5}},
         {"method": {**BASE["method"], "rate": True, "m": None}},
     ],
-)  # fmt: skip
+)
 def test_every_part_of_the_identity_changes_the_id(change):
     assert run_id(**{**BASE, **change}) != run_id(**BASE)
 
@@ -133,16 +137,17 @@ def test_records_import_neither_jax_nor_numpy():
 
 @pytest.mark.parametrize(
     "words",
-    [("method=vsgpr", "method.target_noise={}"), ("method=svi", "protocol.lengthscale_prior={{median: {}, spread: 1}}"),
-     ("method=svi", "method.natural_step={}")],
-)  # fmt: skip
+    [
+        ("method=vsgpr", "method.target_noise={}"),
+        ("method=svi", "protocol.lengthscale_prior={{median: {}, spread: 1}}"),
+        ("method=svi", "method.natural_step={}"),
+    ],
+)
 def test_a_whole_number_in_a_field_of_real_numbers_is_that_real_number(words):
-    ids = {cell_id(**of(compose([word.format(one) for word in words] + ["dataset=sinc"]), "x"))
-           for one in ("1", "1.0")}  # fmt: skip
+    ids = {cell_id(**of(compose([word.format(one) for word in words] + ["dataset=sinc"]), "x")) for one in ("1", "1.0")}
     assert len(ids) == 1
 
 
 def test_one_inducing_point_is_not_all_rows():
-    ids = {cell_id(**of(compose(["dataset=sinc", "method=svi", f"method.inducing={m}"]), "x"))
-           for m in ("1", "1.0")}  # fmt: skip
+    ids = {cell_id(**of(compose(["dataset=sinc", "method=svi", f"method.inducing={m}"]), "x")) for m in ("1", "1.0")}
     assert len(ids) == 2

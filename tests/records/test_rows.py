@@ -8,8 +8,18 @@ from gpbench.records.rows import with_rows
 from gpbench.records.store import Store
 
 CARD = {"name": "toy", "task": "binary", "rows": 205, "sources": [{"kind": "file", "path": "toy.csv", "target": -1}]}
-RECORD = {"id": "a" * 16, "status": "done", "dataset": "toy", "method": "sep", "setting": "", "protocol": "clean",
-          "split": 0, "seed": 0, "metrics": {}, "seconds": {}}  # fmt: skip
+RECORD = {
+    "id": "a" * 16,
+    "status": "done",
+    "dataset": "toy",
+    "method": "sep",
+    "setting": "",
+    "protocol": "clean",
+    "split": 0,
+    "seed": 0,
+    "metrics": {},
+    "seconds": {},
+}
 
 
 def config(**splits):

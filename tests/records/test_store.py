@@ -18,11 +18,21 @@ from gpbench.records.store import Store
 
 def record(id="00000000000000aa", **fields):
     return {
-        "id": id, "status": "done", "message": None, "dataset": "pima", "method": "sep", "setting": "m=15%",
-        "protocol": "clean", "split": 0, "seed": 0, "output": None, "metrics": {"nll": 0.5, "error": 0.2},
-        "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1}, "created": "2026-01-01T00:00:00.000+00:00",
+        "id": id,
+        "status": "done",
+        "message": None,
+        "dataset": "pima",
+        "method": "sep",
+        "setting": "m=15%",
+        "protocol": "clean",
+        "split": 0,
+        "seed": 0,
+        "output": None,
+        "metrics": {"nll": 0.5, "error": 0.2},
+        "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1},
+        "created": "2026-01-01T00:00:00.000+00:00",
         **fields,
-    }  # fmt: skip
+    }
 
 
 def write(store, id="00000000000000aa", **fields):
@@ -106,11 +116,20 @@ def test_many_writers_of_one_run_leave_one_whole_record(store):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", '{"id": "00000000000000bb"}', json.dumps(record("cc")), "\x00\xff",
-     json.dumps(record("00000000000000bb", metrics={"nll": "low"})),
-     json.dumps(record("00000000000000bb", created=3)), json.dumps(record("00000000000000bb", preset=["quick"])),
-     json.dumps(record("00000000000000bb", status="running"))],
-)  # fmt: skip
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"id": "00000000000000bb"}',
+        json.dumps(record("cc")),
+        "\x00\xff",
+        json.dumps(record("00000000000000bb", metrics={"nll": "low"})),
+        json.dumps(record("00000000000000bb", created=3)),
+        json.dumps(record("00000000000000bb", preset=["quick"])),
+        json.dumps(record("00000000000000bb", status="running")),
+    ],
+)
 def test_a_damaged_record_is_named_once_skipped_and_written_anew(store, capsys, text):
     write(store)
     (store.runs / "00000000000000bb").mkdir()

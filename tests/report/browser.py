@@ -11,10 +11,18 @@ from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 _FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--remote-debugging-pipe", "about:blank",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+    "about:blank",
+)
 
 
 class Browser:
@@ -30,8 +38,10 @@ class Browser:
         pipes = f'exec "$@" 3<&{to_it} 4>&{from_it}'
         self._process = subprocess.Popen(
             ["bash", "-c", pipes, "bash", CHROMIUM, f"--user-data-dir={self._folder}", *_FLAGS],
-            pass_fds=(to_it, from_it), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            pass_fds=(to_it, from_it),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_it)
         os.close(from_it)
         self._count, self._rest, self._session = 0, b"", ""

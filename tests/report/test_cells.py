@@ -10,10 +10,22 @@ from gpbench.report.provenance import provenance, provenance_lines
 
 def run(split=0, nll=0.5, **fields):
     return {
-        "id": f"{fields}{split}", "status": "done", "dataset": "pima", "method": "sep", "setting": "m=50%",
-        "protocol": "clean", "precision": "float64", "preset": None, "split": split, "seed": 0, "output": None,
-        "metrics": {"nll": nll, "error": 0.2}, "seconds": {"train": 2.0}, "cell": "c", **fields,
-    }  # fmt: skip
+        "id": f"{fields}{split}",
+        "status": "done",
+        "dataset": "pima",
+        "method": "sep",
+        "setting": "m=50%",
+        "protocol": "clean",
+        "precision": "float64",
+        "preset": None,
+        "split": split,
+        "seed": 0,
+        "output": None,
+        "metrics": {"nll": nll, "error": 0.2},
+        "seconds": {"train": 2.0},
+        "cell": "c",
+        **fields,
+    }
 
 
 def one(records, metric="nll"):

@@ -12,10 +12,23 @@ A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
 
 
 def record(method="sep", split=0, nll=0.5, dataset="pima", **fields):
-    return {"id": f"{method}{dataset}{split}{fields}", "status": "done", "dataset": dataset, "method": method,
-            "setting": "m=15%", "protocol": "clean", "split": split, "seed": 0, "metrics": {"nll": nll},
-            "commit": "a1b2", "train_rows": 900, "test_rows": 100, "precision": "float64", "seconds": {},
-            **fields}  # fmt: skip
+    return {
+        "id": f"{method}{dataset}{split}{fields}",
+        "status": "done",
+        "dataset": dataset,
+        "method": method,
+        "setting": "m=15%",
+        "protocol": "clean",
+        "split": split,
+        "seed": 0,
+        "metrics": {"nll": nll},
+        "commit": "a1b2",
+        "train_rows": 900,
+        "test_rows": 100,
+        "precision": "float64",
+        "seconds": {},
+        **fields,
+    }
 
 
 def both(a=A, b=B, of_a=(), **of_b):
@@ -90,8 +103,11 @@ def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_
     b = {**a, "host": {"cores": 8}, "versions": {"jax": "0.2", "numpy": "2"}}
     sides = Side("method", "sep"), Side("method", "svi")
     line = "seconds are not comparable where these differ: cores 1 (5), 8 (5); jax 0.1 (5), 0.2 (5)"
-    for records, metric, expected in ((both(of_a=a, **b), "seconds", [line]), (both(of_a=a, **a), "seconds", []),
-                                      (both(of_a=a, **b), "nll", [])):  # fmt: skip
+    for records, metric, expected in (
+        (both(of_a=a, **b), "seconds", [line]),
+        (both(of_a=a, **a), "seconds", []),
+        (both(of_a=a, **b), "nll", []),
+    ):
         pairs, _ = compared(records, metric=metric)
         feet = differences.sheet(*sides, pairs, []).feet
         assert [foot for foot in feet if foot.startswith("seconds")] == expected
@@ -128,11 +144,16 @@ def test_two_commits_of_the_same_runs_are_compared():
 
 @pytest.mark.parametrize(
     "first, second, line",
-    [("sepp", "svi", "did you mean sep"), ("methd:sep", "svi", "did you mean method"),
-     ("method:x", "svi", "no run has method"), ("sep", "clean", "different kinds"),
-     ("both", "svi", "ambiguous: use method:both or protocol:both"), ("", "svi", "no run has ''"),
-     ("commit:a1", "c3", "2 commits start with 'a1'")],
-)  # fmt: skip
+    [
+        ("sepp", "svi", "did you mean sep"),
+        ("methd:sep", "svi", "did you mean method"),
+        ("method:x", "svi", "no run has method"),
+        ("sep", "clean", "different kinds"),
+        ("both", "svi", "ambiguous: use method:both or protocol:both"),
+        ("", "svi", "no run has ''"),
+        ("commit:a1", "c3", "2 commits start with 'a1'"),
+    ],
+)
 def test_unknown_and_ambiguous_sides_are_one_line(first, second, line):
     records = [*both(), record("both", protocol="both"), record(split=8, commit="a1ff"), record(split=9, commit="c3")]
     with pytest.raises(ConfigError, match=line):

@@ -16,22 +16,46 @@ from gpbench.report.experiment import table
 from gpbench.report.marks import has_few, with_marks
 
 EXPERIMENT = Experiment(
-    id="sep/test", title="A table", paper="sep", blocks=[], presets={"quick": "4 splits"},
+    id="sep/test",
+    title="A table",
+    paper="sep",
+    blocks=[],
+    presets={"quick": "4 splits"},
     labels={"method.inducing": {"0.15": "m=15%"}},
-    table={"blocks": "method.inducing", "rows": "dataset", "columns": "method", "metrics": ["nll"],
-           "average": "seconds"},
-)  # fmt: skip
+    table={
+        "blocks": "method.inducing",
+        "rows": "dataset",
+        "columns": "method",
+        "metrics": ["nll"],
+        "average": "seconds",
+    },
+)
 NLL = {"gfitc": [0.40, 0.52, 0.47, 0.55], "sep": [0.41, 0.50, 0.48, 0.54], "svi": [0.60, 0.71, 0.69, 0.75]}
 
 
 def record(dataset="pima", method="sep", split=0, nll=0.5, **fields):
     return {
-        "id": f"{dataset}{method}{split}", "cell": dataset + method, "status": "done", "dataset": dataset,
-        "method": method, "setting": "m=15%", "protocol": "hl2016", "precision": "float64", "preset": "quick",
-        "split": split, "seed": 0, "train_rows": 900, "test_rows": 100,
-        "output": None, "metrics": {"nll": nll}, "device": "a cpu", "commit": "c" * 40,
-        "seconds": {"compile": 1.0, "train": 2.0 + split}, "versions": {"jax": "0.10", "numpy": "2"}, **fields,
-    }  # fmt: skip
+        "id": f"{dataset}{method}{split}",
+        "cell": dataset + method,
+        "status": "done",
+        "dataset": dataset,
+        "method": method,
+        "setting": "m=15%",
+        "protocol": "hl2016",
+        "precision": "float64",
+        "preset": "quick",
+        "split": split,
+        "seed": 0,
+        "train_rows": 900,
+        "test_rows": 100,
+        "output": None,
+        "metrics": {"nll": nll},
+        "device": "a cpu",
+        "commit": "c" * 40,
+        "seconds": {"compile": 1.0, "train": 2.0 + split},
+        "versions": {"jax": "0.10", "numpy": "2"},
+        **fields,
+    }
 
 
 def cell(dataset="pima", method="sep", **fields):
@@ -55,9 +79,12 @@ def render(format, records=RECORDS, preset="quick"):
 
 @pytest.mark.parametrize(
     "format, best, tied",
-    [("terminal", "0.482 ± 0.027*", "0.485 ± 0.033≈"), ("md", "**0.482 ± 0.027**", "*0.485 ± 0.033*"),
-     ("latex", r"\textbf{0.482 $\pm$ 0.027}", r"\underline{0.485 $\pm$ 0.033}")],
-)  # fmt: skip
+    [
+        ("terminal", "0.482 ± 0.027*", "0.485 ± 0.033≈"),
+        ("md", "**0.482 ± 0.027**", "*0.485 ± 0.033*"),
+        ("latex", r"\textbf{0.482 $\pm$ 0.027}", r"\underline{0.485 $\pm$ 0.033}"),
+    ],
+)
 def test_best_and_tied_are_marked_beside_splits_and_published(format, best, tied):
     text = render(format)
     assert f"{best} (4) [0.52, -1.2 se]" in text and f"{tied} (4) [0.54, -1.5 se]" in text
@@ -129,15 +156,21 @@ def marks(row):
 
 @pytest.mark.parametrize("fields", [{"dataset": "naval"}, {"dataset": "mine", "held_out": False}])
 def test_nothing_is_marked_on_a_set_that_is_not_for_ranking_or_where_rows_are_not_held_out(fields):
-    records = [record(method=m, split=k, metrics={"test_ll": x}, **fields) for m, x in (("a", 1.0), ("b", 3.0))
-               for k in range(3)]  # fmt: skip
+    records = [
+        record(method=m, split=k, metrics={"test_ll": x}, **fields)
+        for m, x in (("a", 1.0), ("b", 3.0))
+        for k in range(3)
+    ]
     assert marks(entries(group_runs(records), ["test_ll"])) == ["", ""]
 
 
 def test_where_more_is_better_the_largest_is_best():
     def row(spread):
-        records = [record(method=m, split=k, metrics={"test_ll": x * (1 + spread * k)}, dataset="mine") for m, x in
-                   (("a", 1.0), ("b", 3.0)) for k in range(3)]  # fmt: skip
+        records = [
+            record(method=m, split=k, metrics={"test_ll": x * (1 + spread * k)}, dataset="mine")
+            for m, x in (("a", 1.0), ("b", 3.0))
+            for k in range(3)
+        ]
         return marks(entries(group_runs(records), ["test_ll"]))
 
     assert row(0.1) == ["", "best"]
@@ -192,8 +225,9 @@ def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_be
     ]
     records = [
         record("kuka1", "svi", k, cell=name, output=name, metrics={"nmse": nmse})
-        for name, of in values.items() for k, nmse in enumerate(of)
-    ]  # fmt: skip
+        for name, of in values.items()
+        for k, nmse in enumerate(of)
+    ]
     sheet = table(experiment, "quick", with_records(cells, records), formats.MARKS["csv"])
     by_output = {row["output"]: row for row in sheet.rows}
     assert list(by_output) == ["y1", "y2", "mean", "std"]
@@ -202,11 +236,13 @@ def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_be
 
 
 def test_several_keys_of_blocks_give_a_table_for_each_combination_of_their_values():
-    cells = [
-        replace(c, job={**c.job, "protocol": p}, id=f"{c.id}{p}") for c in CELLS[:3] for p in ("hl2016", "clean")
+    cells = [replace(c, job={**c.job, "protocol": p}, id=f"{c.id}{p}") for c in CELLS[:3] for p in ("hl2016", "clean")]
+    records = [
+        record(method=m, split=k, nll=nll, cell=f"pima{m}{p}", protocol=p)
+        for p in ("hl2016", "clean")
+        for m in NLL
+        for k, nll in enumerate(NLL[m])
     ]
-    records = [record(method=m, split=k, nll=nll, cell=f"pima{m}{p}", protocol=p)
-               for p in ("hl2016", "clean") for m in NLL for k, nll in enumerate(NLL[m])]  # fmt: skip
     experiment = replace(EXPERIMENT, table={**EXPERIMENT.table, "blocks": ["method.inducing", "protocol"]})
     titles = [block.title for block in table_blocks(experiment, with_records(cells, records))]
     assert [title.split(", nll")[0] for title in titles] == ["m=15%, hl2016", "m=15%, clean"]

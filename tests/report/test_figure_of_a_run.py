@@ -11,8 +11,14 @@ from gpbench.records.store import Store
 from gpbench.report.figures import run as of_run
 from gpbench.report.figures import run_traces
 
-GAM = ["dataset=friedman", "split=0", "method=gam", "method.inducing=4", "method.steps=5",
-       "method.components=[[3],[0],[0,1]]"]  # fmt: skip
+GAM = [
+    "dataset=friedman",
+    "split=0",
+    "method=gam",
+    "method.inducing=4",
+    "method.steps=5",
+    "method.components=[[3],[0],[0,1]]",
+]
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +89,7 @@ def test_other_methods_cannot_keep_what_has_more_than_two_inputs(tmp_path, capsy
     words = ["dataset=friedman", "split=0", "method=linear", "run.keep=true", f"run.results={tmp_path}"]
     assert main(["run", *words]) == 2
     assert "run.keep=true is for data with one or two inputs, and these have 10" in capsys.readouterr().err
+
 
 def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each_run(results, tmp_path, capsys):
     records = [the_run(results, name) for name in ("gam", "linear")]

@@ -18,9 +18,19 @@ STEPS = 5
 
 
 def record(id, split=0, group=1, **fields):
-    return {"id": id, "status": "done", "split": split, "group": group, "preset": "full", "seed": 0,
-            "device": "a cpu", "precision": "float64",
-            "metrics": {"error": 0.1, "nll": 0.3}, "seconds": {"train": 8.0}, **fields}  # fmt: skip
+    return {
+        "id": id,
+        "status": "done",
+        "split": split,
+        "group": group,
+        "preset": "full",
+        "seed": 0,
+        "device": "a cpu",
+        "precision": "float64",
+        "metrics": {"error": 0.1, "nll": 0.3},
+        "seconds": {"train": 8.0},
+        **fields,
+    }
 
 
 def cell(job, *records, splits=range(1)):
@@ -29,8 +39,13 @@ def cell(job, *records, splits=range(1)):
 
 def trace(id):
     rate = 1.0 + len(id)
-    return {"step": np.arange(STEPS), "seconds": np.arange(1.0, STEPS + 1), "nll": np.exp(-np.arange(STEPS) / rate),
-            "error": np.linspace(0.5, 0.1, STEPS), "objective": np.arange(STEPS) - 9.0}  # fmt: skip
+    return {
+        "step": np.arange(STEPS),
+        "seconds": np.arange(1.0, STEPS + 1),
+        "nll": np.exp(-np.arange(STEPS) / rate),
+        "error": np.linspace(0.5, 0.1, STEPS),
+        "objective": np.arange(STEPS) - 9.0,
+    }
 
 
 def experiment(**figure):
@@ -109,8 +124,14 @@ def test_a_panel_whose_metric_is_in_no_trace_says_so():
 def test_the_file_may_choose_colours_and_dashes_by_value():
     jobs = [{"method": m} for m in ("sep", "svi", "gfitc")]
     options = {"colours": {"sep": "vermillion"}, "dashes": {"svi": "dashed"}}
-    lines = drawn(experiment(kind="traces", panels=["nll"], colour="method", **options),
-                  [cell(job, record("a")) for job in jobs]).axes[0].lines  # fmt: skip
+    lines = (
+        drawn(
+            experiment(kind="traces", panels=["nll"], colour="method", **options),
+            [cell(job, record("a")) for job in jobs],
+        )
+        .axes[0]
+        .lines
+    )
     assert [line.get_color() for line in lines] == [style.PALETTE[c] for c in ("vermillion", "blue", "green")]
     assert [line.get_linestyle() for line in lines] == ["-", "--", "-"]
 
@@ -149,8 +170,13 @@ def in_the_plane(id):
     axis = np.linspace(-1, 1, 20)
     grid = np.stack([g.ravel() for g in np.meshgrid(axis, 2 * axis)], axis=1)
     p = 1 / (1 + np.exp(-4 * grid[:, 0]))
-    return {"kept_grid": grid, "kept_log_probs": np.log(np.stack([1 - p, p], axis=1)), "kept_X": grid[:50],
-            "kept_y": np.sign(grid[:50, 0]), "kept_inducing": np.array([[0.5, 1.0], [-0.5, -1.0]])}  # fmt: skip
+    return {
+        "kept_grid": grid,
+        "kept_log_probs": np.log(np.stack([1 - p, p], axis=1)),
+        "kept_X": grid[:50],
+        "kept_y": np.sign(grid[:50, 0]),
+        "kept_inducing": np.array([[0.5, 1.0], [-0.5, -1.0]]),
+    }
 
 
 def test_boundaries_have_a_panel_for_each_method_and_size_and_name_missing_runs():
@@ -189,8 +215,10 @@ def test_simulated_devices_are_hollow_points_that_the_legend_explains():
 def test_seconds_of_different_machines_are_named_below_the_figure(kind, differing):
     figure = experiment(kind=kind, panels=["nll"], colour="method", along="run.devices")
     jobs = [{"method": "sep", "run.devices": k} for k in ("1", "2")]
-    cells = [cell(job, record(f"{k}", devices=k, host={"cores": cores})) for k, (job, cores) in
-             enumerate(zip(jobs, (1, 8)), 1)]  # fmt: skip
+    cells = [
+        cell(job, record(f"{k}", devices=k, host={"cores": cores}))
+        for k, (job, cores) in enumerate(zip(jobs, (1, 8)), 1)
+    ]
     line = " ".join(small_print(drawn(figure, cells)))
     assert f"seconds are not comparable where these differ: {differing}" in line
     assert ("devices 1 (1), 2 (1)" in line) == (kind == "traces")
@@ -220,9 +248,15 @@ def test_png_and_pdf_are_written(tmp_path):
 
 def on_a_line(id):
     x = np.linspace(-1, 1, 50)
-    return {"kept_grid": x[:, None], "kept_mean": x**2, "kept_var": np.full(50, 0.25), "kept_X": x[::7, None],
-            "kept_y": x[::7] ** 2, "kept_inducing": np.array([[0.5], [-0.5]]),
-            "kept_covariance_inducing": np.array([[0.1]])}  # fmt: skip
+    return {
+        "kept_grid": x[:, None],
+        "kept_mean": x**2,
+        "kept_var": np.full(50, 0.25),
+        "kept_X": x[::7, None],
+        "kept_y": x[::7] ** 2,
+        "kept_inducing": np.array([[0.5], [-0.5]]),
+        "kept_covariance_inducing": np.array([[0.1]]),
+    }
 
 
 def test_curves_have_a_panel_for_each_run_with_its_mean_two_deviations_and_the_places_of_its_bases():
@@ -266,12 +300,20 @@ def of_effects(id):
     pairs = pairs.reshape(-1, 2)
     exact = np.stack([effect((d,), grid) for d in (0, 3)])
     half = np.full(4, 0.5)
-    return {"kept_X": np.array([[-1.0] * 4, [1.0] * 4]), "kept_X_scale": half, "kept_X_shift": half,
-            "kept_y_std": np.asarray(2.0), "kept_effect1_inputs": np.array([[0.0], [3.0]]), "kept_effect1_grid": grid,
-            "kept_effect1_mean": (exact + 0.3) / 2, "kept_effect1_std": np.full(exact.shape, 0.1),
-            "kept_effect2_inputs": np.array([[0.0, 1.0]]), "kept_effect2_grid": pairs,
-            "kept_effect2_mean": effect((0, 1), pairs)[None] / 2,
-            "kept_effect2_std": np.full((1, 25), 0.1)}  # fmt: skip
+    return {
+        "kept_X": np.array([[-1.0] * 4, [1.0] * 4]),
+        "kept_X_scale": half,
+        "kept_X_shift": half,
+        "kept_y_std": np.asarray(2.0),
+        "kept_effect1_inputs": np.array([[0.0], [3.0]]),
+        "kept_effect1_grid": grid,
+        "kept_effect1_mean": (exact + 0.3) / 2,
+        "kept_effect1_std": np.full(exact.shape, 0.1),
+        "kept_effect2_inputs": np.array([[0.0, 1.0]]),
+        "kept_effect2_grid": pairs,
+        "kept_effect2_mean": effect((0, 1), pairs)[None] / 2,
+        "kept_effect2_std": np.full((1, 25), 0.1),
+    }
 
 
 def test_effects_have_a_row_for_each_data_set_a_band_for_each_cell_and_the_analytical_ones():
@@ -304,12 +346,14 @@ def test_orders_are_slopes_of_lines_in_logarithms_along_one_size_where_the_other
     sizes = [(c, m) for c in (2, 4, 8) for m in (16,)] + [(4, 8), (4, 32)]
     cells = [
         replace(
-            cell({"method": "gam", "posterior": "full", "C": str(c), "M": str(m)},
-                 record("a", seconds={"train": c**2 * m**3 / 1e3}, steps=10, step_memory_mb=5.0 * c)),
+            cell(
+                {"method": "gam", "posterior": "full", "C": str(c), "M": str(m)},
+                record("a", seconds={"train": c**2 * m**3 / 1e3}, steps=10, step_memory_mb=5.0 * c),
+            ),
             id=f"{c}-{m}",
         )
         for c, m in sizes
-    ]  # fmt: skip
+    ]
     options = experiment(kind="orders", along=["C", "M"], colour="posterior", published={"C": {"full": 1}})
     figure = drawn(options, cells)
     along_c, along_m, memory, _ = figure.axes
@@ -340,13 +384,16 @@ def test_orders_leave_out_what_has_no_memory_in_its_records_and_a_line_of_one_po
     assert small_print(figure)[0] == "exponent of ms a step in C (M = 8): x 0.00"
 
 
-@pytest.mark.parametrize(("published", "message"), [
-    ([1], r"published=\[1\]: must map keys to mappings"),
-    ({"size": 1}, r"must map keys to mappings of values to numbers"),
-    ({"sizes": {"gam": 1}}, r"no run has the key 'sizes'"),
-    ({"size": {"gan": 1}}, r"published.size: no run has the value 'gan'; did you mean gam"),
-    ({"size": {"gam": "two"}}, r"published.size.gam=two: must be a number"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("published", "message"),
+    [
+        ([1], r"published=\[1\]: must map keys to mappings"),
+        ({"size": 1}, r"must map keys to mappings of values to numbers"),
+        ({"sizes": {"gam": 1}}, r"no run has the key 'sizes'"),
+        ({"size": {"gan": 1}}, r"published.size: no run has the value 'gan'; did you mean gam"),
+        ({"size": {"gam": "two"}}, r"published.size.gam=two: must be a number"),
+    ],
+)
 def test_published_exponents_are_numbers_by_key_and_value(published, message, tmp_path):
     options = {"kind": "orders", "along": ["size"], "colour": "method", "published": published}
     with pytest.raises(ConfigError, match=message):

@@ -18,9 +18,19 @@ NORMAL = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
 
 
 def record(method, split, nll, dataset="pima", **rows):
-    return {"id": f"{method}{dataset}{split}", "status": "done", "dataset": dataset, "method": method, "setting": "",
-            "protocol": "clean", "split": split, "seed": 0, "metrics": {"nll": nll}, "seconds": {},
-            **({"train_rows": 90, "test_rows": 10} | rows)}  # fmt: skip
+    return {
+        "id": f"{method}{dataset}{split}",
+        "status": "done",
+        "dataset": dataset,
+        "method": method,
+        "setting": "",
+        "protocol": "clean",
+        "split": split,
+        "seed": 0,
+        "metrics": {"nll": nll},
+        "seconds": {},
+        **({"train_rows": 90, "test_rows": 10} | rows),
+    }
 
 
 def differences(values, **fields):

@@ -18,11 +18,22 @@ def written(format, *names):
     return FORMATS[format](Sheet(["head"], [Grid("grid", ("method", "value"), cells)], ["foot"], rows))
 
 
-@pytest.mark.parametrize("name, tex", [
-    ("a\\b", r"a\textbackslash{}b"), ("{a}", r"\{a\}"), ("a~b", r"a\textasciitilde{}b"),
-    ("a^b", r"a\textasciicircum{}b"), ("a&b", r"a\&b"), ("50%", r"50\%"), ("$a$", r"\$a\$"), ("#1", r"\#1"),
-    ("a_b", r"a\_b"), ("a|b<c>", "a$|$b$<$c$>$"), ("0.1 ± 0.2¹", r"0.1 $\pm$ 0.2$^1$"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, tex",
+    [
+        ("a\\b", r"a\textbackslash{}b"),
+        ("{a}", r"\{a\}"),
+        ("a~b", r"a\textasciitilde{}b"),
+        ("a^b", r"a\textasciicircum{}b"),
+        ("a&b", r"a\&b"),
+        ("50%", r"50\%"),
+        ("$a$", r"\$a\$"),
+        ("#1", r"\#1"),
+        ("a_b", r"a\_b"),
+        ("a|b<c>", "a$|$b$<$c$>$"),
+        ("0.1 ± 0.2¹", r"0.1 $\pm$ 0.2$^1$"),
+    ],
+)
 def test_latex_prints_the_name(name, tex):
     assert f"\n{tex} & 1.0 \\\\\n" in written("latex", name)
 
@@ -43,10 +54,16 @@ def test_other_cells_of_csv_are_as_they_were(name):
     assert [row["method"] for row in csv.DictReader(io.StringIO(written("csv", name)))] == [name]
 
 
-@pytest.mark.parametrize("name, md", [
-    ("a|b", r"| a\|b | 1.0 |"), ("<script>", "| &lt;script> | 1.0 |"), ("a\nb", r"| a\nb | 1.0 |"),
-    ("N < 10", "| N < 10 | 1.0 |"), (">a", "| &gt;a | 1.0 |"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, md",
+    [
+        ("a|b", r"| a\|b | 1.0 |"),
+        ("<script>", "| &lt;script> | 1.0 |"),
+        ("a\nb", r"| a\nb | 1.0 |"),
+        ("N < 10", "| N < 10 | 1.0 |"),
+        (">a", "| &gt;a | 1.0 |"),
+    ],
+)
 def test_markdown_is_one_row_of_text(name, md):
     assert md in written("md", name).splitlines()
 
@@ -66,17 +83,31 @@ def test_columns_are_aligned_by_what_is_printed():
 
 def test_ls_show_and_table_print_a_name_with_terminal_escapes_as_text(tmp_path, capsys):
     record = {
-        "id": "0" * 16, "status": "done", "dataset": "pi\x1b[31mma", "method": "se\x1bcp", "setting": "a\nb",
-        "protocol": "clean", "split": 0, "seed": 0, "metrics": {"nll": 0.5}, "seconds": {"train": 2.0},
-    }  # fmt: skip
+        "id": "0" * 16,
+        "status": "done",
+        "dataset": "pi\x1b[31mma",
+        "method": "se\x1bcp",
+        "setting": "a\nb",
+        "protocol": "clean",
+        "split": 0,
+        "seed": 0,
+        "metrics": {"nll": 0.5},
+        "seconds": {"train": 2.0},
+    }
     folder = tmp_path / "runs" / record["id"]
     folder.mkdir(parents=True)
     (folder / "record.json").write_text(json.dumps(record))
     (tmp_path / "dataset").mkdir()
     card = 'name: mine\ntask: regression\ntitle: "a\\e[31mb"\nsources: [{kind: file, path: a.csv, target: y}]\n'
     (tmp_path / "dataset" / "mine.yaml").write_text(card)
-    for words in (["ls", "runs"], ["show", "--last"], ["table"], ["table", "--metric", "nlll"], ["ls", "datasets"],
-                  ["data", "info", "mine"]):  # fmt: skip
+    for words in (
+        ["ls", "runs"],
+        ["show", "--last"],
+        ["table"],
+        ["table", "--metric", "nlll"],
+        ["ls", "datasets"],
+        ["data", "info", "mine"],
+    ):
         where = ["--config-dir"] if "datasets" in words or "data" in words else ["--results"]
         main([*words, *where, str(tmp_path)])
         captured = capsys.readouterr()

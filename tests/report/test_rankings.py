@@ -17,16 +17,28 @@ from gpbench.report.formats import MARKS
 from gpbench.report.ranks import rank_values
 
 RANKS = {
-    "kind": "ranks", "label": ["method", "method.hidden"], "metrics": ["test_ll", "rmse"],
+    "kind": "ranks",
+    "label": ["method", "method.hidden"],
+    "metrics": ["test_ll", "rmse"],
     "sets": {"GPs": ["dgp", "svi"], "neural networks": ["pbp", "hmc"]},
-}  # fmt: skip
+}
 DOTS = {"kind": "dots", "label": RANKS["label"], "metric": "test_ll", "sets": RANKS["sets"]}
 EXPERIMENT = Experiment(
-    id="aep_dgp/test", title="A ranking", paper="aep_dgp", blocks=[], presets={"quick": "few", "full": "all"},
-    labels={"method.hidden": {"[2]": "2"}}, table=RANKS,
-)  # fmt: skip
-JOBS = [{"method": "dgp", "method.hidden": "[2]"}, {"method": "dgp", "method.hidden": "[3]"}, {"method": "svi"},
-        {"method": "pbp"}, {"method": "hmc"}]  # fmt: skip
+    id="aep_dgp/test",
+    title="A ranking",
+    paper="aep_dgp",
+    blocks=[],
+    presets={"quick": "few", "full": "all"},
+    labels={"method.hidden": {"[2]": "2"}},
+    table=RANKS,
+)
+JOBS = [
+    {"method": "dgp", "method.hidden": "[2]"},
+    {"method": "dgp", "method.hidden": "[3]"},
+    {"method": "svi"},
+    {"method": "pbp"},
+    {"method": "hmc"},
+]
 NAMES = ["dgp-2", "dgp-[3]", "svi", "pbp", "hmc"]
 DATASETS = ["boston", "concrete", "energy", "naval", "yacht"]
 SPLITS = 3
@@ -39,22 +51,39 @@ def values(dataset: str, name: str) -> np.ndarray:
 
 def record(dataset, name, split, **fields):
     test_ll = float(values(dataset, name)[split])
-    return {"id": f"{dataset}{name}{split}", "status": "done", "split": split, "seed": 0, "preset": "full",
-            "setting": "", "protocol": "clean", "precision": "float64", "device": "a cpu", "train_rows": 90,
-            "test_rows": 10, "seconds": {"train": 1.0}, "metrics": {"test_ll": test_ll, "rmse": np.exp(-test_ll)},
-            **fields}  # fmt: skip
+    return {
+        "id": f"{dataset}{name}{split}",
+        "status": "done",
+        "split": split,
+        "seed": 0,
+        "preset": "full",
+        "setting": "",
+        "protocol": "clean",
+        "precision": "float64",
+        "device": "a cpu",
+        "train_rows": 90,
+        "test_rows": 10,
+        "seconds": {"train": 1.0},
+        "metrics": {"test_ll": test_ll, "rmse": np.exp(-test_ll)},
+        **fields,
+    }
 
 
 def cells(without=(), datasets=DATASETS, **fields):
     """Every method on every data set; those pairs of data set and method that are `without` have no records."""
     return [
         Cell(
-            job={"dataset": dataset, **job}, id=f"{dataset}{name}", dataset=dataset, method=job["method"], seed=0,
+            job={"dataset": dataset, **job},
+            id=f"{dataset}{name}",
+            dataset=dataset,
+            method=job["method"],
+            seed=0,
             splits=range(SPLITS),
             records=() if (dataset, name) in without else [record(dataset, name, k, **fields) for k in range(SPLITS)],
         )
-        for dataset in datasets for name, job in zip(NAMES, JOBS)
-    ]  # fmt: skip
+        for dataset in datasets
+        for name, job in zip(NAMES, JOBS)
+    ]
 
 
 def drawn(options, planned):
@@ -69,8 +98,10 @@ def panels(figure):
 @pytest.mark.parametrize("name, members", [(rankings.ALL, NAMES), ("GPs", NAMES[:3]), ("neural networks", NAMES[3:])])
 def test_each_set_is_ranked_as_its_values_alone_are(name, members):
     ranked = [dataset for dataset in DATASETS if dataset not in UNRANKED]
-    means = {"test_ll": [[values(d, m).mean() for m in members] for d in ranked],
-             "rmse": [[np.exp(-values(d, m)).mean() for m in members] for d in ranked]}  # fmt: skip
+    means = {
+        "test_ll": [[values(d, m).mean() for m in members] for d in ranked],
+        "rmse": [[np.exp(-values(d, m)).mean() for m in members] for d in ranked],
+    }
     of = {(one.methods, one.metric): one.ranking for one in rankings.rankings(EXPERIMENT, cells(), RANKS)}
     assert len(of) == 6
     for metric, matrix in means.items():
@@ -135,8 +166,9 @@ def test_two_runs_of_one_name_are_refused():
 def test_diagrams_have_a_row_for_each_set_and_a_column_for_each_metric():
     figure = drawn(RANKS, cells())
     heads = [axis.get_title(loc="left").split(":")[0] for axis in figure.axes]
-    assert heads == [f"{name} by {metric}" for name in ("all methods", "GPs", "neural networks")
-                     for metric in ("test_ll", "rmse")]  # fmt: skip
+    assert heads == [
+        f"{name} by {metric}" for name in ("all methods", "GPs", "neural networks") for metric in ("test_ll", "rmse")
+    ]
     of = {one.name: one.ranking for one in rankings.rankings(EXPERIMENT, cells(), RANKS)}
     for head, axis in zip(heads, figure.axes):
         texts = " ".join(text.get_text() for text in axis.texts)

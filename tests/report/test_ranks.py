@@ -14,12 +14,23 @@ from gpbench.report.figures.rank_diagram import draw
 # Demšar (2006), Table 6: AUC of four variants of C4.5 on 14 data sets.  The 0.97501 is printed as 0.975, but ranked
 # above the other one.
 AUC = np.array(
-    [[0.763, 0.768, 0.771, 0.798], [0.599, 0.591, 0.590, 0.569], [0.954, 0.971, 0.968, 0.967],
-     [0.628, 0.661, 0.654, 0.657], [0.882, 0.888, 0.886, 0.898], [0.936, 0.931, 0.916, 0.931],
-     [0.661, 0.668, 0.609, 0.685], [0.583, 0.583, 0.563, 0.625], [0.775, 0.838, 0.866, 0.875],
-     [1.000, 1.000, 1.000, 1.000], [0.940, 0.962, 0.965, 0.962], [0.619, 0.666, 0.614, 0.669],
-     [0.972, 0.981, 0.97501, 0.975], [0.957, 0.978, 0.946, 0.970]]
-)  # fmt: skip
+    [
+        [0.763, 0.768, 0.771, 0.798],
+        [0.599, 0.591, 0.590, 0.569],
+        [0.954, 0.971, 0.968, 0.967],
+        [0.628, 0.661, 0.654, 0.657],
+        [0.882, 0.888, 0.886, 0.898],
+        [0.936, 0.931, 0.916, 0.931],
+        [0.661, 0.668, 0.609, 0.685],
+        [0.583, 0.583, 0.563, 0.625],
+        [0.775, 0.838, 0.866, 0.875],
+        [1.000, 1.000, 1.000, 1.000],
+        [0.940, 0.962, 0.965, 0.962],
+        [0.619, 0.666, 0.614, 0.669],
+        [0.972, 0.981, 0.97501, 0.975],
+        [0.957, 0.978, 0.946, 0.970],
+    ]
+)
 NAMES = ("C4.5", "m", "cf", "m+cf")
 
 
@@ -28,9 +39,19 @@ def of(values, names=NAMES, metric="nll", **more):
 
 
 def record(dataset, method, split, nll, **fields):
-    return {"id": f"{dataset}{method}{split}{fields}", "status": "done", "dataset": dataset, "method": method,
-            "split": split, "setting": "m=15%", "protocol": "clean", "seed": 0, "metrics": {"nll": nll}, "seconds": {},
-            **fields}  # fmt: skip
+    return {
+        "id": f"{dataset}{method}{split}{fields}",
+        "status": "done",
+        "dataset": dataset,
+        "method": method,
+        "split": split,
+        "setting": "m=15%",
+        "protocol": "clean",
+        "seed": 0,
+        "metrics": {"nll": nll},
+        "seconds": {},
+        **fields,
+    }
 
 
 def ranking_of(table, **more):
@@ -156,11 +177,19 @@ def test_outputs_of_one_data_set_are_not_independent_data_sets():
 
 def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
     records = [
-        record(d, m, k, k + (m == "b"), setting=", ".join(["m=5"] + ["set=groups90"] * (split_set == "groups90")),
-               split_set=split_set)
+        record(
+            d,
+            m,
+            k,
+            k + (m == "b"),
+            setting=", ".join(["m=5"] + ["set=groups90"] * (split_set == "groups90")),
+            split_set=split_set,
+        )
         for d, sets in (("arm", ("random90", "groups90")), ("wdbc", ("random90",)))
-        for m in "ab" for k in range(2) for split_set in sets
-    ]  # fmt: skip
+        for m in "ab"
+        for k in range(2)
+        for split_set in sets
+    ]
     ranking = ranks.ranking(group_runs(records), "nll")
     assert ranking.methods == ("a", "b")
     assert sorted(ranking.datasets) == ["arm groups90", "arm random90", "wdbc"] and not ranking.left_out
@@ -177,8 +206,11 @@ def test_data_sets_with_a_single_split_are_counted():
 
 
 def test_ranks_by_the_seconds_of_different_machines_say_so():
-    records = [record(d, m, 0, 0.0, host={"cores": cores}) | {"seconds": {"train": 1.0 + cores}}
-               for d in ("pima", "heart") for m, cores in (("a", 1), ("b", 2))]  # fmt: skip
+    records = [
+        record(d, m, 0, 0.0, host={"cores": cores}) | {"seconds": {"train": 1.0 + cores}}
+        for d in ("pima", "heart")
+        for m, cores in (("a", 1), ("b", 2))
+    ]
     notes = ranks.ranking_notes(ranks.ranking(group_runs(records), "seconds"))
     assert "seconds are not comparable where these differ: cores 1 (2), 2 (2)" in notes
     assert not any("seconds" in note for note in ranks.ranking_notes(ranks.ranking(group_runs(records), "nll")))

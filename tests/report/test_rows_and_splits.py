@@ -11,10 +11,21 @@ from gpbench.report.rows import lines, row_losses, spread
 
 def cells(splits=3):
     records = [
-        {"id": f"{method}{k}", "status": "done", "dataset": "pima", "method": method, "setting": "",
-         "protocol": "clean", "split": k, "seed": 0, "metrics": {"nll": 0.1 * k + (method == "b")}, "seconds": {}}
-        for method in "ab" for k in range(splits)
-    ]  # fmt: skip
+        {
+            "id": f"{method}{k}",
+            "status": "done",
+            "dataset": "pima",
+            "method": method,
+            "setting": "",
+            "protocol": "clean",
+            "split": k,
+            "seed": 0,
+            "metrics": {"nll": 0.1 * k + (method == "b")},
+            "seconds": {},
+        }
+        for method in "ab"
+        for k in range(splits)
+    ]
     return records, *group_runs(records)
 
 

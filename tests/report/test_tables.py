@@ -10,11 +10,24 @@ from gpbench.report.provenance import provenance_lines
 
 def run(split=0, **fields):
     return {
-        "id": f"{fields}{split}", "status": "done", "dataset": "pima", "method": "sep", "setting": "m=50%",
-        "protocol": "clean", "precision": "float64", "preset": None, "split": split, "seed": 0, "output": None,
-        "metrics": {"nll": 0.5 + split / 100, "error": 0.2}, "seconds": {"train": 2.0}, "cell": "c", "device": "cpu",
-        "versions": {"jax": "0.10"}, **fields,
-    }  # fmt: skip
+        "id": f"{fields}{split}",
+        "status": "done",
+        "dataset": "pima",
+        "method": "sep",
+        "setting": "m=50%",
+        "protocol": "clean",
+        "precision": "float64",
+        "preset": None,
+        "split": split,
+        "seed": 0,
+        "output": None,
+        "metrics": {"nll": 0.5 + split / 100, "error": 0.2},
+        "seconds": {"train": 2.0},
+        "cell": "c",
+        "device": "cpu",
+        "versions": {"jax": "0.10"},
+        **fields,
+    }
 
 
 def entries_of(records, metrics=()):
@@ -38,10 +51,21 @@ def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
     assert len(rest) == 1
     (row,) = parsed([run(dataset="mine", preset="quick")])
     assert row == {
-        "dataset": "mine", "output": "", "method": "sep", "setting": "m=50%", "metric": "nll", "mean": "0.5",
-        "stderr": "", "n_splits": "1", "published": "", "published_err": "", "delta_se": "", "held_out": "true",
-        "protocol": "clean", "preset": "quick",
-    }  # fmt: skip
+        "dataset": "mine",
+        "output": "",
+        "method": "sep",
+        "setting": "m=50%",
+        "metric": "nll",
+        "mean": "0.5",
+        "stderr": "",
+        "n_splits": "1",
+        "published": "",
+        "published_err": "",
+        "delta_se": "",
+        "held_out": "true",
+        "protocol": "clean",
+        "preset": "quick",
+    }
 
 
 def test_csv_has_one_row_per_metric_and_marks_what_is_not_held_out():

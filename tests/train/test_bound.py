@@ -9,8 +9,15 @@ from gpbench.train.job import run_job
 from gpbench.train.progress import make
 from gpbench.train.stop import StopRequest
 
-SVDGP = ["method=svdgp", "method.mean_basis=20", "method.covariance_basis=5", "method.growth=20", "method.columns=20",
-         "method.batch_size=100", "method.trial_steps=5"]  # fmt: skip
+SVDGP = [
+    "method=svdgp",
+    "method.mean_basis=20",
+    "method.covariance_basis=5",
+    "method.growth=20",
+    "method.columns=20",
+    "method.batch_size=100",
+    "method.trial_steps=5",
+]
 
 
 @pytest.mark.parametrize("words", [["method=svi", "method.inducing=10"], SVDGP], ids=["svi", "svdgp"])

@@ -70,10 +70,11 @@ def trained(monkeypatch) -> list[list[int]]:
 
 def close(records, others) -> bool:
     return all(
-        r["id"] == o["id"] and np.isclose(r["objective"], o["objective"], rtol=1e-6)
+        r["id"] == o["id"]
+        and np.isclose(r["objective"], o["objective"], rtol=1e-6)
         and np.allclose(list(r["metrics"].values()), list(o["metrics"].values()), rtol=1e-6)
         for r, o in zip(records, others, strict=True)
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("words", [WALK, SEP8], ids=["walk", "sep"])

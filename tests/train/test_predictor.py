@@ -42,9 +42,14 @@ def test_the_test_rows_are_predicted_as_they_were_scored(tmp_path, name, capsys)
 
 @pytest.mark.parametrize(
     "text, says",
-    [("", "the first row has 0 cells"), ("x\n", "no rows"), ("1,2\n", "the first row has 2 cells"),
-     ("1\nred\n", "column 'x1', row 2: 'red' is not a number"), ("1\n\n2\nnan\n", "1 missing or infinite")],
-)  # fmt: skip
+    [
+        ("", "the first row has 0 cells"),
+        ("x\n", "no rows"),
+        ("1,2\n", "the first row has 2 cells"),
+        ("1\nred\n", "column 'x1', row 2: 'red' is not a number"),
+        ("1\n\n2\nnan\n", "1 missing or infinite"),
+    ],
+)
 def test_what_cannot_be_predicted_is_one_line(tmp_path, text, says, capsys):
     run(tmp_path, "dataset=sinc", "method=linear")
     (tmp_path / "rows.csv").write_text(text)

@@ -86,6 +86,7 @@ class Likelihood(eqx.Module):
 def above_floor(name: str, noise: float, floor: float) -> float:
     """The initial noise less its floor.  Raises ConfigError where the floor is negative or not below the noise."""
     if not 0.0 <= floor < noise:
-        raise ConfigError(f"likelihood {name}: the noise floor {floor:g} must be at least 0 and below the initial noise"
-                          f" {noise:g}")  # fmt: skip
+        raise ConfigError(
+            f"likelihood {name}: the noise floor {floor:g} must be at least 0 and below the initial noise {noise:g}"
+        )
     return noise - floor

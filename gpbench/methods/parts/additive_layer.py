@@ -132,11 +132,14 @@ def initial_layer(
     for component in components:
         for i in component.inputs:
             if i >= X.shape[1]:
-                raise ConfigError(f"method.components or method.pairs: {component} names the input {i}, but the data"
-                                  f" have only the inputs 0 to {X.shape[1] - 1}")  # fmt: skip
+                raise ConfigError(
+                    f"method.components or method.pairs: {component} names the input {i}, but the data"
+                    f" have only the inputs 0 to {X.shape[1] - 1}"
+                )
             if not width[i] > 0:
-                raise ConfigError(f"input {i} has one value in all training rows, and so no effect: leave it out of"
-                                  " method.components")  # fmt: skip
+                raise ConfigError(
+                    f"input {i} has one value in all training rows, and so no effect: leave it out of method.components"
+                )
     unit = (X - low) / jnp.where(width > 0, width, 1.0)
     parts: dict[tuple, list[tuple[int, Effect, Array]]] = {}
     for c, component in enumerate(components):
@@ -160,8 +163,10 @@ def initial_layer(
 
 def _initial_inducing(rows: Float[Array, "N S"], m: int, *, key: PRNGKeyArray) -> Float[Array, "M S"]:
     if m > len(rows):
-        raise ConfigError(f"{m} inducing points of a component, but there are {len(rows)} training rows: choose a"
-                          " smaller method.inducing")  # fmt: skip
+        raise ConfigError(
+            f"{m} inducing points of a component, but there are {len(rows)} training rows: choose a"
+            " smaller method.inducing"
+        )
     size = rows.shape[1]
     side = round(m ** (1 / size))
     if side**size == m:

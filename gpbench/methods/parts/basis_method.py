@@ -122,23 +122,33 @@ class BasisMethod(ExactStart):
         if random:
             require(self.kernel, SPECTRAL, f"{self.name} with features=rff")
             if self.basis is None:
-                raise ConfigError("method.basis=null is one function for every training row, which needs"
-                                  " method.features=inducing: set a number of random features")  # fmt: skip
+                raise ConfigError(
+                    "method.basis=null is one function for every training row, which needs"
+                    " method.features=inducing: set a number of random features"
+                )
             if self.relevance or self.augmentation:
                 key = "relevance=true" if self.relevance else "augmentation=true"
                 raise ConfigError(f"method.{key} needs kernel functions: set method.features=inducing")
         elif m > n:
-            raise ConfigError(f"method.basis={m}: there are {n} training rows to put kernel functions around; choose no"
-                              " more, or null for all")  # fmt: skip
+            raise ConfigError(
+                f"method.basis={m}: there are {n} training rows to put kernel functions around; choose no"
+                " more, or null for all"
+            )
         elif self.optimiser is not None and not self.relevance:
-            raise ConfigError("method.optimiser: log|S| of kernel functions has no cheap estimate, so that their"
-                              " hyper-parameters stay fixed: set method.optimiser=null")  # fmt: skip
+            raise ConfigError(
+                "method.optimiser: log|S| of kernel functions has no cheap estimate, so that their"
+                " hyper-parameters stay fixed: set method.optimiser=null"
+            )
         if self.augmentation and (m < n or self.relevance):
-            raise ConfigError("method.augmentation=true: proposition 4 needs a kernel function around every training"
-                              " row: set method.basis=null and method.relevance=false")  # fmt: skip
+            raise ConfigError(
+                "method.augmentation=true: proposition 4 needs a kernel function around every training"
+                " row: set method.basis=null and method.relevance=false"
+            )
         if self.block > self.basis_batch:
-            raise ConfigError(f"method.block={self.block}: functions are drawn in whole blocks, {self.basis_batch} in a"
-                              " draw (method.basis_batch): choose no more")  # fmt: skip
+            raise ConfigError(
+                f"method.block={self.block}: functions are drawn in whole blocks, {self.basis_batch} in a"
+                " draw (method.basis_batch): choose no more"
+            )
         if self.dense_columns > m:
             raise ConfigError(f"method.dense_columns={self.dense_columns} of {m} basis functions: choose no more")
         if isinstance(self.control_rows, int) and self.control_rows > n:
@@ -165,11 +175,15 @@ class BasisMethod(ExactStart):
         floor, dtype = self.noise_floor, data.X.dtype
         likelihood = self.likelihood.initial(data.task, data.classes, noise=self.target_noise, floor=floor, dtype=dtype)
         if not likelihood.log_concave or likelihood.latents() > 1:
-            raise ConfigError(f"{self.name} needs a log-concave likelihood of one function, such as gaussian, laplace,"
-                              f" logistic or probit, and not {self.likelihood}")  # fmt: skip
+            raise ConfigError(
+                f"{self.name} needs a log-concave likelihood of one function, such as gaussian, laplace,"
+                f" logistic or probit, and not {self.likelihood}"
+            )
         if self.augmentation and not isinstance(likelihood, Gaussian):
-            raise ConfigError(f"method.augmentation=true: proposition 4 is derived for Gaussian noise, not for"
-                              f" {type(likelihood).__name__.lower()}: set method.augmentation=false")  # fmt: skip
+            raise ConfigError(
+                f"method.augmentation=true: proposition 4 is derived for Gaussian noise, not for"
+                f" {type(likelihood).__name__.lower()}: set method.augmentation=false"
+            )
         if self.subset_rows is None or data.task != "regression":
             return Hyper(self.kernel.initial(data.first(2000).X, start=self.lengthscale_start), likelihood)
         model = self.subset_gp(data, self.subset_rows)

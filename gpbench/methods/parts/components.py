@@ -34,8 +34,9 @@ def components_spec(value: Any) -> tuple[Component, ...] | None:
     if value is None or value == "univariate":
         return None
     if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        raise ConfigError(f"method.components={value}: must be univariate, or a list of lists of inputs such as"
-                          " [[0], [1], [0, 1]]")  # fmt: skip
+        raise ConfigError(
+            f"method.components={value}: must be univariate, or a list of lists of inputs such as [[0], [1], [0, 1]]"
+        )
     return _distinct([_component(entry, "method.components") for entry in value])
 
 
@@ -62,8 +63,10 @@ def check_distinct(components: Sequence[Component]) -> None:
     input_sets: set[frozenset[int]] = set()
     for component in components:
         if frozenset(component.inputs) in input_sets:
-            raise ConfigError(f"there are two components of the inputs {component} in method.components and"
-                              " method.pairs: only their sum is identified; leave one out")  # fmt: skip
+            raise ConfigError(
+                f"there are two components of the inputs {component} in method.components and"
+                " method.pairs: only their sum is identified; leave one out"
+            )
         input_sets.add(frozenset(component.inputs))
 
 
@@ -80,8 +83,10 @@ def _component(entry: Any, key: str) -> Component:
         raise ConfigError(f"{key}: a component has no option '{unknown[0]}': known are inputs, kernel and inducing")
     inputs = options.get("inputs")
     if not isinstance(inputs, Sequence) or isinstance(inputs, str):
-        raise ConfigError(f"{key}: {entry} is no list of inputs such as [0, 1], nor a mapping such as {{inputs: [0],"
-                          " kernel: matern32, inducing: 10}")  # fmt: skip
+        raise ConfigError(
+            f"{key}: {entry} is no list of inputs such as [0, 1], nor a mapping such as {{inputs: [0],"
+            " kernel: matern32, inducing: 10}"
+        )
     if not inputs or not all(is_whole(i) and i >= 0 for i in inputs):
         raise ConfigError(f"{key}: {list(inputs)} must be whole numbers from 0, at least one")
     kernel = zero_mean_base(options["kernel"]) if options.get("kernel") else None
@@ -110,6 +115,8 @@ def zero_mean_base(value: Any) -> Spec:
     refused = {Constant.family: nothing, Linear.family: nothing, ANOVA.family: "it has effects of its own"}
     if spec.inputs is not None or spec.family in refused:
         why = refused.get(spec.family, "the component names its inputs")
-        raise ConfigError(f"kernel {spec} has no zero-mean form for a component: {why}; choose squared_exponential,"
-                          " matern32 or another kernel of one input")  # fmt: skip
+        raise ConfigError(
+            f"kernel {spec} has no zero-mean form for a component: {why}; choose squared_exponential,"
+            " matern32 or another kernel of one input"
+        )
     return spec

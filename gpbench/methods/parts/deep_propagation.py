@@ -50,9 +50,11 @@ def propagate(projection: Projection, h: Moments, *, full: bool = False) -> Mome
     columns = []
     for a in range(layer.units):
         between = [
-            variance[:, a] if a == b else
-            psi2_cross_sum(kernel, layer.Z[a], layer.Z[b], h, jnp.outer(alphas[a], alphas[b])) - mean[:, a] * mean[:, b]
+            variance[:, a]
+            if a == b
+            else psi2_cross_sum(kernel, layer.Z[a], layer.Z[b], h, jnp.outer(alphas[a], alphas[b]))
+            - mean[:, a] * mean[:, b]
             for b in range(layer.units)
-        ]  # fmt: skip
+        ]
         columns.append(jnp.stack(between, axis=1))
     return Moments(mean, jnp.stack(columns, axis=2))

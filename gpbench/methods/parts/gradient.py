@@ -83,8 +83,10 @@ class GradientMethod(Method):
     def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState:
         whole = self.batch_size is None or self.batch_size >= data.total
         if self.optimiser is None and not whole:
-            raise ConfigError(f"{self.name}: L-BFGS needs all rows in each step: leave method.batch_size=null, or set"
-                              " method.optimiser where the method has minibatches")  # fmt: skip
+            raise ConfigError(
+                f"{self.name}: L-BFGS needs all rows in each step: leave method.batch_size=null, or set"
+                " method.optimiser where the method has minibatches"
+            )
         if self.optimiser is None and self.sampled:
             raise ConfigError(f"{self.name}: L-BFGS needs a loss without sampling: set method.optimiser")
         parameters = self.init_parameters(data, key=key)

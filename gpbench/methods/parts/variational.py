@@ -72,8 +72,9 @@ class VariationalMethod(GradientMethod):
         Raises ConfigError where it does not fit the task, or where nothing would move the hyper-parameters.
         """
         if self.optimiser is None and self.natural_step is not None:
-            raise ConfigError("method.natural_step needs a method.optimiser for the hyper-parameters, such as adam; or"
-                              " set it to null")  # fmt: skip
+            raise ConfigError(
+                "method.natural_step needs a method.optimiser for the hyper-parameters, such as adam; or set it to null"
+            )
         noise = {"noise": self.target_noise, "floor": self.noise_floor}
         return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
 

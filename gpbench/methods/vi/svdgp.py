@@ -25,12 +25,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
-_CLASSES: dict[str, type[Decoupled]] = {
-    "direct": Direct,
-    "jacobi": Jacobi,
-    "hybrid": Hybrid,
-    "orthogonal": Orthogonal,
-}
+_CLASSES: dict[str, type[Decoupled]] = {"direct": Direct, "jacobi": Jacobi, "hybrid": Hybrid, "orthogonal": Orthogonal}
 
 
 class SVDGP(GradientMethod):
@@ -94,15 +89,20 @@ class SVDGP(GradientMethod):
         if self.optimiser is None:
             raise ConfigError(f"{self.name} needs a method.optimiser, such as gpbench.core.optimisers.decaying_adam")
         if self.growth > rows:
-            raise ConfigError(f"method.growth={self.growth} features a step, but a step sees {rows} rows: choose no"
-                              " more than these")  # fmt: skip
+            raise ConfigError(
+                f"method.growth={self.growth} features a step, but a step sees {rows} rows: choose no more than these"
+            )
         for name in ("mean_basis", "covariance_basis"):
             if getattr(self, name) > data.total:
-                raise ConfigError(f"method.{name}={getattr(self, name)} is more than the {data.total} training rows:"
-                                  " choose no more than these")  # fmt: skip
+                raise ConfigError(
+                    f"method.{name}={getattr(self, name)} is more than the {data.total} training rows:"
+                    " choose no more than these"
+                )
         if self.natural_step is not None and self.parametrisation != "orthogonal":
-            raise ConfigError("method.natural_step is for method.parametrisation=orthogonal, whose KL is a sum of q's"
-                              " and the mean's; leave it null")  # fmt: skip
+            raise ConfigError(
+                "method.natural_step is for method.parametrisation=orthogonal, whose KL is a sum of q's"
+                " and the mean's; leave it null"
+            )
 
     def init_variables(self, parameters: Decoupled, data: Batch) -> Natural | None:
         """With natural gradients, the factor q(w) / N(w | 0, I)."""

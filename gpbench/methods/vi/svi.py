@@ -43,8 +43,10 @@ class SVI(SparseMethod, VariationalMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         likelihood = self.initial_likelihood(data)
         if self.conditional == "scaled" and not isinstance(likelihood, Gaussian):
-            raise ConfigError(f"{self.name}: the tighter bound needs Gaussian noise, and the likelihood is"
-                              f" {self.likelihood}: set method.conditional=prior, or use svi")  # fmt: skip
+            raise ConfigError(
+                f"{self.name}: the tighter bound needs Gaussian noise, and the likelihood is"
+                f" {self.likelihood}: set method.conditional=prior, or use svi"
+            )
         layer = self.initial_layer(data, additive_noise=data.task != "regression", key=key)
         if self.subset_rows is not None:
             layer, likelihood = self._subset_start(layer, likelihood, data, self.subset_rows)
@@ -56,8 +58,10 @@ class SVI(SparseMethod, VariationalMethod):
     ) -> tuple[SparseLayer, Gaussian]:
         """The layer and the likelihood with kernel and noise of an exact GP.  Raises ConfigError for other noise."""
         if not isinstance(likelihood, Gaussian):
-            raise ConfigError(f"method.subset_rows={rows} fits an exact GP, for regression with Gaussian noise: set"
-                              " method.subset_rows=null for classes and for other likelihoods")  # fmt: skip
+            raise ConfigError(
+                f"method.subset_rows={rows} fits an exact GP, for regression with Gaussian noise: set"
+                " method.subset_rows=null for classes and for other likelihoods"
+            )
         start, noise, prior = self.lengthscale_start, self.target_noise, self.lengthscale_prior
         gp = fit_subset(self.kernel, data, rows, start=start, noise=noise, floor=likelihood.floor, prior=prior)
         return eqx.tree_at(lambda layer: layer.kernel, layer, gp.kernel), gp.likelihood

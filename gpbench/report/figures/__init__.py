@@ -18,15 +18,24 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
 KINDS = {
-    "traces": "svg", "boundaries": "webp", "curves": "svg", "scaling": "svg", "surfaces": "webp", "dots": "svg",
-    "ranks": "svg", "effects": "webp", "orders": "svg",
-}  # fmt: skip
+    "traces": "svg",
+    "boundaries": "webp",
+    "curves": "svg",
+    "scaling": "svg",
+    "surfaces": "webp",
+    "dots": "svg",
+    "ranks": "svg",
+    "effects": "webp",
+    "orders": "svg",
+}
 """Kinds of figures and their formats on web pages: WebP where a vector image of all points would be too large."""
 
 _ARRAYS = {
-    "boundaries": ["kept_grid"], "curves": ["kept_mean"], "surfaces": ["kept_mean"],
+    "boundaries": ["kept_grid"],
+    "curves": ["kept_mean"],
+    "surfaces": ["kept_mean"],
     "effects": ["kept_effect1_inputs", "kept_effect2_inputs"],
-}  # fmt: skip
+}
 """Arrays of a run, without one of which a figure of the kind shows nothing of it; for `traces` its panels are these."""
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
@@ -68,8 +77,10 @@ def _check_arrays(experiment: Experiment, planned: Sequence[Cell], arrays: Array
     runs = (record["id"] for cell in planned for record in cell.done)
     if needed and not any(name in of for of in map(arrays, runs) for name in needed):
         what, remedy = ("a trace", "") if options["kind"] == "traces" else ("kept its arrays", " with run.keep=true")
-        raise ConfigError(f"{experiment.id}: no run here has {what}, so there is nothing to draw; use the results"
-                          f" folder of the runs, or make them again{remedy}")  # fmt: skip
+        raise ConfigError(
+            f"{experiment.id}: no run here has {what}, so there is nothing to draw; use the results"
+            f" folder of the runs, or make them again{remedy}"
+        )
 
 
 _MANY_PANELS = 12

@@ -50,11 +50,26 @@ def panel(axis: Axes, run: Mapping[str, ndarray]) -> None:
     xs, ys = grid[:side, 0], grid[::side, 1]
     probability = np.exp(run["kept_log_probs"][:, 1]).reshape(side, side)
     shades = LinearSegmentedColormap.from_list("classes", style.SHADES)
-    axis.imshow(probability, extent=(xs[0], xs[-1], ys[0], ys[-1]), origin="lower", cmap=shades, vmin=0, vmax=1,
-                aspect="auto", interpolation="bilinear")  # fmt: skip
+    axis.imshow(
+        probability,
+        extent=(xs[0], xs[-1], ys[0], ys[-1]),
+        origin="lower",
+        cmap=shades,
+        vmin=0,
+        vmax=1,
+        aspect="auto",
+        interpolation="bilinear",
+    )
     X, y = run["kept_X"][:_MAX_ROWS], run["kept_y"][:_MAX_ROWS]
-    axis.scatter(X[:, 0], X[:, 1], s=2.2, c=np.where(y > 0, style.POSITIVE, style.NEGATIVE), alpha=0.55, linewidths=0,
-                 rasterized=True)  # fmt: skip
+    axis.scatter(
+        X[:, 0],
+        X[:, 1],
+        s=2.2,
+        c=np.where(y > 0, style.POSITIVE, style.NEGATIVE),
+        alpha=0.55,
+        linewidths=0,
+        rasterized=True,
+    )
     if probability.min() < 0.5 < probability.max():
         axis.contour(xs, ys, probability, levels=[0.5], colors="black", linewidths=1.1)
     if "kept_inducing" in run:

@@ -25,8 +25,14 @@ def draw(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
             mean, low, high = d.test.mean, d.test.low, d.test.high
             ends = [mean, mean] if low is None or high is None else [low, high]
             axis.plot(ends, [y, y], color=hues[d.winner], linewidth=1.8, solid_capstyle="butt")
-            axis.plot(mean, y, "o", color=hues[d.winner], markersize=5,
-                      markerfacecolor="white" if low is None else hues[d.winner])  # fmt: skip
+            axis.plot(
+                mean,
+                y,
+                "o",
+                color=hues[d.winner],
+                markersize=5,
+                markerfacecolor="white" if low is None else hues[d.winner],
+            )
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(range(len(differences)), [f"{d.name} (n = {d.n})" for d in differences])
         axis.set_ylim(len(differences) - 0.4, -0.6)

@@ -73,9 +73,14 @@ def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: Tr
         axis.plot(x[:, 0], truth((d,), x), color="black", linestyle="dashed", linewidth=1)
     rows = (run["kept_X"] * run["kept_X_scale"] + run["kept_X_shift"])[:_RUG, d]
     axis.plot(
-        rows, np.full(len(rows), 0.02), "|", color="#888888", markersize=3, alpha=0.4,
+        rows,
+        np.full(len(rows), 0.02),
+        "|",
+        color="#888888",
+        markersize=3,
+        alpha=0.4,
         transform=axis.get_xaxis_transform(),
-    )  # fmt: skip
+    )
     axis.set_title(f"input {d}", fontsize=8)
 
 

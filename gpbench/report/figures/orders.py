@@ -114,8 +114,10 @@ def _size(experiment: Experiment, key: str, cell: Cell) -> float:
     try:
         return float(label.replace(",", ""))
     except ValueError:
-        raise ConfigError(f"{experiment.id}: the figure needs numbers along {key}, and {cell.job[key]} is called"
-                          f" {label!r}: give it a number in labels") from None  # fmt: skip
+        raise ConfigError(
+            f"{experiment.id}: the figure needs numbers along {key}, and {cell.job[key]} is called"
+            f" {label!r}: give it a number in labels"
+        ) from None
 
 
 def _milliseconds(record: Mapping) -> float:

@@ -12,9 +12,11 @@ from gpbench.errors import ConfigError
 from gpbench.report.figures import curves, effects, style, surfaces
 
 _COLUMNS = 5
-_NOTE = ("Mean ± 2 standard deviations, dotted a band that holds the whole effect with probability 0.95; in titles the"
-         " share of the predictor's variance under independent uniform inputs in the training range, posterior mean and"
-         " 95 % interval.")  # fmt: skip
+_NOTE = (
+    "Mean ± 2 standard deviations, dotted a band that holds the whole effect with probability 0.95; in titles the"
+    " share of the predictor's variance under independent uniform inputs in the training range, posterior mean and"
+    " 95 % interval."
+)
 
 
 def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
@@ -35,8 +37,10 @@ def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Sequen
             figure = style.figure(3.6, 3.2)
             surfaces.panel(figure.subplots(), kept, kept["kept_mean"])
         else:
-            raise ConfigError(f"run {record['id']} kept nothing to draw: run it again with run.keep=true (regression"
-                              " with one or two inputs, or method=gam)")  # fmt: skip
+            raise ConfigError(
+                f"run {record['id']} kept nothing to draw: run it again with run.keep=true (regression"
+                " with one or two inputs, or method=gam)"
+            )
         name = ", ".join(filter(None, [record["method"], record["setting"], f"protocol {record['protocol']}"]))
         notes = [*([_NOTE, _outside(record)] if "kept_shares" in kept else []), f"run {record['id']}"]
         style.caption(figure, f"{record['dataset']}, split {record['split']}: {name}", [*filter(None, notes)])

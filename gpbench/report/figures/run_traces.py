@@ -61,8 +61,9 @@ def _line(axis: Axes, record: Mapping[str, Any], trace: Mapping[str, ndarray], p
 def _names(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """What tells each run from the others: the fields in which they differ, or else the id."""
     fields = [key for key in _NAMED_BY if len({record.get(key) for record in records}) > 1]
-    said = [", ".join(_word(key, record[key]) for key in fields if record.get(key) not in (None, ""))
-            for record in records]  # fmt: skip
+    said = [
+        ", ".join(_word(key, record[key]) for key in fields if record.get(key) not in (None, "")) for record in records
+    ]
     return said if len(set(said)) == len(records) else [record["id"] for record in records]
 
 

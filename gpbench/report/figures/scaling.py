@@ -28,8 +28,14 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         seconds = [fmean(record["seconds"]["train"] for record in cell.done) for cell in cells]
         axis.plot(devices, seconds, "o-", color=colour, markersize=4, label=experiment.label(key, value))
         simulated = [k for k, cell in enumerate(cells) if _simulated(cell)]
-        axis.scatter([devices[k] for k in simulated], [seconds[k] for k in simulated],
-                     s=16, zorder=3, facecolor="white", edgecolor=colour)  # fmt: skip
+        axis.scatter(
+            [devices[k] for k in simulated],
+            [seconds[k] for k in simulated],
+            s=16,
+            zorder=3,
+            facecolor="white",
+            edgecolor=colour,
+        )
     if any(map(_simulated, planned)):
         axis.scatter([], [], s=16, facecolor="white", edgecolor="0.4", label="devices that share cores")
     axis.set_ylim(bottom=0)

@@ -11,17 +11,26 @@ from matplotlib.figure import Figure
 from gpbench.errors import ConfigError, nearest
 
 PALETTE = {
-    "blue": "#0072B2", "vermillion": "#D55E00", "green": "#009E73", "purple": "#CC79A7", "orange": "#E69F00",
-    "sky": "#56B4E9", "black": "#000000", "grey": "#555555",
-}  # fmt: skip
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "black": "#000000",
+    "grey": "#555555",
+}
 """The palette of Okabe and Ito (2008) without its yellow, and a grey.  Values get its colours in this order."""
 
 Dash = Literal["solid"] | tuple[float, tuple[float, ...]]
 """A dash pattern as Matplotlib takes it."""
 
 DASHES: dict[str, Dash] = {
-    "solid": "solid", "dashed": (0, (5, 1.8)), "dotted": (0, (1.2, 1.4)), "dashdot": (0, (6, 1.5, 1.2, 1.5)),
-}  # fmt: skip
+    "solid": "solid",
+    "dashed": (0, (5, 1.8)),
+    "dotted": (0, (1.2, 1.4)),
+    "dashdot": (0, (6, 1.5, 1.2, 1.5)),
+}
 """Dash patterns by name, in the order in which values get them."""
 
 NEGATIVE, POSITIVE = "#2b6cb0", "#c0562f"

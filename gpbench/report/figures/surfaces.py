@@ -30,8 +30,9 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         axis.set_visible(False)
     if first := next((run for run in runs if "kept_mean" in run), None):
         limits = first["kept_y"].min(), first["kept_y"].max()
-        axes[0, 0].scatter(*first["kept_X"].T, s=4, c=first["kept_y"], vmin=limits[0], vmax=limits[1], linewidths=0,
-                           rasterized=True)  # fmt: skip
+        axes[0, 0].scatter(
+            *first["kept_X"].T, s=4, c=first["kept_y"], vmin=limits[0], vmax=limits[1], linewidths=0, rasterized=True
+        )
         axes[0, 0].set_title(f"{len(first['kept_X'])} training rows", fontsize=8)
     for column, cell, run in zip(axes[:, 1:].T, planned, runs):
         label = "-".join(labels(experiment, keys, cell))

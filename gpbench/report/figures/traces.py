@@ -42,10 +42,15 @@ class _Look:
         """The legend: a line for each colour, then for each dash pattern where these have a key of their own."""
         separate = self.dash_key != self.colour_key
         handles = [
-            Line2D([], [], color=colour, linestyle="solid" if separate else self.dashes[value],
-                   label=experiment.label(self.colour_key, value))
+            Line2D(
+                [],
+                [],
+                color=colour,
+                linestyle="solid" if separate else self.dashes[value],
+                label=experiment.label(self.colour_key, value),
+            )
             for value, colour in self.colours.items()
-        ]  # fmt: skip
+        ]
         return handles + [
             Line2D([], [], color="black", linestyle=dash, label=experiment.label(self.dash_key, value))
             for value, dash in self.dashes.items()

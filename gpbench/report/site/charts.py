@@ -113,8 +113,19 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
         name = f"{entry.cell.method} {entry.cell.label} {entry.cell.output}".strip()
         outside = "" if scale.low <= mean <= scale.high else number(mean)
         at = (along.at(seconds[k - 1]), quality.at(mean)) if along and seconds.get(k - 1, 0) > 0 else None
-        placed.append(Dot(k, name, page_of[entry.cell.records[0]["id"]], number(mean, entry.stderr),
-                        scale.at(mean), scale.at(low), scale.at(high), outside, at))  # fmt: skip
+        placed.append(
+            Dot(
+                k,
+                name,
+                page_of[entry.cell.records[0]["id"]],
+                number(mean, entry.stderr),
+                scale.at(mean),
+                scale.at(low),
+                scale.at(high),
+                outside,
+                at,
+            )
+        )
     return Dots(metric, scale, placed, along, quality)
 
 

@@ -19,9 +19,7 @@ BADGES = {"supported": "whole", "contradicted": "diverged", "undecided": "partia
 """The kind of badge of each verdict."""
 
 
-def verdicts(
-    claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[dict]
-) -> list[Verdict]:
+def verdicts(claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[dict]) -> list[Verdict]:
     """The verdicts on the claims of one file; none where no recorded run is of their experiments.
 
     Raises ConfigError as `judge` does.

@@ -52,9 +52,15 @@ class _Site:
         self.environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
         self.environment.filters["record"] = _json
         self.environment.globals |= {
-            "version": gpbench.__version__, "page": facts.page, "cell_page": facts.cell_page, "title_of": title,
-            "badges": views.badges, "legend": LEGEND, "tied": marks.LEGEND, "papers": facts_.papers,
-        }  # fmt: skip
+            "version": gpbench.__version__,
+            "page": facts.page,
+            "cell_page": facts.cell_page,
+            "title_of": title,
+            "badges": views.badges,
+            "legend": LEGEND,
+            "tied": marks.LEGEND,
+            "papers": facts_.papers,
+        }
 
     def page(self, path: str, template: str, heading: str, **values: Any) -> Page:
         """One page; `root` leads from it to the site's root."""
@@ -94,18 +100,31 @@ def pages(of: Facts) -> Iterator[Page]:
         pictures |= dict.fromkeys(drawn[:1], page)
     for paper, verdicts in of.verdicts.items():
         yield from _claims(site, paper, verdicts)
-    yield site.page("index.html", "index.html", "Results", provenance=provenance(of.records), presets=presets,
-                    agreements=headlines.agreements(of.entries), best=site.table(headlines.best(marked)),
-                    claims={paper: claim_report.summary(verdicts) for paper, verdicts in of.verdicts.items()},
-                    pictures=pictures, ranks=ranks[:1])  # fmt: skip
+    yield site.page(
+        "index.html",
+        "index.html",
+        "Results",
+        provenance=provenance(of.records),
+        presets=presets,
+        agreements=headlines.agreements(of.entries),
+        best=site.table(headlines.best(marked)),
+        claims={paper: claim_report.summary(verdicts) for paper, verdicts in of.verdicts.items()},
+        pictures=pictures,
+        ranks=ranks[:1],
+    )
     for paper, citation in of.papers.items():
         yield _paper(site, paper, citation, [p for planned in presets.values() for p in planned])
     for name in of.datasets:
         yield _dataset(site, name)
     for name in of.method_names:
         ours = [entry for entry in of.entries if entry.cell.method == name]
-        yield site.page(facts.page("method", name), "method.html", name, description=of.methods.get(name, ""),
-                        by_metric=site.by_metric(ours, marks=False))  # fmt: skip
+        yield site.page(
+            facts.page("method", name),
+            "method.html",
+            name,
+            description=of.methods.get(name, ""),
+            by_metric=site.by_metric(ours, marks=False),
+        )
     for cell in of.cells:
         yield _cell(site, cell)
 
@@ -115,19 +134,36 @@ def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page
     badge = path.removesuffix(".html") + ".svg"
     yield badge, claims.badge(paper, judged)
     yield site.page(
-        path, "claims.html", f"Claims of {paper}", paper=paper, verdicts=judged, badge=badge,
-        summary=claim_report.summary(judged), note=claim_report.NOTE, kinds=claims.BADGES, plot=claims.plot,
-        links=lambda verdict: claims.links(verdict, site.facts.page_of), evidence=claim_report.evidence,
+        path,
+        "claims.html",
+        f"Claims of {paper}",
+        paper=paper,
+        verdicts=judged,
+        badge=badge,
+        summary=claim_report.summary(judged),
+        note=claim_report.NOTE,
+        kinds=claims.BADGES,
+        plot=claims.plot,
+        links=lambda verdict: claims.links(verdict, site.facts.page_of),
+        evidence=claim_report.evidence,
         marked=claim_report.marked,
-    )  # fmt: skip
+    )
 
 
 def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> Page:
     ours = [entry for entry in site.facts.entries if entry.published and entry.published.source == paper]
     rows = [row for row in published.rows_of("papers") if row["source"] == paper]
     experiments = [p for p in planned if p.experiment.paper == paper]
-    return site.page(facts.page("paper", paper), "paper.html", paper, citation=citation, planned=experiments,
-                     table=site.table(ours), published=rows, notes=published.NOTES)  # fmt: skip
+    return site.page(
+        facts.page("paper", paper),
+        "paper.html",
+        paper,
+        citation=citation,
+        planned=experiments,
+        table=site.table(ours),
+        published=rows,
+        notes=published.NOTES,
+    )
 
 
 def _dataset(site: _Site, name: str) -> Page:
@@ -135,9 +171,16 @@ def _dataset(site: _Site, name: str) -> Page:
     rows = [row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name]
     metrics = dict.fromkeys(entry.metric for entry in ours if entry.metric != "seconds")
     dots = [charts.dots([e for e in ours if e.metric == metric], site.facts.page_of) for metric in metrics]
-    return site.page(facts.page("dataset", name), "dataset.html", name, card=site.facts.cards.get(name, {}),
-                     by_metric=site.by_metric(ours), published=rows, notes=published.NOTES,
-                     charts=[*filter(None, dots)])  # fmt: skip
+    return site.page(
+        facts.page("dataset", name),
+        "dataset.html",
+        name,
+        card=site.facts.cards.get(name, {}),
+        by_metric=site.by_metric(ours),
+        published=rows,
+        notes=published.NOTES,
+        charts=[*filter(None, dots)],
+    )
 
 
 def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[Page]:
