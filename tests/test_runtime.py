@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpbench import runtime
+from gpbench.core import memory
 from gpbench.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -119,18 +120,19 @@ def test_an_unknown_device_is_refused():
 def test_the_memory_peak_holds_what_was_allocated(tmp_path):
     show = """
 from gpbench import runtime
+from gpbench.core import memory
 runtime.configure()
 import numpy as np
-before = runtime.jax_memory_peak_mb()
+before = memory.peak_mb()
 np.ones(40_000_000)
-print(300 < runtime.jax_memory_peak_mb() - before < 400)
+print(300 < memory.peak_mb() - before < 400)
 """
     assert python(show, tmp_path) == ["True"]
 
 
 def test_memory_that_is_too_little_is_in_units_that_one_reads(monkeypatch):
-    monkeypatch.setattr(runtime, "free_memory", lambda: 8e9)
+    monkeypatch.setattr(memory, "free_memory", lambda: 8e9)
     with pytest.raises(ConfigError, match=r"^work need 32\.0 TB, and 8\.0 GB of memory are free: try fewer features"):
-        runtime.require_memory(32e12, "work", "features")
+        memory.require_memory(32e12, "work", "features")
     with pytest.raises(ConfigError, match=r"^work need 9\.5 GB, .* try fewer inducing points, a smaller batch"):
-        runtime.require_memory(9.5e9, "work")
+        memory.require_memory(9.5e9, "work")

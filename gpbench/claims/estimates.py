@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from statistics import median
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from gpbench.report.statistics import LEVEL
+from gpbench.analysis.statistics import LEVEL
 
 
 @runtime_checkable
@@ -35,8 +35,8 @@ class Estimate(Protocol):
 class Student:
     """A mean with Student's t distribution; the normal one with infinite `df`.
 
-    `sd` and `ratio` are those of the splits (`gpbench.report.statistics`), where it is a mean over splits.  A `stderr`
-    of None allows no test: a single split.
+    `sd` and `ratio` are those of the splits (`gpbench.analysis.statistics`), where it is a mean over splits.  A
+    `stderr` of None allows no test: a single split.
     """
 
     value: float

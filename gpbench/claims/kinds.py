@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, linear_regression
 
+from gpbench.analysis.cells import CellRuns
+from gpbench.analysis.statistics import common_splits, largest_ratio, mean_stderr
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
 from gpbench.claims.runs import Runs, group, lists, match
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
-from gpbench.report.cells import CellRuns
-from gpbench.report.statistics import common_splits, largest_ratio, mean_stderr
 
 _PROPORTIONS = ("error", "coverage95")
 """Metrics that are means of zeros and ones over test rows, whose error is known from a single split."""

@@ -7,7 +7,7 @@ that it holds (a small one contradicts it).
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gpbench.report.statistics import LEVEL
+from gpbench.analysis.statistics import LEVEL
 
 
 class Evidence(NamedTuple):

@@ -4,13 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.power import smallest_difference, splits_needed
+from gpbench.analysis.text import abridge, number
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Region, Student
 from gpbench.claims.kinds import Number
 from gpbench.claims.verdicts import Judged, Verdict, count
-from gpbench.report.formats import Grid, Sheet
-from gpbench.report.power import smallest_difference, splits_needed
-from gpbench.report.text import abridge, number
 
 NOTE = (
     "supported: the 95 % intervals lie in the region that the claim states; contradicted: outside; corrected resampled"

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gpbench.analysis.cells import CellRuns, by_split, group_runs
 from gpbench.claims.definition import Clause, Words
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.status import Cell
-from gpbench.report.cells import CellRuns, by_split, group_runs
 
 _FIELDS = ("dataset", "method", "setting", "protocol", "precision", "preset", "output")
 ANY = ("any",)

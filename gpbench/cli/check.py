@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     cfg = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])
 
+    from gpbench.analysis import text
     from gpbench.contract.examine import examine
-    from gpbench.report import text
 
     findings = []
     for finding in examine(cfg["method"], args.rows):

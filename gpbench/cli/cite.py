@@ -6,11 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gpbench.analysis import text
 from gpbench.cli import selection
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import references
 from gpbench.records.store import Store
-from gpbench.report import text
 
 
 def add_parser(subparsers: Any) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import paths
+from gpbench.analysis import text
 from gpbench.errors import ConfigError
-from gpbench.report import text
 
 if TYPE_CHECKING:
     from gpbench.records.store import Store
@@ -80,8 +80,8 @@ def _merge(pairs: "Sequence[_Stored]") -> "tuple[list[_Stored], list[str]]":
 
 def _traces(of: "Sequence[_Stored]") -> dict[str, bytes]:
     """The thinned traces of these records by id, and of the first split of each cell what the run kept for pictures."""
+    from gpbench.analysis.cells import cell_key
     from gpbench.records import arrays
-    from gpbench.report.cells import cell_key
 
     first: dict[tuple, tuple[int, int]] = {}
     for record, _ in of:

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gpbench.analysis.formats import FORMATS
 from gpbench.cli import output, selection
-from gpbench.report.formats import FORMATS
 
 if TYPE_CHECKING:
+    from gpbench.analysis.cells import CellRuns
+    from gpbench.analysis.differences import Difference, Side
     from gpbench.records.store import Store
-    from gpbench.report.cells import CellRuns
-    from gpbench.report.differences import Difference, Side
 
 
 def add_parser(subparsers: Any) -> None:
@@ -44,8 +44,8 @@ def read_differences(
 
     Raises ConfigError for ambiguous sides, or without a common split.
     """
+    from gpbench.analysis import differences
     from gpbench.records.stores import latest, recorded
-    from gpbench.report import differences
 
     records = selection.select(recorded(stores), args)
     a, b = differences.parse_sides(args.a, args.b, records)
@@ -57,7 +57,7 @@ def read_differences(
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `read_differences` does."""
-    from gpbench.report import differences, rows
+    from gpbench.analysis import differences, row_differences
 
     stores = selection.open_stores(args.results)
     a, b, pairs, unmatched = read_differences(args, stores)
@@ -68,5 +68,5 @@ def run(args: argparse.Namespace) -> int:
         return draw(a, b, pairs)
 
     sheet = differences.sheet(a, b, pairs, unmatched)
-    sheet = replace(sheet, feet=[*sheet.feet, *rows.lines(pairs, selection.predictions_of(stores))])
+    sheet = replace(sheet, feet=[*sheet.feet, *row_differences.lines(pairs, selection.predictions_of(stores))])
     return output.write_output(args, sheet, sheet.rows, picture)

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from gpbench import paths
+from gpbench.analysis.text import print_json
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
-from gpbench.report.text import print_json
 
 
 def add_parser(subparsers) -> None:

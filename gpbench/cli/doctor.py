@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpbench import paths
+from gpbench.analysis import text
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
-from gpbench.report import text
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
+from gpbench.analysis import text
 from gpbench.errors import ConfigError, nearest
-from gpbench.report import text
 
 _NAME = re.compile(r"\w[\w.-]*")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins
+from gpbench.analysis import text
 from gpbench.cli import selection
 from gpbench.errors import ConfigError, printable
 from gpbench.records import filters
-from gpbench.report import text
 
 KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench.analysis import text
+from gpbench.analysis.formats import FORMATS, Sheet, chunks
 from gpbench.errors import ConfigError, StorageError, printable
-from gpbench.report import text
-from gpbench.report.formats import FORMATS, Sheet, chunks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

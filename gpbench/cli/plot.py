@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     experiment, cells = plan.load(id, args.preset, args.config_dir, selection.open_one(args.results))
     files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
     if args.json:
-        from gpbench.report import text
+        from gpbench.analysis import text
 
         missing = sum(len(cell.missing) for cell in cells)
         text.print_json({"files": [str(file) for file in files], "missing": missing})
@@ -69,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _plot_runs(args: argparse.Namespace) -> int:
     """Draws the traces of runs, or of one run what it kept, into files named by the first id."""
-    from gpbench.report import figures, text
+    from gpbench.analysis import text
+    from gpbench.report import figures
     from gpbench.report.figures import run as of_run
     from gpbench.report.figures import run_traces
 

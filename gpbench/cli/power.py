@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
+from gpbench.analysis.formats import FORMATS
 from gpbench.cli import compare, output, selection
-from gpbench.report.formats import FORMATS
 
 
 def add_parser(subparsers: Any) -> None:
@@ -23,7 +23,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `compare` does, and where no test is possible."""
-    from gpbench.report import power
+    from gpbench.analysis import power
 
     a, b, differences, _ = compare.read_differences(args, selection.open_stores(args.results))
     sheet = power.sheet(a, b, differences)

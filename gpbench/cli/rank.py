@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gpbench.analysis.formats import FORMATS, Grid, Sheet
+from gpbench.analysis.provenance import provenance_lines
 from gpbench.cli import output, selection
-from gpbench.report.formats import FORMATS, Grid, Sheet
-from gpbench.report.provenance import provenance_lines
 
 if TYPE_CHECKING:
-    from gpbench.report.ranks import Ranking
+    from gpbench.analysis.ranks import Ranking
 
 
 def add_parser(subparsers: Any) -> None:
@@ -35,9 +35,9 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError for fewer than two methods or data sets."""
+    from gpbench.analysis.cells import group_runs
+    from gpbench.analysis.ranks import ranking
     from gpbench.records.stores import latest, recorded
-    from gpbench.report.cells import group_runs
-    from gpbench.report.ranks import ranking
 
     records = latest(recorded(selection.open_stores(args.results)))
     records = selection.select(records, args)
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
 
 def sheet(ranking: "Ranking", records: Sequence[dict]) -> Sheet:
     """The ranking as a table, with the last method below each that is not significantly different from it."""
-    from gpbench.report.caveats import imported_note
-    from gpbench.report.ranks import ranking_notes
+    from gpbench.analysis.caveats import imported_note
+    from gpbench.analysis.ranks import ranking_notes
 
     methods, groups = ranking.methods, ranking.groups
     reach = [

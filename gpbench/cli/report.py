@@ -40,11 +40,12 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
+    from gpbench.analysis import text
     from gpbench.cli.ls import descriptions
     from gpbench.cli.selection import open_stores
     from gpbench.data import cards
     from gpbench.records.stores import latest, recorded
-    from gpbench.report import site, text
+    from gpbench.report import site
 
     stores = open_stores(args.results)
     out = args.out or stores[0].runs.parent / "site"

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench.analysis.formats import FORMATS, MARKS
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell
-from gpbench.report.formats import FORMATS, MARKS
 
 _EPILOG = """\
 examples:
@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
 def _present(args: argparse.Namespace, experiment: Experiment, cells: Sequence[Cell], results: Path) -> None:
     """Shows the table of the experiment and draws its figures."""
     if experiment.table:
+        from gpbench.analysis import experiment as reports
         from gpbench.cli.output import show
-        from gpbench.report import experiment as reports
 
         out = args.out if not experiment.pictures else None
         show(reports.table(experiment, args.preset, cells, MARKS[args.format]), args.format, out)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench.analysis.statistics import mean_stderr
 from gpbench.errors import DivergedError, printable
-from gpbench.records.claims import claim
+from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
-from gpbench.report.statistics import mean_stderr
 from gpbench.sweep import processes
 from gpbench.sweep.outcome import divergence
 from gpbench.train import session

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from gpbench.analysis import text
 from gpbench.cli import selection
-from gpbench.report import text
 
 
 def add_parser(subparsers: Any) -> None:

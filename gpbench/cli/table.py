@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench.analysis import tables, text
+from gpbench.analysis.cells import Entry, entries, group_runs
+from gpbench.analysis.formats import FORMATS, MARKS
 from gpbench.cli import selection
 from gpbench.cli.output import show
 from gpbench.errors import ConfigError
 from gpbench.papers import published
 from gpbench.records.stores import recorded
-from gpbench.report import tables, text
-from gpbench.report.cells import Entry, entries, group_runs
-from gpbench.report.formats import FORMATS, MARKS
 
 
 def add_parser(subparsers: Any) -> None:
@@ -65,9 +65,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_experiment(args: argparse.Namespace) -> int:
+    from gpbench.analysis import experiment as reports
     from gpbench.experiments import definition, plan
     from gpbench.experiments.status import require_recorded
-    from gpbench.report import experiment as reports
 
     flags = [
         f"--{name}"

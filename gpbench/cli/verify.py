@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from gpbench.analysis.formats import FORMATS
 from gpbench.cli import output, selection
-from gpbench.report.formats import FORMATS
 
 
 def add_parser(subparsers: Any) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gpbench.records import claims
+from gpbench.records import locks
 from gpbench.records.collected import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.sweep import outcome
@@ -33,7 +33,7 @@ class Job:
         if self.plan is None:
             return False
         missing = self.plan.missing(open_store(self.plan.results))
-        return any(claims.holder(self.plan.results, run.id) for run in missing)
+        return any(locks.holder(self.plan.results, run.id) for run in missing)
 
     def limited(self, seconds: float | None) -> "Job":
         """The same with another time limit, None for none."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpbench.errors import SweepError
 from gpbench.experiments.plan import plans
-from gpbench.records import claims
+from gpbench.records import locks
 from gpbench.records.collected import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.display import Lines
@@ -36,7 +36,7 @@ def _state(plan: RunPlan) -> tuple[int, str]:
     runs, missing = plan.runs, plan.missing(open_store(plan.results))
     if not missing:
         return 0, f"recorded  {_counted(len(runs), 'run')}"
-    held = sum(bool(claims.holder(plan.results, run.id)) for run in missing)
+    held = sum(bool(locks.holder(plan.results, run.id)) for run in missing)
     busy = f", {held} by another process" * bool(held)
     return len(missing), f"to train  {len(missing)} of {_counted(len(runs), 'run')}{busy}"
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gpbench import data as data_layer
-from gpbench import runtime
+from gpbench.core import memory
 from gpbench.core.random import run_key
 from gpbench.data import Prepared, splits
 from gpbench.data.store import warn
@@ -84,7 +84,7 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[Prepared]]:
     numbers = len(runs) * n * (d + 1 + method.row_memory(n))
     size = np.dtype(context.precision).itemsize
     what = f"{len(runs)} x {n} rows and what the method holds for each"
-    runtime.require_memory(numbers * size, what, "inducing points or samples")
+    memory.require_memory(numbers * size, what, "inducing points or samples")
     names = (card["name"], context.seed)
     members = [run.member for run in runs]
     init_keys = [run_key("init", *names, *member.identity.values()) for member in members]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpbench import runtime
+from gpbench.core import memory
 from gpbench.errors import Stopped
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, Predictions, initial
@@ -51,7 +51,7 @@ def fit(
     run = _begin(programs, group, checkpoint, progress)
     group = lay_out(devices, group)
     if not run.over and (taken := programs.memory(group, run) or 0) >= _LARGE:
-        progress.note(f"memory: {runtime.amount(taken)} for state, data and a step's work")
+        progress.note(f"memory: {memory.amount(taken)} for state, data and a step's work")
 
     def save():
         facts: dict[str, Any] = {"members": group.members, "seconds": run.seconds}

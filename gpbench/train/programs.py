@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench import runtime
 from gpbench.core.mapping import map_members
+from gpbench.core.memory import require_memory
 from gpbench.methods.base import Method
 from gpbench.train import batches
 from gpbench.train.devices import Devices
@@ -81,7 +81,7 @@ class Programs:
                 compiled = program.lower(*args).compile()
             if memory := compiled.memory_analysis():
                 work = f"one step's work on {group.size} x {group.X.shape[1]} rows"
-                runtime.require_memory(memory.temp_size_in_bytes, work)
+                require_memory(memory.temp_size_in_bytes, work)
             self._compiled[key] = compiled
         return self._compiled[key]
 

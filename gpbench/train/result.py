@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gpbench import metrics, runtime
+from gpbench import metrics
+from gpbench.core import memory
 from gpbench.data import Prepared, splits
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
@@ -100,7 +101,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
         **{name: {key: float(value) for key, value in part.items()} for name, part in extras.items() if part},
         "steps": fit.step,
         "converged": None if fit.converged is None else fit.converged[i],
-        "peak_memory_mb": runtime.jax_memory_peak_mb(),
+        "peak_memory_mb": memory.peak_mb(),
         "step_memory_mb": None if fit.step_memory is None else fit.step_memory / 1e6,
         "train_rows": len(prepared.y),
         "test_rows": len(prepared.y_test),

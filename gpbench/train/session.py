@@ -8,7 +8,7 @@ from typing import Any
 
 from gpbench import runtime
 from gpbench.errors import PeerError
-from gpbench.records.claims import claim
+from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.train.stop import StopRequest

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from gpbench.analysis.blocks import by_dataset, table_blocks
+from gpbench.analysis.experiment import is_of_ranks
 from gpbench.config import compose
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.plan import plan
-from gpbench.report.blocks import by_dataset, table_blocks
-from gpbench.report.experiment import is_of_ranks
 from gpbench.report.figures import KINDS
 
 
@@ -261,14 +261,16 @@ def test_a_layout_that_does_not_fit_the_runs_is_one_line_when_the_file_is_read(t
 @pytest.mark.parametrize(
     "layout",
     [
-        "table: {rows: output, columns: method, metrics: [nmse, seconds, objective], blocks: protocol, average: seconds}",
+        "table: {rows: output, columns: method, metrics: [nmse, seconds, objective], blocks: protocol,"
+        " average: seconds}",
         "table: {ROWS, blocks: [protocol, dataset]}",
         "table: {ROWS, blocks: []}",
         "figure: {kind: curves, label: method.m}",
         "figure: {kind: curves, label: [method.m, method], reference: a, margin: 1}",
         "figures: {one: {RANKED, metrics: [nll, rmse], sets: {first: [a], both: [a, b]}}}",
         "figure: {kind: dots, label: method, metric: coverage95}",
-        "figure: {kind: traces, panels: [objective], colour: method, style: dataset, vertical: log, dashes: {a: dashed}}",
+        "figure: {kind: traces, panels: [objective], colour: method, style: dataset, vertical: log,"
+        " dashes: {a: dashed}}",
     ],
 )
 def test_a_layout_that_fits_is_read(tmp_path, layout):

@@ -297,7 +297,7 @@ def test_csv_and_json_say_which_are_imported(beside_ours, capsys):
 
 
 def test_the_site_has_a_badge_for_them(beside_ours):
-    from gpbench.report.cells import group_runs
+    from gpbench.analysis.cells import group_runs
 
     for cell in group_runs(Store(beside_ours).all()):
         assert (("imported", "imported") in views.badges(cell)) is (cell.method == "theirs")

@@ -249,7 +249,7 @@ def test_only_kernel_functions_have_centres_and_only_trained_precisions_a_count(
 def test_the_most_functions_of_a_draw_are_all_of_them_and_memory_is_theirs(monkeypatch):
     method = QSGP(name="qsgp", basis=500, basis_batch=2000, control_rows=None)
     assert method.most(60) == {"batch_size": 60, "subset_rows": 60, "basis_batch": 500}
-    monkeypatch.setattr("gpbench.runtime.free_memory", lambda: 1000)
+    monkeypatch.setattr("gpbench.core.memory.free_memory", lambda: 1000)
     with pytest.raises(ConfigError, match=r"^500 basis functions .* try fewer of them \(method.basis, "):
         method.init(DATA, key=KEY)
 

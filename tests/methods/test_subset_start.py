@@ -107,6 +107,6 @@ def test_a_start_without_gaussian_noise_is_refused_in_one_line(data, likelihood)
     ids=["svi", "gpr"],
 )
 def test_an_exact_gp_that_memory_cannot_hold_is_refused_before_it_is_trained(method, key, monkeypatch):
-    monkeypatch.setattr("gpbench.runtime.free_memory", lambda: 1000)
+    monkeypatch.setattr("gpbench.core.memory.free_memory", lambda: 1000)
     with pytest.raises(ConfigError, match=f"^11 covariance matrices of .* in an exact GP need .* fewer rows .{key}"):
         method.init(of("regression", "float64"), key=KEY)

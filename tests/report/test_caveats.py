@@ -2,7 +2,16 @@
 
 import math
 
-from gpbench.report.caveats import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONVERGED, UNMIXED, UNMIXED_WEIGHTS, caveats
+from gpbench.analysis.caveats import (
+    DEGENERATE,
+    DIVERGENT,
+    LEAKED,
+    RISING,
+    UNCONVERGED,
+    UNMIXED,
+    UNMIXED_WEIGHTS,
+    caveats,
+)
 
 
 def of(*records, metric="nll"):

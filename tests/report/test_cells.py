@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from gpbench.report.cells import entries, entry, group_runs
-from gpbench.report.provenance import provenance, provenance_lines
+from gpbench.analysis.cells import entries, entry, group_runs
+from gpbench.analysis.provenance import provenance, provenance_lines
 
 
 def run(split=0, nll=0.5, **fields):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from gpbench.analysis import differences, formats
+from gpbench.analysis.differences import Side, paired_differences, parse_sides
 from gpbench.errors import ConfigError
-from gpbench.report import differences, formats
-from gpbench.report.differences import Side, paired_differences, parse_sides
 from gpbench.report.figures.differences import draw
 
 A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]

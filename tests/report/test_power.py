@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from gpbench.analysis import power
+from gpbench.analysis.differences import Side, paired_differences
+from gpbench.analysis.power import power_of, smallest_difference, splits_needed
+from gpbench.analysis.statistics import paired_t_test
 from gpbench.errors import ConfigError
-from gpbench.report import power
-from gpbench.report.differences import Side, paired_differences
-from gpbench.report.power import power_of, smallest_difference, splits_needed
-from gpbench.report.statistics import paired_t_test
 
 SIDES = Side("method", "sep"), Side("method", "svi")
 NORMAL = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from gpbench.analysis.formats import FORMATS, MARKS, Grid, Sheet
+from gpbench.analysis.text import aligned
 from gpbench.cli import main
 from gpbench.errors import printable
-from gpbench.report.formats import FORMATS, MARKS, Grid, Sheet
-from gpbench.report.text import aligned
 
 
 def written(format, *names):

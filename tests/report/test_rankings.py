@@ -5,16 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpbench.analysis import rankings
+from gpbench.analysis.experiment import table
+from gpbench.analysis.formats import MARKS
+from gpbench.analysis.ranks import rank_values
 from gpbench.cli.plot import plot
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers.published import UNRANKED
-from gpbench.report import figures, rankings
-from gpbench.report.experiment import table
+from gpbench.report import figures
 from gpbench.report.figures import style
-from gpbench.report.formats import MARKS
-from gpbench.report.ranks import rank_values
 
 RANKS = {
     "kind": "ranks",

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from gpbench.analysis import rank_tests, ranks
+from gpbench.analysis.cells import group_runs
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
-from gpbench.report import rank_tests, ranks
-from gpbench.report.cells import group_runs
 from gpbench.report.figures import write
 from gpbench.report.figures.rank_diagram import draw
 

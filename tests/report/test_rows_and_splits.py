@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from gpbench.analysis.cells import group_runs
+from gpbench.analysis.differences import Side, paired_differences
+from gpbench.analysis.row_differences import lines, row_losses, spread
 from gpbench.metrics import Scored, score
-from gpbench.report.cells import group_runs
-from gpbench.report.differences import Side, paired_differences
-from gpbench.report.rows import lines, row_losses, spread
 
 
 def cells(splits=3):

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import sites
 
+from gpbench.analysis.cells import entries, group_runs
+from gpbench.analysis.statistics import paired_t_test
 from gpbench.cli import main
 from gpbench.errors import StorageError
 from gpbench.records.store import Store
-from gpbench.report.cells import entries, group_runs
 from gpbench.report.site import charts, write_site
 from gpbench.report.site.facts import page
 from gpbench.report.site.views import mark_datasets
-from gpbench.report.statistics import paired_t_test
 
 VOID = {"img", "input", "link", "meta", "br"}
 

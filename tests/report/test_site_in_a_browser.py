@@ -6,8 +6,8 @@ import pytest
 import sites
 from browser import CHROMIUM, Browser
 
+from gpbench.analysis.ranks import rank_table
 from gpbench.cli import main
-from gpbench.report.ranks import rank_table
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpbench.report.statistics import common_splits, largest_ratio, mean_stderr, paired_t_test
+from gpbench.analysis.statistics import common_splits, largest_ratio, mean_stderr, paired_t_test
 
 A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
 

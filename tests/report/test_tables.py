@@ -3,9 +3,9 @@
 import csv
 import io
 
-from gpbench.report import formats, tables, text
-from gpbench.report.cells import entries, group_runs
-from gpbench.report.provenance import provenance_lines
+from gpbench.analysis import formats, tables, text
+from gpbench.analysis.cells import entries, group_runs
+from gpbench.analysis.provenance import provenance_lines
 
 
 def run(split=0, **fields):

@@ -15,9 +15,10 @@ import pytest
 import yaml
 from toys import HERE, Greedy, StopAfter, job, numbers
 
-from gpbench import cli, runtime
+from gpbench import cli
 from gpbench.config.build import build_method
 from gpbench.config.compose import compose
+from gpbench.core import memory
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, Stopped, StorageError
 from gpbench.records.plan import RunPlan
@@ -213,7 +214,7 @@ def test_too_little_memory_is_one_line(tmp_path, monkeypatch):
 
 def test_factors_that_will_not_fit_are_refused_before_they_are_made(tmp_path, monkeypatch):
     minibatch = ["dataset=moons", "method=sep_minibatch", "method.batch_size=100", "method.steps=1"]
-    monkeypatch.setattr(runtime, "free_memory", lambda: 900 * (3 + 2 + 200) * 8 - 1)
+    monkeypatch.setattr(memory, "free_memory", lambda: 900 * (3 + 2 + 200) * 8 - 1)
     with pytest.raises(ConfigError, match=r"1 x 900 rows and what .* need .* GB of memory are free: try fewer"):
         job(tmp_path, *minibatch)
 

@@ -16,6 +16,7 @@ from gpbench.core.additive import CoupledCovariance, Posterior, coupled_precisio
 from gpbench.core.gaussians import Natural, unit_factor
 from gpbench.core.inducing import LengthscaleStart
 from gpbench.core.kernels import Spec
+from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.additive_layer import AdditiveLayer, initial_layer
@@ -30,7 +31,6 @@ from gpbench.methods.parts.components import (
 from gpbench.methods.parts.effects import effects_on_grids, shares
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.variational import Parameters, VariationalMethod, repeat
-from gpbench.runtime import require_memory
 
 _START_ROWS = 10_000
 """The posterior starts from at most so many rows."""

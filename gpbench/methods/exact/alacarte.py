@@ -17,13 +17,13 @@ from gpbench.core.gaussians import Natural, Normal, site_product, unit_factor
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import log_determinant
+from gpbench.core.memory import require_memory
 from gpbench.core.predictive import Predictive
 from gpbench.core.sites import Sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact_start import ExactStart
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
-from gpbench.runtime import require_memory
 
 _BLOCK = 2048
 """How many rows have their features in memory at a time while the evidence and its gradient are computed."""

@@ -15,13 +15,13 @@ from gpbench.core.kernels import Kernel, require
 from gpbench.core.likelihoods import Gaussian, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.memory import require_memory
 from gpbench.core.sparse import take
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
 from gpbench.methods.parts.exact_start import ExactStart
-from gpbench.runtime import require_memory
 
 
 class State(eqx.Module):

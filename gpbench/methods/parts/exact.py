@@ -13,9 +13,9 @@ from gpbench.core.inducing import LengthscaleStart
 from gpbench.core.kernels import Kernel, LengthscalePrior, Spec
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant
+from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.runtime import require_memory
 
 _MATRICES = 11
 """How many N x N matrices the evidence and its gradient take at once: measured with 1,000 to 4,000 rows."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpbench.analysis.provenance import provenance, seconds_lines
 from gpbench.errors import ConfigError, StorageError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line, require_recorded
-from gpbench.report.provenance import provenance, seconds_lines
 
 __all__ = ["KINDS", "Arrays", "draw", "save", "write"]
 

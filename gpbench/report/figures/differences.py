@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from gpbench.analysis.differences import NOTE, Difference, Side
+from gpbench.analysis.provenance import provenance_lines, seconds_lines
+from gpbench.analysis.tables import title
 from gpbench.metrics import better
-from gpbench.report.differences import NOTE, Difference, Side
 from gpbench.report.figures import style
-from gpbench.report.provenance import provenance_lines, seconds_lines
-from gpbench.report.tables import title
 
 
 def draw(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:

@@ -10,16 +10,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from gpbench.analysis.blocks import by_dataset
+from gpbench.analysis.caveats import caveats
+from gpbench.analysis.cells import Entry
+from gpbench.analysis.tables import title
+from gpbench.analysis.text import number
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.metrics import better
 from gpbench.papers.published import UNRANKED
-from gpbench.report.blocks import by_dataset
-from gpbench.report.caveats import caveats
-from gpbench.report.cells import Entry
 from gpbench.report.figures import style
-from gpbench.report.tables import title
-from gpbench.report.text import number
 
 _COLUMNS = 5
 _STEP = 0.155

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
+from gpbench.analysis.blocks import labels
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
-from gpbench.report.blocks import labels
 from gpbench.report.figures import style
 
 _RUG = 200

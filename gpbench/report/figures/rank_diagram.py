@@ -5,9 +5,9 @@ from textwrap import shorten
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from gpbench.analysis.ranks import Ranking, ranking_notes
 from gpbench.metrics import METRICS
 from gpbench.report.figures import style
-from gpbench.report.ranks import Ranking, ranking_notes
 
 _STEP = 0.26
 """Inches between two names."""

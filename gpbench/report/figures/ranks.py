@@ -6,11 +6,11 @@ from textwrap import fill
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from gpbench.analysis import rankings
+from gpbench.analysis.rankings import SetRanking
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
-from gpbench.report import rankings
 from gpbench.report.figures import rank_diagram, style
-from gpbench.report.rankings import SetRanking
 
 _WIDTH = 5.6
 """Inches of a diagram."""

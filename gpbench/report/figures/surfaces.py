@@ -7,9 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
+from gpbench.analysis.blocks import labels
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
-from gpbench.report.blocks import labels
 from gpbench.report.figures import style
 
 

@@ -11,10 +11,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy import ndarray
 
+from gpbench.analysis.statistics import mean_stderr
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
-from gpbench.report.statistics import mean_stderr
 
 LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse": "test RMSE"}
 """Labels of vertical axes; an experiment may have its own under `labels: axes`."""

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import LogLocator, MaxNLocator
 
+from gpbench.analysis.cells import CellRuns, Entry, by_split
+from gpbench.analysis.statistics import paired_t_test
+from gpbench.analysis.text import number
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS, better
 from gpbench.records.arrays import thin
-from gpbench.report.cells import CellRuns, Entry, by_split
 from gpbench.report.figures.dots import span_limits
 from gpbench.report.figures.traces import curve
-from gpbench.report.statistics import paired_t_test
-from gpbench.report.text import number
 
 CURVE_RUNS = 3
 """Learning curves are of at most so many runs of a cell: reading the traces of all would take the most of a report."""

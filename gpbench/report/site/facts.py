@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gpbench.analysis.cells import CellRuns, Entry, cell_key, entries, group_runs
+from gpbench.analysis.text import natural
 from gpbench.claims.verdicts import Verdict
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers import PAPERS, published
-from gpbench.report.cells import CellRuns, Entry, cell_key, entries, group_runs
-from gpbench.report.text import natural
 
 if TYPE_CHECKING:
     import numpy as np

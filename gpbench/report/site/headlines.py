@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpbench.analysis.cells import Entry
 from gpbench.metrics import better
-from gpbench.report.cells import Entry
 
 AGREES = 2.0
 """Joint standard errors within which our value and the published one agree."""

@@ -12,21 +12,22 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 import gpbench
+from gpbench.analysis import blocks, formats, marks
+from gpbench.analysis import experiment as reports
+from gpbench.analysis.cells import CellRuns, Entry, entries
+from gpbench.analysis.provenance import provenance, provenance_footer
+from gpbench.analysis.tables import LEGEND, notes, seconds_notes, title
 from gpbench.claims import report as claim_report
 from gpbench.claims.verdicts import Verdict
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
 from gpbench.papers import published
-from gpbench.report import blocks, figures, formats, marks
-from gpbench.report import experiment as reports
-from gpbench.report.cells import CellRuns, Entry, entries
+from gpbench.report import figures
 from gpbench.report.figures import theme
-from gpbench.report.provenance import provenance, provenance_footer
 from gpbench.report.site import charts, claims, facts, headlines, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.rank_sections import rank_sections
-from gpbench.report.tables import LEGEND, notes, seconds_notes, title
 
 _STATIC = ("style.css", "site.js")
 _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
 
+from gpbench.analysis.caveats import imported_note
+from gpbench.analysis.cells import CellRuns, by_split, group_runs
+from gpbench.analysis.rank_tests import nemenyi_quantile
+from gpbench.analysis.ranks import Ranking, by_dataset, diverged_runs, labels, method_of, rank_table, ranking_notes
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
-from gpbench.report.caveats import imported_note
-from gpbench.report.cells import CellRuns, by_split, group_runs
 from gpbench.report.figures.rank_diagram import MAX_NAME
-from gpbench.report.rank_tests import nemenyi_quantile
-from gpbench.report.ranks import Ranking, by_dataset, diverged_runs, labels, method_of, rank_table, ranking_notes
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpbench.report.cells import CellRuns, Entry
-from gpbench.report.marks import with_marks
-from gpbench.report.tables import notes, seconds_notes
-from gpbench.report.text import number
+from gpbench.analysis.cells import CellRuns, Entry
+from gpbench.analysis.marks import with_marks
+from gpbench.analysis.tables import notes, seconds_notes
+from gpbench.analysis.text import number
 
 
 @dataclass(frozen=True)

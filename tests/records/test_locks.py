@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from gpbench.errors import ClaimedError, StorageError
-from gpbench.records import claims
+from gpbench.records import locks
 
 CHILD = """
 import sys, time
 from gpbench.errors import ClaimedError
-from gpbench.records.claims import claimed
+from gpbench.records.locks import claimed
 while time.time() < float(sys.argv[2]):
     pass
 try:
@@ -44,40 +44,40 @@ def _left(results, id, silent=0.0, **fields):
 
 
 def test_a_claim_is_held_inside_and_gone_outside(tmp_path):
-    with claims.claimed(tmp_path, ["a", "b"]):
-        assert claims.holder(tmp_path, "a") == f"process {os.getpid()} on {socket.gethostname()}"
+    with locks.claimed(tmp_path, ["a", "b"]):
+        assert locks.holder(tmp_path, "a") == f"process {os.getpid()} on {socket.gethostname()}"
         message = r"process \d+ on .* is training run b already"
-        with pytest.raises(ClaimedError, match=message), claims.claimed(tmp_path, ["0", "b"]):
+        with pytest.raises(ClaimedError, match=message), locks.claimed(tmp_path, ["0", "b"]):
             pass
-        assert claims.holder(tmp_path, "0") is None
-    assert claims.holder(tmp_path, "a") is None and not list(tmp_path.iterdir())
+        assert locks.holder(tmp_path, "0") is None
+    assert locks.holder(tmp_path, "a") is None and not list(tmp_path.iterdir())
 
 
 def test_the_claim_of_a_killed_process_does_not_block(tmp_path):
     process = _child(tmp_path, "a")
     assert process.stdout.readline() == "mine\n"
-    assert claims.holder(tmp_path, "a")
+    assert locks.holder(tmp_path, "a")
     process.kill()
     process.wait()
-    assert claims.holder(tmp_path, "a") is None
-    with claims.claimed(tmp_path, ["a"]):
+    assert locks.holder(tmp_path, "a") is None
+    with locks.claimed(tmp_path, ["a"]):
         pass
 
 
 def test_on_another_host_a_claim_lives_as_long_as_it_is_heard(tmp_path):
     _left(tmp_path, "heard", silent=60, host="elsewhere", pid=1)
     _left(tmp_path, "silent", silent=600, host="elsewhere", pid=1)
-    assert claims.holder(tmp_path, "heard") == "process 1 on elsewhere" and not claims.holder(tmp_path, "silent")
-    with pytest.raises(ClaimedError, match="process 1 on elsewhere"), claims.claimed(tmp_path, ["heard"]):
+    assert locks.holder(tmp_path, "heard") == "process 1 on elsewhere" and not locks.holder(tmp_path, "silent")
+    with pytest.raises(ClaimedError, match="process 1 on elsewhere"), locks.claimed(tmp_path, ["heard"]):
         pass
-    with claims.claimed(tmp_path, ["silent"]):
+    with locks.claimed(tmp_path, ["silent"]):
         pass
 
 
 def test_a_claim_that_is_just_being_written_counts(tmp_path):
     _left(tmp_path, "a")
     (tmp_path / "claims" / "a").write_text("")
-    assert claims.holder(tmp_path, "a")
+    assert locks.holder(tmp_path, "a")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\0" * 90, b"[]", b'{"pid": 1e99, "host": "x"}', None])
@@ -89,25 +89,25 @@ def test_a_damaged_claim_blocks_no_longer_than_it_is_silent(tmp_path, content):
         (path / "folder").mkdir(parents=True)
     else:
         path.write_bytes(content)
-    assert claims.holder(tmp_path, "a")
+    assert locks.holder(tmp_path, "a")
     os.utime(path, (0, 0))
-    with claims.claimed(tmp_path, ["a"]):
+    with locks.claimed(tmp_path, ["a"]):
         pass
 
 
 def test_a_claim_from_the_future_is_dead_unless_it_is_heard(tmp_path, monkeypatch):
-    monkeypatch.setattr(claims, "_BEAT_S", 0.2)
+    monkeypatch.setattr(locks, "_BEAT_S", 0.2)
     _left(tmp_path, "dead", silent=-3600, host="elsewhere", pid=1)
-    assert claims.holder(tmp_path, "dead") is None
+    assert locks.holder(tmp_path, "dead") is None
     _left(tmp_path, "alive", silent=-3600, host="elsewhere", pid=1)
     path = tmp_path / "claims" / "alive"
     threading.Timer(0.1, os.utime, (path, (time.time() + 3601,) * 2)).start()
-    assert claims.holder(tmp_path, "alive") == "process 1 on elsewhere"
+    assert locks.holder(tmp_path, "alive") == "process 1 on elsewhere"
 
 
 def test_a_holder_is_heard(tmp_path, monkeypatch):
-    monkeypatch.setattr(claims, "_BEAT_S", 0.05)
-    with claims.claimed(tmp_path, ["a"]):
+    monkeypatch.setattr(locks, "_BEAT_S", 0.05)
+    with locks.claimed(tmp_path, ["a"]):
         path = tmp_path / "claims" / "a"
         os.utime(path, (0, 0))
         for _ in range(100):
@@ -132,18 +132,18 @@ def test_a_results_folder_that_cannot_be_created_is_not_a_claim(tmp_path, monkey
         raise FileNotFoundError(2, "No such file or directory")
 
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(StorageError, match="cannot use the results folder"), claims.claimed(tmp_path / "none", ["a"]):
+    with pytest.raises(StorageError, match="cannot use the results folder"), locks.claimed(tmp_path / "none", ["a"]):
         pass
 
 
 def test_a_file_in_the_place_of_the_results_folder_is_one_line(tmp_path):
     (tmp_path / "results").touch()
-    with pytest.raises(StorageError, match="results: Not a directory"), claims.claimed(tmp_path / "results", ["a"]):
+    with pytest.raises(StorageError, match="results: Not a directory"), locks.claimed(tmp_path / "results", ["a"]):
         pass
 
 
 def test_nobody_holds_a_run_where_the_results_folder_is_a_file(tmp_path):
     (tmp_path / "file").touch()
-    assert claims.holder(tmp_path / "file", "a") is None  # a sweep would wait for ever
-    with pytest.raises(StorageError, match="cannot use the results folder"), claims.claimed(tmp_path / "file", ["a"]):
+    assert locks.holder(tmp_path / "file", "a") is None  # a sweep would wait for ever
+    with pytest.raises(StorageError, match="cannot use the results folder"), locks.claimed(tmp_path / "file", ["a"]):
         pass

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
+from gpbench.analysis import marks as significance
+from gpbench.analysis import rankings
+from gpbench.analysis.blocks import column_labels, table_blocks
+from gpbench.analysis.cells import Entry
+from gpbench.analysis.formats import Grid, Marks, Sheet
+from gpbench.analysis.provenance import provenance_footer
+from gpbench.analysis.tables import LEGEND, cell_text, notes, numbered, row, seconds_notes
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.metrics import better
-from gpbench.report import marks as significance
-from gpbench.report import rankings
-from gpbench.report.blocks import column_labels, table_blocks
-from gpbench.report.cells import Entry
-from gpbench.report.formats import Grid, Marks, Sheet
-from gpbench.report.provenance import provenance_footer
-from gpbench.report.tables import LEGEND, cell_text, notes, numbered, row, seconds_notes
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: Marks) -> Sheet:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpbench.report.cells import CellRuns
-from gpbench.report.differences import Difference
+from gpbench.analysis.cells import CellRuns
+from gpbench.analysis.differences import Difference
 
 if TYPE_CHECKING:
     import numpy as np

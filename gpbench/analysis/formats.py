@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpbench.analysis.text import aligned
 from gpbench.errors import printable
-from gpbench.report.text import aligned
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
+from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
+from gpbench.analysis.marks import with_marks
+from gpbench.analysis.statistics import common_splits
+from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers.published import lookup
-from gpbench.report.cells import CellRuns, Entry, by_split, entry, summarise
-from gpbench.report.marks import with_marks
-from gpbench.report.statistics import common_splits
-from gpbench.report.tables import title
 
 AVERAGE = "(average)"
 """The data set of published averages over data sets (papers.csv)."""

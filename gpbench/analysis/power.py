@@ -1,7 +1,7 @@
 """What recorded splits can show: the smallest significant difference, and the splits that the observed one needs.
 
-Under the corrected resampled t test (`gpbench.report.statistics`) the statistic has Student's noncentral t distribution
-with n - 1 degrees of freedom, whose noncentrality is the true difference over the corrected standard error
+Under the corrected resampled t test (`gpbench.analysis.statistics`) the statistic has Student's noncentral t
+distribution with n - 1 degrees of freedom, whose noncentrality is the true difference over the corrected standard error
 s sqrt(1 / n + n_test / n_train).  The second term has no n: differences below a floor need more data, not more splits.
 """
 
@@ -9,13 +9,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpbench.analysis.differences import Difference, Side, untested
+from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.provenance import provenance_lines, seconds_lines
+from gpbench.analysis.statistics import LEVEL
+from gpbench.analysis.tables import title
+from gpbench.analysis.text import number
 from gpbench.errors import ConfigError
-from gpbench.report.differences import Difference, Side, untested
-from gpbench.report.formats import Grid, Sheet
-from gpbench.report.provenance import provenance_lines, seconds_lines
-from gpbench.report.statistics import LEVEL
-from gpbench.report.tables import title
-from gpbench.report.text import number
 
 POWER = 0.8
 """The probability with which a difference is to be shown."""

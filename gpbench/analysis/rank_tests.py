@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy import ndarray
 
-from gpbench.report.statistics import LEVEL
+from gpbench.analysis.statistics import LEVEL
 
 
 def friedman(ranks: Float[ndarray, "N k"]) -> tuple[float, float]:

@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpbench.analysis.blocks import by_dataset
+from gpbench.analysis.caveats import LEAKED
+from gpbench.analysis.cells import Entry
+from gpbench.analysis.formats import Grid, Marks, Sheet
+from gpbench.analysis.provenance import provenance_footer, seconds_lines
+from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
+from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
-from gpbench.report.blocks import by_dataset
-from gpbench.report.caveats import LEAKED
-from gpbench.report.cells import Entry
-from gpbench.report.formats import Grid, Marks, Sheet
-from gpbench.report.provenance import provenance_footer, seconds_lines
-from gpbench.report.ranks import Ranking, rank_table, ranking_notes
-from gpbench.report.tables import title
 
 ALL = "all methods"
 """The set of all methods, which is ranked before the experiment's own sets."""

@@ -12,13 +12,13 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
+from gpbench.analysis.cells import CellRuns, by_split
+from gpbench.analysis.provenance import seconds_lines
+from gpbench.analysis.rank_tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
+from gpbench.analysis.statistics import LEVEL, common_splits
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.papers.published import UNRANKED
-from gpbench.report.cells import CellRuns, by_split
-from gpbench.report.provenance import seconds_lines
-from gpbench.report.rank_tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
-from gpbench.report.statistics import LEVEL, common_splits
 
 _TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
 

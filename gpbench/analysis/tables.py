@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from gpbench.report.cells import Entry
-from gpbench.report.formats import Grid, Sheet
-from gpbench.report.provenance import provenance, provenance_lines, seconds_lines
-from gpbench.report.text import natural, number
+from gpbench.analysis.cells import Entry
+from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.provenance import provenance, provenance_lines, seconds_lines
+from gpbench.analysis.text import natural, number
 
 COLUMNS = (
     "dataset",

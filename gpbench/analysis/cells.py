@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from gpbench.analysis.caveats import caveats
+from gpbench.analysis.statistics import mean_stderr
+from gpbench.analysis.text import natural
 from gpbench.papers.published import Published, lookup
-from gpbench.report.caveats import caveats
-from gpbench.report.statistics import mean_stderr
-from gpbench.report.text import natural
 
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")

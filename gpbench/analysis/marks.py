@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
+from gpbench.analysis.cells import Entry
+from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
 from gpbench.metrics import better
 from gpbench.papers.published import UNRANKED
-from gpbench.report.cells import Entry
-from gpbench.report.statistics import common_splits, largest_ratio, paired_t_test
 
 LEGEND = "not significantly different from the best (corrected resampled t test over splits, 5 %)"
 """What "tied" means."""

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from gpbench.report.text import counted
+from gpbench.analysis.text import counted
 
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 

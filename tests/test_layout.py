@@ -1,0 +1,60 @@
+"""The rooms of the house stand on floors: a file imports from its own room and from lower floors."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import gpbench
+
+PACKAGE = Path(gpbench.__file__).parent
+FLOORS = [
+    {"errors", "paths", "plugins", "yamls", "damage"},
+    {"ranges"},
+    {"schema", "metrics", "papers"},
+    {"core"},
+    {"methods", "runtime"},
+    {"config"},
+    {"data"},
+    {"records"},
+    {"train"},
+    {"experiments"},
+    {"analysis"},
+    {"claims"},
+    {"report", "sweep", "imports", "contract", "estimators"},
+    {"api"},
+    {"cli"},
+]
+"""The rooms, from the ground up; two rooms of one floor do not import each other."""
+FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+
+
+def room_of(path: Path) -> str:
+    """The room of a file of the package: its folder, or its own name where it stands in the package itself."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    """The rooms that a file imports from, at its top or inside its functions."""
+    rooms: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("gpbench.")}
+    return rooms & FLOOR.keys()
+
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or room_of(path) in FLOOR)
+
+
+def test_every_room_has_a_floor():
+    rooms = {room_of(path) for path in PACKAGE.rglob("*.py")} - {"__init__", "__main__"}
+    assert rooms == {room for room in FLOOR if (PACKAGE / room).exists() or (PACKAGE / f"{room}.py").exists()}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_imports_from_its_own_room_and_from_lower_floors(path):
+    room = room_of(path)
+    upwards = {other for other in imported_rooms(path) if other != room and FLOOR[other] >= FLOOR[room]}
+    assert not upwards, f"{path.relative_to(PACKAGE)} imports from {', '.join(sorted(upwards))}"
