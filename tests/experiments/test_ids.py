@@ -1,0 +1,48 @@
+"""Ids of runs never change: those of every experiment, as they were when its records were committed."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from gpbench.experiments import definition
+from gpbench.experiments.definition import overrides
+from gpbench.experiments.plan import plans
+from gpbench.records.collected import open_store
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+
+KNOWN = json.loads((Path(__file__).parent / "ids.json").read_text())
+"""For each experiment and preset: the number of runs, and a digest of their ids, cells, splits and outputs."""
+
+
+def test_every_experiment_is_known():
+    assert {f"{name} {preset}" for name in definition.names() for preset in definition.PRESETS} == KNOWN.keys()
+
+
+@pytest.fixture(scope="module")
+def planned():
+    """The runs of every experiment and preset, each as its id, cell, split and output."""
+
+    def runs(name: str, preset: str) -> list:
+        jobs = [overrides(job) for job in definition.read(name).jobs(preset)]
+        return [[run.id, run.cell, run.split, run.output] for plan in plans(jobs) for run in plan.runs]
+
+    return {key: runs(*key.split()) for key in KNOWN}
+
+
+@pytest.mark.parametrize("key", KNOWN)
+def test_the_ids_of_an_experiment_are_those_of_its_records(planned, key):
+    digest = hashlib.sha256(json.dumps(planned[key]).encode()).hexdigest()[:16]
+    assert [len(planned[key]), digest] == KNOWN[key]
+
+
+def test_the_id_of_every_committed_record_is_computed_again(planned):
+    ids = {run[0] for runs in planned.values() for run in runs}
+    job = ["method=logistic", "protocol=hl2016", "split=all"]
+    sets = ["australian", "breast", "crabs", "heart", "ionosphere", "pima", "sonar"]
+    ids |= {run.id for plan in plans([[*job, f"dataset={name}"] for name in sets]) for run in plan.runs}
+    for path in sorted(RESULTS.glob("*/records.parquet")):
+        unknown = [record for record in open_store(path).all() if record["id"] not in ids]
+        assert all(record.get("imported") for record in unknown), path
