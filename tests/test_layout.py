@@ -12,6 +12,7 @@ FLOORS = [
     {"errors", "paths", "plugins", "yamls", "damage"},
     {"ranges"},
     {"schema", "metrics", "papers"},
+    {"registry"},
     {"core"},
     {"methods", "runtime"},
     {"config"},

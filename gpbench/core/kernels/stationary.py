@@ -95,7 +95,7 @@ class SquaredExponential(Stationary):
 
     @classmethod
     def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any
     ) -> Kernel:
         """Option: `isotropic`."""
         return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]))
@@ -109,7 +109,7 @@ class _Matern(Stationary):
 
     @classmethod
     def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any
     ) -> Kernel:
         """Option: `isotropic`."""
         return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]))
@@ -176,7 +176,7 @@ class RationalQuadratic(Stationary):
 
     @classmethod
     def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any
     ) -> Kernel:
         """Options: `isotropic`, and `alpha`, the initial shape."""
         lengthscales = start_lengthscales(X, start, options["isotropic"])
@@ -216,7 +216,7 @@ class Periodic(Stationary):
 
     @classmethod
     def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any
     ) -> Kernel:
         """Options: `isotropic`, and `period`, the initial period of every input.
 
