@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +61,7 @@ def already(overrides: list[str], records: list[dict[str, Any]]) -> Outcome:
     return Outcome(overrides, "already", _scores(records))
 
 
-def divergence(records: list[dict[str, Any]]) -> str | None:
+def divergence(records: Iterable[Mapping[str, Any]]) -> str | None:
     """The line that says which of these records diverged, and why; None where none did."""
     diverged = [record for record in records if record["status"] == "diverged"]
     if not diverged:
