@@ -192,16 +192,16 @@ def rank(
     ranks = ranking(group_runs(records, by_preset=False), single_metric(metric, records), test)
 
     def draw() -> "Figure":
-        from gpbench.report.figures.rank_diagram import draw
+        from gpbench.report.figures.comparisons import draw_ranking
 
-        return draw(ranks)
+        return draw_ranking(ranks)
 
     return Table(lambda format: _rank_sheet(ranks, records), vars(ranks), draw)
 
 
 def _rank_sheet(ranking: "Ranking", records: Sequence[dict]) -> Sheet:
     """The ranking as a table, with the last method below each that is not significantly different from it."""
-    from gpbench.analysis.caveats import imported_note
+    from gpbench.analysis.cells import imported_note
     from gpbench.analysis.ranks import ranking_notes
 
     methods, groups = ranking.methods, ranking.groups
@@ -247,9 +247,9 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
     sheet = replace(sheet, feet=[*sheet.feet, *row_differences.lines(pairs, predictions_reader(stores))])
 
     def draw() -> "Figure":
-        from gpbench.report.figures.differences import draw
+        from gpbench.report.figures.comparisons import draw_differences
 
-        return draw(first, second, pairs)
+        return draw_differences(first, second, pairs)
 
     return Table(lambda format: sheet, sheet.rows, draw)
 
@@ -318,7 +318,7 @@ def verify(
     config_dirs = folders(config_dir)
     judged = [
         verdict
-        for selection in claims.select(name, config_dirs)
+        for selection in claims.select_claims(name, config_dirs)
         for verdict in verdicts.judge(
             selection.claims,  # all of them, over which verdicts are corrected
             records,
