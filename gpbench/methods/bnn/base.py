@@ -8,9 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.mean_field import MeanField
-from gpbench.core.networks import Network, initial_network
-from gpbench.core.predictive import Mixture, Predictive
+from gpbench.core.networks import MeanField, Network, initial_network
+from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.methods.parts.settings import LikelihoodMethod
@@ -72,4 +71,4 @@ class MeanFieldMethod(NetworkMethod, GradientMethod):
             return likelihood.predictive(outputs, jnp.zeros_like(outputs))
 
         components = jax.vmap(density)(jax.random.split(key, self.samples))
-        return Mixture(components, jnp.zeros(self.samples, X.dtype))
+        return MixturePredictive(components, jnp.zeros(self.samples, X.dtype))

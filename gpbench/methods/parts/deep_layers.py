@@ -10,9 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.features import InducingPoints
+from gpbench.core.features import InducingPoints, inducing_points
 from gpbench.core.gaussians import Normal
-from gpbench.core.inducing import inducing_points
 from gpbench.core.kernels import Kernel
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.psi import Moments

@@ -4,8 +4,7 @@ from typing import ClassVar
 
 from jaxtyping import Array, Float
 
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import LengthscalePrior, Spec, kernel_spec, lengthscale_prior
+from gpbench.core.kernels import LengthscalePrior, LengthscaleStart, Spec, kernel_spec, lengthscale_prior
 from gpbench.core.likelihoods import Gaussian, Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.methods.base import Batch, Method

@@ -4,9 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import Covariances, residual
-from gpbench.core.features import Features, InducingPoints, ScaledFeatures
-from gpbench.core.inducing import inducing_points
+from gpbench.core.features import Features, InducingPoints, ScaledFeatures, inducing_points
+from gpbench.core.gaussians import Covariances, residual
 from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, require
 from gpbench.core.linalg import describe_failure, inverse_cholesky
 from gpbench.methods.base import Batch, inducing_count, inducing_setting

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.decoupled import Decoupled, Direct, Hybrid, Jacobi, Orthogonal
-from gpbench.core.features.scaled import unused_features
+from gpbench.core.features import unused_features
 from gpbench.core.gaussians import Natural, standard_normal, unit_factor
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.linalg import describe_failure
