@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from gpbench.analysis.text import counted
+from gpbench.analysis.formats import counted
 
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 
