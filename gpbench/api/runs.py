@@ -212,7 +212,8 @@ def multirun(
         jobs: the number of processes at a time.
         overrides: words for every job.
         config_dir, results: as for `run`.
-        **keys: as for `run`, but a list is one job for each of its values; a list within a list is one value.
+        **keys: as for `run`, but a list is one job for each of its values.  A list of `split` or `output` is one value,
+            as for `run`: the splits of one configuration are one job.
 
     Returns:
         The runs of all jobs.
@@ -247,7 +248,7 @@ def multirun(
 
 def _words_of_choices(key: str, value: Any) -> list[str]:
     """A word for each value in a list, or the one word of another value.  Raises ConfigError for an empty list."""
-    several = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+    several = isinstance(value, Iterable) and not isinstance(value, str | Mapping) and key not in ("split", "output")
     if several and not (value := list(value)):
         raise ConfigError(f"{key}=[]: give at least one value")
     return [text for choice in (value if several else [value]) for text in words({key: choice})]

@@ -84,8 +84,8 @@ def test_a_wrong_word_is_the_error_of_the_command_line(results, capsys):
 def test_a_multirun_is_every_combination(results):
     runs = gpbench.multirun(**LINEAR, split=[0, 1], overrides=["seed=0"], results=results)
     assert [record["split"] for record in runs] == [0, 1]
-    with pytest.raises(gpbench.ConfigError, match=r"split=\[\]: give at least one value"):
-        gpbench.multirun(dataset="sinc", split=[], results=results)
+    with pytest.raises(gpbench.ConfigError, match=r"method=\[\]: give at least one value"):
+        gpbench.multirun(dataset="sinc", method=[], results=results)
 
 
 CASES = [
@@ -117,6 +117,12 @@ def test_a_table_without_a_picture_says_so():
     assert gpbench.rank(setting="m=15%", results=SEP).has_figure
     with pytest.raises(gpbench.ConfigError, match="no picture"):
         gpbench.verify("sep/c01", results=SEP).figure()
+
+
+def test_notebooks_show_a_table_as_html():
+    html = gpbench.table(dataset="heart", metric="nll", method="sep", results=SEP)._repr_html_()
+    assert html.count("<table>") == html.count("</table>") == 1 and "nll (nats per row; lower is better)" in html
+    assert "<td>heart</td>" in html
 
 
 def test_filters_that_do_not_exist_are_named():
