@@ -61,7 +61,7 @@ def test_a_run_from_python_has_the_record_of_the_command_line(results, tmp_path,
 
 def test_recorded_runs_are_not_trained_again(results):
     runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
-    assert runs.already == 2 and len(runs) == 2 and len(runs[:1]) == 1
+    assert runs.recorded_before == 2 and len(runs) == 2 and len(runs[:1]) == 1
     assert "2 of 2 were there already" in str(runs) and "rmse" in str(runs)
     assert runs.mean("rmse") == pytest.approx(runs.frame["metrics.rmse"].mean())
     with pytest.raises(gpbench.ConfigError, match="no run has the metric 'rmsee'; did you mean"):
