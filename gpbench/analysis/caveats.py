@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.papers.published import UNRANKED, Published
+from gpbench.records.record import Record
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
@@ -19,13 +20,13 @@ _CONSTANT = -1.4189
 """The bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
 
 
-def caveats(dataset: str, metric: str, records: Sequence[Mapping], published: Published | None) -> list[str]:
+def caveats(dataset: str, metric: str, records: Sequence[Record], published: Published | None) -> list[str]:
     """The footnotes of one metric of a cell, from its records and its published value."""
     lines = [
-        LEAKED if any(record.get("held_out") is False for record in records) else "",
+        LEAKED if any(record.held_out is False for record in records) else "",
         published.note if published else "",
         UNRANKED.get(dataset, ""),
-        UNCONVERGED if any(record.get("converged") is False for record in records) else "",
+        UNCONVERGED if any(record.converged is False for record in records) else "",
         RISING if any(map(_is_rising, records)) else "",
         UNMIXED if any(map(_is_unmixed, records)) else "",
         UNMIXED_WEIGHTS if any(map(_is_unmixed_over_weights, records)) else "",
@@ -36,28 +37,28 @@ def caveats(dataset: str, metric: str, records: Sequence[Mapping], published: Pu
     return [line for line in dict.fromkeys(lines) if line]
 
 
-def imported_note(records: Iterable[Mapping]) -> str:
+def imported_note(records: Iterable[Record]) -> str:
     """Which of these records are other programs' predictions, and from which files; "" if none is."""
     sources = {
-        f"{record['method']} ({record.get('source')}, SHA-256 {(record.get('source_checksum') or '')[:12]})": None
+        f"{record.method} ({record.source}, SHA-256 {(record.source_checksum or '')[:12]})": None
         for record in records
-        if record.get("imported")
+        if record.imported
     }
     return f"{IMPORTED}: {', '.join(sources)}" if sources else ""
 
 
-def _diagnostics(record: Mapping) -> Mapping:
+def _diagnostics(record: Record) -> Mapping:
     """What a sampler's record says of its chains; {} for other methods."""
-    return record.get("diagnostics") or {}
+    return record.diagnostics or {}
 
 
-def _is_rising(record: Mapping) -> bool:
+def _is_rising(record: Record) -> bool:
     """Whether training may have ended too early: for chains R-hat is used instead."""
     diagnostics = _diagnostics(record)
     return "rhat" not in diagnostics and (diagnostics.get("slope") or 0.0) > _STEEPEST
 
 
-def _is_unmixed(record: Mapping) -> bool:
+def _is_unmixed(record: Record) -> bool:
     """Whether the outputs of a sampler's chains differ (Vehtari et al. 2021), or samples are too few to decide."""
     diagnostics = _diagnostics(record)
     if "rhat" not in diagnostics:
@@ -67,16 +68,17 @@ def _is_unmixed(record: Mapping) -> bool:
     return rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
 
 
-def _is_unmixed_over_weights(record: Mapping) -> bool:
+def _is_unmixed_over_weights(record: Record) -> bool:
     """Whether the chains of a network differ in more than its outputs."""
     diagnostics = _diagnostics(record)
     return "rhat_outputs" in diagnostics and (diagnostics.get("rhat") or math.inf) > _WORST_RHAT
 
 
-def _is_degenerate(record: Mapping) -> bool:
+def _is_degenerate(record: Record) -> bool:
     """Whether a run's bound is below a constant prediction's; the log-likelihoods tell the scale of the targets."""
-    values = [record["metrics"].get(name) for name in ("vlb_per_row", "test_ll", "ll_std")]
-    if any(value is None for value in values):
+    names = ("vlb_per_row", "test_ll", "ll_std")
+    values = [value for name in names if (value := record.metrics.get(name)) is not None]
+    if len(values) < len(names):
         return False
     bound, original, standardised = values
     return bound + standardised - original < _CONSTANT

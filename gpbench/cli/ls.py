@@ -11,6 +11,7 @@ from gpbench.analysis import text
 from gpbench.cli import selection
 from gpbench.errors import ConfigError, printable
 from gpbench.records import filters
+from gpbench.records.record import Record
 
 KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
 
@@ -54,7 +55,10 @@ def run(args: argparse.Namespace) -> int:
             f"{name}={value}" for name in ("dataset", "method", "protocol", "status") if (value := getattr(args, name))
         ]
         records = filters.matching(selection.open_one(args.results).all(), [*flags, *args.where])
-        text.print_json(records) if args.json else text.print_table(_RUN_HEADER, [*map(_run_row, records)])
+        if args.json:
+            text.print_json([record.to_json() for record in records])
+        else:
+            text.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0
     faults: list[ConfigError] = []
     if args.kind == "datasets":
@@ -80,10 +84,15 @@ _RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "spli
 _RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
 
 
-def _run_row(record: dict) -> tuple[str, ...]:
-    metrics = ", ".join(f"{name} {text.number(value)}" for name, value in record["metrics"].items())
-    created = (record.get("created") or "")[:16].replace("T", " ")
-    return (*(str(record[name]) for name in _RUN_FIELDS), metrics, text.number(record["seconds"].get("train")), created)
+def _run_row(record: Record) -> tuple[str, ...]:
+    metrics = ", ".join(f"{name} {text.number(value)}" for name, value in record.metrics.items())
+    created = (record.created or "")[:16].replace("T", " ")
+    return (
+        *(str(getattr(record, name)) for name in _RUN_FIELDS),
+        metrics,
+        text.number(record.seconds.get("train")),
+        created,
+    )
 
 
 def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises what `gpbench.train.predictor.predict` raises; StorageError."""
     store = selection.open_one(args.results)
     record = selection.one_run(store, args)
-    cfg = store.config(record["id"])
+    cfg = store.config(record.id)
     sys.path[:0] = cfg.get("config_dirs") or []
     runtime.configure(device=(cfg.get("run") or {}).get("device"))
 

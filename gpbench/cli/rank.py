@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gpbench.analysis.formats import FORMATS, Grid, Sheet
 from gpbench.analysis.provenance import provenance_lines
 from gpbench.cli import output, selection
+from gpbench.records.record import Record
 
 if TYPE_CHECKING:
     from gpbench.analysis.ranks import Ranking
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     return output.write_output(args, sheet(ranks, records), vars(ranks), picture)
 
 
-def sheet(ranking: "Ranking", records: Sequence[dict]) -> Sheet:
+def sheet(ranking: "Ranking", records: Sequence[Record]) -> Sheet:
     """The ranking as a table, with the last method below each that is not significantly different from it."""
     from gpbench.analysis.caveats import imported_note
     from gpbench.analysis.ranks import ranking_notes

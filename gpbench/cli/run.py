@@ -11,6 +11,7 @@ from gpbench.analysis.statistics import mean_stderr
 from gpbench.errors import DivergedError, printable
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.sweep import processes
 from gpbench.sweep.outcome import divergence
@@ -103,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     if not records:  # another process of this run speaks for it
         return 0
     if args.json:
-        print(json.dumps({"records": records, "already": already}))
+        print(json.dumps({"records": [record.to_json() for record in records], "already": already}))
     else:
         report(records, already, Path(plan.results))
     if message := divergence(records):
@@ -111,17 +112,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def report(records: list[dict], already: int, results: Path) -> None:
+def report(records: list[Record], already: int, results: Path) -> None:
     """Print what came out: each metric's mean ± standard error over the splits, the seconds, where the records lie."""
     first = records[0]
-    done = [record for record in records if record["status"] == "done"]
-    names = "  ".join(str(first[name]) for name in ("dataset", "method", "setting", "protocol"))
+    done = [record for record in records if not record.diverged]
+    names = "  ".join(str(getattr(first, name)) for name in ("dataset", "method", "setting", "protocol"))
     print(printable(names).rstrip())
     rows = []
-    for metric in done[0]["metrics"] if done else ():
-        rows.append((metric, _mean([record["metrics"][metric] for record in done])))
-    rows += [(f"{part} s", f"{sum(r['seconds'].get(part) or 0 for r in records):.2f}") for part in first["seconds"]]
-    outputs = len({record.get("output") for record in records})
+    for metric in done[0].metrics if done else ():
+        rows.append((metric, _mean([record.metrics[metric] for record in done])))
+    rows += [(f"{part} s", f"{sum(r.seconds.get(part) or 0 for r in records):.2f}") for part in first.seconds]
+    outputs = len({record.output for record in records})
     count = f"{len(done)}" + (f" of {len(records)}" if len(done) < len(records) else "")
     rows.append(("splits", count) if outputs == 1 else ("runs", f"{count}, of {outputs} outputs"))
     _print(rows)

@@ -22,16 +22,16 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where no run matches, or several do."""
     store = selection.open_one(args.results)
     record = selection.one_run(store, args)
-    config = store.config(record["id"])
-    predictions = store.predictions(record["id"])
+    config = store.config(record.id)
+    predictions = store.predictions(record.id)
     rows = len(predictions["row"]) if predictions else None
     if args.json:
-        text.print_json({**record, "predictions": rows, "config": config})
+        text.print_json({**record.to_json(), "predictions": rows, "config": config})
         return 0
     import yaml
 
-    print("\n".join(text.aligned(("id", record["id"]), [(k, _line(v)) for k, v in record.items() if k != "id"])))
-    print(f"folder  {store.runs / record['id']}")
+    print("\n".join(text.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"])))
+    print(f"folder  {store.runs / record.id}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:
         print("\n" + yaml.safe_dump(config, sort_keys=False).rstrip())

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.records.stores import latest
 
     records = latest(record for store in selection.open_stores(args.results) for record in store.all())
-    by_id = {record["id"]: record for record in records}
+    by_id = {record.id: record for record in records}
     folders = [folder.expanduser().resolve() for folder in args.config_dir]
     judged = [
         verdict

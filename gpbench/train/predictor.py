@@ -11,6 +11,7 @@ import numpy as np
 from gpbench.data import new_rows
 from gpbench.errors import ConfigError
 from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train.checkpoint import state_of
 from gpbench.train.context import Context
@@ -19,7 +20,7 @@ from gpbench.train.grouping import load
 from gpbench.train.programs import lay_out
 
 
-def predict(store: Store, record: Mapping[str, Any], file: Path) -> dict[str, np.ndarray]:
+def predict(store: Store, record: Record, file: Path) -> dict[str, np.ndarray]:
     """The predictions of every row of a table of inputs, a column each with (T,) numbers.
 
     Of regression `mean` and `variance`, noise included, in original units; of classification `probability of LABEL`
@@ -29,7 +30,7 @@ def predict(store: Store, record: Mapping[str, Any], file: Path) -> dict[str, np
     Raises ConfigError for a run without a saved state, or one of another version of its method; DataError for rows that
     cannot be read, and what loading the data raises.
     """
-    id = record["id"]
+    id = record.id
     if not (arrays := store.state(id)):
         raise ConfigError(f"run {id} has no saved state: train it again with run.save=true run.again=true")
     plan = _plan(store.config(id), record)
@@ -39,7 +40,7 @@ def predict(store: Store, record: Mapping[str, Any], file: Path) -> dict[str, np
     state = state_of(arrays, jax.tree.map(lambda leaf: leaf[0], initial(context.method, group)))
     if state is None:
         raise ConfigError(
-            f"run {id} was saved by another version of {record['method']}: train it again with"
+            f"run {id} was saved by another version of {record.method}: train it again with"
             " run.save=true run.again=true"
         )
     X = prepared.scaled(rows)[None].astype(context.precision)
@@ -54,9 +55,9 @@ def predict(store: Store, record: Mapping[str, Any], file: Path) -> dict[str, np
     return {"mean": mean, "variance": found["var"] * prepared.y_std**2}
 
 
-def _plan(cfg: Mapping[str, Any], record: Mapping[str, Any]) -> RunPlan:
+def _plan(cfg: Mapping[str, Any], record: Record) -> RunPlan:
     """The plan of this run alone, on one device."""
     alone = {"devices": None, "processes": 1, "again": False}
-    plan = RunPlan.of({**cfg, "split": record["split"], "run": {**cfg["run"], **alone}})
-    outputs = [run for run in plan.runs if run.output_name == (record.get("output") or "")]
+    plan = RunPlan.of({**cfg, "split": record.split, "run": {**cfg["run"], **alone}})
+    outputs = [run for run in plan.runs if run.output_name == (record.output or "")]
     return replace(plan, runs=outputs)

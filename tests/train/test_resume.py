@@ -44,7 +44,7 @@ def run(results: Path, *words: str, **more: str) -> list[dict]:
     """The records of a command that ends well, in order of their splits."""
     code, err = finish(start(results, *words, **more))
     assert code == 0, err
-    return sorted(Store(results).all(), key=lambda record: record["split"])
+    return sorted(Store(results).all(), key=lambda record: record.split)
 
 
 def await_step(results: Path, step: int) -> None:

@@ -109,4 +109,4 @@ def job(results: Path, *words: str, store=None, stop=None, stream=None) -> list[
 
 def numbers(records: list[dict]) -> list[tuple]:
     """What must be the same, bit by bit."""
-    return [(r["id"], r["status"], r["steps"], r["objective"], r["metrics"]) for r in records]
+    return [(r.id, r.status, r.steps, r.objective, r.metrics) for r in records]

@@ -30,10 +30,10 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         axis.spines[["top", "right"]].set_visible(True)
     for cell in planned:
         axis = axes[rows.index(cell.job[row_key]), columns.index(cell.job[column_key])]
-        run = arrays(cell.done[0]["id"]) if cell.done else {}
+        run = arrays(cell.done[0].id) if cell.done else {}
         if "kept_grid" in run:
             panel(axis, run)
-            axis.set_title(f"error {100 * cell.done[0]['metrics']['error']:.1f} %", fontsize=7.5, pad=2)
+            axis.set_title(f"error {100 * (cell.done[0].metrics['error'] or 0.0):.1f} %", fontsize=7.5, pad=2)
         else:
             axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
     for axis, row in zip(axes[:, 0], rows):

@@ -11,6 +11,7 @@ from numpy import ndarray
 from gpbench.analysis.blocks import labels
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
+from gpbench.records.record import Record
 from gpbench.report.figures import style
 
 _MARGIN = 0.05
@@ -23,7 +24,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     is the part of the range of the rows that is drawn on either side of them.
     """
     options = experiment.figure or {}
-    runs = [arrays(cell.done[0]["id"]) if cell.done else {} for cell in planned]
+    runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
     lines = next((run for cell, run in zip(planned, runs) if cell.method == options.get("reference")), None)
     figure = style.figure(3.1 * len(planned) + 0.3, 2.9)
     axes = figure.subplots(1, len(planned), sharex=True, sharey=True, squeeze=False)[0]
@@ -42,10 +43,10 @@ def _title(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> str
     return " ".join(labels(experiment, keys, cell)) or experiment.label(first, cell.method)
 
 
-def _caption(record: Mapping) -> str:
+def _caption(record: Record) -> str:
     """The nMSE, and the number of relevance vectors where the method has them."""
-    count = (record.get("diagnostics") or {}).get("relevant")
-    return f"nMSE {record['metrics']['nmse']:.3f}" + (f", {count:.0f} relevance vectors" if count is not None else "")
+    count = (record.diagnostics or {}).get("relevant")
+    return f"nMSE {record.metrics['nmse']:.3f}" + (f", {count:.0f} relevance vectors" if count is not None else "")
 
 
 def panel(

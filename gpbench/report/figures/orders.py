@@ -13,6 +13,7 @@ from matplotlib.ticker import NullLocator
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
+from gpbench.records.record import Record
 from gpbench.report.figures import style
 
 
@@ -69,7 +70,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 
 
 def along_size(
-    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Mapping], float]
+    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Record], float]
 ) -> Series | None:
     """The quantity against the size `along`, where the other sizes are those with the most cells; None below two.
 
@@ -120,16 +121,16 @@ def _size(experiment: Experiment, key: str, cell: Cell) -> float:
         ) from None
 
 
-def _milliseconds(record: Mapping) -> float:
-    return 1e3 * record["seconds"]["train"] / record["steps"]
+def _milliseconds(record: Record) -> float:
+    return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
 
 
-def _megabytes(record: Mapping) -> float:
-    memory = record.get("step_memory_mb")
+def _megabytes(record: Record) -> float:
+    memory = record.step_memory_mb
     return math.nan if memory is None else memory
 
 
-_QUANTITIES: Mapping[str, Callable[[Mapping], float]] = {"ms a step": _milliseconds, "MB a step": _megabytes}
+_QUANTITIES: Mapping[str, Callable[[Record], float]] = {"ms a step": _milliseconds, "MB a step": _megabytes}
 
 
 def _log_log(axis: Axes, sizes: Sequence[float]) -> None:

@@ -1,7 +1,6 @@
 """A picture of one run from what `run.keep` keeps: its effects, or its predictions for one or two inputs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,6 +8,7 @@ from matplotlib.figure import Figure
 from numpy import ndarray
 
 from gpbench.errors import ConfigError
+from gpbench.records.record import Record
 from gpbench.report.figures import curves, effects, style, surfaces
 
 _COLUMNS = 5
@@ -19,7 +19,7 @@ _NOTE = (
 )
 
 
-def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
+def draw(record: Record, kept: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
     """Draws every effect of an additive model, or the predictive mean with the training rows.
 
     An effect of one input has its mean ± 2 standard deviations, dotted the band that holds it as a whole, a rug of some
@@ -38,12 +38,12 @@ def draw(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Sequen
             surfaces.panel(figure.subplots(), kept, kept["kept_mean"])
         else:
             raise ConfigError(
-                f"run {record['id']} kept nothing to draw: run it again with run.keep=true (regression"
+                f"run {record.id} kept nothing to draw: run it again with run.keep=true (regression"
                 " with one or two inputs, or method=gam)"
             )
-        name = ", ".join(filter(None, [record["method"], record["setting"], f"protocol {record['protocol']}"]))
-        notes = [*([_NOTE, _outside(record)] if "kept_shares" in kept else []), f"run {record['id']}"]
-        style.caption(figure, f"{record['dataset']}, split {record['split']}: {name}", [*filter(None, notes)])
+        name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
+        notes = [*([_NOTE, _outside(record)] if "kept_shares" in kept else []), f"run {record.id}"]
+        style.caption(figure, f"{record.dataset}, split {record.split}: {name}", [*filter(None, notes)])
     return figure
 
 
@@ -56,11 +56,11 @@ def _joint_band(axis: Axes, kept: Mapping[str, ndarray], i: int) -> None:
             axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
 
 
-def _outside(record: Mapping[str, Any]) -> str:
+def _outside(record: Record) -> str:
     """How many test rows the effects are not drawn for; "" where the record does not say."""
-    if (outside := record.get("test_rows_outside")) is None:
+    if (outside := record.test_rows_outside) is None:
         return ""
-    return f"An input of {outside} of the {record['test_rows']} test rows lies outside the training range."
+    return f"An input of {outside} of the {record.test_rows} test rows lies outside the training range."
 
 
 def _effects(kept: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:

@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from gpbench.errors import ConfigError, nearest
 from gpbench.metrics import METRICS
+from gpbench.records.record import Record
 from gpbench.report.figures import style
 
 _NAMED_BY = ("dataset", "method", "setting", "protocol", "output", "split", "seed")
@@ -17,7 +18,7 @@ _PANELS = 4
 Traces = Sequence[Mapping[str, ndarray]]
 
 
-def draw(records: Sequence[Mapping[str, Any]], traces: Traces, metrics: Sequence[str] = ()) -> Figure:
+def draw(records: Sequence[Record], traces: Traces, metrics: Sequence[str] = ()) -> Figure:
     """Draws the traces of runs, one for each record, against seconds of training on a logarithmic axis.
 
     `metrics`, of the records or `objective`, have a panel each; by default the objective and the first three metrics
@@ -45,7 +46,7 @@ def draw(records: Sequence[Mapping[str, Any]], traces: Traces, metrics: Sequence
         handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels())}
         if len(records) > 1:
             figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
-        style.caption(figure, _title(records), [f"runs {', '.join(record['id'] for record in records)}"])
+        style.caption(figure, _title(records), [f"runs {', '.join(record.id for record in records)}"])
     return figure
 
 
@@ -53,26 +54,27 @@ def _has(trace: Mapping[str, ndarray], name: str) -> bool:
     return name in trace and "seconds" in trace and bool(np.isfinite(trace[name]).any())
 
 
-def _line(axis: Axes, record: Mapping[str, Any], trace: Mapping[str, ndarray], panel: str, **look: Any) -> None:
-    seconds = np.asarray(trace["seconds"]) / record.get("group", 1)
+def _line(axis: Axes, record: Record, trace: Mapping[str, ndarray], panel: str, **look: Any) -> None:
+    seconds = np.asarray(trace["seconds"]) / (record.group or 1)
     axis.plot(seconds, trace[panel], marker="." if len(seconds) == 1 else None, **look)
 
 
-def _names(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def _names(records: Sequence[Record]) -> list[str]:
     """What tells each run from the others: the fields in which they differ, or else the id."""
-    fields = [key for key in _NAMED_BY if len({record.get(key) for record in records}) > 1]
+    fields = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) > 1]
     said = [
-        ", ".join(_word(key, record[key]) for key in fields if record.get(key) not in (None, "")) for record in records
+        ", ".join(_word(key, getattr(record, key)) for key in fields if getattr(record, key) not in (None, ""))
+        for record in records
     ]
-    return said if len(set(said)) == len(records) else [record["id"] for record in records]
+    return said if len(set(said)) == len(records) else [record.id for record in records]
 
 
 def _word(key: str, value: Any) -> str:
     return f"{key} {value}" if key in ("split", "seed") else str(value)
 
 
-def _title(records: Sequence[Mapping[str, Any]]) -> str:
+def _title(records: Sequence[Record]) -> str:
     """What all runs share."""
-    shared = [key for key in _NAMED_BY if len({record.get(key) for record in records}) == 1]
-    words = [_word(key, records[0].get(key)) for key in shared if records[0].get(key) not in (None, "")]
+    shared = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) == 1]
+    words = [_word(key, getattr(records[0], key)) for key in shared if getattr(records[0], key) not in (None, "")]
     return ", ".join(words) or "traces"

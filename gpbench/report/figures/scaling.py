@@ -25,7 +25,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     for value, colour in colours.items():
         cells = [cell for cell in planned if cell.job[key] == value and cell.done]
         devices = [int(cell.job[along]) for cell in cells]
-        seconds = [fmean(record["seconds"]["train"] for record in cell.done) for cell in cells]
+        seconds = [fmean(record.seconds["train"] or 0.0 for record in cell.done) for cell in cells]
         axis.plot(devices, seconds, "o-", color=colour, markersize=4, label=experiment.label(key, value))
         simulated = [k for k, cell in enumerate(cells) if _simulated(cell)]
         axis.scatter(
@@ -46,4 +46,4 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 
 
 def _simulated(cell: Cell) -> bool:
-    return any(record.get("simulated") for record in cell.done)
+    return any(record.simulated for record in cell.done)

@@ -19,7 +19,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     Columns are titled by the values of the keys `label`.
     """
     keys = (experiment.figure or {})["label"]
-    runs = [arrays(cell.done[0]["id"]) if cell.done else {} for cell in planned]
+    runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
     units = max((run["kept_hidden"].shape[1] for run in runs if "kept_hidden" in run), default=0)
     figure = style.figure(1.9 * (1 + len(planned)) + 0.3, 1.8 * (1 + units) + 0.3)
     axes = figure.subplots(1 + units, 1 + len(planned), sharex=True, sharey=True, squeeze=False)
@@ -38,7 +38,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         label = "-".join(labels(experiment, keys, cell))
         if "kept_mean" in run:
             panel(column[0], run, run["kept_mean"], vmin=limits[0], vmax=limits[1])
-            column[0].set_title(f"{label}: nMSE {cell.done[0]['metrics']['nmse']:.3f}", fontsize=8)
+            column[0].set_title(f"{label}: nMSE {cell.done[0].metrics['nmse']:.3f}", fontsize=8)
         else:
             column[0].text(0.5, 0.5, f"{label}: missing", transform=column[0].transAxes, ha="center", color="#888888")
         for unit, axis in enumerate(column[1:]):

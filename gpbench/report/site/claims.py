@@ -9,6 +9,7 @@ from markupsafe import Markup
 from gpbench.claims import report
 from gpbench.claims.definition import Claim
 from gpbench.claims.verdicts import Judged, Verdict, judge
+from gpbench.records.record import Record
 from gpbench.report.site.facts import PlannedExperiment
 
 _WIDTH, _NAMES, _LINE, _MOST = 460, 190, 15, 30
@@ -19,7 +20,7 @@ BADGES = {"supported": "whole", "contradicted": "diverged", "undecided": "partia
 """The kind of badge of each verdict."""
 
 
-def verdicts(claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[dict]) -> list[Verdict]:
+def verdicts(claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[Record]) -> list[Verdict]:
     """The verdicts on the claims of one file; none where no recorded run is of their experiments.
 
     Raises ConfigError as `judge` does.
@@ -68,10 +69,10 @@ def plot(judged: Judged) -> Markup:
 def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:
     """Names and pages of the cells that the numbers come from, each once."""
     cells = {
-        page_of[cell.records[0]["id"]]: f"{cell.method} {cell.label} on {cell.dataset} {cell.output}".rstrip()
+        page_of[cell.records[0].id]: f"{cell.method} {cell.label} on {cell.dataset} {cell.output}".rstrip()
         for number in judged.numbers
         for cell in number.cells
-        if cell.records[0]["id"] in page_of
+        if cell.records[0].id in page_of
     }
     return [(name, page) for page, name in cells.items()]
 

@@ -14,6 +14,7 @@ from gpbench.claims.verdicts import Verdict
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers import PAPERS, published
+from gpbench.records.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +51,7 @@ class Facts:
     trace, config: functions from a record's id to its arrays and the text of its configuration.
     """
 
-    records: Sequence[dict]
+    records: Sequence[Record]
     planned: Sequence[PlannedExperiment]
     cards: Mapping[str, Mapping[str, Any]]
     methods: Mapping[str, str]
@@ -72,12 +73,15 @@ class Facts:
     @cached_property
     def page_of(self) -> dict[str, str]:
         """The page of each record's cell, by the record's id."""
-        return {record["id"]: cell_page(cell) for cell in self.cells for record in cell.records}
+        return {record.id: cell_page(cell) for cell in self.cells for record in cell.records}
 
     @cached_property
     def n_runs(self) -> dict[str, Counter[str]]:
         """How many runs each method, data set and status has: a count for each of these fields."""
-        return {field: Counter(record[field] for record in self.records) for field in ("method", "dataset", "status")}
+        return {
+            field: Counter(getattr(record, field) for record in self.records)
+            for field in ("method", "dataset", "status")
+        }
 
     @cached_property
     def datasets(self) -> list[str]:
@@ -111,7 +115,7 @@ class Facts:
 
 def cell_page(cell: CellRuns) -> str:
     """The path of the page of a cell from the site's root."""
-    identity = cell_key({**cell.records[0], "preset": None})
+    identity = cell_key(cell.records[0], by_preset=False)
     return f"cell/{hashlib.sha256(repr(identity).encode()).hexdigest()[:12]}.html"
 
 
@@ -126,4 +130,4 @@ def page(kind: str, name: str) -> str:
 
 
 def _ids(planned: PlannedExperiment) -> set[str]:
-    return {record["id"] for cell in planned.cells for record in cell.records}
+    return {record.id for cell in planned.cells for record in cell.records}

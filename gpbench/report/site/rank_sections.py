@@ -13,6 +13,7 @@ from gpbench.analysis.ranks import Ranking, by_dataset, diverged_runs, labels, m
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
+from gpbench.records.record import Record
 from gpbench.report.figures.rank_diagram import MAX_NAME
 
 
@@ -35,15 +36,15 @@ class RankSection:
     settings: Sequence[str]
 
 
-def rank_sections(records: Sequence[dict]) -> list[RankSection]:
+def rank_sections(records: Sequence[Record]) -> list[RankSection]:
     """A section for each protocol, precision and metric by which two methods can be ranked on two data sets."""
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[tuple, list[Record]] = {}
     for record in records:
-        groups.setdefault((record["protocol"], record.get("precision") or ""), []).append(record)
+        groups.setdefault((record.protocol, record.precision or ""), []).append(record)
     sections = []
     for (protocol, precision), group in groups.items():
         cells = group_runs(group, by_preset=False)
-        for metric in (name for name in METRICS if any(name in record["metrics"] for record in group)):
+        for metric in (name for name in METRICS if any(name in record.metrics for record in group)):
             title = f"{metric}, protocol {protocol}, {precision}".removesuffix(", ")
             if section := _section(cells, metric, title):
                 sections.append(section)

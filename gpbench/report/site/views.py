@@ -7,6 +7,7 @@ from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.marks import with_marks
 from gpbench.analysis.tables import notes, seconds_notes
 from gpbench.analysis.text import number
+from gpbench.records.record import Record
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
     """The view of one entry."""
     return View(
         entry=entry,
-        page=page_of.get(entry.cell.records[0]["id"], "") if entry.cell.records else "",
+        page=page_of.get(entry.cell.records[0].id, "") if entry.cell.records else "",
         ours=number(entry.mean, entry.stderr) if entry.n_splits else "",
         published=number(entry.published.value) if entry.published else "",
         delta="" if entry.delta_se is None else f"{entry.delta_se:+.1f}",
@@ -59,12 +60,12 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 def badges(cell: CellRuns, diverged: int | None = None) -> list[tuple[str, str]]:
     """Warnings beside a value: quick preset, imported, diverged (by default all of the cell's), uncommitted changes."""
     if diverged is None:
-        diverged = sum(record["status"] == "diverged" for record in cell.records)
+        diverged = sum(record.diverged for record in cell.records)
     return [
-        *_counted("quick", "quick", cell, lambda record: record.get("preset") == "quick"),
-        *_counted("imported", "imported", cell, lambda record: bool(record.get("imported"))),
+        *_counted("quick", "quick", cell, lambda record: record.preset == "quick"),
+        *_counted("imported", "imported", cell, lambda record: bool(record.imported)),
         *([("diverged", f"{diverged} diverged")] if diverged else []),
-        *_counted("dirty", "uncommitted changes", cell, lambda record: bool(record.get("dirty"))),
+        *_counted("dirty", "uncommitted changes", cell, lambda record: bool(record.dirty)),
     ]
 
 
@@ -82,7 +83,7 @@ def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
     return marked
 
 
-def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[dict], bool]) -> list[tuple[str, str]]:
+def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record], bool]) -> list[tuple[str, str]]:
     """A badge where the condition holds for any run, with the number of these runs unless it holds for all."""
     n = sum(map(condition, cell.records))
     return [(kind, text if n == len(cell.records) else f"{text} ({n} of {len(cell.records)})")] if n else []
