@@ -77,7 +77,7 @@ def _is_prior(value: Any) -> bool:
 
 
 LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with positive numbers")
-"""A field of methods that becomes a value of its own, as kernels and likelihoods do; see core/kernels/priors.py."""
+"""A field of methods that becomes a value of its own, as kernels and likelihoods do; see core/kernels/spec.py."""
 
 
 def _is_optimiser(value: Any) -> bool:

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from gpbench.core.predictive import Gaussian, Mixture
+from gpbench.core.predictive import GaussianPredictive, MixturePredictive
 from gpbench.methods.base import Info, Method
 
 
@@ -51,5 +51,5 @@ class SGLD(Method):
         return State(weights, samples, state.count + 1), Info(value)
 
     def predict(self, state, X, *, key):
-        density = lambda weights: Gaussian(self.network(weights, X), jnp.full(len(X), self.noise, X.dtype))
-        return Mixture(jax.vmap(density)(state.samples), jnp.zeros(self.samples, X.dtype))
+        density = lambda weights: GaussianPredictive(self.network(weights, X), jnp.full(len(X), self.noise, X.dtype))
+        return MixturePredictive(jax.vmap(density)(state.samples), jnp.zeros(self.samples, X.dtype))

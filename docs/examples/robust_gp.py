@@ -3,10 +3,8 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from gpbench.core.covariances import residual
-from gpbench.core.features import InducingPoints
-from gpbench.core.gaussians import Normal, standard_normal
-from gpbench.core.inducing import inducing_points
+from gpbench.core.features import InducingPoints, inducing_points
+from gpbench.core.gaussians import Normal, residual, standard_normal
 from gpbench.core.kernels import kernel_spec
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.linalg import inverse_cholesky

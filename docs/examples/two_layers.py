@@ -4,14 +4,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from gpbench.core.covariances import residual
-from gpbench.core.features import InducingPoints
-from gpbench.core.gaussians import Normal, standard_normal
-from gpbench.core.inducing import inducing_points
+from gpbench.core.features import InducingPoints, inducing_points
+from gpbench.core.gaussians import Normal, residual, standard_normal
 from gpbench.core.kernels import kernel_spec
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.core.predictive import Mixture
+from gpbench.core.predictive import MixturePredictive
 from gpbench.methods.parts.gradient import GradientMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer
 
@@ -56,4 +54,4 @@ class TwoLayers(GradientMethod):
     def predict(self, state, X, *, key):
         noise = jax.random.normal(key, (self.samples,), X.dtype)
         sample = lambda e: state.parameters.likelihood.predictive(*self.marginals(state.parameters, X, e))
-        return Mixture(jax.vmap(sample)(noise), jnp.zeros(self.samples, X.dtype))
+        return MixturePredictive(jax.vmap(sample)(noise), jnp.zeros(self.samples, X.dtype))

@@ -157,11 +157,11 @@ def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> 
 def _predictive(submission: Submission, values: Mapping[str, np.ndarray], classes: int) -> "Predictive":
     import jax.numpy as jnp
 
-    from gpbench.core.predictive import Categorical, Gaussian
+    from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive
 
     if classes == 0:
-        return Gaussian(jnp.asarray(values["mean"]), jnp.asarray(values["variance"]))
+        return GaussianPredictive(jnp.asarray(values["mean"]), jnp.asarray(values["variance"]))
     columns = np.stack([values[name] for name in submission.class_columns(classes)], axis=1)
     with np.errstate(divide="ignore"):
         logs = columns if submission.class_columns(classes)[0].startswith("log_") else np.log(columns)
-    return Categorical(jnp.asarray(logs))
+    return CategoricalPredictive(jnp.asarray(logs))

@@ -10,7 +10,7 @@ from problems import FROZEN, KERNEL, KEY, differences, inputs, objective_of, pre
 from scipy.linalg import hadamard
 from scipy.stats import multivariate_normal
 
-from gpbench.core.fastfood import Fastfood, walsh_hadamard
+from gpbench.core.bases.fastfood import Fastfood, walsh_hadamard
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian
 from gpbench.errors import ConfigError

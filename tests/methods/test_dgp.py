@@ -14,8 +14,7 @@ from scipy.optimize import minimize
 
 from gpbench.config.build import build_method
 from gpbench.config.compose import compose
-from gpbench.core.covariances import residual
-from gpbench.core.gaussians import Normal
+from gpbench.core.gaussians import Normal, residual
 from gpbench.core.psi import Moments
 from gpbench.errors import ConfigError
 from gpbench.methods.deep.dgp import DGP

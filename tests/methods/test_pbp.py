@@ -10,9 +10,8 @@ from jax.flatten_util import ravel_pytree
 from problems import KEY, inputs, targets
 from scipy.stats import norm
 
-from gpbench.core.gammas import Gamma
+from gpbench.core.assumed_density import Gamma, output_moments
 from gpbench.core.networks import Affine, Network
-from gpbench.core.relu_moments import output_moments
 from gpbench.errors import ConfigError
 from gpbench.methods.bnn.pbp import PBP, Posterior, PriorFactors, State, include, random_order, refine_prior
 from gpbench.train.batches import whole

@@ -10,13 +10,11 @@ from problems import KEY, curved, predict, sep, start_layer, train
 from references import dense_ep
 from scipy.stats import norm
 
-from gpbench.core.covariances import residual
 from gpbench.core.ep import approximate_gradient, marginals
 from gpbench.core.features import InducingPoints
-from gpbench.core.gaussians import site_product, unit_factor
+from gpbench.core.gaussians import Sites, residual, site_product, unit_factor
 from gpbench.core.likelihoods import Probit
 from gpbench.core.optimisers import adaptive_rates
-from gpbench.core.sites import Sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import inducing_count
 from gpbench.methods.ep.sep import Running

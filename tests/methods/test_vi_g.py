@@ -10,8 +10,7 @@ from networks import estimate, features, forward, log_likelihood, parameters_of,
 from problems import KEY, inputs, regression, train
 from scipy.optimize import minimize
 
-from gpbench.core.mean_field import MeanField
-from gpbench.core.networks import normal_network
+from gpbench.core.networks import MeanField, normal_network
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import Parameters
 from gpbench.methods.bnn.vi_g import VIG

@@ -10,8 +10,7 @@ from problems import KEY, inputs, predict, regression, start_at, targets, train
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from gpbench.core.mean_field import MeanField
-from gpbench.core.networks import normal_network
+from gpbench.core.networks import MeanField, normal_network
 from gpbench.errors import ConfigError
 from gpbench.methods.bnn.base import Parameters
 from gpbench.methods.bnn.vi_kw import VIKW

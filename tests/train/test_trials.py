@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gpbench.core.predictive import Gaussian
+from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Info, Method
 from gpbench.train.batches import whole
@@ -30,7 +30,7 @@ class Width(Method):
         return state, Info(-jnp.sum((batch.y - state.mean) ** 2))
 
     def predict(self, state, X, *, key):
-        return Gaussian(jnp.full(len(X), state.mean), jnp.full(len(X), state.width**2))
+        return GaussianPredictive(jnp.full(len(X), state.mean), jnp.full(len(X), state.width**2))
 
     def with_settings(self, state, settings):
         return eqx.tree_at(lambda s: s.width, state, jnp.asarray(settings["width"]))

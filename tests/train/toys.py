@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from gpbench.config.compose import compose
-from gpbench.core.predictive import Bernoulli
+from gpbench.core.predictive import BernoulliPredictive
 from gpbench.data.members import Member
 from gpbench.methods.base import Info, Method
 from gpbench.records.plan import RunPlan
@@ -50,7 +50,7 @@ class Walk(Method):
 
     def predict(self, state, X, *, key):
         logits = X @ state.w
-        return Bernoulli(jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits))
+        return BernoulliPredictive(jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits))
 
 
 class Fragile(Walk):

@@ -14,8 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.additive import CoupledCovariance, Posterior, coupled_precision, mean_field
 from gpbench.core.gaussians import Natural, unit_factor
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import Spec
+from gpbench.core.kernels import LengthscaleStart, Spec
 from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.predictive import Categorical, Gaussian, Predictive
+from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive, Predictive
 from gpbench.methods.base import Batch, Info, Method
 
 
@@ -43,9 +43,9 @@ class Constant(Method):
         n = X.shape[0]
         if state.classes == 0:
             mean, variance = state.summary
-            return Gaussian(jnp.full(n, mean), jnp.full(n, variance))
+            return GaussianPredictive(jnp.full(n, mean), jnp.full(n, variance))
         log_probs = jnp.log(state.summary / state.summary.sum())
-        return Categorical(jnp.broadcast_to(log_probs, (n, state.classes)))
+        return CategoricalPredictive(jnp.broadcast_to(log_probs, (n, state.classes)))
 
 
 def _class_codes(y: Float[Array, " N"], classes: int) -> Float[Array, " N"]:

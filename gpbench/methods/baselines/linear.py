@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.core.predictive import Gaussian
+from gpbench.core.predictive import GaussianPredictive
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.baselines.base import with_intercept
 
@@ -43,10 +43,10 @@ class Linear(Method):
         """The log predictive density of the training data."""
         return data.weight @ self._predict(state, data.X).log_prob(data.y)
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Gaussian:
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> GaussianPredictive:
         return self._predict(state, X)
 
-    def _predict(self, state: State, X: Float[Array, "N D"]) -> Gaussian:
+    def _predict(self, state: State, X: Float[Array, "N D"]) -> GaussianPredictive:
         X = with_intercept(X)
         # noise (1 + xᵀ (XᵀX + ridge)⁻¹ x)
-        return Gaussian(X @ state.weights, state.noise * (1.0 + jnp.sum((X @ state.A.T) ** 2, axis=1)))
+        return GaussianPredictive(X @ state.weights, state.noise * (1.0 + jnp.sum((X @ state.A.T) ** 2, axis=1)))

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.predictive import Categorical
+from gpbench.core.predictive import CategoricalPredictive
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.baselines.base import with_intercept
 
@@ -44,12 +44,12 @@ class Logistic(Method):
         return jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, state), Info(-value)
 
     def _log_posterior(self, weights, data: Batch) -> Float[Array, ""]:
-        log_probs = Categorical(with_intercept(data.X) @ weights).log_prob(data.y)
+        log_probs = CategoricalPredictive(with_intercept(data.X) @ weights).log_prob(data.y)
         return data.scale * jnp.sum(data.weight * log_probs) - 0.5 * self.ridge * jnp.sum(weights[:-1] ** 2)
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """The log posterior density of the weights, up to a constant."""
         return self._log_posterior(state.weights, data)
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Categorical:
-        return Categorical(with_intercept(X) @ state.weights)
+    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> CategoricalPredictive:
+        return CategoricalPredictive(with_intercept(X) @ state.weights)

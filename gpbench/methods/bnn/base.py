@@ -9,9 +9,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
-from gpbench.core.mean_field import MeanField
-from gpbench.core.networks import Network, initial_network
-from gpbench.core.predictive import Mixture, Predictive
+from gpbench.core.networks import MeanField, Network, initial_network
+from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.methods.base import Batch, Method
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
@@ -81,4 +80,4 @@ class MeanFieldMethod(NetworkMethod, GradientMethod):
             return likelihood.predictive(outputs, jnp.zeros_like(outputs))
 
         components = jax.vmap(density)(jax.random.split(key, self.samples))
-        return Mixture(components, jnp.zeros(self.samples, X.dtype))
+        return MixturePredictive(components, jnp.zeros(self.samples, X.dtype))

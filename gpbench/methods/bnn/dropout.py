@@ -20,7 +20,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.networks import Network, as_latents
-from gpbench.core.predictive import Gaussian, Mixture, Predictive
+from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
@@ -80,10 +80,10 @@ class Dropout(NetworkMethod, GradientMethod):
 
         def density(key):
             f = masked_outputs(parameters, X, shared=True, key=key)
-            return Gaussian(f, jnp.full_like(f, 1.0 / parameters.noise_precision))
+            return GaussianPredictive(f, jnp.full_like(f, 1.0 / parameters.noise_precision))
 
         components = jax.vmap(density)(jax.random.split(key, self.samples))
-        return Mixture(components, jnp.zeros(self.samples, X.dtype))
+        return MixturePredictive(components, jnp.zeros(self.samples, X.dtype))
 
 
 def masked_outputs(

@@ -18,8 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.core.networks import Network
-from gpbench.core.predictive import Gaussian as GaussianPredictive
-from gpbench.core.predictive import Mixture, Predictive
+from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
@@ -143,7 +142,7 @@ class Ensemble(NetworkMethod, GradientMethod):
             return member.likelihood.predictive(outputs, jnp.zeros_like(outputs))
 
         members = state.parameters.members
-        mixture = Mixture(jax.vmap(density)(members), jnp.zeros(self.members, X.dtype))
+        mixture = MixturePredictive(jax.vmap(density)(members), jnp.zeros(self.members, X.dtype))
         if members.likelihood is None and self.pooling == "moments":
             return GaussianPredictive(**mixture.summary())
         return mixture

@@ -17,9 +17,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.mapping import map_members
 from gpbench.core.networks import Network
-from gpbench.core.nuts import Adaptation, Sampler
 from gpbench.core.predictive import Predictive
-from gpbench.core.samplers import Samples, Schedule, blackjax, mixture, schedule
+from gpbench.core.samplers import Adaptation, Sampler, Samples, Schedule, blackjax, mixture, schedule
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod

@@ -16,11 +16,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from gpbench.core.gammas import Gamma
+from gpbench.core.assumed_density import Gamma, output_moments
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.networks import Network, normal_network
-from gpbench.core.predictive import Gaussian as GaussianPredictive
-from gpbench.core.relu_moments import output_moments
+from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod

@@ -15,8 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.mean_field import MeanField
-from gpbench.core.networks import Affine, Network, backpropagate
+from gpbench.core.networks import Affine, MeanField, Network, backpropagate
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import MeanFieldMethod, Parameters
 

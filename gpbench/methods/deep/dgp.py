@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.blocks import sum_in_blocks
 from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.predictive import Mixture, Predictive
+from gpbench.core.mapping import sum_in_blocks
+from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
@@ -149,7 +149,7 @@ class DGP(DeepMethod, GradientMethod):
                 values = h.mean + jnp.sqrt(h.cov) * e
             return likelihood.predictive(*of_output(layers[-1].moments_at(values)))
 
-        return Mixture(jax.vmap(along)(points), jnp.zeros(self.samples, X.dtype))
+        return MixturePredictive(jax.vmap(along)(points), jnp.zeros(self.samples, X.dtype))
 
 
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import Normal, standard_normal
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.predictive import Mixture, Predictive
+from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
@@ -96,4 +96,4 @@ class DSDGP(DeepMethod, GradientMethod):
         if not self.hidden:
             return predictive(jnp.zeros(0, X.dtype))
         points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), X.dtype)
-        return Mixture(jax.vmap(predictive)(points), jnp.zeros(self.samples, X.dtype))
+        return MixturePredictive(jax.vmap(predictive)(points), jnp.zeros(self.samples, X.dtype))

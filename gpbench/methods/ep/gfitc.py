@@ -11,14 +11,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import residual
 from gpbench.core.ep import approximate_gradient, log_normaliser, marginals
-from gpbench.core.gaussians import Normal, site_product, unit_factor
+from gpbench.core.gaussians import Normal, Sites, damp, initial_sites, moment_match, residual, site_product, unit_factor
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Predictive
-from gpbench.core.sites import Sites, damp, initial_sites, moment_match
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState

@@ -13,14 +13,22 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import Covariances, residual
 from gpbench.core.ep import approximate_gradient, energy, log_normaliser, marginals, refine, removable
-from gpbench.core.gaussians import Natural, Normal, site_product, unit_factor, whiten
+from gpbench.core.gaussians import (
+    Covariances,
+    Natural,
+    Normal,
+    Sites,
+    initial_sites,
+    residual,
+    site_product,
+    unit_factor,
+    whiten,
+)
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Predictive
-from gpbench.core.sites import Sites, initial_sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, inducing_count
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod

@@ -12,14 +12,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.fastfood import Fastfood
-from gpbench.core.gaussians import Natural, Normal, site_product, unit_factor
+from gpbench.core.bases.fastfood import Fastfood
+from gpbench.core.gaussians import Natural, Normal, Sites, site_product, unit_factor
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import log_determinant
 from gpbench.core.memory import require_memory
 from gpbench.core.predictive import Predictive
-from gpbench.core.sites import Sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact_start import ExactStart

@@ -34,10 +34,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.kernel_products import in_blocks, product
+from gpbench.core.bases.fourier import SPECTRAL, PriorDraws, prior_draws
+from gpbench.core.bases.kernel import in_blocks, product
 from gpbench.core.kernels import require
 from gpbench.core.predictive import Predictive
-from gpbench.core.prior_draws import SPECTRAL, PriorDraws, prior_draws
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.exact import ExactGP

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.inducing import LengthscaleStart, inducing_points
-from gpbench.core.kernels import Effect, Spec
-from gpbench.core.kernels.product import fix_amplitude
+from gpbench.core.features import inducing_points
+from gpbench.core.kernels import Effect, LengthscaleStart, Spec
+from gpbench.core.kernels.composite import fix_amplitude
 from gpbench.core.linalg import describe_failure, inverse_cholesky
 from gpbench.errors import ConfigError
 from gpbench.methods.parts.components import Component

@@ -10,13 +10,13 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.bases import Basis, KernelFunctions, RandomFeatures
+from gpbench.core.bases.base import take
 from gpbench.core.bases.fourier import SPECTRAL, spectral_degrees
 from gpbench.core.kernels import Kernel, require
 from gpbench.core.likelihoods import Gaussian, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.memory import require_memory
-from gpbench.core.sparse import take
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper

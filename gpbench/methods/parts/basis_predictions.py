@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from gpbench.core.bases import Basis
+from gpbench.core.bases.base import take
 from gpbench.core.kernels import Kernel
-from gpbench.core.sparse import take
 from gpbench.methods.parts.basis_weights import Weights, columns, diagonal_squares
 
 _ROWS, _FUNCTIONS = 10_000, 2_000

@@ -12,12 +12,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import residual
-from gpbench.core.gaussians import Normal, site_product, unit_factor
+from gpbench.core.gaussians import Normal, Sites, residual, site_product, unit_factor
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.predictive import Predictive
-from gpbench.core.sites import Sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState

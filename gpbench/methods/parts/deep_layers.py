@@ -10,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.features import InducingPoints
+from gpbench.core.features import InducingPoints, inducing_points
 from gpbench.core.gaussians import Normal
-from gpbench.core.inducing import LengthscaleStart, inducing_points
-from gpbench.core.kernels import Kernel, LengthscalePrior, Spec, kernel_spec, lengthscale_prior
+from gpbench.core.kernels import Kernel, LengthscalePrior, LengthscaleStart, Spec, kernel_spec, lengthscale_prior
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky

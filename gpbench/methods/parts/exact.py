@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gpbench.core import lbfgs
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import Kernel, LengthscalePrior, Spec
+from gpbench.core.kernels import Kernel, LengthscalePrior, LengthscaleStart, Spec
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.memory import require_memory

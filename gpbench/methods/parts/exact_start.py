@@ -6,8 +6,7 @@ The latter as in paper `qsgp` (Evans and Nair 2020), appendix I.1.
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import LengthscalePrior, Spec, kernel_spec, lengthscale_prior
+from gpbench.core.kernels import LengthscalePrior, LengthscaleStart, Spec, kernel_spec, lengthscale_prior
 from gpbench.core.likelihoods import Gaussian
 from gpbench.methods.base import Batch, Method
 from gpbench.methods.parts.exact import ExactGP, fit_subset

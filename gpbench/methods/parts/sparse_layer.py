@@ -6,12 +6,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import Covariances, residual
-from gpbench.core.features import Features, InducingPoints, ScaledFeatures
-from gpbench.core.inducing import LengthscaleStart, inducing_points
+from gpbench.core.features import Features, InducingPoints, ScaledFeatures, inducing_points
+from gpbench.core.gaussians import Covariances, residual
 from gpbench.core.kernels import (
     Kernel,
     LengthscalePrior,
+    LengthscaleStart,
     Spec,
     SquaredExponential,
     kernel_spec,

@@ -12,10 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.decoupled import Decoupled, Direct, Hybrid, Jacobi, Orthogonal
-from gpbench.core.features.scaled import unused_features
+from gpbench.core.features import unused_features
 from gpbench.core.gaussians import Natural, standard_normal, unit_factor
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import Spec, SquaredExponential, kernel_spec, require
+from gpbench.core.kernels import LengthscaleStart, Spec, SquaredExponential, kernel_spec, require
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.likelihoods import likelihood_spec
 from gpbench.core.linalg import describe_failure

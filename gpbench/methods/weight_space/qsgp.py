@@ -12,9 +12,9 @@ import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core.bases import KernelFunctions, draw_blocks
+from gpbench.core.bases.base import adagrad, take
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.predictive import Predictive
-from gpbench.core.sparse import adagrad, take
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
 from gpbench.methods.parts.basis_method import BasisMethod, State

@@ -6,8 +6,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from gpbench.core.gaussians import Sites, damp, initial_sites, moment_match
 from gpbench.core.likelihoods import Probit
-from gpbench.core.sites import Sites, damp, initial_sites, moment_match
 
 
 def tilted_moments(y, mean, variance, extra):

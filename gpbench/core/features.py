@@ -1,15 +1,53 @@
-"""Generalised squared exponential inducing features (paper `svdgp`, appendix C.1; Walder et al. 2008).
+"""Inducing features: the linear functionals of f that a sparse approximation conditions on.
 
-Feature j has a location z_j and for every input a scale of its own c_jd beside the kernel's lengthscale:
-l_jd = ls_d c_jd.  With c = 1 it is the value of f at z_j, and a wider one is an average of f around there.
+`InducingPoints` are values of f.  `ScaledFeatures` are the generalised features of a squared exponential kernel (paper
+`svdgp`, appendix C.1; Walder et al. 2008): feature j has a location z_j and for every input a scale of its own c_jd
+beside the kernel's lengthscale, l_jd = ls_d c_jd.  With c = 1 it is the value of f at z_j, and a wider one is an
+average of f around there.
 """
 
+import abc
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from gpbench.core.features.base import Features
 from gpbench.core.kernels import Kernel, SquaredExponential
+from gpbench.errors import ConfigError, nearest
+
+_SUBSET = 20_000
+"""Number of rows above which k-means sees a random subset."""
+
+
+class Features(eqx.Module):
+    """M linear functionals of f, each with a location.  Array leaves are parameters that may be learned."""
+
+    Z: eqx.AbstractVar[Float[Array, "M D"]]
+
+    @abc.abstractmethod
+    def gram(self, kernel: Kernel) -> Float[Array, "M M"]:
+        """Kzz, the prior covariances of the features."""
+
+    @abc.abstractmethod
+    def cross(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
+        """Kzx, the prior covariances of the features with f at X."""
+
+
+class InducingPoints(Features):
+    """uₘ = f(zₘ), for any kernel."""
+
+    Z: Float[Array, "M D"]
+
+    def gram(self, kernel: Kernel) -> Float[Array, "M M"]:
+        """k(Z, Z)."""
+        return kernel.cross(self.Z, self.Z)
+
+    def cross(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
+        """k(Z, X)."""
+        return kernel.cross(self.Z, X)
+
 
 _FAR = 1e6
 """Where unused features lie, in units of the inputs: uncorrelated with all rows and with each other."""
@@ -121,3 +159,19 @@ def _blocks(columns: Float[Array, "M D"], size: int = 4) -> Float[Array, "K S M"
 
 def _log_peak(log_scale: Float[Array, "M D"]) -> Float[Array, " M"]:
     return -0.5 * jnp.sum(jnp.log(jnp.cosh(log_scale)), axis=1)
+
+
+def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyArray) -> Float[Array, "M D"]:
+    """`m` rows to start from: `start` is "rows" (random training rows) or "kmeans" (centres found from such rows).
+
+    Raises ConfigError for another `start`.
+    """
+    rows = X[jax.random.choice(key, X.shape[0], (m,), replace=False)]
+    if start == "rows":
+        return rows
+    if start == "kmeans":
+        from sklearn.cluster import KMeans
+
+        clusters = KMeans(m, init=np.asarray(rows), n_init=1, max_iter=50).fit(np.asarray(X[:_SUBSET]))
+        return jnp.asarray(clusters.cluster_centers_, X.dtype)
+    raise ConfigError(f"unknown start of inducing points '{start}': {nearest(start, ('rows', 'kmeans'))}")

@@ -1,4 +1,4 @@
-"""Products of kernels, and kernels whose amplitude is fixed because the scale belongs to the whole."""
+"""Kernels made of kernels: sums, products, restrictions to some inputs, and kernels whose amplitude is fixed."""
 
 import functools
 import operator
@@ -7,11 +7,62 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels.active_inputs import ActiveInputs
-from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel
+from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, LengthscaleStart
+
+
+class ActiveInputs(Kernel):
+    """k(x, x') = kernel(x_S, x'_S), S the columns `inputs`: the option `inputs` of a family."""
+
+    kernel: Kernel
+    inputs: tuple[int, ...] = eqx.field(static=True)
+    family: ClassVar[str] = "active_inputs"
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+        return self.kernel.cross(select(X, self.inputs), select(Y, self.inputs))
+
+    def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """k(x, x) for every row."""
+        return self.kernel.diag(select(X, self.inputs))
+
+    def describe(self) -> str:
+        """The kernel, and its inputs."""
+        return f"{self.kernel.describe()} of the inputs {', '.join(map(str, self.inputs))}"
+
+
+def select(X: Float[Array, "N D"], inputs: tuple[int, ...]) -> Float[Array, "N S"]:
+    """The columns `inputs`.  They must exist: `Spec.initial` checks it."""
+    return X[:, np.asarray(inputs)]
+
+
+class Sum(Family):
+    """k(x, x') = Σ_i k_i(x, x'): the sum of independent functions.  Every part has its own parameters."""
+
+    parts: tuple[Kernel, ...]
+    family: ClassVar[str] = "sum"
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+        return functools.reduce(operator.add, (part.cross(X, Y) for part in self.parts))
+
+    def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
+        """k(x, x) for every row."""
+        return functools.reduce(operator.add, (part.diag(X) for part in self.parts))
+
+    def describe(self) -> str:
+        """The descriptions of the parts."""
+        return " + ".join(part.describe() for part in self.parts)
+
+    @classmethod
+    def initial(
+        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+    ) -> Kernel:
+        """The amplitude is divided equally among `options["parts"]`, the specifications of the parts."""
+        parts = options["parts"]
+        return cls(tuple(part.initial(X, start=start, amplitude=amplitude / len(parts)) for part in parts))
 
 
 class Product(Family):
