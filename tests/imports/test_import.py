@@ -99,17 +99,17 @@ def test_our_own_predictions_score_as_they_did_in_our_run(tmp_path):
     words = ["dataset=friedman", "method=linear", "split=3", f"run.results={tmp_path / 'ours'}", "run.progress=false"]
     assert main(["run", *words]) == 0
     [ours] = Store(tmp_path / "ours").all()
-    predictions = Store(tmp_path / "ours").predictions(ours["id"])
+    predictions = Store(tmp_path / "ours").predictions(ours.id)
     table = pd.DataFrame(
         {"dataset": "friedman", "split": 3, "method": "theirs"}
         | {n: predictions[n] for n in ("row", "mean", "variance")}
     )
     assert bring(tmp_path, table) == 0
     [theirs] = records(tmp_path)
-    shared = theirs["metrics"].keys() & ours["metrics"].keys()
+    shared = theirs.metrics.keys() & ours.metrics.keys()
     assert {"rmse", "test_ll", "crps", "width95", "rmse_std", "ll_std"} <= shared
-    assert {n: theirs["metrics"][n] for n in shared} == pytest.approx({n: ours["metrics"][n] for n in shared}, rel=1e-5)
-    assert theirs["data_checksum"] == ours["data_checksum"] and theirs["id"] != ours["id"]
+    assert {n: theirs.metrics[n] for n in shared} == pytest.approx({n: ours.metrics[n] for n in shared}, rel=1e-5)
+    assert theirs.data_checksum == ours.data_checksum and theirs.id != ours.id
 
 
 def with_values(table, line, /, **values):

@@ -22,6 +22,7 @@ from gpbench.core import memory
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, Stopped, StorageError
 from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train import context, grouping
 from gpbench.train import job as job_module
@@ -71,9 +72,9 @@ def trained(monkeypatch) -> list[list[int]]:
 
 def close(records, others) -> bool:
     return all(
-        r.id == o["id"]
-        and np.isclose(r.objective, o["objective"], rtol=1e-6)
-        and np.allclose(list(r.metrics.values()), list(o["metrics"].values()), rtol=1e-6)
+        r.id == o.id
+        and np.isclose(r.objective, o.objective, rtol=1e-6)
+        and np.allclose(list(r.metrics.values()), list(o.metrics.values()), rtol=1e-6)
         for r, o in zip(records, others, strict=True)
     )
 
@@ -97,8 +98,8 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path):
         job(tmp_path / name, *WALK, f"seed={seed}")[0] for name, seed in (("a", 0), ("b", 0), ("c", 1))
     )
     assert numbers([one]) == numbers([again])
-    assert one.metrics["nll"] != other["metrics"]["nll"] and one.id != other["id"]
-    assert one.cell == other["cell"]
+    assert one.metrics["nll"] != other.metrics["nll"] and one.id != other.id
+    assert one.cell == other.cell
 
 
 def test_a_finished_run_is_not_run_again_unless_asked(tmp_path, trained):
@@ -171,7 +172,7 @@ def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, 
     records = {status: Store(tmp_path).select(status=status) for status in ("done", "diverged")}
     assert len(records["done"]) + len(records["diverged"]) == 6 and records["done"] and records["diverged"]
     for record in records["diverged"]:
-        assert record.metrics == dict.fromkeys(records["done"][0]["metrics"]) and record.objective is None
+        assert record.metrics == dict.fromkeys(records["done"][0].metrics) and record.objective is None
     mean = np.mean([record.metrics["error"] for record in records["done"]])
     assert cli.main(["table", "--results", str(tmp_path), "--metric", "error", "--format", "csv"]) == 0
     head, row = (line.split(",") for line in capsys.readouterr().out.splitlines())
@@ -322,7 +323,7 @@ def test_a_damaged_checkpoint_of_a_job_is_ignored(tmp_path, monkeypatch):
 def test_multiclass_data_have_baselines_and_sep_says_it_is_binary(tmp_path, mirror):
     words = ["dataset=wine", f"data.mirror={mirror}"]
     constant, logistic = (job(tmp_path, *words, f"method={name}")[0] for name in ("constant", "logistic"))
-    assert logistic["metrics"]["nll"] < constant["metrics"]["nll"]
+    assert logistic.metrics["nll"] < constant.metrics["nll"]
     with pytest.raises(ConfigError, match="method sep is for binary data, and wine is multiclass"):
         job(tmp_path, *words, "method=sep")
 
@@ -342,14 +343,14 @@ def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_togethe
         done = subprocess.run(
             [*words, f"run.results={tmp_path / folder}", *more], capture_output=True, text=True, check=True
         )
-        return json.loads(done.stdout)["records"]
+        return [Record.from_json(record) for record in json.loads(done.stdout)["records"]]
 
     both, alone = run("both", "run.together=true"), run("alone", "output=1")
     assert [(r.output, r.group) for r in both] == [("lift", 2), ("drag", 2)]
     assert len({r.id for r in both}) == len({r.cell for r in both}) == 2
-    assert (alone[0]["id"], alone[0]["output"]) == (both[1]["id"], "drag")
-    assert alone[0]["metrics"] == pytest.approx(both[1]["metrics"], rel=1e-9)
-    assert both[0]["metrics"]["nmse"] < 0.01 < both[1]["metrics"]["nmse"]
+    assert (alone[0].id, alone[0].output) == (both[1].id, "drag")
+    assert alone[0].metrics == pytest.approx(both[1].metrics, rel=1e-9)
+    assert both[0].metrics["nmse"] < 0.01 < both[1].metrics["nmse"]
 
 
 def test_a_kernel_and_a_likelihood_are_one_word_each_of_the_setting():

@@ -29,7 +29,7 @@ def test_grid_predictions_rows_and_inducing_points_are_kept(tmp_path):
     assert (grid.min(axis=0) < X.min(axis=0)).all() and (grid.max(axis=0) > X.max(axis=0)).all()
     np.testing.assert_allclose(np.exp(trace["kept_log_probs"]).sum(axis=1), 1, rtol=1e-5)
     third, _ = run(tmp_path, *words)
-    assert third["created"] == again.created  # asked for less, it is the same run
+    assert third.created == again.created  # asked for less, it is the same run
 
 
 def test_regression_on_one_input_keeps_mean_and_variance(tmp_path):
