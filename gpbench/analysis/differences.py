@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.analysis.caveats import imported_note
-from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.cells import CellRuns, by_split, group_runs, imported_note
+from gpbench.analysis.formats import Grid, Sheet, abridge, number
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.analysis.tables import title
-from gpbench.analysis.text import abridge, number
 from gpbench.errors import ConfigError, either, nearest
 from gpbench.metrics import better
 from gpbench.records.record import Record

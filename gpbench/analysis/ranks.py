@@ -14,8 +14,8 @@ from numpy import ndarray
 
 from gpbench.analysis.cells import CellRuns, by_split
 from gpbench.analysis.provenance import seconds_lines
-from gpbench.analysis.rank_tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.analysis.statistics import LEVEL, common_splits
+from gpbench.analysis.tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.papers.published import UNRANKED

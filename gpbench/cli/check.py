@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     cfg = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])
 
-    from gpbench.analysis import text
+    from gpbench.analysis import formats
     from gpbench.contract.examine import examine
 
     findings = []
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             why = f": {finding.why}" if finding.why else ""
             print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{why}", flush=True)
     if args.json:
-        text.print_json([asdict(finding) for finding in findings])
+        formats.print_json([asdict(finding) for finding in findings])
     if broken := sum(finding.verdict == "broken" for finding in findings):
         raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/add_a_method.md")
     return 0

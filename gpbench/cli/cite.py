@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gpbench.analysis import text
+from gpbench.analysis import formats
 from gpbench.cli import selection
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import references
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             folders += run_folders
     works = references.references(names, folders)
     if args.json:
-        text.print_json([asdict(work) for work in works])
+        formats.print_json([asdict(work) for work in works])
     else:
         print("\n\n".join(r.bibtex or f"% no entry in references.bib for {r.text} ({r.key})" for r in works))
     return 0

@@ -63,9 +63,9 @@ def run(args: argparse.Namespace) -> int:
     a, b, pairs, unmatched = read_differences(args, stores)
 
     def picture() -> Any:
-        from gpbench.report.figures.differences import draw
+        from gpbench.report.figures.comparisons import draw_differences
 
-        return draw(a, b, pairs)
+        return draw_differences(a, b, pairs)
 
     sheet = differences.sheet(a, b, pairs, unmatched)
     sheet = replace(sheet, feet=[*sheet.feet, *row_differences.lines(pairs, selection.predictions_of(stores))])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpbench import paths
-from gpbench.analysis import text
+from gpbench.analysis import formats
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
 
@@ -67,9 +67,11 @@ def run(args: argparse.Namespace) -> int:
     ]
     findings = [finding for check in checks for finding in check()]
     if args.json:
-        text.print_json([asdict(finding) for finding in findings])
+        formats.print_json([asdict(finding) for finding in findings])
     else:
-        text.print_table(("what", "state", "value", "mend"), [tuple(asdict(finding).values()) for finding in findings])
+        formats.print_table(
+            ("what", "state", "value", "mend"), [tuple(asdict(finding).values()) for finding in findings]
+        )
     return int(any(finding.state == "broken" for finding in findings))
 
 

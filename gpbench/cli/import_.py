@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.analysis import text
+from gpbench.analysis import formats
 from gpbench.errors import ConfigError, nearest
 
 _NAME = re.compile(r"\w[\w.-]*")
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     n_new = scoring.write(runs, store, again=args.again)
     records = [run.record for run in runs]
     if args.json:
-        text.print_json([record.to_json() for record in records])
+        formats.print_json(records)
         return 0
     rows = [
         (
@@ -78,13 +78,13 @@ def run(args: argparse.Namespace) -> int:
             r.method,
             r.setting,
             str(r.split),
-            ", ".join(f"{name} {text.number(value)}" for name, value in r.metrics.items()),
+            ", ".join(f"{name} {formats.number(value)}" for name, value in r.metrics.items()),
         )
         for r in records
     ]
-    text.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
+    formats.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
     already = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    print(f"imported {text.counted(n_new, 'run')} into {store.runs}{already}")
+    print(f"imported {formats.counted(n_new, 'run')} into {store.runs}{already}")
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins
-from gpbench.analysis import text
+from gpbench.analysis import formats
 from gpbench.cli import selection
 from gpbench.errors import ConfigError, printable
 from gpbench.records import filters
@@ -55,10 +55,7 @@ def run(args: argparse.Namespace) -> int:
             f"{name}={value}" for name in ("dataset", "method", "protocol", "status") if (value := getattr(args, name))
         ]
         records = filters.matching(selection.open_one(args.results).all(), [*flags, *args.where])
-        if args.json:
-            text.print_json([record.to_json() for record in records])
-        else:
-            text.print_table(_RUN_HEADER, [*map(_run_row, records)])
+        formats.print_json(records) if args.json else formats.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0
     faults: list[ConfigError] = []
     if args.kind == "datasets":
@@ -66,15 +63,15 @@ def run(args: argparse.Namespace) -> int:
 
         known, faults = cards.readable(args.config_dir)
         fields = ("task", "rows", "inputs", "title")
-        ordered = sorted(known, key=text.natural)
+        ordered = sorted(known, key=formats.natural)
         items = [{"name": name} | {key: known[name].get(key) for key in fields} for name in ordered]
     else:
         items = list(descriptions(KINDS[args.kind], args.config_dir))
     if args.json:
-        text.print_json(items)
+        formats.print_json(items)
     elif items:
         rows = [tuple("" if value is None else str(value) for value in item.values()) for item in items]
-        text.print_table(tuple(items[0]), rows)
+        formats.print_table(tuple(items[0]), rows)
     for fault in faults:
         print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
     return faults[0].exit_code if faults else 0
@@ -85,12 +82,12 @@ _RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
 
 
 def _run_row(record: Record) -> tuple[str, ...]:
-    metrics = ", ".join(f"{name} {text.number(value)}" for name, value in record.metrics.items())
+    metrics = ", ".join(f"{name} {formats.number(value)}" for name, value in record.metrics.items())
     created = (record.created or "")[:16].replace("T", " ")
     return (
         *(str(getattr(record, name)) for name in _RUN_FIELDS),
         metrics,
-        text.number(record.seconds.get("train")),
+        formats.number(record.seconds.get("train")),
         created,
     )
 
@@ -104,7 +101,7 @@ def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
     for folder in (paths.conf_dir() / group, *(Path(d) / group for d in (*config_dirs, *plugins.folders()))):
         for path in folder.rglob("*.yaml"):
             files.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
-    for name in sorted(files, key=text.natural):
+    for name in sorted(files, key=formats.natural):
         yield {"name": name, "description": _first_comment(files[name])}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench.analysis import text
+from gpbench.analysis import formats
 from gpbench.analysis.formats import FORMATS, Sheet, chunks
 from gpbench.errors import ConfigError, StorageError, printable
 
@@ -51,7 +51,7 @@ def write_output(
             write(drawn, args.out)
         except OSError as error:
             raise unwritable(args.out, error) from error
-    text.print_json(data) if args.json else show(sheet, args.format, None if is_picture else args.out)
+    formats.print_json(data) if args.json else show(sheet, args.format, None if is_picture else args.out)
     return 0
 
 
@@ -68,11 +68,11 @@ def show(sheet: Sheet, format: str, out: Path | None = None) -> None:
             out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
         except OSError as error:
             raise unwritable(out, error) from error
-    elif format == "terminal" and text.width():
+    elif format == "terminal" and formats.width():
         print("\n".join(map(printable, sheet.heads)))
         for grid in sheet.grids:
-            for part in chunks(grid, text.width()):
-                text.print_table(part.header, part.rows, title=part.title)
+            for part in chunks(grid, formats.width()):
+                formats.print_table(part.header, part.rows, title=part.title)
         print("\n".join(map(printable, sheet.feet)))
     else:
         print(FORMATS[format](sheet))

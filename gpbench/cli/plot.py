@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
     experiment, cells = plan.load(id, args.preset, args.config_dir, selection.open_one(args.results))
     files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
     if args.json:
-        from gpbench.analysis import text
+        from gpbench.analysis import formats
 
         missing = sum(len(cell.missing) for cell in cells)
-        text.print_json({"files": [str(file) for file in files], "missing": missing})
+        formats.print_json({"files": [str(file) for file in files], "missing": missing})
         return 0
     say(files, cells)
     return 0
@@ -69,23 +69,22 @@ def run(args: argparse.Namespace) -> int:
 
 def _plot_runs(args: argparse.Namespace) -> int:
     """Draws the traces of runs, or of one run what it kept, into files named by the first id."""
-    from gpbench.analysis import text
+    from gpbench.analysis import formats
     from gpbench.report import figures
-    from gpbench.report.figures import run as of_run
-    from gpbench.report.figures import run_traces
+    from gpbench.report.figures.runs import draw_run, draw_traces
 
     store = selection.open_one(args.results)
     records = [store.find(id) for id in dict.fromkeys(args.ids)]
     arrays = [store.trace(record.id) for record in records]
     if len(records) == 1 and not args.metric and any(name.startswith(KEPT) for name in arrays[0]):
         columns = store.config(records[0].id).get("dataset", {}).get("columns") or ()
-        figure = of_run.draw(records[0], arrays[0], columns)
+        figure = draw_run(records[0], arrays[0], columns)
     else:
-        figure = run_traces.draw(records, arrays, args.metric.split(",") if args.metric else ())
+        figure = draw_traces(records, arrays, args.metric.split(",") if args.metric else ())
     name = records[0].id + f"-and-{len(records) - 1}" * (len(records) > 1)
     files = figures.save(figure, (args.out or args.results or paths.results_dir()) / name)
     if args.json:
-        text.print_json({"files": [str(file) for file in files], "missing": 0})
+        formats.print_json({"files": [str(file) for file in files], "missing": 0})
     else:
         print(*files, sep="\n")
     return 0

@@ -45,16 +45,16 @@ def run(args: argparse.Namespace) -> int:
     ranks = ranking(group_runs(records, by_preset=False), selection.one_metric(args.metric, records), args.test)
 
     def picture() -> Any:
-        from gpbench.report.figures.rank_diagram import draw
+        from gpbench.report.figures.comparisons import draw_ranking
 
-        return draw(ranks)
+        return draw_ranking(ranks)
 
     return output.write_output(args, sheet(ranks, records), vars(ranks), picture)
 
 
 def sheet(ranking: "Ranking", records: Sequence[Record]) -> Sheet:
     """The ranking as a table, with the last method below each that is not significantly different from it."""
-    from gpbench.analysis.caveats import imported_note
+    from gpbench.analysis.cells import imported_note
     from gpbench.analysis.ranks import ranking_notes
 
     methods, groups = ranking.methods, ranking.groups

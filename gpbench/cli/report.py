@@ -41,7 +41,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
-    from gpbench.analysis import text
+    from gpbench.analysis import formats
     from gpbench.cli.ls import descriptions
     from gpbench.cli.selection import open_stores
     from gpbench.data import cards
@@ -72,10 +72,10 @@ def run(args: argparse.Namespace) -> int:
     size = sum(file.stat().st_size for file in files)
     start = out / "index.html"
     if args.json:
-        text.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
+        formats.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
     else:
-        runs = text.counted(len(records), "run")
-        print(f"{start}: {text.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
+        runs = formats.counted(len(records), "run")
+        print(f"{start}: {formats.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
     return 0
 
 
@@ -100,7 +100,7 @@ def _verdicts(
 ) -> "dict[str, list[Verdict]]":
     """The verdicts on each file of claims that recorded runs can judge; one that is wrong is named and left out."""
     from gpbench.claims import definition
-    from gpbench.report.site.claims import verdicts
+    from gpbench.report.site.facts import verdicts
 
     judged = {}
     for name in definition.files(config_dirs):

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gpbench.analysis import text
+from gpbench.analysis import formats
 from gpbench.cli import selection
 
 
@@ -26,11 +26,13 @@ def run(args: argparse.Namespace) -> int:
     predictions = store.predictions(record.id)
     rows = len(predictions["row"]) if predictions else None
     if args.json:
-        text.print_json({**record.to_json(), "predictions": rows, "config": config})
+        formats.print_json({**record.to_json(), "predictions": rows, "config": config})
         return 0
     import yaml
 
-    print("\n".join(text.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"])))
+    print(
+        "\n".join(formats.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"]))
+    )
     print(f"folder  {store.runs / record.id}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench.analysis import tables, text
+from gpbench.analysis import formats, tables
 from gpbench.analysis.cells import Entry, entries, group_runs
 from gpbench.analysis.formats import FORMATS, MARKS
 from gpbench.cli import selection
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if not cells:
         raise ConfigError("the matching runs have none of these metrics; try --metric all")
     if args.json:
-        text.print_json([tables.as_dict(entry) for entry in cells])
+        formats.print_json([tables.as_dict(entry) for entry in cells])
     else:
         show(tables.sheet(cells), args.format, args.out)
     if args.later and not args.json and args.format == "terminal":
@@ -82,17 +82,17 @@ def _of_experiment(args: argparse.Namespace) -> int:
     preset = args.preset or definition.PRESETS[0]
     require_recorded(experiment.id, preset, cells)
     sheet = reports.table(experiment, preset, cells, MARKS[args.format])
-    text.print_json(sheet.rows) if args.json else show(sheet, args.format, args.out)
+    formats.print_json(sheet.rows) if args.json else show(sheet, args.format, args.out)
     return 0
 
 
 def _print_later(entries: Sequence[Entry]) -> None:
     """Prints what later papers publish on the data sets and metrics of the table."""
     rows = [
-        (dataset, metric, p.method, p.setting, text.number(p.value), text.number(p.err), p.source, p.note)
+        (dataset, metric, p.method, p.setting, formats.number(p.value), formats.number(p.err), p.source, p.note)
         for dataset, metric in dict.fromkeys((e.cell.dataset, e.metric) for e in entries)
         for p in published.later(dataset, metric)
     ]
     print()
     header = ("data set", "metric", "method", "setting", "value", "err", "source", "note")
-    text.print_table(header, rows, "later papers")
+    formats.print_table(header, rows, "later papers")

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     folders = [folder.expanduser().resolve() for folder in args.config_dir]
     judged = [
         verdict
-        for of_paper in claims.select(args.name, folders)
+        for of_paper in claims.select_claims(args.name, folders)
         for verdict in verdicts.judge(
             of_paper.claims,  # all of them, over which verdicts are corrected
             records,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpbench.claims import definition, report, verdicts
-from gpbench.claims.runs import Runs, select
+from gpbench.claims.selection import Runs, select_runs
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.experiments.status import Cell
@@ -236,8 +236,8 @@ def test_ratios_are_ratios_in_json(tmp_path):
 
 def test_an_empty_text_selects_runs_without_the_key():
     runs = [Runs({"method": "a", "steps": "9"}, None), Runs({"method": "a"}, None)]
-    assert select(runs, {"steps": ("",)}) == runs[1:]
-    assert select(runs, {"steps": ("any",)}) == runs
+    assert select_runs(runs, {"steps": ("",)}) == runs[1:]
+    assert select_runs(runs, {"steps": ("any",)}) == runs
 
 
 def test_clauses_must_all_hold_unless_any_is_enough(tmp_path):

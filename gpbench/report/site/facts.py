@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis.cells import CellRuns, Entry, cell_key, entries, group_runs
-from gpbench.analysis.text import natural
-from gpbench.claims.verdicts import Verdict
+from gpbench.analysis.formats import natural
+from gpbench.claims.definition import Claim
+from gpbench.claims.verdicts import Verdict, judge
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers import PAPERS, published
@@ -111,6 +112,19 @@ class Facts:
         if _ids(quick) <= _ids(full):
             return [full]
         return sorted([full, quick], key=lambda planned: not planned.n_recorded)
+
+
+def verdicts(claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[Record]) -> list[Verdict]:
+    """The verdicts on the claims of one file; none where no recorded run is of their experiments.
+
+    Raises ConfigError as `judge` does.
+    """
+    cells = {(of.experiment.id, of.preset): of.cells for of in planned}
+    recorded = {id for (id, _), of in cells.items() if any(cell.records for cell in of)}
+    of_any_runs = any(claim.clauses and not claim.experiments for claim in claims)
+    if not of_any_runs and recorded.isdisjoint(id for claim in claims for id in claim.experiments):
+        return []
+    return judge(claims, records, lambda id, preset: cells.get((id, preset), ()))
 
 
 def cell_page(cell: CellRuns) -> str:

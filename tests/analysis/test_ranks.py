@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpbench.analysis import rank_tests, ranks
+from gpbench.analysis import ranks
+from gpbench.analysis import tests as rank_tests
 from gpbench.analysis.cells import group_runs
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 from gpbench.report.figures import write
-from gpbench.report.figures.rank_diagram import draw
+from gpbench.report.figures.comparisons import draw_ranking
 
 # Demšar (2006), Table 6: AUC of four variants of C4.5 on 14 data sets.  The 0.97501 is printed as 0.975, but ranked
 # above the other one.
@@ -242,7 +243,7 @@ def test_the_diagram_has_every_method_and_every_group():
     rng = np.random.default_rng(3)
     names = [f"method {letter}" for letter in "abcdefghijklmno"]
     ranking = of(rng.normal(size=(25, 15)) + np.linspace(0, 3, 15), names, datasets=[f"set {k}" for k in range(25)])
-    (axis,) = draw(ranking).axes
+    (axis,) = draw_ranking(ranking).axes
     texts = " ".join(text.get_text() for text in axis.texts)
     assert all(name in texts for name in names) and "critical difference" in texts
     assert sum(line.get_linewidth() == 3.2 for line in axis.lines) == len(ranking.groups) > 1
@@ -251,7 +252,7 @@ def test_the_diagram_has_every_method_and_every_group():
 @pytest.mark.filterwarnings("error")
 def test_long_names_leave_room_for_the_diagram(tmp_path):
     names = [f"{name} m=2048+64, batch=512, growth=64, columns=128, steps=500, trial_steps=50" for name in NAMES]
-    write(draw(of(AUC, names=names)), tmp_path / "ranks.svg", "svg")
+    write(draw_ranking(of(AUC, names=names)), tmp_path / "ranks.svg", "svg")
 
 
 def test_a_setting_is_named_only_where_methods_need_it():

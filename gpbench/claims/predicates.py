@@ -11,7 +11,7 @@ from gpbench.analysis.cells import CellRuns
 from gpbench.analysis.statistics import common_splits, largest_ratio, mean_stderr
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
-from gpbench.claims.runs import Runs, group, lists, match
+from gpbench.claims.selection import Runs, group, lists, match
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 
@@ -40,7 +40,7 @@ class Number:
 
 
 def numbers(clause: Clause, sides: dict[str, list[Runs]], place: str) -> list[Number]:
-    """The numbers of a clause, whose `sides` are runs that `gpbench.claims.runs.select` selected.
+    """The numbers of a clause, whose `sides` are runs that `gpbench.claims.selection.select_runs` selected.
 
     Raises ConfigError where several runs stand for one number, and where none are a pair.
     """

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from gpbench.analysis.formats import FORMATS, MARKS, Grid, Sheet
-from gpbench.analysis.text import aligned
+from gpbench.analysis.formats import FORMATS, MARKS, Grid, Sheet, aligned
 from gpbench.cli import main
 from gpbench.errors import printable
 from gpbench.records.record import Record

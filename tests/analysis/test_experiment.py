@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from gpbench.analysis import formats
-from gpbench.analysis.blocks import table_blocks
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.experiment import table
-from gpbench.analysis.marks import has_few, with_marks
+from gpbench.analysis.experiment import table, table_blocks
+from gpbench.analysis.tables import has_few, with_marks
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.records.record import Record

@@ -9,7 +9,7 @@ from gpbench.analysis import differences, formats
 from gpbench.analysis.differences import Side, paired_differences, parse_sides
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record
-from gpbench.report.figures.differences import draw
+from gpbench.report.figures.comparisons import draw_differences
 
 A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
 
@@ -116,7 +116,7 @@ def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_
         pairs, _ = compared(records, metric=metric)
         feet = differences.sheet(*sides, pairs, []).feet
         assert [foot for foot in feet if foot.startswith("seconds")] == expected
-        assert (line.split(":")[0] in draw(*sides, pairs).get_supxlabel()) == bool(expected)
+        assert (line.split(":")[0] in draw_differences(*sides, pairs).get_supxlabel()) == bool(expected)
 
 
 def test_settings_are_paired_alike_and_an_only_setting_with_all():
@@ -179,6 +179,6 @@ def test_the_picture_has_a_line_for_each_data_set():
     a, b = Side("method", "sep"), Side("method", "svi")
     records = [*both(), *both(a=A[:1], b=B[:1], of_a={"dataset": "heart"}, dataset="heart")]
     pairs, _ = paired_differences(a, b, records, "nll")
-    (axis,) = draw(a, b, pairs).axes
+    (axis,) = draw_differences(a, b, pairs).axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["heart m=15% (n = 1)", "pima m=15% (n = 5)"]
     assert "← sep better" in axis.get_xlabel()
