@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import paths
 from gpbench.analysis import formats
+from gpbench.cli import options
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record
 
@@ -33,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("records.parquet"), metavar="FILE", help="default: records.parquet"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_json(parser)
     parser.set_defaults(func=run)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError, printable
 from gpbench.records.record import Record
 
@@ -24,26 +25,17 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: gpbench report --out site",
     )
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: site/ in the results folder")
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own experiment/, claims/, dataset/, method/ files",
-    )
-    parser.add_argument(
-        "--results", type=Path, action="append", metavar="DIR", help="a results folder; may be repeated"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON: start page, numbers of files, bytes, records")
+    options.add_config_dir(parser, "experiment/, claims/, dataset/, method/ files")
+    options.add_results(parser, several=True)
+    options.add_json(parser, "start page, numbers of files, bytes, records")
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
     from gpbench.analysis import formats
+    from gpbench.api.selection import open_stores
     from gpbench.cli.ls import descriptions
-    from gpbench.cli.selection import open_stores
     from gpbench.data import cards
     from gpbench.records.stores import latest, recorded
     from gpbench.report import site

@@ -12,13 +12,13 @@ from gpbench.methods.base import Info
 
 
 def describes_itself(problem: Problem) -> None:
-    """the class has a docstring, and `setting` is a text"""
+    """the class has a docstring, and `label` is a text"""
     cls = type(problem.method)
     text = cls.__dict__.get("__doc__") or ""
     if not text.strip() or text.startswith(f"{cls.__name__}("):  # dataclasses write a signature there
         raise Broken(f"{cls.__name__} has no docstring: say what it is and where it is from")
-    if not isinstance(problem.method.setting, str):
-        raise Broken(f"setting is of type {kind(problem.method.setting)}: return a text such as 'm=15%'")
+    if not isinstance(problem.method.label, str):
+        raise Broken(f"label is of type {kind(problem.method.label)}: return a text such as 'm=15%'")
 
 
 def starts_with_arrays(problem: Problem) -> None:

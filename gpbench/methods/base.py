@@ -1,7 +1,6 @@
 """The interface every method has, and all that the training loop knows of it."""
 
 import abc
-import dataclasses
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from gpbench import ranges
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
+from gpbench.schema import RANGE, check_family, setting, settings
 
 State = Any
 """What a method carries from step to step: any pytree of arrays."""
@@ -70,36 +70,57 @@ class Method(eqx.Module):
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "regression"})
     """The kinds of data the method can be trained on."""
-    setting_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size"})
+    kernels: ClassVar[tuple[str, ...] | None] = None
+    """Families that the setting `kernel` can have, of all inputs; None: any."""
+    likelihoods: ClassVar[tuple[str, ...] | None] = None
+    """Families that the setting `likelihood` can have; None: any that fits the task."""
+    searchable: ClassVar[tuple[str, ...]] = ()
+    """Settings that `search` can choose on validation rows."""
+    label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size"})
     """Fields that `setting` shows, so that tables do not list them again."""
 
     has_effects: ClassVar[bool] = False
     """Whether `arrays` has effects of the inputs, which pictures show of data with more than two inputs."""
 
-    name: str = eqx.field(static=True, kw_only=True, default="")
-    """What records and tables call it."""
-    steps: int = eqx.field(static=True, kw_only=True, default=1)
-    """How many steps the loop takes."""
-    batch_size: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """How many rows a step sees; None is all of them."""
-    rates: tuple[float, ...] = eqx.field(static=True, kw_only=True, default=(), converter=tuple)
-    """Initial step sizes to choose among, by the objective after `trial_steps` steps; () keeps the optimiser's own."""
-    search: tuple[tuple[str, tuple[float, ...]], ...] = eqx.field(
-        static=True, kw_only=True, default=(), converter=lambda values: _search(values)
+    name: str = setting("", "text", "Name in records, tables and file names.")
+    steps: int = setting(1, "count", "Number of steps that the training loop takes.")
+    batch_size: int | None = setting(
+        None, "count or null", "Number of rows in a minibatch; null: all rows in every step."
     )
-    """Settings to choose on validation rows, each with its values: {dropout: [0.05, 0.1]}; null chooses nothing."""
-    trial_steps: int = eqx.field(static=True, kw_only=True, default=100)
-    """How many steps each of `rates`, or each combination of `search`, is tried for."""
+    rates: tuple[float, ...] = setting(
+        (),
+        "list of positive",
+        "Initial step sizes of the optimiser to choose among, by the objective after trial_steps steps; []: the "
+        "optimiser's own.",
+        converter=tuple,
+    )
+    search: tuple[tuple[str, tuple[float, ...]], ...] = setting(
+        (),
+        "choices or null",
+        "Settings to choose on validation rows, each with its values, as in {dropout: [0.05, 0.1]}; null: none.",
+        converter=lambda values: _search(values),
+    )
+    trial_steps: int = setting(
+        100, "count", "Number of steps in the trial of each of `rates`, and of each combination of `search`."
+    )
 
     def __check_init__(self) -> None:
-        """Raises ConfigError for a field that a class of gpbench has, and whose value is out of its range."""
-        ours = [cls for cls in type(self).__mro__ if cls.__module__.startswith("gpbench.")]
-        names = {field.name for cls in ours if dataclasses.is_dataclass(cls) for field in dataclasses.fields(cls)}
-        for name in sorted(names & ranges.METHOD.keys()):
-            ranges.parse(ranges.METHOD[name]).check(f"method.{name}", getattr(self, name))
+        """Check every setting against its declaration, of gpbench's classes and of users'.
+
+        Raises:
+            ConfigError: for a value out of its range, a kernel or a likelihood that the class does not take, and a
+                `search` of other settings than the `searchable`.
+        """
+        declared = settings(type(self))
+        for name, field in declared.items():
+            ranges.parse(field.metadata[RANGE]).check(f"method.{name}", getattr(self, name))
+        for kind, accepted in (("kernel", self.kernels), ("likelihood", self.likelihoods)):
+            if kind in declared:
+                check_family(kind, getattr(self, kind), accepted, self.name or type(self).__name__)
         for name, values in self.search:
             for value in values:
-                ranges.parse(ranges.METHOD.get(name, "number")).check(f"method.search.{name}", value)
+                words = declared[name].metadata[RANGE] if name in declared else "number"
+                ranges.parse(words).check(f"method.search.{name}", value)
 
     @abc.abstractmethod
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
@@ -171,7 +192,7 @@ class Method(eqx.Module):
         return 0
 
     @property
-    def setting(self) -> str:
+    def label(self) -> str:
         """The size that tables tell runs of this method apart by, as the papers print it: `m=15%`.  Optional."""
         return ""
 
@@ -190,7 +211,7 @@ def inducing_count(inducing: float | int, n: int) -> int:
 
     Raises ConfigError beyond 1 .. N, and for a number that is neither.
     """
-    ranges.parse(ranges.METHOD["inducing"]).check("method.inducing", inducing)
+    ranges.parse("count or fraction").check("method.inducing", inducing)
     m = int(inducing) if isinstance(inducing, Integral) else round(inducing * n)
     if not 1 <= m <= n:
         raise ConfigError(

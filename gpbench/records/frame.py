@@ -82,10 +82,10 @@ def frame(results: Results | Sequence[Results] | None = None, *, long: bool = Fa
         raise ConfigError("the list of results folders is empty")
     stores = [of if isinstance(of, Store) else open_existing(of) for of in several]
     records = latest(recorded(stores))
-    return _long(records) if long else _wide(records)
+    return _long(records) if long else wide(records)
 
 
-def _wide(records: list[Record]) -> "pd.DataFrame":
+def wide(records: Sequence[Record]) -> "pd.DataFrame":
     columns = {name: [_field(record, name) for record in records] for name in (*_RUN, *_ORIGIN)}
     for part in ("metrics", "seconds"):
         names = dict.fromkeys(name for record in records for name in getattr(record, part))

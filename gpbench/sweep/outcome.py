@@ -2,6 +2,7 @@
 
 import json
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -62,7 +63,7 @@ def already(overrides: list[str], records: list[Record]) -> Outcome:
     return Outcome(overrides, "already", _scores(records))
 
 
-def divergence(records: list[Record]) -> str | None:
+def divergence(records: Iterable[Record]) -> str | None:
     """The line that says which of these records diverged, and why; None where none did."""
     diverged = [record for record in records if record.diverged]
     if not diverged:

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpbench import metrics
 from gpbench.core import memory
-from gpbench.data import Prepared, splits
+from gpbench.data import ScaledSplit, splits
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
 from gpbench.records.record import Record
@@ -15,7 +15,7 @@ from gpbench.train.context import Context
 from gpbench.train.group import Fit, Predictions
 
 
-def scores(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, float]:
+def scores(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, float]:
     """The metrics of the i-th run of a group."""
     values: dict[str, Any] = {name: np.asarray(array[i], np.float64)[()] for name, array in predictions.items()}
     scored = metrics.Scored(
@@ -29,13 +29,13 @@ def scores(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, fl
     return metrics.score(prepared.task, scored)
 
 
-def scores_of_all(prepared: Sequence[Prepared], predictions: Predictions) -> dict[str, np.ndarray]:
+def scores_of_all(prepared: Sequence[ScaledSplit], predictions: Predictions) -> dict[str, np.ndarray]:
     """The metrics of every run of a group, (members,) each."""
     rows = [scores(part, predictions, i) for i, part in enumerate(prepared)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def predictions_by_row(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
+def predictions_by_row(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
     """The predictions of the i-th run of a group in original units, as `gpbench.records.predictions` describes them."""
     shift, scale = prepared.y_mean, prepared.y_std
     ours = {name: np.asarray(array[i], np.float64) for name, array in predictions.items()}
@@ -69,7 +69,7 @@ def last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None:
     return float(slope * ends[-1] / 10.0 / rows)
 
 
-def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> Record:
+def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) -> Record:
     """The record of the i-th run of a group; the group's seconds are shared equally."""
     method = context.method
     size = len(fit.predictions["log_prob"])

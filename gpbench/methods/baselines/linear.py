@@ -8,6 +8,7 @@ from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.baselines.base import with_intercept
+from gpbench.schema import setting
 
 
 class State(eqx.Module):
@@ -23,7 +24,7 @@ class Linear(Method):
 
     tasks = frozenset({"regression"})
 
-    ridge: float = eqx.field(static=True, kw_only=True, default=1e-6)
+    ridge: float = setting(1e-6, "nonnegative", "Prior precision of the weights over the noise variance.")
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         e = data.X.shape[1] + 1

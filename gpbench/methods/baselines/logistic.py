@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.predictive import CategoricalPredictive
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.baselines.base import with_intercept
+from gpbench.schema import setting
 
 
 class State(eqx.Module):
@@ -23,7 +24,7 @@ class Logistic(Method):
 
     tasks = frozenset({"binary", "multiclass"})
 
-    ridge: float = eqx.field(static=True, kw_only=True, default=1.0)
+    ridge: float = setting(1.0, "nonnegative", "Prior precision of the weights; intercepts have none.")
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         weights = jnp.zeros((data.X.shape[1] + 1, data.classes), data.X.dtype)

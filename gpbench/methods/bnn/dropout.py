@@ -24,6 +24,7 @@ from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predi
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.schema import setting
 
 
 class Parameters(eqx.Module):
@@ -38,16 +39,18 @@ class Dropout(NetworkMethod, GradientMethod):
     """Configuration of `dropout`; see the module's docstring."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
+    searchable: ClassVar[tuple[str, ...]] = ("dropout", "noise_precision")
     sampled: ClassVar[bool] = True
 
-    dropout: float = eqx.field(static=True, kw_only=True, default=0.05)
-    """The rate: the probability that an input of a layer is set to 0."""
-    noise_precision: float = eqx.field(static=True, kw_only=True, default=10.0)
-    """1 / noise variance of the scaled targets."""
-    prior_lengthscale: float = eqx.field(static=True, kw_only=True, default=0.01)
-    """l: it sets the weight decay."""
-    samples: int = eqx.field(static=True, kw_only=True, default=100)
-    """How many masks a prediction averages."""
+    dropout: float = setting(0.05, "below_one", "Dropout rate: the probability that an input of a layer is set to 0.")
+    noise_precision: float = setting(
+        10.0, "positive", "Precision of the noise: 1 / noise variance of the scaled targets."
+    )
+    prior_lengthscale: float = setting(
+        0.01, "nonnegative", "Prior lengthscale l of Gal and Ghahramani (2016), which sets the weight decay."
+    )
+    samples: int = setting(100, "count", "Number of masks that a prediction averages.")
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         as_array = lambda value: jnp.asarray(value, data.X.dtype)

@@ -22,6 +22,7 @@ from gpbench.core.samplers import Adaptation, Sampler, Samples, Schedule, blackj
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.schema import setting
 
 _PROBES = 5
 """How many training rows have their outputs followed for the diagnostics."""
@@ -52,17 +53,26 @@ class State(eqx.Module):
 class HMC(NetworkMethod):
     """Configuration of `hmc`; see the module's docstring."""
 
-    chains: int = eqx.field(static=True, kw_only=True, default=4)
-    """How many chains, each from an initial network of its own."""
-    warmup: int = eqx.field(static=True, kw_only=True, default=500)
-    """Transitions of every chain before the first step, in which its step size and mass matrix adapt."""
-    max_doublings: int = eqx.field(static=True, kw_only=True, default=8)
-    """A transition takes up to 2 to the power of this leapfrog steps, less one."""
-    samples: int = eqx.field(static=True, kw_only=True, default=100)
-    """How many networks of each chain are kept, spread evenly over the steps, and averaged in a prediction."""
-    prior_shape: float = eqx.field(static=True, kw_only=True, default=1.0)
-    """Of the inverse gamma priors.  A precision has the mean 1 for weights and 1/`target_noise` for the noise; another
-    positive parameter of a likelihood has the prior around its initial value as the noise has."""
+    chains: int = setting(4, "count", "Number of chains, each from an initial network of its own.")
+    warmup: int = setting(
+        500,
+        "count",
+        "Number of transitions of every chain that adapt its step size and mass matrix, before the first step.",
+    )
+    max_doublings: int = setting(
+        8, "count", "Base-2 logarithm of the largest number of leapfrog steps in a transition."
+    )
+    samples: int = setting(
+        100,
+        "count",
+        "Number of networks kept of each chain, spread evenly over the steps, and averaged in a prediction.",
+    )
+    prior_shape: float = setting(
+        1.0,
+        "positive",
+        "Shape of the inverse gamma priors of the weights' prior variances and of the likelihood's parameters, "
+        "around their initial values.",
+    )
 
     @property
     def schedule(self) -> Schedule:

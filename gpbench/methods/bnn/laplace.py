@@ -10,7 +10,7 @@ with the full generalised Gauss-Newton matrix H.  Predictions have the outputs l
 holds at a maximum, the step of the optimiser falls to 0 before every update, as a cosine.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -25,6 +25,7 @@ from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.schema import setting
 
 _LEAST = 1e-6
 """Of the noise variance, where nothing else bounds it, and of a sum of squares that divides."""
@@ -45,14 +46,16 @@ class State(eqx.Module):
 class LinearisedLaplace(NetworkMethod):
     """Configuration of `laplace`; see the module's docstring."""
 
-    optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
-    """Moves the weights."""
-    inner_steps: int = eqx.field(static=True, kw_only=True, default=1000)
-    """How many times it does between two updates of precisions and noise."""
-    minibatch: int = eqx.field(static=True, kw_only=True, default=100)
-    """The rows of each, drawn with replacement."""
-    evidence_start: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """The fraction of the steps before the first update."""
+    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax", "robust_max")
+
+    optimiser: optax.GradientTransformation = setting(range="optimiser", meaning="Optimiser of the weights.")
+    inner_steps: int = setting(
+        1000, "count", "Number of the optimiser's steps between two updates of prior precisions and noise."
+    )
+    minibatch: int = setting(100, "count", "Number of rows in each of the optimiser's steps, drawn with replacement.")
+    evidence_start: float = setting(
+        0.1, "below_one", "Fraction of the steps before the first update of prior precisions and noise."
+    )
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         """Raises ConfigError for likelihoods of regression other than gaussian."""

@@ -23,6 +23,7 @@ from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.schema import setting
 
 _FLAT = 1e-6
 """Prior factors are not refined at weights whose cavity precision is at most this: the data say nothing of them."""
@@ -59,11 +60,12 @@ class PBP(NetworkMethod):
     """Configuration of `pbp`; see the module's docstring."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
 
-    gamma_shape: float = eqx.field(static=True, kw_only=True, default=6.0)
-    """Shape of the Gamma priors of both precisions."""
-    gamma_rate: float = eqx.field(static=True, kw_only=True, default=6.0)
-    """Rate of both, in units of the scaled targets' variance for the noise."""
+    gamma_shape: float = setting(6.0, "above_one", "Shape of the Gamma priors of the precisions of noise and weights.")
+    gamma_rate: float = setting(
+        6.0, "positive", "Rate of these Gamma priors; for the noise in units of the scaled targets' variance."
+    )
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         """Means from N(0, 1/(I + 1)) in a layer with I inputs, as in the authors' program; variances E 1/λ.

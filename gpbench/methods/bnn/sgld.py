@@ -11,6 +11,7 @@ with the N rows, the step sizes are configured as N ε: one value then serves da
 """
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -24,6 +25,7 @@ from gpbench.core.predictive import Predictive
 from gpbench.core.samplers import Samples, Schedule, blackjax, mixture, schedule
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.schema import setting
 
 _KAPPA_STD = 10.0
 """Of the prior N(0, 10²) of κ: noise variances from 1e-9 to 20 are within two standard deviations."""
@@ -56,20 +58,23 @@ class State(eqx.Module):
 class SGLD(NetworkMethod):
     """Configuration of `sgld`; see the module's docstring."""
 
-    step_size: float = eqx.field(static=True, kw_only=True, default=0.3)
-    """N ε of the weights: half of ε times the gradient of the sum over rows, and noise of variance ε."""
-    noise_step_size: float = eqx.field(static=True, kw_only=True, default=0.3)
-    """N ε of κ; 0 leaves the likelihood as it starts."""
-    cooling: float = eqx.field(static=True, kw_only=True, default=0.55)
-    """γ; 0 is a constant step size."""
-    cooling_start: float = eqx.field(static=True, kw_only=True, default=1000.0)
-    """b, in steps."""
-    burn_in: float = eqx.field(static=True, kw_only=True, default=0.5)
-    """The fraction of the steps before the first sample."""
-    thinning: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """The steps from sample to sample; None spreads the samples evenly over the steps after the burn-in."""
-    samples: int = eqx.field(static=True, kw_only=True, default=100)
-    """How many networks are kept, the last ones, and averaged in a prediction."""
+    searchable: ClassVar[tuple[str, ...]] = ("step_size", "noise_step_size")
+
+    step_size: float = setting(
+        0.3, "positive", "Step size N ε of the weights: half of ε times the gradient, and noise of variance ε."
+    )
+    noise_step_size: float = setting(
+        0.3, "nonnegative", "Step size N ε of the likelihood's parameters; 0: they keep their initial values."
+    )
+    cooling: float = setting(0.55, "share", "Exponent γ of the step sizes' decay; 0: constant step sizes.")
+    cooling_start: float = setting(1000.0, "positive", "Offset b of the step sizes' decay, in steps.")
+    burn_in: float = setting(0.5, "share", "Fraction of the steps before the first sample.")
+    thinning: int | None = setting(
+        None,
+        "count or null",
+        "Number of steps from sample to sample; null: samples are spread evenly over the steps after the burn-in.",
+    )
+    samples: int = setting(100, "count", "Number of networks kept, the last ones, and averaged in a prediction.")
 
     @property
     def schedule(self) -> Schedule:

@@ -7,9 +7,8 @@ for a diagonal Gaussian posterior: ½ Σₙ (∂ log p(yₙ|w) / ∂w)² at the 
 The fitted prior N(μ, v), shared by all weights and biases, is at its optimum for the current q, in closed form.
 """
 
-from typing import Any, Literal
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -18,13 +17,17 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.networks import Affine, MeanField, Network, backpropagate
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import MeanFieldMethod, Parameters
+from gpbench.schema import setting
 
 
 class VIG(MeanFieldMethod):
     """Configuration of `vi_g`; see the module's docstring."""
 
-    prior: Literal["fitted", "standard"] = eqx.field(static=True, kw_only=True, default="fitted")
-    """Of the weights: normal with mean and variance fitted to q, or N(0, 1)."""
+    prior: str = setting(
+        "fitted",
+        ["fitted", "standard"],
+        "Prior of the weights: a normal with mean and variance fitted to q, or N(0, 1).",
+    )
 
     def kl_of(self, q: MeanField) -> Float[Array, ""]:
         """KL of q from the prior, in nats."""

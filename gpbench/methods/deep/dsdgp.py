@@ -18,6 +18,7 @@ from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.schema import setting
 
 _HIDDEN_ROOT = 0.01
 """The initial q of hidden layers has this standard deviation: nearly without noise."""
@@ -35,8 +36,7 @@ class Parameters(eqx.Module):
 class DSDGP(DeepMethod, GradientMethod):
     """Configuration of `dsdgp`; see the module's docstring.  `hidden=[]` is `svi`'s model and bound."""
 
-    samples: int = eqx.field(static=True, kw_only=True, default=64)
-    """How many paths a prediction has."""
+    samples: int = setting(64, "count", "Number of paths in a prediction.")
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         if self.hidden:

@@ -4,8 +4,6 @@ Hernández-Lobato and Hernández-Lobato, AISTATS 2016.  Sites on the latent valu
 hyper-parameters and inducing points move after every refinement instead of after convergence (sections 2.2, 2.3, A.6).
 """
 
-from typing import ClassVar, Literal
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,13 +23,13 @@ from gpbench.core.gaussians import (
     unit_factor,
     whiten,
 )
-from gpbench.core.likelihoods import Likelihood, likelihood_spec
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, inducing_count
+from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.schema import setting
 
 
 class Running(eqx.Module):
@@ -73,7 +71,7 @@ class State(eqx.Module):
     running: Running | None
 
 
-class SEP(SparseMethod):
+class SEP(SparseMethod, TwoClassMethod):
     """Configuration of `sep`; see the module's docstring.
 
     With all rows in each step the sites' directions follow the hyper-parameters.  With minibatches each site keeps the
@@ -83,29 +81,36 @@ class SEP(SparseMethod):
     definite however far the hyper-parameters have moved.
     """
 
-    tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
-
-    optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
-    """Minimises -log Zq over the hyper-parameters and inducing points."""
-    update: Literal["inner", "outer"] = eqx.field(static=True, kw_only=True, default="inner")
-    """One refinement of the sites per gradient step, or refinement to convergence."""
-    gradient: Literal["approximate", "exact", "scalars"] = eqx.field(static=True, kw_only=True, default="approximate")
-    """What is fixed under the gradient: factors and matched moments; factors; the sites' scalars."""
-    memory: Literal["factors", "scalars"] = eqx.field(static=True, kw_only=True, default="factors")
-    """What minibatches keep of each site: its factor, O(N M), or its two scalars, O(N)."""
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f) of two classes: probit ("auto"), or logistic by quadrature."""
-    damping: float = eqx.field(static=True, kw_only=True, default=0.5)
-    """ρ of the site update: 1 is no damping."""
-    tolerance: float = eqx.field(static=True, kw_only=True, default=1e-4)
-    """Largest change of a site at which `update="outer"` calls it converged."""
+    optimiser: optax.GradientTransformation = setting(
+        range="optimiser", meaning="Optimiser of -log Zq over the hyper-parameters and inducing points."
+    )
+    update: str = setting(
+        "inner",
+        ["inner", "outer"],
+        "Site updates before each gradient step: one refinement, or refinement to convergence.",
+    )
+    gradient: str = setting(
+        "approximate",
+        ["approximate", "exact", "scalars"],
+        "Constants of the gradient: factors and matched moments (the paper's equation 4), factors, or the sites' "
+        "scalars.",
+    )
+    memory: str = setting(
+        "factors",
+        ["factors", "scalars"],
+        "Memory of minibatches for each site: its factor, O(N M), or its two scalars, O(N).",
+    )
+    damping: float = setting(0.5, "fraction", "Damping ρ of the site update: 1 is none.")
+    tolerance: float = setting(
+        1e-4, "nonnegative", "Largest change of a site at which EP has converged (update=outer)."
+    )
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
         n, dtype = len(data.y), data.X.dtype
         whole = self.batch_size is None or self.batch_size >= data.total
         if self.gradient == "scalars" and not whole:
             raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
-        self._p_y_given_f(data.X)
+        self.class_likelihood(data.X)
         layer = self.initial_layer(data, additive_noise=True, key=key)
         Kzz = layer.gram()
         flat = unit_factor(len(Kzz), dtype)
@@ -116,7 +121,7 @@ class SEP(SparseMethod):
         return State(layer, sites, self.optimiser.init(layer), jnp.ones((), dtype), approximation, running)
 
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
-        likelihood = self._p_y_given_f(batch.X)
+        likelihood = self.class_likelihood(batch.X)
         cov, pull_back = jax.vjp(lambda layer: layer.covariances(batch.X), state.layer)
         A = inverse_cholesky(cov.zz)
         V = A @ cov.zx
@@ -168,14 +173,10 @@ class SEP(SparseMethod):
         state = _select(is_finite, strip(new), strip(back))
         return eqx.tree_at(per_row, state, (sites, directions), is_leaf=is_none)
 
-    def _p_y_given_f(self, X: Float[Array, "N D"]) -> Likelihood:
-        """The likelihood, which has no parameters for two classes.  Raises ConfigError where it has none for them."""
-        return self.likelihood.initial("binary", 2, noise=1.0, dtype=X.dtype)
-
     def _refine_all(self, state: State, data: Batch, V, rest) -> Sites:
         """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
         rho = self.damping * state.caution * data.weight
-        likelihood = self._p_y_given_f(data.X)
+        likelihood = self.class_likelihood(data.X)
 
         def sweep(sites):
             q = site_product(V, sites).posterior()
@@ -213,7 +214,7 @@ class SEP(SparseMethod):
             W, removed = A @ cov.zz @ before, counted
         # Rows that only fill a short batch keep what they had.
         rho = self.damping * state.caution * batch.weight
-        sites = refine(self._p_y_given_f(batch.X), batch.y, rest, marginals(q, V, W, removed), old, rho)
+        sites = refine(self.class_likelihood(batch.X), batch.y, rest, marginals(q, V, W, removed), old, rho)
         added = site_product(present, sites.power(batch.weight))
         if running.directions is None:
             product, directions = running.product, None
@@ -231,7 +232,7 @@ class SEP(SparseMethod):
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         cov = state.layer.covariances(data.X)
-        likelihood = self._p_y_given_f(data.X)
+        likelihood = self.class_likelihood(data.X)
         log_z = energy(likelihood, cov, data.y, state.sites, data.weight, None, fixed_factors=False)
         return log_z + state.layer.log_prior()
 
@@ -240,7 +241,7 @@ class SEP(SparseMethod):
         cov = approximation.layer.covariances(X)
         V = approximation.A @ cov.zx
         mean, variance = approximation.q.project(V)
-        return self._p_y_given_f(X).predictive(mean, residual(cov, V) + variance)
+        return self.class_likelihood(X).predictive(mean, residual(cov, V) + variance)
 
     def arrays(self, state: State) -> dict[str, Array]:
         return {"inducing": state.layer.features.Z}

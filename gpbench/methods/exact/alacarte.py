@@ -5,7 +5,7 @@ random features φ (`core.fastfood`).  Evidence and posterior of this model are 
 factor, in O(N T²) operations.
 """
 
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -23,6 +23,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact_start import ExactStart
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.schema import setting
 
 _BLOCK = 2048
 """How many rows have their features in memory at a time while the evidence and its gradient are computed."""
@@ -67,18 +68,27 @@ class AlaCarte(ExactStart, GradientMethod):
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
-    setting_fields: ClassVar[frozenset[str]] = frozenset({"frequencies"})
+    kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
+    label_fields: ClassVar[frozenset[str]] = frozenset({"frequencies"})
 
-    frequencies: int = eqx.field(static=True, kw_only=True, default=256)
-    """How many frequencies; each has two features, a cosine and a sine."""
-    learn: Literal["lengthscales", "all"] = eqx.field(static=True, kw_only=True, default="lengthscales")
-    """What L-BFGS moves beside amplitude and noise: the lengthscales, or the diagonals S, G and B of Fastfood too."""
-    subset_rows: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """Kernel and noise start at those of an exact GP of so many rows (`fit_subset`); None: at `lengthscale_start` and
-    `target_noise`."""
+    frequencies: int = setting(
+        256, "count", "Number of random frequencies; each has two features, a cosine and a sine."
+    )
+    learn: str = setting(
+        "lengthscales",
+        ["lengthscales", "all"],
+        "Parameters that L-BFGS moves beside amplitude and noise: lengthscales, or Fastfood's diagonals S, G and "
+        "B too.",
+    )
+    subset_rows: int | None = setting(
+        None,
+        "several or null",
+        "Number of rows of the exact GP from whose kernel and noise training starts; null: start at "
+        "lengthscale_start and target_noise.",
+    )
 
     @property
-    def setting(self) -> str:
+    def label(self) -> str:
         return f"m={2 * self.frequencies}"
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:

@@ -42,6 +42,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.exact import ExactGP
 from gpbench.methods.parts.exact_start import ExactStart
+from gpbench.schema import setting
 
 _CHECKED = 1000
 """Training rows of which `diagnostics` has residuals."""
@@ -72,21 +73,19 @@ class SDD(ExactStart):
     """Configuration of `sdd`; see the module's docstring."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
-    setting_fields: ClassVar[frozenset[str]] = frozenset({"samples", "batch_size"})
+    kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential", "matern12", "matern32", "matern52")
+    label_fields: ClassVar[frozenset[str]] = frozenset({"samples", "batch_size"})
 
-    subset_rows: int | None = eqx.field(static=True, kw_only=True, default=1000)
-    """Kernel and noise are those of an exact GP of so many rows; None is all."""
-    samples: int = eqx.field(static=True, kw_only=True, default=64)
-    """S, the draws of the posterior that variances come from; at least 2."""
-    frequencies: int = eqx.field(static=True, kw_only=True, default=2000)
-    """Random Fourier features of the prior's draws."""
-    step_size: float = eqx.field(static=True, kw_only=True, default=0.9)
-    """β in units of the largest stable one (`step_limit`), where `rates` has no others."""
-    momentum: float = eqx.field(static=True, kw_only=True, default=0.99)
-    """ρ, 0.9 in the paper; at 0.99 residuals of training rows fall several times as fast on hard problems."""
+    subset_rows: int | None = setting(
+        1000, "several or null", "Number of rows of the exact GP whose kernel and noise the method has; null: all."
+    )
+    samples: int = setting(64, "several", "Number of posterior samples, from which variances are estimated.")
+    frequencies: int = setting(2000, "count", "Number of random Fourier features of the prior's samples.")
+    step_size: float = setting(0.9, "positive", "Step size β in units of the largest stable one; `rates` overrides it.")
+    momentum: float = setting(0.99, "below_one", "Momentum ρ, 0.9 in the paper with 100,000 steps.")
 
     @property
-    def setting(self) -> str:
+    def label(self) -> str:
         return f"samples={self.samples}, batch={self.batch_size}"
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:

@@ -19,7 +19,9 @@ from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.settings import NoiseMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.schema import setting
 
 
 class Parameters(eqx.Module):
@@ -36,7 +38,7 @@ class Optimum(eqx.Module):
     q: Normal
 
 
-class CollapsedMethod(SparseMethod, GradientMethod):
+class CollapsedMethod(SparseMethod, NoiseMethod, GradientMethod):
     """A method with an objective of this form: a subclass has `row_terms`.
 
     L-BFGS moves hyper-parameters and inducing points.
@@ -44,12 +46,11 @@ class CollapsedMethod(SparseMethod, GradientMethod):
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
-    rows: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """How many training rows it is trained on, in their random order; None is all.  The paper `svdgp` takes 4,096."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach, in units of the scaled targets' variance."""
+    rows: int | None = setting(
+        None,
+        "count or null",
+        "Number of training rows, in their random order; null: all.  The paper svdgp takes 4,096.",
+    )
 
     @abc.abstractmethod
     def row_terms(
@@ -61,7 +62,7 @@ class CollapsedMethod(SparseMethod, GradientMethod):
         if self.optimiser is not None:
             raise ConfigError(f"{self.name}'s objective is no sum over rows: leave method.optimiser=null, or use svi")
         layer = self.initial_layer(data.first(self.rows), additive_noise=False, key=key)
-        return Parameters(layer, Gaussian.initial(self.target_noise, 0, data.X.dtype, floor=self.noise_floor))
+        return Parameters(layer, self.initial_noise(data.X))
 
     def init_extra(self, parameters: Parameters, data: Batch) -> Optimum:
         A = inverse_cholesky(parameters.layer.gram())

@@ -4,7 +4,7 @@ The bound is Σ E_q log p(yₙ|fₙ) - KL[q(w) || N(0, I)] (Hensman, Matthews an
 equation 8), with fₙ = Vₙᵀw + independent rest.
 """
 
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
@@ -12,13 +12,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import Natural, unit_factor
-from gpbench.core.likelihoods import Likelihood, likelihood_spec
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.likelihoods import Likelihood
 from gpbench.core.natural_gradient import natural_gradient_step
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.settings import LikelihoodMethod
+from gpbench.schema import setting
 
 
 class Layer(Protocol):
@@ -46,7 +47,7 @@ class Parameters(eqx.Module):
     q: Any
 
 
-class VariationalMethod(GradientMethod):
+class VariationalMethod(LikelihoodMethod, GradientMethod):
     """A method that maximises this bound.
 
     With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on
@@ -54,17 +55,12 @@ class VariationalMethod(GradientMethod):
     natural-gradient step of q.
     """
 
-    natural_step: float | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default=None)
-    """γ of natural-gradient steps of q.  A number: taken before the gradient step.  "auto": taken after it, with 1
-    under Gaussian noise, where that reaches the optimum, 0.3 under other likelihoods and 0.1 on minibatches.  None: the
-    optimiser moves q."""
-
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets, in regression."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach in regression, in units of the scaled targets' variance."""
+    natural_step: float | str | None = setting(
+        None,
+        "fraction or auto or null",
+        "Size of natural-gradient steps of q, before each step of the optimiser; auto: after it, 1 for Gaussian "
+        "noise, 0.3 for others, 0.1 on minibatches; null: the optimiser moves q.",
+    )
 
     def initial_likelihood(self, data: Batch) -> Likelihood:
         """The likelihood with its initial parameters.
@@ -75,8 +71,7 @@ class VariationalMethod(GradientMethod):
             raise ConfigError(
                 "method.natural_step needs a method.optimiser for the hyper-parameters, such as adam; or set it to null"
             )
-        noise = {"noise": self.target_noise, "floor": self.noise_floor}
-        return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
+        return super().initial_likelihood(data)
 
     def times_prior(self, factor: Natural, layer: Any) -> Any:
         """The q of one latent function: of the method's form, the closest to the factor times N(0, I)."""

@@ -10,7 +10,7 @@ With more than two classes every class has a latent function of its own: one ker
 -dₙ/(2σ²) of E_q log p(yₙ|fₙ) becomes -½ log(1 + dₙ/σ²).
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -25,20 +25,30 @@ from gpbench.methods.parts.exact import fit_subset
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.methods.parts.variational import Parameters, VariationalMethod, repeat
+from gpbench.schema import setting
 
 
 class SVI(SparseMethod, VariationalMethod):
     """Configuration of `svi`; see the module's docstring, and `VariationalMethod` for what moves what."""
 
-    conditional: Literal["prior", "scaled"] = eqx.field(static=True, kw_only=True, default="prior")
-    """q(fₙ|u): "prior" is p(fₙ|u); "scaled" scales its variance by the optimal factor 1 / (1 + dₙ/σ²), which needs
-    Gaussian noise (`tsvgp`)."""
-    subset_rows: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """Kernel and noise start at those of an exact GP of so many rows (`fit_subset`).  None: at `lengthscale_start`,
-    from the inducing points, and `target_noise`."""
-    fixed: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether kernel, additive noise and likelihood keep their initial values, so that training moves q and the
-    inducing features alone."""
+    conditional: str = setting(
+        "prior",
+        ["prior", "scaled"],
+        "Form of q(fₙ|u): p(fₙ|u), or its variance scaled by the optimal factor 1 / (1 + dₙ/σ²), for Gaussian "
+        "noise (tsvgp).",
+    )
+    subset_rows: int | None = setting(
+        None,
+        "several or null",
+        "Number of rows of the exact GP from whose kernel and noise training starts in regression; null: start "
+        "at lengthscale_start and target_noise.",
+    )
+    fixed: bool = setting(
+        False,
+        "flag",
+        "Kernel, additive noise and likelihood keep their initial values, and training moves q and the inducing "
+        "features alone.",
+    )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
         likelihood = self.initial_likelihood(data)
