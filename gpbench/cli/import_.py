@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     n_new = scoring.write(runs, store, again=args.again)
     records = [run.record for run in runs]
     if args.json:
-        formats.print_json(records)
+        formats.print_json([record.to_json() for record in records])
         return 0
     rows = [
         (

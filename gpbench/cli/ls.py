@@ -49,7 +49,10 @@ def run(args: argparse.Namespace) -> int:
             f"{name}={value}" for name in ("dataset", "method", "protocol", "status") if (value := getattr(args, name))
         ]
         records = filters.matching(open_stores(args.results)[0].all(), [*flags, *args.where])
-        formats.print_json(records) if args.json else formats.print_table(_RUN_HEADER, [*map(_run_row, records)])
+        if args.json:
+            formats.print_json([record.to_json() for record in records])
+        else:
+            formats.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0
     faults: list[ConfigError] = []
     if args.kind == "datasets":

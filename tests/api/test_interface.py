@@ -145,7 +145,7 @@ def test_classes_are_named():
 
 
 def test_a_saved_run_predicts_its_test_rows(results):
-    run = gpbench.load_run(gpbench.run(**LINEAR, results=results)[0]["id"], results=results)
+    run = gpbench.load_run(gpbench.run(**LINEAR, results=results)[0].id, results=results)
     kept, data = run.test_predictions, gpbench.load("sinc")
     mean, std = run.predict(data.X[kept["row"]], return_std=True)
     np.testing.assert_allclose(mean, kept["mean"], rtol=1e-5)
