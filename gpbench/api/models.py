@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gpbench import paths, runtime
 from gpbench.errors import ConfigError
 from gpbench.records.collected import open_store
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.records.stores import open_existing
 
@@ -33,20 +34,20 @@ class RecordedRun:
         record: its record.
     """
 
-    def __init__(self, store: Store, record: dict):
-        self.record, self.config = record, store.config(record["id"])
+    def __init__(self, store: Store, record: Record):
+        self.record, self.config = record, store.config(record.id)
         self._store = store
         self._predictor: Predictor | None = None
 
     @property
     def trace(self) -> "dict[str, np.ndarray]":
         """Step, seconds, objective and metrics along the training, (points,) each; empty without a trace."""
-        return self._store.trace(self.record["id"])
+        return self._store.trace(self.record.id)
 
     @property
     def test_predictions(self) -> "dict[str, np.ndarray]":
         """The predictions of the test rows by column, (t,) each: `row`, `target`, `log_prob`, ...; {} if not kept."""
-        return self._store.predictions(self.record["id"])
+        return self._store.predictions(self.record.id)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -126,8 +127,8 @@ class RecordedRun:
 
     def __repr__(self) -> str:
         fields = ("id", "dataset", "method", "setting", "protocol")
-        names = "  ".join(str(self.record[field]) for field in fields if self.record[field])
-        return f"{names}  split {self.record['split']}  {self.record['status']}"
+        names = "  ".join(str(value) for field in fields if (value := getattr(self.record, field)))
+        return f"{names}  split {self.record.split}  {self.record.status}"
 
 
 def load_run(run: str | None = None, *, results: str | PathLike[str] | None = None) -> RecordedRun:

@@ -13,6 +13,7 @@ from gpbench.api.words import Folders, composed, folders, word, words
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, nearest, printable
 from gpbench.records.collected import open_store
 from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.sweep.outcome import divergence
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gpbench.api.tables import Table
-
-Record = dict
 
 
 class Runs(Sequence[Record]):
@@ -81,11 +80,11 @@ class Runs(Sequence[Record]):
         return self._summary(metric)[1]
 
     def _summary(self, metric: str) -> tuple[float, float]:
-        finished = [record for record in self._records if record["status"] == "done"]
-        known = {name for record in finished for name in record["metrics"]}
+        finished = [record for record in self._records if not record.diverged]
+        known = {name for record in finished for name in record.metrics}
         if metric not in known:
             raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
-        values = [record["metrics"].get(metric) for record in finished]
+        values = [record.metrics.get(metric) for record in finished]
         finite = [value for value in values if value is not None]
         if len(finite) < len(values):
             return float("nan"), float("nan")
@@ -97,7 +96,7 @@ class Runs(Sequence[Record]):
         fields = ("dataset", "method", "setting", "protocol")
         groups: dict[tuple, list[Record]] = {}
         for record in self._records:
-            groups.setdefault(tuple(str(record[field]) for field in fields), []).append(record)
+            groups.setdefault(tuple(str(getattr(record, field)) for field in fields), []).append(record)
         for names, records in groups.items():
             yield printable("  ".join(names)).rstrip(), _rows(records)
 
@@ -122,14 +121,14 @@ class Runs(Sequence[Record]):
 
 def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Each metric's mean ± standard error, the seconds of all runs, and the number of runs."""
-    finished = [record for record in records if record["status"] == "done"]
+    finished = [record for record in records if not record.diverged]
     rows = [
-        (metric, _mean_text([record["metrics"][metric] for record in finished]))
-        for metric in (finished[0]["metrics"] if finished else ())
+        (metric, _mean_text([record.metrics[metric] for record in finished]))
+        for metric in (finished[0].metrics if finished else ())
     ]
-    for name in records[0]["seconds"]:
-        rows.append((f"{name} s", f"{sum(record['seconds'].get(name) or 0 for record in records):.2f}"))
-    outputs = len({record.get("output") for record in records})
+    for name in records[0].seconds:
+        rows.append((f"{name} s", f"{sum(record.seconds.get(name) or 0 for record in records):.2f}"))
+    outputs = len({record.output for record in records})
     count = f"{len(finished)}" + (f" of {len(records)}" if len(finished) < len(records) else "")
     return [*rows, ("splits", count) if outputs == 1 else ("runs", f"{count}, of {outputs} outputs")]
 

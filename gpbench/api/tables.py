@@ -22,6 +22,7 @@ from gpbench.api.selection import (
 )
 from gpbench.api.words import Folders, folders
 from gpbench.errors import ConfigError
+from gpbench.records.record import Record
 from gpbench.records.stores import latest, recorded
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def table(
     return table_of(records, metric)
 
 
-def table_of(records: Sequence[dict], metric: Names = None) -> Table:
+def table_of(records: Sequence[Record], metric: Names = None) -> Table:
     """The table of these records.
 
     Args:
@@ -163,7 +164,7 @@ def _experiment_table(id: str, preset: str | None, config_dir: Folders, results:
     from gpbench.experiments.status import require_recorded
 
     stores = open_stores(results)
-    records = stores[0] if len(stores) == 1 else {r["id"]: r for r in latest(recorded(stores))}
+    records = stores[0] if len(stores) == 1 else {record.id: record for record in latest(recorded(stores))}
     experiment, cells = plan.load(id, preset, folders(config_dir), records)
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
@@ -208,7 +209,7 @@ def rank(
     return Table(lambda format: _rank_sheet(ranks, records), vars(ranks), draw)
 
 
-def _rank_sheet(ranking: "Ranking", records: Sequence[dict]) -> Sheet:
+def _rank_sheet(ranking: "Ranking", records: Sequence[Record]) -> Sheet:
     """The ranking as a table, with the last method below each that is not significantly different from it."""
     from gpbench.analysis.cells import imported_note
     from gpbench.analysis.ranks import ranking_notes
@@ -323,7 +324,7 @@ def verify(
     from gpbench.experiments import plan
 
     records = latest(record for store in open_stores(results) for record in store.all())
-    by_id = {record["id"]: record for record in records}
+    by_id = {record.id: record for record in records}
     config_dirs = folders(config_dir)
     judged = [
         verdict

@@ -58,7 +58,7 @@ def _parts(id: str, store: Store, known: Collection[str]) -> tuple[list[str], li
         if id and all(digit in "0123456789abcdef" for digit in id):
             raise  # it looks like the id of a run, and the message of the store is the better one
         raise ConfigError(f"no method, data set, protocol or run {id!r}; {nearest(id, known)}") from error
-    folders = [Path(folder) for folder in store.config(record["id"]).get("config_dirs", [])]
+    folders = [Path(folder) for folder in store.config(record.id).get("config_dirs", [])]
     files = references.names(folders)
-    parts = [record[group] for group in references.GROUPS if record[group] in files]
+    parts = [name for group in references.GROUPS if (name := getattr(record, group)) in files]
     return [*parts, "gpbench"], folders

@@ -63,16 +63,16 @@ def run(args: argparse.Namespace) -> int:
     n_new = scoring.write(runs, store, again=args.again)
     records = [run.record for run in runs]
     if args.json:
-        formats.print_json(records)
+        formats.print_json([record.to_json() for record in records])
         return 0
     rows = [
         (
-            r["dataset"],
-            r["output"] or "",
-            r["method"],
-            r["setting"],
-            str(r["split"]),
-            ", ".join(f"{name} {formats.number(value)}" for name, value in r["metrics"].items()),
+            r.dataset,
+            str(r.output or ""),
+            r.method,
+            r.setting,
+            str(r.split),
+            ", ".join(f"{name} {formats.number(value)}" for name, value in r.metrics.items()),
         )
         for r in records
     ]

@@ -12,6 +12,7 @@ from gpbench.api.selection import open_stores
 from gpbench.cli import options
 from gpbench.errors import ConfigError, printable
 from gpbench.records import filters
+from gpbench.records.record import Record
 
 KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
 
@@ -48,7 +49,10 @@ def run(args: argparse.Namespace) -> int:
             f"{name}={value}" for name in ("dataset", "method", "protocol", "status") if (value := getattr(args, name))
         ]
         records = filters.matching(open_stores(args.results)[0].all(), [*flags, *args.where])
-        formats.print_json(records) if args.json else formats.print_table(_RUN_HEADER, [*map(_run_row, records)])
+        if args.json:
+            formats.print_json([record.to_json() for record in records])
+        else:
+            formats.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0
     faults: list[ConfigError] = []
     if args.kind == "datasets":
@@ -74,13 +78,13 @@ _RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "spli
 _RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
 
 
-def _run_row(record: dict) -> tuple[str, ...]:
-    metrics = ", ".join(f"{name} {formats.number(value)}" for name, value in record["metrics"].items())
-    created = (record.get("created") or "")[:16].replace("T", " ")
+def _run_row(record: Record) -> tuple[str, ...]:
+    metrics = ", ".join(f"{name} {formats.number(value)}" for name, value in record.metrics.items())
+    created = (record.created or "")[:16].replace("T", " ")
     return (
-        *(str(record[name]) for name in _RUN_FIELDS),
+        *(str(getattr(record, name)) for name in _RUN_FIELDS),
         metrics,
-        formats.number(record["seconds"].get("train")),
+        formats.number(record.seconds.get("train")),
         created,
     )
 

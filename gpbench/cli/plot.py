@@ -69,13 +69,13 @@ def _plot_runs(args: argparse.Namespace) -> int:
 
     store = open_stores(args.results)[0]
     records = [store.find(id) for id in dict.fromkeys(args.ids)]
-    arrays = [store.trace(record["id"]) for record in records]
+    arrays = [store.trace(record.id) for record in records]
     if len(records) == 1 and not args.metric and any(name.startswith(KEPT) for name in arrays[0]):
-        columns = store.config(records[0]["id"]).get("dataset", {}).get("columns") or ()
+        columns = store.config(records[0].id).get("dataset", {}).get("columns") or ()
         figure = draw_run(records[0], arrays[0], columns)
     else:
         figure = draw_traces(records, arrays, args.metric.split(",") if args.metric else ())
-    name = records[0]["id"] + f"-and-{len(records) - 1}" * (len(records) > 1)
+    name = records[0].id + f"-and-{len(records) - 1}" * (len(records) > 1)
     files = figures.save(figure, (args.out or args.results or paths.results_dir()) / name)
     if args.json:
         formats.print_json({"files": [str(file) for file in files], "missing": 0})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError, printable
+from gpbench.records.record import Record
 
 if TYPE_CHECKING:
     from gpbench.claims.verdicts import Verdict
@@ -43,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or stores[0].runs.parent / "site"
     site.check_folder(out)
     records = latest(recorded(stores))
-    created = {record["id"]: record.get("created") for record in records}
-    store_of = {r["id"]: store for store in stores for r in store.all() if r.get("created") == created[r["id"]]}
+    created = {record.id: record.created for record in records}
+    store_of = {r.id: store for store in stores for r in store.all() if r.created == created[r.id]}
     config_dirs = [folder.expanduser().resolve() for folder in args.config_dir]
     readable, faults = cards.readable(config_dirs)
     for fault in faults:
@@ -70,12 +71,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _planned(records: Sequence[dict], config_dirs: Sequence[Path]) -> "Iterator[PlannedExperiment]":
+def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterator[PlannedExperiment]":
     """Every experiment in every preset with its records, or the problem that keeps it from being planned."""
     from gpbench.experiments import definition, plan
     from gpbench.report.site import PlannedExperiment
 
-    ours, by_id = definition.names(), {record["id"]: record for record in records}
+    ours, by_id = definition.names(), {record.id: record for record in records}
     for id in definition.names(config_dirs):
         experiment = definition.read(id, config_dirs)
         folders = () if id in ours else config_dirs  # plans of gpbench's own experiments are cached
@@ -87,7 +88,7 @@ def _planned(records: Sequence[dict], config_dirs: Sequence[Path]) -> "Iterator[
 
 
 def _verdicts(
-    records: Sequence[dict], planned: "Sequence[PlannedExperiment]", config_dirs: Sequence[Path]
+    records: Sequence[Record], planned: "Sequence[PlannedExperiment]", config_dirs: Sequence[Path]
 ) -> "dict[str, list[Verdict]]":
     """The verdicts on each file of claims that recorded runs can judge; one that is wrong is named and left out."""
     from gpbench.claims import definition

@@ -28,10 +28,8 @@ def run(args: argparse.Namespace) -> int:
     """
     store = open_stores(args.results)[0]
     for id in dict.fromkeys(store.id_of(word) for word in args.runs):
-        record = store.get(id) or {"dataset": "a damaged record"}
-        about = "  ".join(
-            str(record[key]) for key in ("dataset", "method", "setting", "split") if record.get(key, "") != ""
-        )
+        record = store.get(id)
+        about = record.label if record else "a damaged record"
         if not args.dry_run:
             store.delete(id)
         print(f"{'would delete' if args.dry_run else 'deleted'} {id}  {about}")

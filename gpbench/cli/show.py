@@ -21,16 +21,18 @@ def run(args: argparse.Namespace) -> int:
     store = open_stores(args.results)[0]
     options.check_run(args)
     record = store.last() if args.last else store.find(args.run)
-    config = store.config(record["id"])
-    predictions = store.predictions(record["id"])
+    config = store.config(record.id)
+    predictions = store.predictions(record.id)
     rows = len(predictions["row"]) if predictions else None
     if args.json:
-        formats.print_json({**record, "predictions": rows, "config": config})
+        formats.print_json({**record.to_json(), "predictions": rows, "config": config})
         return 0
     import yaml
 
-    print("\n".join(formats.aligned(("id", record["id"]), [(k, _line(v)) for k, v in record.items() if k != "id"])))
-    print(f"folder  {store.runs / record['id']}")
+    print(
+        "\n".join(formats.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"]))
+    )
+    print(f"folder  {store.runs / record.id}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:
         print("\n" + yaml.safe_dump(config, sort_keys=False).rstrip())

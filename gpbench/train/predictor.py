@@ -11,6 +11,7 @@ from jaxtyping import Float
 from gpbench.data.dataset import Dataset
 from gpbench.errors import ConfigError
 from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train.checkpoint import state_of
 from gpbench.train.context import Context
@@ -34,8 +35,8 @@ class Predictor:
         DataError: the data cannot be loaded.
     """
 
-    def __init__(self, store: Store, record: Mapping[str, Any]):
-        id = record["id"]
+    def __init__(self, store: Store, record: Record):
+        id = record.id
         if not (arrays := store.state(id)):
             raise ConfigError(f"run {id} has no saved state: train it again with run.save=true run.again=true")
         plan = _plan(store.config(id), record)
@@ -44,7 +45,7 @@ class Predictor:
         state = state_of(arrays, jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group)))
         if state is None:
             raise ConfigError(
-                f"run {id} was saved by another version of {record['method']}: train it again with"
+                f"run {id} was saved by another version of {record.method}: train it again with"
                 " run.save=true run.again=true"
             )
         self._fit = Fit(jax.tree.map(lambda leaf: leaf[None], state))
@@ -78,9 +79,9 @@ class Predictor:
         return {"mean": split.original_targets(arrays["mean"]), "variance": arrays["var"] * split.y_std**2}
 
 
-def _plan(cfg: Mapping[str, Any], record: Mapping[str, Any]) -> RunPlan:
+def _plan(cfg: Mapping[str, Any], record: Record) -> RunPlan:
     """The plan of this run alone, on one device."""
     alone = {"devices": None, "processes": 1, "again": False}
-    plan = RunPlan.of({**cfg, "split": record["split"], "run": {**cfg["run"], **alone}})
-    outputs = [run for run in plan.runs if run.output_name == (record.get("output") or "")]
+    plan = RunPlan.of({**cfg, "split": record.split, "run": {**cfg["run"], **alone}})
+    outputs = [run for run in plan.runs if run.output_name == (record.output or "")]
     return replace(plan, runs=outputs)

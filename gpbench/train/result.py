@@ -10,6 +10,7 @@ from gpbench.core import memory
 from gpbench.data import ScaledSplit, splits
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
+from gpbench.records.record import Record
 from gpbench.train.context import Context
 from gpbench.train.group import Fit, Predictions
 
@@ -68,7 +69,7 @@ def last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None:
     return float(slope * ends[-1] / 10.0 / rows)
 
 
-def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) -> dict[str, Any]:
+def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) -> Record:
     """The record of the i-th run of a group; the group's seconds are shared equally."""
     method = context.method
     size = len(fit.predictions["log_prob"])
@@ -84,28 +85,28 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
     if not ended and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
         diagnostics["slope"] = slope
     extras = {"settings": method.settings(state), "diagnostics": diagnostics}
-    return {
-        "schema": SCHEMA,
-        "id": run.id,
-        "cell": run.cell,
-        "status": "done" if finite else "diverged",
-        "message": message,
+    return Record.create(
+        schema=SCHEMA,
+        id=run.id,
+        cell=run.cell,
+        status="done" if finite else "diverged",
+        message=message,
         **context.facts,
-        "split": run.split,
-        "split_set": splits.identity(context.card)["set"],
-        "output": None if run.output is None else context.dataset.outputs[run.output],
-        "metrics": values if finite else dict.fromkeys(values),
-        "seconds": {name: seconds / size for name, seconds in fit.seconds.items()},
-        "group": size,
-        "objective": float(objective),
+        split=run.split,
+        split_set=splits.identity(context.card)["set"],
+        output=None if run.output is None else context.dataset.outputs[run.output],
+        metrics=values if finite else dict.fromkeys(values),
+        seconds={name: seconds / size for name, seconds in fit.seconds.items()},
+        group=size,
+        objective=float(objective),
         **{name: {key: float(value) for key, value in part.items()} for name, part in extras.items() if part},
-        "steps": fit.step,
-        "converged": None if fit.converged is None else fit.converged[i],
-        "peak_memory_mb": memory.peak_mb(),
-        "step_memory_mb": None if fit.step_memory is None else fit.step_memory / 1e6,
-        "train_rows": len(prepared.y),
-        "test_rows": len(prepared.y_test),
-        "test_rows_outside": prepared.outside,
-        "held_out": prepared.held_out,
-        "scaled_by_all_rows": prepared.scaled_by_all_rows,
-    }
+        steps=fit.step,
+        converged=None if fit.converged is None else fit.converged[i],
+        peak_memory_mb=memory.peak_mb(),
+        step_memory_mb=None if fit.step_memory is None else fit.step_memory / 1e6,
+        train_rows=len(prepared.y),
+        test_rows=len(prepared.y_test),
+        test_rows_outside=prepared.outside,
+        held_out=prepared.held_out,
+        scaled_by_all_rows=prepared.scaled_by_all_rows,
+    )

@@ -55,8 +55,8 @@ def test_a_run_from_python_has_the_record_of_the_command_line(results, tmp_path,
     runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
     text = output(capsys, "run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={tmp_path}", "--json")
     records = json.loads(text.splitlines()[-1])["records"]
-    assert [record["id"] for record in runs] == [record["id"] for record in records]
-    assert [record["metrics"] for record in runs] == [record["metrics"] for record in records]
+    assert [record.id for record in runs] == [record["id"] for record in records]
+    assert [record.metrics for record in runs] == [record["metrics"] for record in records]
 
 
 def test_recorded_runs_are_not_trained_again(results):
@@ -83,7 +83,7 @@ def test_a_wrong_word_is_the_error_of_the_command_line(results, capsys):
 
 def test_a_multirun_is_every_combination(results):
     runs = gpbench.multirun(**LINEAR, split=[0, 1], overrides=["seed=0"], results=results)
-    assert [record["split"] for record in runs] == [0, 1]
+    assert [record.split for record in runs] == [0, 1]
     with pytest.raises(gpbench.ConfigError, match=r"method=\[\]: give at least one value"):
         gpbench.multirun(dataset="sinc", method=[], results=results)
 
@@ -151,7 +151,7 @@ def test_classes_are_named():
 
 
 def test_a_saved_run_predicts_its_test_rows(results):
-    run = gpbench.load_run(gpbench.run(**LINEAR, results=results)[0]["id"], results=results)
+    run = gpbench.load_run(gpbench.run(**LINEAR, results=results)[0].id, results=results)
     kept, data = run.test_predictions, gpbench.load("sinc")
     mean, std = run.predict(data.X[kept["row"]], return_std=True)
     np.testing.assert_allclose(mean, kept["mean"], rtol=1e-5)
@@ -176,7 +176,7 @@ def test_a_saved_classifier_names_classes(results):
 def test_a_run_that_was_not_saved_says_how_to_save_it(tmp_path):
     gpbench.run(**LINEAR, results=tmp_path)
     run = gpbench.load_run(results=tmp_path)
-    assert run.record["dataset"] == "sinc" and run.config["method"]
+    assert run.record.dataset == "sinc" and run.config["method"]
     with pytest.raises(gpbench.ConfigError, match=r"has no saved state: train it again with run\.save=true"):
         run.predict([[0.0]])
 
