@@ -210,16 +210,16 @@ def _varying(planned: Sequence[Cell]) -> list[str]:
 
 def _cell_runs(cell: Cell, block: str) -> CellRuns:
     """The recorded runs of a planned cell.  Without any, its setting is the label of its block."""
-    setting = cell.records[0]["setting"] if cell.records else block
+    setting = cell.records[0].setting if cell.records else block
     return CellRuns(
         dataset=cell.dataset,
         output=cell.output,
         method=cell.method,
         setting=setting,
         label=setting,
-        preset="+".join(sorted({record.get("preset") or "none" for record in cell.records})),
-        held_out=all(record.get("held_out", True) is not False for record in cell.records),
-        records=tuple(dict(record) for record in cell.records),
+        preset="+".join(sorted({record.preset or "none" for record in cell.records})),
+        held_out=all(record.held_out is not False for record in cell.records),
+        records=tuple(cell.records),
     )
 
 

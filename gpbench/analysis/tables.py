@@ -62,7 +62,7 @@ def row(entry: Entry) -> dict:
         "published_err": published.err if published else None,
         "delta_se": entry.delta_se,
         "held_out": entry.held_out,
-        "protocol": "+".join(sorted({record["protocol"] for record in cell.records})) or None,
+        "protocol": "+".join(sorted({record.protocol for record in cell.records})) or None,
         "preset": cell.preset or None,
     }
 
@@ -78,7 +78,7 @@ def as_dict(entry: Entry) -> dict:
         "published_stderr": published.stderr if published else None,
         "notes": entry.notes,
         "made_with": provenance(entry.cell.records),
-        "runs": [record["id"] for record in entry.cell.records],
+        "runs": [record.id for record in entry.cell.records],
     }
 
 

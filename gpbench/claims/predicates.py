@@ -202,7 +202,7 @@ def _mean(values: Sequence[float], ratio: float | None) -> Student | None:
 
 
 def _proportion(value: float, of: Runs) -> Student:
-    rows = of.cell.records[0].get("test_rows") if of.cell else None
+    rows = of.cell.records[0].test_rows if of.cell else None
     stderr = math.sqrt(value * (1 - value) / rows) if rows else None
     return Student(value, stderr or None, math.inf, 1)
 

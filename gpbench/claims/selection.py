@@ -9,6 +9,7 @@ from gpbench.claims import definition
 from gpbench.claims.definition import Claim, Clause, Words
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.status import Cell
+from gpbench.records.record import Record
 
 
 @dataclass(frozen=True)
@@ -69,18 +70,18 @@ class Runs:
     @property
     def recorded(self) -> set[int]:
         """The splits that are recorded."""
-        return {record["split"] for record in self.cell.records} if self.cell else set()
+        return {record.split for record in self.cell.records} if self.cell else set()
 
     @property
     def metrics(self) -> set[str]:
         """The metrics that any of its runs has."""
-        return set().union(*(record["metrics"] for record in self.cell.records)) if self.cell else set()
+        return set().union(*(record.metrics for record in self.cell.records)) if self.cell else set()
 
     @property
     def machines(self) -> set[tuple[str, str]]:
         """Where they ran."""
         records = self.cell.records if self.cell else ()
-        return {(str(record.get("device")), str((record.get("host") or {}).get("cores"))) for record in records}
+        return {(str(record.device), str((record.host or {}).get("cores"))) for record in records}
 
 
 def planned_runs(cells: Iterable[Cell]) -> dict[tuple[str, str], Runs]:
@@ -88,16 +89,16 @@ def planned_runs(cells: Iterable[Cell]) -> dict[tuple[str, str], Runs]:
     runs: dict[tuple[str, str], Runs] = {}
     for cell in cells:
         if (cell.id, cell.output) not in runs:
-            grouped = group_runs(map(dict, cell.records), by_preset=False)
+            grouped = group_runs(cell.records, by_preset=False)
             keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": cell.output}
             runs[cell.id, cell.output] = Runs(keys, grouped[0] if grouped else None, len(cell.missing))
     return runs
 
 
-def recorded_runs(records: Iterable[dict]) -> list[Runs]:
+def recorded_runs(records: Iterable[Record]) -> list[Runs]:
     """Every recorded cell, by the fields of its records."""
     cells = group_runs(records)
-    return [Runs({name: str(cell.records[0].get(name) or "") for name in _FIELDS}, cell) for cell in cells]
+    return [Runs({name: str(getattr(cell.records[0], name) or "") for name in _FIELDS}, cell) for cell in cells]
 
 
 def select_runs(runs: Sequence[Runs], words: Words) -> list[Runs]:

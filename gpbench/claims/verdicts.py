@@ -14,6 +14,7 @@ from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
+from gpbench.records.record import Record
 
 Planned = Callable[[str, str], Iterable[Cell]]
 """The cells of an experiment in a preset."""
@@ -59,7 +60,7 @@ class Verdict:
 
 def judge(
     claims: Sequence[Claim],
-    records: Sequence[dict],
+    records: Sequence[Record],
     planned: Planned,
     *,
     preset: str | None = None,

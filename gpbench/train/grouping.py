@@ -11,7 +11,7 @@ import numpy as np
 from gpbench import data as data_layer
 from gpbench.core import memory
 from gpbench.core.random import run_key
-from gpbench.data import Prepared, splits
+from gpbench.data import ScaledSplit, splits
 from gpbench.data.store import warn
 from gpbench.methods.base import HasLimits, HasRowMemory
 from gpbench.records.plan import Run
@@ -67,7 +67,7 @@ def _size(context: Context, runs: Sequence[Run]) -> int:
         return max(1, min(len(runs), _GPU_BYTES // context.programs.footprint(group)))
 
 
-def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[Prepared]]:
+def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit]]:
     """The runs' arrays, and each run with what scoring needs; all on the host.
 
     Raises ConfigError where the method's state for the training rows exceeds the free memory.

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from gpbench.data import Prepared
+from gpbench.data import ScaledSplit
 from gpbench.errors import ConfigError
 from gpbench.methods.base import HasArrays, HasEffects, HasLatents, Method
 from gpbench.train.batches import prediction_key
@@ -26,7 +26,7 @@ def check(method: Method, inputs: int) -> None:
 
 
 def arrays(
-    method: Method, state: Any, prepared: Prepared, precision: str, *, key: Key[Array, ""]
+    method: Method, state: Any, prepared: ScaledSplit, precision: str, *, key: Key[Array, ""]
 ) -> dict[str, np.ndarray]:
     """The training rows, a grid around them with the predictions there, and what the method keeps; all scaled.
 

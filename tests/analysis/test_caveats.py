@@ -2,11 +2,13 @@
 
 import math
 
+from samples import sample
+
 from gpbench.analysis.cells import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONVERGED, UNMIXED, UNMIXED_WEIGHTS, caveats
 
 
 def of(*records, metric="nll"):
-    return caveats("mine", metric, [{"metrics": {}, **record} for record in records], None)
+    return caveats("mine", metric, [sample(**record) for record in records], None)
 
 
 def test_a_run_that_did_not_converge_is_named_and_one_without_a_criterion_is_not():

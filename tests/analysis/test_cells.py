@@ -6,26 +6,29 @@ import pytest
 
 from gpbench.analysis.cells import entries, entry, group_runs
 from gpbench.analysis.provenance import provenance, provenance_lines
+from gpbench.records.record import Record
 
 
 def run(split=0, nll=0.5, **fields):
-    return {
-        "id": f"{fields}{split}",
-        "status": "done",
-        "dataset": "pima",
-        "method": "sep",
-        "setting": "m=50%",
-        "protocol": "clean",
-        "precision": "float64",
-        "preset": None,
-        "split": split,
-        "seed": 0,
-        "output": None,
-        "metrics": {"nll": nll, "error": 0.2},
-        "seconds": {"train": 2.0},
-        "cell": "c",
-        **fields,
-    }
+    return Record.from_json(
+        {
+            "id": f"{fields}{split}",
+            "status": "done",
+            "dataset": "pima",
+            "method": "sep",
+            "setting": "m=50%",
+            "protocol": "clean",
+            "precision": "float64",
+            "preset": None,
+            "split": split,
+            "seed": 0,
+            "output": None,
+            "metrics": {"nll": nll, "error": 0.2},
+            "seconds": {"train": 2.0},
+            "cell": "c",
+            **fields,
+        }
+    )
 
 
 def one(records, metric="nll"):
@@ -71,7 +74,10 @@ def test_seeds_are_averaged_within_a_split_first():
 def test_different_values_are_never_mixed_and_stand_in_the_label(field):
     cells = group_runs([run(0), run(1, **{field: "other"})])
     assert len(cells) == 2
-    assert {cell.label for cell in cells} == {f"m=50%, {field}={run()[field] or 'none'}", f"m=50%, {field}=other"}
+    assert {cell.label for cell in cells} == {
+        f"m=50%, {field}={getattr(run(), field) or 'none'}",
+        f"m=50%, {field}=other",
+    }
     assert all(entry(cell, "nll").published.value == 0.5 for cell in cells)
 
 

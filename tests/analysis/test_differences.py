@@ -1,34 +1,39 @@
 """Paired differences: the right pairs, verdicts, and unambiguous sides."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gpbench.analysis import differences, formats
 from gpbench.analysis.differences import Side, paired_differences, parse_sides
 from gpbench.errors import ConfigError
+from gpbench.records.record import Record
 from gpbench.report.figures.comparisons import draw_differences
 
 A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
 
 
 def record(method="sep", split=0, nll=0.5, dataset="pima", **fields):
-    return {
-        "id": f"{method}{dataset}{split}{fields}",
-        "status": "done",
-        "dataset": dataset,
-        "method": method,
-        "setting": "m=15%",
-        "protocol": "clean",
-        "split": split,
-        "seed": 0,
-        "metrics": {"nll": nll},
-        "commit": "a1b2",
-        "train_rows": 900,
-        "test_rows": 100,
-        "precision": "float64",
-        "seconds": {},
-        **fields,
-    }
+    return Record.from_json(
+        {
+            "id": f"{method}{dataset}{split}{fields}",
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "m=15%",
+            "protocol": "clean",
+            "split": split,
+            "seed": 0,
+            "metrics": {"nll": nll},
+            "commit": "a1b2",
+            "train_rows": 900,
+            "test_rows": 100,
+            "precision": "float64",
+            "seconds": {},
+            **fields,
+        }
+    )
 
 
 def both(a=A, b=B, of_a=(), **of_b):
@@ -50,14 +55,14 @@ def test_the_winner_follows_the_direction_of_the_metric_and_needs_significance()
     (close,), _ = compared(both())
     (clear,), _ = compared(both(b=[b + 1 for b in B]))
     assert (close.winner, clear.winner) == ("", "A")
-    records = [{**r, "metrics": {"test_ll": r["metrics"]["nll"]}} for r in both(b=[b + 1 for b in B])]
+    records = [replace(r, metrics={"test_ll": r.metrics["nll"]}) for r in both(b=[b + 1 for b in B])]
     (higher,), _ = compared(records, metric="test_ll")
     assert higher.winner == "B"
 
 
 def test_a_side_on_one_split_or_without_its_numbers_of_rows_is_never_better():
     clear = both(b=[b + 1 for b in B])
-    unknown = [{k: v for k, v in r.items() if k != "train_rows"} for r in clear]
+    unknown = [replace(r, train_rows=None) for r in clear]
     reasons = ("a single split", "records without the numbers of training and test rows")
     for records, reason in zip((clear[::5], unknown), reasons):
         pairs, _ = compared(records)

@@ -13,6 +13,7 @@ from gpbench.analysis.experiment import table, table_blocks
 from gpbench.analysis.tables import has_few, with_marks
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
+from gpbench.records.record import Record
 
 EXPERIMENT = Experiment(
     id="sep/test",
@@ -33,28 +34,30 @@ NLL = {"gfitc": [0.40, 0.52, 0.47, 0.55], "sep": [0.41, 0.50, 0.48, 0.54], "svi"
 
 
 def record(dataset="pima", method="sep", split=0, nll=0.5, **fields):
-    return {
-        "id": f"{dataset}{method}{split}",
-        "cell": dataset + method,
-        "status": "done",
-        "dataset": dataset,
-        "method": method,
-        "setting": "m=15%",
-        "protocol": "hl2016",
-        "precision": "float64",
-        "preset": "quick",
-        "split": split,
-        "seed": 0,
-        "train_rows": 900,
-        "test_rows": 100,
-        "output": None,
-        "metrics": {"nll": nll},
-        "device": "a cpu",
-        "commit": "c" * 40,
-        "seconds": {"compile": 1.0, "train": 2.0 + split},
-        "versions": {"jax": "0.10", "numpy": "2"},
-        **fields,
-    }
+    return Record.from_json(
+        {
+            "id": f"{dataset}{method}{split}",
+            "cell": dataset + method,
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "m=15%",
+            "protocol": "hl2016",
+            "precision": "float64",
+            "preset": "quick",
+            "split": split,
+            "seed": 0,
+            "train_rows": 900,
+            "test_rows": 100,
+            "output": None,
+            "metrics": {"nll": nll},
+            "device": "a cpu",
+            "commit": "c" * 40,
+            "seconds": {"compile": 1.0, "train": 2.0 + split},
+            "versions": {"jax": "0.10", "numpy": "2"},
+            **fields,
+        }
+    )
 
 
 def cell(dataset="pima", method="sep", **fields):
@@ -68,7 +71,7 @@ RECORDS = [record(d, m, k, nll) for d in ("pima", "australian") for m in NLL for
 
 def with_records(cells, records):
     """The cells with those of the records that are theirs."""
-    return [replace(cell, records=tuple(r for r in records if r["cell"] == cell.id)) for cell in cells]
+    return [replace(cell, records=tuple(r for r in records if r.cell == cell.id)) for cell in cells]
 
 
 def render(format, records=RECORDS, preset="quick"):
@@ -122,7 +125,7 @@ def test_the_foot_has_device_precision_versions_commit_and_seconds():
 
 
 def test_missing_cells_and_splits_are_counted_and_named():
-    records = [r for r in RECORDS if r["method"] != "svi" and r["split"] != 2]
+    records = [r for r in RECORDS if r.method != "svi" and r.split != 2]
     text = render("terminal", records)
     assert "MISSING: 12 of 24 runs, in 6 of 6 cells: dataset=pima method=gfitc (1 of 4); " in text
     assert "dataset=pima method=svi (4 of 4)" in text and "0 done [0.49]" in text
@@ -136,16 +139,16 @@ def test_a_table_without_any_record_still_shows_the_paper():
 
 def test_the_head_names_the_quick_preset_and_mixed_presets():
     assert "QUICK PRESET: 4 splits" in render("md").splitlines()[1]
-    mixed = [*RECORDS[:-1], {**RECORDS[-1], "preset": "full"}]
+    mixed = [*RECORDS[:-1], replace(RECORDS[-1], preset="full")]
     assert "MIXED presets: runs were made with full (1), quick (23)" in render("terminal", mixed).splitlines()[1]
-    full = [{**r, "preset": "full"} for r in RECORDS]
+    full = [replace(r, preset="full") for r in RECORDS]
     assert preset_line(with_records(CELLS, full), "full", "20 splits") == "preset full: 20 splits"
     assert "MIXED" in preset_line(with_records(CELLS, RECORDS), "full", "")
 
 
 def test_diverged_runs_are_counted_and_tie_with_nothing():
     diverged = {"status": "diverged", "metrics": {"nll": None}}
-    text = render("terminal", [{**r, **diverged} if r["method"] == "gfitc" else r for r in RECORDS])
+    text = render("terminal", [replace(r, **diverged) if r.method == "gfitc" else r for r in RECORDS])
     assert "0 done (4 diverged) [0.54]" in text and "0.482 ± 0.027* (4)" in text
 
 
@@ -193,7 +196,7 @@ def test_one_split_and_unknown_numbers_of_rows_mark_nothing():
     row = entries(group_runs([record(method=m) for m in ("a", "b")]), ["nll"])
     assert marks(row) == ["", ""] and math.isfinite(row[0].mean)
     older = [record(method=m, split=k, nll=x + k / 99) for m, x in (("a", 1.0), ("b", 3.0)) for k in range(3)]
-    older[0].pop("test_rows")
+    older[0] = replace(older[0], test_rows=None)
     assert marks(entries(group_runs(older), ["nll"])) == ["", ""]
 
 
@@ -211,7 +214,7 @@ def test_an_average_over_data_sets_needs_the_rows_of_all_of_them():
         return [entry.cell.ratio for entry in blocks[0].rows["average seconds"].values()]
 
     assert of_seconds(RECORDS) == [pytest.approx(1 / 9)] * 3
-    assert of_seconds([{**r, "test_rows": None} if r["dataset"] == "australian" else r for r in RECORDS]) == [None] * 3
+    assert of_seconds([replace(r, test_rows=None) if r.dataset == "australian" else r for r in RECORDS]) == [None] * 3
 
 
 def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_beside_the_papers():

@@ -11,6 +11,7 @@ from gpbench.analysis.differences import Side, paired_differences
 from gpbench.analysis.power import power_of, smallest_difference, splits_needed
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.errors import ConfigError
+from gpbench.records.record import Record
 
 SIDES = Side("method", "sep"), Side("method", "svi")
 NORMAL = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
@@ -18,19 +19,21 @@ NORMAL = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
 
 
 def record(method, split, nll, dataset="pima", **rows):
-    return {
-        "id": f"{method}{dataset}{split}",
-        "status": "done",
-        "dataset": dataset,
-        "method": method,
-        "setting": "",
-        "protocol": "clean",
-        "split": split,
-        "seed": 0,
-        "metrics": {"nll": nll},
-        "seconds": {},
-        **({"train_rows": 90, "test_rows": 10} | rows),
-    }
+    return Record.from_json(
+        {
+            "id": f"{method}{dataset}{split}",
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "",
+            "protocol": "clean",
+            "split": split,
+            "seed": 0,
+            "metrics": {"nll": nll},
+            "seconds": {},
+            **({"train_rows": 90, "test_rows": 10} | rows),
+        }
+    )
 
 
 def differences(values, **fields):

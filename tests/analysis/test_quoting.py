@@ -9,6 +9,7 @@ import pytest
 from gpbench.analysis.formats import FORMATS, MARKS, Grid, Sheet, aligned
 from gpbench.cli import main
 from gpbench.errors import printable
+from gpbench.records.record import Record
 
 
 def written(format, *names):
@@ -81,21 +82,23 @@ def test_columns_are_aligned_by_what_is_printed():
 
 
 def test_ls_show_and_table_print_a_name_with_terminal_escapes_as_text(tmp_path, capsys):
-    record = {
-        "id": "0" * 16,
-        "status": "done",
-        "dataset": "pi\x1b[31mma",
-        "method": "se\x1bcp",
-        "setting": "a\nb",
-        "protocol": "clean",
-        "split": 0,
-        "seed": 0,
-        "metrics": {"nll": 0.5},
-        "seconds": {"train": 2.0},
-    }
-    folder = tmp_path / "runs" / record["id"]
+    record = Record.from_json(
+        {
+            "id": "0" * 16,
+            "status": "done",
+            "dataset": "pi\x1b[31mma",
+            "method": "se\x1bcp",
+            "setting": "a\nb",
+            "protocol": "clean",
+            "split": 0,
+            "seed": 0,
+            "metrics": {"nll": 0.5},
+            "seconds": {"train": 2.0},
+        }
+    )
+    folder = tmp_path / "runs" / record.id
     folder.mkdir(parents=True)
-    (folder / "record.json").write_text(json.dumps(record))
+    (folder / "record.json").write_text(json.dumps(record.to_json()))
     (tmp_path / "dataset").mkdir()
     card = 'name: mine\ntask: regression\ntitle: "a\\e[31mb"\nsources: [{kind: file, path: a.csv, target: y}]\n'
     (tmp_path / "dataset" / "mine.yaml").write_text(card)

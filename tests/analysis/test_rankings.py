@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.analysis import rankings
 from gpbench.analysis.experiment import table
@@ -52,22 +53,9 @@ def values(dataset: str, name: str) -> np.ndarray:
 
 def record(dataset, name, split, **fields):
     test_ll = float(values(dataset, name)[split])
-    return {
-        "id": f"{dataset}{name}{split}",
-        "status": "done",
-        "split": split,
-        "seed": 0,
-        "preset": "full",
-        "setting": "",
-        "protocol": "clean",
-        "precision": "float64",
-        "device": "a cpu",
-        "train_rows": 90,
-        "test_rows": 10,
-        "seconds": {"train": 1.0},
-        "metrics": {"test_ll": test_ll, "rmse": np.exp(-test_ll)},
-        **fields,
-    }
+    shared = {"preset": "full", "precision": "float64", "device": "a cpu", "train_rows": 90, "test_rows": 10}
+    measured = {"metrics": {"test_ll": test_ll, "rmse": np.exp(-test_ll)}, "seconds": {"train": 1.0}}
+    return sample(f"{dataset}{name}{split}", split=split, **shared | measured | fields)
 
 
 def cells(without=(), datasets=DATASETS, **fields):
@@ -215,7 +203,7 @@ def test_published_values_are_open_diamonds_where_they_are_targets():
 
 def test_missing_cells_naval_and_diverged_runs_are_said():
     planned = cells(without={("boston", "svi")})
-    records = [*planned[0].records[:2], {**planned[0].records[2], "status": "diverged"}]
+    records = [*planned[0].records[:2], replace(planned[0].records[2], status="diverged")]
     figure = drawn(DOTS, [replace(planned[0], records=records), *planned[1:]])
     assert [text.get_text() for text in panels(figure)["boston"].texts] == ["missing"]
     assert "naval †" in [axis.get_title() for axis in figure.axes]
@@ -230,7 +218,7 @@ def test_a_value_far_on_the_worse_side_is_an_arrow_with_its_number_and_one_on_th
 
     def panel(sign):
         planned = [replace(cell, records=near) for cell in cells(datasets=["yacht"])]
-        records = [{**one, "metrics": {"test_ll": sign * one["metrics"]["test_ll"]}} for one in far]
+        records = [replace(one, metrics={"test_ll": sign * one.metrics["test_ll"]}) for one in far]
         return panels(drawn({**DOTS, "sets": {}}, [*planned[:-1], replace(planned[-1], records=records)]))["yacht"]
 
     worse, better = panel(-1), panel(1)

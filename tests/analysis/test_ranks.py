@@ -9,6 +9,7 @@ from gpbench.analysis import tests as rank_tests
 from gpbench.analysis.cells import group_runs
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
+from gpbench.records.record import Record
 from gpbench.report.figures import write
 from gpbench.report.figures.comparisons import draw_ranking
 
@@ -40,19 +41,21 @@ def of(values, names=NAMES, metric="nll", **more):
 
 
 def record(dataset, method, split, nll, **fields):
-    return {
-        "id": f"{dataset}{method}{split}{fields}",
-        "status": "done",
-        "dataset": dataset,
-        "method": method,
-        "split": split,
-        "setting": "m=15%",
-        "protocol": "clean",
-        "seed": 0,
-        "metrics": {"nll": nll},
-        "seconds": {},
-        **fields,
-    }
+    return Record.from_json(
+        {
+            "id": f"{dataset}{method}{split}{fields}",
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "split": split,
+            "setting": "m=15%",
+            "protocol": "clean",
+            "seed": 0,
+            "metrics": {"nll": nll},
+            "seconds": {},
+            **fields,
+        }
+    )
 
 
 def ranking_of(table, **more):
@@ -197,7 +200,7 @@ def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
     caveat = "outputs and split sets of one data set are not independent, which makes p too small: arm (2)"
     assert ranking.caveats == (caveat,)
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
-        ranks.ranking(group_runs([r for r in records if r["dataset"] == "arm"]), "nll")
+        ranks.ranking(group_runs([r for r in records if r.dataset == "arm"]), "nll")
 
 
 def test_data_sets_with_a_single_split_are_counted():
@@ -208,7 +211,7 @@ def test_data_sets_with_a_single_split_are_counted():
 
 def test_ranks_by_the_seconds_of_different_machines_say_so():
     records = [
-        record(d, m, 0, 0.0, host={"cores": cores}) | {"seconds": {"train": 1.0 + cores}}
+        record(d, m, 0, 0.0, host={"cores": cores}, seconds={"train": 1.0 + cores})
         for d in ("pima", "heart")
         for m, cores in (("a", 1), ("b", 2))
     ]

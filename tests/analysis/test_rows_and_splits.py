@@ -7,22 +7,25 @@ from gpbench.analysis.cells import group_runs
 from gpbench.analysis.differences import Side, paired_differences
 from gpbench.analysis.row_differences import lines, row_losses, spread
 from gpbench.metrics import Scored, score
+from gpbench.records.record import Record
 
 
 def cells(splits=3):
     records = [
-        {
-            "id": f"{method}{k}",
-            "status": "done",
-            "dataset": "pima",
-            "method": method,
-            "setting": "",
-            "protocol": "clean",
-            "split": k,
-            "seed": 0,
-            "metrics": {"nll": 0.1 * k + (method == "b")},
-            "seconds": {},
-        }
+        Record.from_json(
+            {
+                "id": f"{method}{k}",
+                "status": "done",
+                "dataset": "pima",
+                "method": method,
+                "setting": "",
+                "protocol": "clean",
+                "split": k,
+                "seed": 0,
+                "metrics": {"nll": 0.1 * k + (method == "b")},
+                "seconds": {},
+            }
+        )
         for method in "ab"
         for k in range(splits)
     ]
@@ -39,7 +42,7 @@ def simulation(splits, rows, split_std, row_std, seed=0):
         shared = {"row": np.arange(rows), "target": np.ones(rows)}
         predictions[f"a{k}"] = {**shared, "log_prob": base}
         predictions[f"b{k}"] = {**shared, "log_prob": base + difference}
-    return lambda record: predictions.get(record["id"], {})
+    return lambda record: predictions.get(record.id, {})
 
 
 @pytest.mark.parametrize(("split_std", "row_std"), [(0.3, 1.0), (0.0, 1.0), (0.5, 0.1)])
@@ -60,7 +63,7 @@ def test_the_parts_by_hand():
     rows = {"row": np.arange(2), "target": np.zeros(2)}
     losses = {"a0": [1.0, 3.0], "b0": [0.0, 0.0], "a1": [6.0, 6.0], "b1": [0.0, 2.0]}
     predictions = {id: {**rows, "log_prob": -np.array(of)} for id, of in losses.items()}
-    of = spread(a, b, "nll", lambda record: predictions[record["id"]])  # differences (1, 3) and (6, 4)
+    of = spread(a, b, "nll", lambda record: predictions[record.id])  # differences (1, 3) and (6, 4)
     assert (of.rows, of.total, of.splits) == (pytest.approx(1.0), pytest.approx(4.5), pytest.approx(3.5))
     assert of.row_std == pytest.approx(np.sqrt(2))
 
@@ -71,9 +74,9 @@ def test_nothing_is_said_where_the_sides_have_no_two_splits_of_equal_rows(change
     metric = "auc" if change == "a metric that is no mean" else "nll"
 
     def predictions(record):
-        if (change == "one side" and record["method"] == "b") or (change == "one split" and record["split"]):
+        if (change == "one side" and record.method == "b") or (change == "one split" and record.split):
             return {}
-        shift = 1 if change == "other rows" and record["method"] == "b" else 0
+        shift = 1 if change == "other rows" and record.method == "b" else 0
         return {name: values + shift if name == "row" else values for name, values in of(record).items()}
 
     _, a, b = cells()

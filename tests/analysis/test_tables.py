@@ -6,28 +6,31 @@ import io
 from gpbench.analysis import formats, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.provenance import provenance_lines
+from gpbench.records.record import Record
 
 
 def run(split=0, **fields):
-    return {
-        "id": f"{fields}{split}",
-        "status": "done",
-        "dataset": "pima",
-        "method": "sep",
-        "setting": "m=50%",
-        "protocol": "clean",
-        "precision": "float64",
-        "preset": None,
-        "split": split,
-        "seed": 0,
-        "output": None,
-        "metrics": {"nll": 0.5 + split / 100, "error": 0.2},
-        "seconds": {"train": 2.0},
-        "cell": "c",
-        "device": "cpu",
-        "versions": {"jax": "0.10"},
-        **fields,
-    }
+    return Record.from_json(
+        {
+            "id": f"{fields}{split}",
+            "status": "done",
+            "dataset": "pima",
+            "method": "sep",
+            "setting": "m=50%",
+            "protocol": "clean",
+            "precision": "float64",
+            "preset": None,
+            "split": split,
+            "seed": 0,
+            "output": None,
+            "metrics": {"nll": 0.5 + split / 100, "error": 0.2},
+            "seconds": {"train": 2.0},
+            "cell": "c",
+            "device": "cpu",
+            "versions": {"jax": "0.10"},
+            **fields,
+        }
+    )
 
 
 def entries_of(records, metrics=()):

@@ -83,7 +83,7 @@ def _check_arrays(experiment: Experiment, planned: Sequence[Cell], arrays: Array
     """Raises ConfigError where every panel would be empty, as for records that were collected without their traces."""
     options = experiment.figure or {}
     needed = options["panels"] if options["kind"] == "traces" else KINDS[options["kind"]].arrays
-    runs = (record["id"] for cell in planned for record in cell.done)
+    runs = (record.id for cell in planned for record in cell.done)
     if needed and not any(name in of for of in map(arrays, runs) for name in needed):
         what, remedy = ("a trace", "") if options["kind"] == "traces" else ("kept its arrays", " with run.keep=true")
         raise ConfigError(
@@ -129,7 +129,7 @@ def _seconds(kind: str, planned: Sequence[Cell]) -> list[str]:
     if kind not in ("traces", "scaling"):
         return []
     axis = ("devices", "processes") if kind == "scaling" else ()
-    return seconds_lines((dict(record) for cell in planned for record in cell.records), axis)
+    return seconds_lines((record for cell in planned for record in cell.records), axis)
 
 
 def _provenance(planned: Sequence[Cell]) -> str:

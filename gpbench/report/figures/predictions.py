@@ -12,6 +12,7 @@ from numpy import ndarray
 from gpbench.analysis.experiment import labels
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
+from gpbench.records.record import Record
 from gpbench.report.figures import style
 
 _MARGIN = 0.05
@@ -24,7 +25,7 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     is the part of the range of the rows that is drawn on either side of them.
     """
     options = experiment.figure or {}
-    runs = [arrays(cell.done[0]["id"]) if cell.done else {} for cell in planned]
+    runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
     lines = next((run for cell, run in zip(planned, runs) if cell.method == options.get("reference")), None)
     figure = style.figure(3.1 * len(planned) + 0.3, 2.9)
     axes = figure.subplots(1, len(planned), sharex=True, sharey=True, squeeze=False)[0]
@@ -43,10 +44,10 @@ def _title(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> str
     return " ".join(labels(experiment, keys, cell)) or experiment.label(first, cell.method)
 
 
-def _caption(record: Mapping) -> str:
+def _caption(record: Record) -> str:
     """The nMSE, and the number of relevance vectors where the method has them."""
-    count = (record.get("diagnostics") or {}).get("relevant")
-    return f"nMSE {record['metrics']['nmse']:.3f}" + (f", {count:.0f} relevance vectors" if count is not None else "")
+    count = (record.diagnostics or {}).get("relevant")
+    return f"nMSE {record.metrics['nmse']:.3f}" + (f", {count:.0f} relevance vectors" if count is not None else "")
 
 
 def curve(
@@ -85,7 +86,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
     Columns are titled by the values of the keys `label`.
     """
     keys = (experiment.figure or {})["label"]
-    runs = [arrays(cell.done[0]["id"]) if cell.done else {} for cell in planned]
+    runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
     units = max((run["kept_hidden"].shape[1] for run in runs if "kept_hidden" in run), default=0)
     figure = style.figure(1.9 * (1 + len(planned)) + 0.3, 1.8 * (1 + units) + 0.3)
     axes = figure.subplots(1 + units, 1 + len(planned), sharex=True, sharey=True, squeeze=False)
@@ -104,7 +105,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
         label = "-".join(labels(experiment, keys, cell))
         if "kept_mean" in run:
             surface(column[0], run, run["kept_mean"], vmin=limits[0], vmax=limits[1])
-            column[0].set_title(f"{label}: nMSE {cell.done[0]['metrics']['nmse']:.3f}", fontsize=8)
+            column[0].set_title(f"{label}: nMSE {cell.done[0].metrics['nmse']:.3f}", fontsize=8)
         else:
             column[0].text(0.5, 0.5, f"{label}: missing", transform=column[0].transAxes, ha="center", color="#888888")
         for unit, axis in enumerate(column[1:]):
@@ -146,10 +147,10 @@ def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Cal
         axis.spines[["top", "right"]].set_visible(True)
     for cell in planned:
         axis = axes[rows.index(cell.job[row_key]), columns.index(cell.job[column_key])]
-        run = arrays(cell.done[0]["id"]) if cell.done else {}
+        run = arrays(cell.done[0].id) if cell.done else {}
         if "kept_grid" in run:
             boundary(axis, run)
-            axis.set_title(f"error {100 * cell.done[0]['metrics']['error']:.1f} %", fontsize=7.5, pad=2)
+            axis.set_title(f"error {100 * (cell.done[0].metrics['error'] or 0.0):.1f} %", fontsize=7.5, pad=2)
         else:
             axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
     for axis, row in zip(axes[:, 0], rows):

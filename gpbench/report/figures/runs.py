@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from gpbench.errors import ConfigError, nearest
 from gpbench.metrics import METRICS
+from gpbench.records.record import Record
 from gpbench.report.figures import effects, predictions, style
 
 _COLUMNS = 5
@@ -20,7 +21,7 @@ _NOTE = (
 )
 
 
-def draw_run(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
+def draw_run(record: Record, kept: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
     """Draws every effect of an additive model, or the predictive mean with the training rows.
 
     An effect of one input has its mean ± 2 standard deviations, dotted the band that holds it as a whole, a rug of some
@@ -39,12 +40,12 @@ def draw_run(record: Mapping[str, Any], kept: Mapping[str, ndarray], columns: Se
             predictions.surface(figure.subplots(), kept, kept["kept_mean"])
         else:
             raise ConfigError(
-                f"run {record['id']} kept nothing to draw: run it again with run.keep=true (regression"
+                f"run {record.id} kept nothing to draw: run it again with run.keep=true (regression"
                 " with one or two inputs, or method=gam)"
             )
-        name = ", ".join(filter(None, [record["method"], record["setting"], f"protocol {record['protocol']}"]))
-        notes = [*([_NOTE, _outside(record)] if "kept_shares" in kept else []), f"run {record['id']}"]
-        style.caption(figure, f"{record['dataset']}, split {record['split']}: {name}", [*filter(None, notes)])
+        name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
+        notes = [*([_NOTE, _outside(record)] if "kept_shares" in kept else []), f"run {record.id}"]
+        style.caption(figure, f"{record.dataset}, split {record.split}: {name}", [*filter(None, notes)])
     return figure
 
 
@@ -57,11 +58,11 @@ def _joint_band(axis: Axes, kept: Mapping[str, ndarray], i: int) -> None:
             axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
 
 
-def _outside(record: Mapping[str, Any]) -> str:
+def _outside(record: Record) -> str:
     """How many test rows the effects are not drawn for; "" where the record does not say."""
-    if (outside := record.get("test_rows_outside")) is None:
+    if (outside := record.test_rows_outside) is None:
         return ""
-    return f"An input of {outside} of the {record['test_rows']} test rows lies outside the training range."
+    return f"An input of {outside} of the {record.test_rows} test rows lies outside the training range."
 
 
 def _effects(kept: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
@@ -96,7 +97,7 @@ _PANELS = 4
 Traces = Sequence[Mapping[str, ndarray]]
 
 
-def draw_traces(records: Sequence[Mapping[str, Any]], traces: Traces, metrics: Sequence[str] = ()) -> Figure:
+def draw_traces(records: Sequence[Record], traces: Traces, metrics: Sequence[str] = ()) -> Figure:
     """Draws the traces of runs, one for each record, against seconds of training on a logarithmic axis.
 
     `metrics`, of the records or `objective`, have a panel each; by default the objective and the first three metrics
@@ -124,7 +125,7 @@ def draw_traces(records: Sequence[Mapping[str, Any]], traces: Traces, metrics: S
         handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels())}
         if len(records) > 1:
             figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
-        style.caption(figure, _title(records), [f"runs {', '.join(record['id'] for record in records)}"])
+        style.caption(figure, _title(records), [f"runs {', '.join(record.id for record in records)}"])
     return figure
 
 
@@ -132,26 +133,27 @@ def _has(trace: Mapping[str, ndarray], name: str) -> bool:
     return name in trace and "seconds" in trace and bool(np.isfinite(trace[name]).any())
 
 
-def _line(axis: Axes, record: Mapping[str, Any], trace: Mapping[str, ndarray], panel: str, **look: Any) -> None:
-    seconds = np.asarray(trace["seconds"]) / record.get("group", 1)
+def _line(axis: Axes, record: Record, trace: Mapping[str, ndarray], panel: str, **look: Any) -> None:
+    seconds = np.asarray(trace["seconds"]) / (record.group or 1)
     axis.plot(seconds, trace[panel], marker="." if len(seconds) == 1 else None, **look)
 
 
-def _names(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def _names(records: Sequence[Record]) -> list[str]:
     """What tells each run from the others: the fields in which they differ, or else the id."""
-    fields = [key for key in _NAMED_BY if len({record.get(key) for record in records}) > 1]
+    fields = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) > 1]
     said = [
-        ", ".join(_word(key, record[key]) for key in fields if record.get(key) not in (None, "")) for record in records
+        ", ".join(_word(key, value) for key in fields if (value := getattr(record, key)) not in (None, ""))
+        for record in records
     ]
-    return said if len(set(said)) == len(records) else [record["id"] for record in records]
+    return said if len(set(said)) == len(records) else [record.id for record in records]
 
 
 def _word(key: str, value: Any) -> str:
     return f"{key} {value}" if key in ("split", "seed") else str(value)
 
 
-def _title(records: Sequence[Mapping[str, Any]]) -> str:
+def _title(records: Sequence[Record]) -> str:
     """What all runs share."""
-    shared = [key for key in _NAMED_BY if len({record.get(key) for record in records}) == 1]
-    words = [_word(key, records[0].get(key)) for key in shared if records[0].get(key) not in (None, "")]
+    shared = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) == 1]
+    words = [_word(key, getattr(records[0], key)) for key in shared if getattr(records[0], key) not in (None, "")]
     return ", ".join(words) or "traces"

@@ -13,6 +13,7 @@ from matplotlib.ticker import NullLocator
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
+from gpbench.records.record import Record
 from gpbench.report.figures import style
 
 
@@ -31,7 +32,7 @@ def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callab
     for value, colour in colours.items():
         cells = [cell for cell in planned if cell.job[key] == value and cell.done]
         devices = [int(cell.job[along]) for cell in cells]
-        seconds = [fmean(record["seconds"]["train"] for record in cell.done) for cell in cells]
+        seconds = [fmean(record.seconds["train"] or 0.0 for record in cell.done) for cell in cells]
         axis.plot(devices, seconds, "o-", color=colour, markersize=4, label=experiment.label(key, value))
         simulated = [k for k, cell in enumerate(cells) if _simulated(cell)]
         axis.scatter(
@@ -52,7 +53,7 @@ def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callab
 
 
 def _simulated(cell: Cell) -> bool:
-    return any(record.get("simulated") for record in cell.done)
+    return any(record.simulated for record in cell.done)
 
 
 class Series(NamedTuple):
@@ -108,7 +109,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
 
 
 def along_size(
-    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Mapping], float]
+    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Record], float]
 ) -> Series | None:
     """The quantity against the size `along`, where the other sizes are those with the most cells; None below two.
 
@@ -159,16 +160,16 @@ def _size(experiment: Experiment, key: str, cell: Cell) -> float:
         ) from None
 
 
-def _milliseconds(record: Mapping) -> float:
-    return 1e3 * record["seconds"]["train"] / record["steps"]
+def _milliseconds(record: Record) -> float:
+    return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
 
 
-def _megabytes(record: Mapping) -> float:
-    memory = record.get("step_memory_mb")
+def _megabytes(record: Record) -> float:
+    memory = record.step_memory_mb
     return math.nan if memory is None else memory
 
 
-_QUANTITIES: Mapping[str, Callable[[Mapping], float]] = {"ms a step": _milliseconds, "MB a step": _megabytes}
+_QUANTITIES: Mapping[str, Callable[[Record], float]] = {"ms a step": _milliseconds, "MB a step": _megabytes}
 
 
 def _log_log(axis: Axes, sizes: Sequence[float]) -> None:

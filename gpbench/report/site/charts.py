@@ -122,7 +122,7 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
             Dot(
                 k,
                 name,
-                page_of[entry.cell.records[0]["id"]],
+                page_of[entry.cell.records[0].id],
                 number(mean, entry.stderr),
                 scale.at(mean),
                 scale.at(low),
@@ -136,9 +136,9 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
 
 def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarray]]) -> list[LearningCurve]:
     """Curves of the objective and of metrics over the first runs of a cell; empty where these have no traces."""
-    done = [record for record in cell.records if record["status"] == "done"]
-    some = sorted(done, key=lambda record: (record["split"], record["seed"]))[:CURVE_RUNS]
-    arrays = {record["id"]: thin(trace(record["id"]), kept=False) for record in some}
+    done = [record for record in cell.records if not record.diverged]
+    some = sorted(done, key=lambda record: (record.split, record.seed))[:CURVE_RUNS]
+    arrays = {record.id: thin(trace(record.id), kept=False) for record in some}
     names = [name for name in ("objective", *METRICS) if any(name in of and "seconds" in of for of in arrays.values())]
     runs = Cell({}, "", cell.dataset, cell.method, 0, (), records=some)
     curves = (_learning_curve(name, runs, arrays) for name in names[:_PANELS])
@@ -167,7 +167,7 @@ def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> Learn
         return [f"{a:g},{b:g}" for a, b in zip(x.pixels(seconds).tolist(), y.pixels(values).tolist())]
 
     band = points(mean + stderr) + points(mean - stderr)[::-1]
-    n = sum(metric in arrays[record["id"]] for record in runs.records)
+    n = sum(metric in arrays[record.id] for record in runs.records)
     return LearningCurve(metric, " ".join(points(mean)), " ".join(band), x, y, n)
 
 

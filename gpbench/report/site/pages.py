@@ -23,6 +23,7 @@ from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
 from gpbench.papers import published
+from gpbench.records.record import Record
 from gpbench.report import figures
 from gpbench.report.figures import style
 from gpbench.report.site import charts, facts, views
@@ -256,26 +257,26 @@ def _picture(site: _Site, picture: Experiment, planned: PlannedExperiment, forma
 
 
 def _cell(site: _Site, cell: CellRuns) -> Page:
-    records = sorted(cell.records, key=lambda record: (record["split"], record["seed"]))
+    records = sorted(cell.records, key=lambda record: (record.split, record.seed))
     return site.page(
         facts.cell_page(cell),
         "cell.html",
         f"{cell.method} {cell.label}".rstrip() + f" on {cell.dataset} {cell.output}".rstrip(),
         cell=cell,
         records=records,
-        metrics=list(dict.fromkeys(name for record in records for name in record["metrics"])),
+        metrics=list(dict.fromkeys(name for record in records for name in record.metrics)),
         table=site.table(entries([cell], ["all"])),
         curves=charts.learning_curves(cell, site.facts.trace),
         provenance=provenance(records),
-        config="".join(_SECTIONS.findall(site.facts.config(cell.records[-1]["id"]))),
+        config="".join(_SECTIONS.findall(site.facts.config(cell.records[-1].id))),
     )
 
 
-def _json(record: dict[str, Any]) -> Markup:
+def _json(record: Record) -> Markup:
     """A record with a line for each field, which is ten times faster than an indent."""
 
     def lines(of: dict[str, Any]) -> str:
         fields = (f" {_ENCODE(key)}: {_ENCODE(value)}" for key, value in of.items())
         return "{\n" + ",\n".join(fields) + "\n}"
 
-    return htmlsafe_json_dumps(record, dumps=lines)
+    return htmlsafe_json_dumps(record.to_json(), dumps=lines)

@@ -15,6 +15,7 @@ from gpbench.claims.verdicts import Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
+from gpbench.records.record import Record
 from gpbench.report.figures.comparisons import MAX_NAME
 
 VERDICT_BADGES = {"supported": "whole", "contradicted": "diverged", "undecided": "partial", "not run": "none"}
@@ -59,7 +60,7 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
     """The view of one entry."""
     return View(
         entry=entry,
-        page=page_of.get(entry.cell.records[0]["id"], "") if entry.cell.records else "",
+        page=page_of.get(entry.cell.records[0].id, "") if entry.cell.records else "",
         ours=number(entry.mean, entry.stderr) if entry.n_splits else "",
         published=number(entry.published.value) if entry.published else "",
         delta="" if entry.delta_se is None else f"{entry.delta_se:+.1f}",
@@ -71,12 +72,12 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 def badges(cell: CellRuns, diverged: int | None = None) -> list[tuple[str, str]]:
     """Warnings beside a value: quick preset, imported, diverged (by default all of the cell's), uncommitted changes."""
     if diverged is None:
-        diverged = sum(record["status"] == "diverged" for record in cell.records)
+        diverged = sum(record.diverged for record in cell.records)
     return [
-        *_counted("quick", "quick", cell, lambda record: record.get("preset") == "quick"),
-        *_counted("imported", "imported", cell, lambda record: bool(record.get("imported"))),
+        *_counted("quick", "quick", cell, lambda record: record.preset == "quick"),
+        *_counted("imported", "imported", cell, lambda record: bool(record.imported)),
         *([("diverged", f"{diverged} diverged")] if diverged else []),
-        *_counted("dirty", "uncommitted changes", cell, lambda record: bool(record.get("dirty"))),
+        *_counted("dirty", "uncommitted changes", cell, lambda record: bool(record.dirty)),
     ]
 
 
@@ -94,7 +95,7 @@ def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
     return marked
 
 
-def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[dict], bool]) -> list[tuple[str, str]]:
+def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record], bool]) -> list[tuple[str, str]]:
     """A badge where the condition holds for any run, with the number of these runs unless it holds for all."""
     n = sum(map(condition, cell.records))
     return [(kind, text if n == len(cell.records) else f"{text} ({n} of {len(cell.records)})")] if n else []
@@ -159,15 +160,15 @@ class RankSection:
     settings: Sequence[str]
 
 
-def rank_sections(records: Sequence[dict]) -> list[RankSection]:
+def rank_sections(records: Sequence[Record]) -> list[RankSection]:
     """A section for each protocol, precision and metric by which two methods can be ranked on two data sets."""
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[tuple, list[Record]] = {}
     for record in records:
-        groups.setdefault((record["protocol"], record.get("precision") or ""), []).append(record)
+        groups.setdefault((record.protocol, record.precision or ""), []).append(record)
     sections = []
     for (protocol, precision), group in groups.items():
         cells = group_runs(group, by_preset=False)
-        for metric in (name for name in METRICS if any(name in record["metrics"] for record in group)):
+        for metric in (name for name in METRICS if any(name in record.metrics for record in group)):
             title = f"{metric}, protocol {protocol}, {precision}".removesuffix(", ")
             if section := _section(cells, metric, title):
                 sections.append(section)
@@ -210,9 +211,9 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection 
 def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:
     """Names and pages of the cells that the numbers come from, each once."""
     cells = {
-        page_of[cell.records[0]["id"]]: f"{cell.method} {cell.label} on {cell.dataset} {cell.output}".rstrip()
+        page_of[cell.records[0].id]: f"{cell.method} {cell.label} on {cell.dataset} {cell.output}".rstrip()
         for number in judged.numbers
         for cell in number.cells
-        if cell.records[0]["id"] in page_of
+        if cell.records[0].id in page_of
     }
     return [(name, page) for page, name in cells.items()]
