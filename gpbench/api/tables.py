@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpbench.analysis import tables as table_sheets
@@ -92,7 +93,15 @@ class Table:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return FORMATS["html"](self.sheet("html"))
+        sheet = self.sheet()
+        blocks = [f"<p>{escape(line)}</p>" for line in sheet.heads]
+        for grid in sheet.grids:
+            head = "".join(f"<th>{escape(cell)}</th>" for cell in grid.header)
+            rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in grid.rows]
+            body = "".join(f"<tr>{row}</tr>" for row in rows)
+            caption = f"<caption>{escape(grid.title)}</caption>" if grid.title else ""
+            blocks.append(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        return "\n".join([*blocks, *(f"<p><small>{escape(line)}</small></p>" for line in sheet.feet)])
 
 
 def table(
