@@ -73,7 +73,7 @@ def canonical(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> dict[s
 
 
 def checksum(arrays: Mapping[str, np.ndarray]) -> str:
-    """The sha256 of named arrays over names, shapes, types and bytes (little-endian, C order), equal on all machines."""
+    """The sha256 of arrays over names, shapes, types and bytes (little-endian, C order), equal on all machines."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
