@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _MOST = 30
-"""So many known names fit into one line."""
+"""Largest number of names in one line."""
 
 
 class GpbenchError(Exception):
@@ -32,9 +32,14 @@ class DataError(GpbenchError):
 
 
 class DivergedError(GpbenchError):
-    """A run whose objective or state stopped being finite.  Its record says so and is never averaged."""
+    """A run whose objective or state stopped being finite.  Its record says so and is never averaged.
+
+    Attributes:
+        runs: the `Runs` of the call, from `gpbench.run`; else empty.
+    """
 
     exit_code = 4
+    runs: Any = ()
 
 
 class StorageError(GpbenchError):

@@ -1,6 +1,6 @@
-"""Cells of a table: runs of one configuration on one data set, averaged over splits, beside the published value.
+"""Cells of a table: runs of one configuration on one data set, their means over splits, and caveats.
 
-A cell never mixes configurations, and a diverged run is in no mean.
+A cell never mixes configurations, and diverged runs are in no mean.
 """
 
 import functools
@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.analysis.caveats import caveats
+from gpbench.analysis.formats import natural
 from gpbench.analysis.statistics import mean_stderr
-from gpbench.analysis.text import natural
-from gpbench.papers.published import Published, lookup
+from gpbench.papers.published import UNRANKED, Published, lookup
+from gpbench.records.record import Record
 
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
@@ -22,7 +22,15 @@ _LABEL_FIELDS = ("protocol", "precision", "preset")
 class CellRuns:
     """The recorded runs of a cell, which differ in split and seed only.
 
-    `label` is the setting, followed by whatever else distinguishes this cell from the others of the same selection.
+    Args:
+        dataset: Name of the data set.
+        output: Name of the output; "" for a data set with one.
+        method: Name of the method.
+        setting: Settings in which the runs differ from the method's defaults.
+        label: The setting, and the fields that distinguish this cell from the others of the same selection.
+        preset: Presets of the runs, joined by "+".
+        held_out: False where test rows are training rows.
+        records: The records of the runs.
     """
 
     dataset: str
@@ -32,35 +40,40 @@ class CellRuns:
     label: str
     preset: str
     held_out: bool
-    records: tuple[dict, ...]
+    records: tuple[Record, ...]
 
     @property
     def split_set(self) -> str:
-        """The split set of the runs; "" where their records lack it."""
-        return self.records[0].get("split_set") or ""
+        """Name of the split set; "" where the records lack it."""
+        return self.records[0].split_set or ""
 
     @property
     def ratio(self) -> float | None:
-        """n_test / n_train, averaged over the runs; None without runs, and where a record lacks either number."""
-        sizes = [(record.get("train_rows"), record.get("test_rows")) for record in self.records]
+        """Mean of n_test / n_train over the runs; None without runs, and where a record lacks either number."""
+        sizes = [(record.train_rows, record.test_rows) for record in self.records]
         ratios = [test / train for train, test in sizes if train and test]
         return fmean(ratios) if ratios and len(ratios) == len(sizes) else None
 
     @property
     def imported(self) -> bool:
-        """Whether any of the runs is another program's (`gpbench import`)."""
-        return any(record.get("imported") for record in self.records)
+        """True where a run is another program's (`gpbench import`)."""
+        return any(record.imported for record in self.records)
 
 
 @dataclass(frozen=True)
 class Entry:
     """One metric of one cell.
 
-    values: by split, averaged over seeds, without diverged runs.
-    mean, stderr: None without values, and for `stderr` with fewer than two.
-    diverged: how many runs diverged or have a metric that is not finite.
-    delta_se: (ours - published) in joint standard errors, or None.
-    mark: "best", "tied" (not significantly different from the best) or "".
+    Args:
+        cell: The cell.
+        metric: Name of the metric.
+        values: Values by split, averaged over seeds, without diverged runs.
+        mean: Mean over splits; None without values.
+        stderr: Standard error of the mean over splits, not corrected for shared rows; None below two values.
+        diverged: Number of runs that diverged or have a metric that is not finite.
+        published: The published value, or None.
+        delta_se: (ours - published) in joint standard errors, or None.
+        mark: "best", "tied" (not significantly different from the best) or "".
     """
 
     cell: CellRuns
@@ -75,12 +88,12 @@ class Entry:
 
     @property
     def n_splits(self) -> int:
-        """How many splits the mean is over."""
+        """Number of splits of the mean."""
         return len(self.values)
 
     @property
     def held_out(self) -> bool:
-        """Whether both our value and the published one are results on held-out rows."""
+        """True where both our value and the published one are of held-out rows."""
         return self.cell.held_out and (self.published is None or self.published.held_out)
 
     @functools.cached_property
@@ -89,14 +102,19 @@ class Entry:
         return caveats(self.cell.dataset, self.metric, self.cell.records, self.published)
 
 
-def group_runs(records: Iterable[dict], *, by_preset: bool = True) -> list[CellRuns]:
+def group_runs(records: Iterable[Record], *, by_preset: bool = True) -> list[CellRuns]:
     """Groups records into cells, in natural order of data set, output, method and label.
 
-    With `by_preset=False` a cell has the runs of its configuration from all presets, and `preset` names all of these.
+    Args:
+        records: The records, in any order.
+        by_preset: Whether runs of different presets are different cells.
+
+    Returns:
+        The cells; their labels tell them from each other within these records.
     """
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[tuple, list[Record]] = {}
     for record in records:
-        groups.setdefault(cell_key(record if by_preset else {**record, "preset": None}), []).append(record)
+        groups.setdefault(cell_key(record, by_preset=by_preset), []).append(record)
     label_fields = _LABEL_FIELDS if by_preset else _LABEL_FIELDS[:-1]
     labels = _labels({key: group[0] for key, group in groups.items()}, label_fields)
     cells = [_cell_runs(group, labels[key]) for key, group in groups.items()]
@@ -104,11 +122,19 @@ def group_runs(records: Iterable[dict], *, by_preset: bool = True) -> list[CellR
 
 
 def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entry]:
-    """An entry for each cell and metric: the given metrics, all recorded ones for "all", or by default the task's."""
+    """Summarises each cell by each metric.
+
+    Args:
+        cells: The cells.
+        metrics: Names of metrics, or "all" for every recorded one and seconds; by default nll, or rmse and test_ll.
+
+    Returns:
+        The entries, cell by cell, without metrics that no run on the data set has.
+    """
     recorded: dict[str, set[str]] = {}
     for cell in cells:
         for record in cell.records:
-            recorded.setdefault(cell.dataset, set()).update(record["metrics"])
+            recorded.setdefault(cell.dataset, set()).update(record.metrics)
     return [
         entry(cell, metric)
         for cell in cells
@@ -119,19 +145,19 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
 
 
 def entry(cell: CellRuns, metric: str) -> Entry:
-    """The entry of one metric: averaged over the seeds of each split, then mean and standard error over splits."""
+    """Summarises a cell by one metric: the mean over seeds, then mean and standard error over splits."""
     diverged = sum(_diverged(record, metric) for record in cell.records)
     published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
     return summarise(cell, metric, by_split(cell, metric), published, diverged)
 
 
 def by_split(cell: CellRuns, metric: str) -> dict[int, float]:
-    """The metric on each split, averaged over its seeds, without diverged runs."""
+    """The metric by split, averaged over seeds, without diverged runs."""
     values: dict[int, list[float]] = {}
     for record in cell.records:
         value = _value(record, metric)
         if value is not None and not _diverged(record, metric):
-            values.setdefault(record["split"], []).append(value)
+            values.setdefault(record.split, []).append(value)
     return {split: fmean(seeds) for split, seeds in values.items()}
 
 
@@ -143,44 +169,44 @@ def summarise(
     return Entry(cell, metric, values, mean, stderr, diverged, published, _delta_se(mean, stderr, published))
 
 
-def cell_key(record: Mapping) -> tuple:
-    """What the records of one cell have in common."""
+def cell_key(record: Record, *, by_preset: bool = True) -> tuple:
+    """The fields that all records of a cell share; the preset is one of them unless `by_preset` is False."""
     names = ("dataset", "output", "method", "setting", *_LABEL_FIELDS, "held_out", "data_checksum", "cell")
-    return tuple(record.get(name) for name in names)
+    return tuple(getattr(record, name) if by_preset or name != "preset" else None for name in names)
 
 
-def _cell_runs(records: Sequence[dict], label: str) -> CellRuns:
+def _cell_runs(records: Sequence[Record], label: str) -> CellRuns:
     first = records[0]
     return CellRuns(
-        dataset=first["dataset"],
-        output="" if first.get("output") is None else str(first["output"]),
-        method=first["method"],
-        setting=first["setting"],
+        dataset=first.dataset,
+        output="" if first.output is None else str(first.output),
+        method=first.method,
+        setting=first.setting,
         label=label,
-        preset="+".join(sorted({record["preset"] for record in records if record.get("preset")})),
-        held_out=first.get("held_out", True) is not False,
+        preset="+".join(sorted({record.preset for record in records if record.preset})),
+        held_out=first.held_out is not False,
         records=tuple(records),
     )
 
 
-def _labels(firsts: dict[tuple, dict], fields: Sequence[str]) -> dict[tuple, str]:
-    """The setting and the fields that differ within the selection; digests where cells still have the same label."""
-    labels = _add_differing({key: record["setting"] for key, record in firsts.items()}, firsts, fields)
+def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
+    """The setting and the fields that differ within the selection; then digests for cells of the same label."""
+    labels = _add_differing({key: record.setting for key, record in firsts.items()}, firsts, fields)
     namesakes: dict[tuple, dict[tuple, str]] = {}
     for key, record in firsts.items():
-        name = (record["dataset"], record.get("output"), record["method"], labels[key])
+        name = (record.dataset, record.output, record.method, labels[key])
         namesakes.setdefault(name, {})[key] = labels[key]
     for group in namesakes.values():
         labels |= _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))
     return labels
 
 
-def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, dict], fields: Sequence[str]) -> dict[tuple, str]:
+def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
     """The labels, each followed by its values of the fields that are not the same for all, unless it has them."""
-    differing = [name for name in fields if len({firsts[key].get(name) for key in labels}) > 1]
+    differing = [name for name in fields if len({getattr(firsts[key], name) for key in labels}) > 1]
 
     def values(key: tuple) -> list[str]:
-        return [f"{name}={str(firsts[key].get(name) or 'none')[:12]}" for name in differing]
+        return [f"{name}={str(getattr(firsts[key], name) or 'none')[:12]}" for name in differing]
 
     return {
         key: ", ".join(filter(None, [label, *(value for value in values(key) if value not in label.split(", "))]))
@@ -197,14 +223,14 @@ def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
     return list(default) if default else sorted(recorded) or ["seconds"]
 
 
-def _value(record: Mapping, metric: str) -> float | None:
+def _value(record: Record, metric: str) -> float | None:
     if metric == "seconds":
-        return record["seconds"].get("train")
-    return record.get(metric) if metric in ("objective", "step_memory_mb") else record["metrics"].get(metric)
+        return record.seconds.get("train")
+    return getattr(record, metric) if metric in ("objective", "step_memory_mb") else record.metrics.get(metric)
 
 
-def _diverged(record: Mapping, metric: str) -> bool:
-    return record["status"] == "diverged" or (metric in record["metrics"] and _value(record, metric) is None)
+def _diverged(record: Record, metric: str) -> bool:
+    return record.diverged or (metric in record.metrics and _value(record, metric) is None)
 
 
 def _delta_se(mean: float | None, stderr: float | None, published: Published | None) -> float | None:
@@ -212,3 +238,84 @@ def _delta_se(mean: float | None, stderr: float | None, published: Published | N
         return None
     joint = math.hypot(stderr, published.stderr)
     return (mean - published.value) / joint if joint > 0 else None
+
+
+LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
+UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
+UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 1.05 or under 100 effective samples"
+UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
+RISING = "in some of these runs the objective still rose, by over 0.02 nats per row in a tenth of the steps at the end"
+DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
+IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
+DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
+
+_WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST = 1.05, 100, 0.02
+_CONSTANT = -1.4189
+"""Bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
+
+
+def caveats(dataset: str, metric: str, records: Sequence[Record], published: Published | None) -> list[str]:
+    """The footnotes of one metric of a cell, from its records and its published value, each once."""
+    lines = [
+        LEAKED if any(record.held_out is False for record in records) else "",
+        published.note if published else "",
+        UNRANKED.get(dataset, ""),
+        UNCONVERGED if any(record.converged is False for record in records) else "",
+        RISING if any(map(_is_rising, records)) else "",
+        UNMIXED if any(map(_is_unmixed, records)) else "",
+        UNMIXED_WEIGHTS if any(map(_is_unmixed_over_weights, records)) else "",
+        DIVERGENT if any(_diagnostics(record).get("divergences") for record in records) else "",
+        imported_note(records),
+        DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, records)) else "",
+    ]
+    return [line for line in dict.fromkeys(lines) if line]
+
+
+def imported_note(records: Iterable[Record]) -> str:
+    """The methods whose predictions are another program's, with their files; "" without any."""
+    sources = {
+        f"{record.method} ({record.source}, SHA-256 {(record.source_checksum or '')[:12]})": None
+        for record in records
+        if record.imported
+    }
+    return f"{IMPORTED}: {', '.join(sources)}" if sources else ""
+
+
+def _diagnostics(record: Record) -> Mapping:
+    """The diagnostics of a sampler's chains; {} for other methods."""
+    return record.diagnostics or {}
+
+
+def _is_rising(record: Record) -> bool:
+    """Tests whether training may have ended too early; chains are tested by R-hat instead."""
+    diagnostics = _diagnostics(record)
+    return "rhat" not in diagnostics and (diagnostics.get("slope") or 0.0) > _STEEPEST
+
+
+def _is_unmixed(record: Record) -> bool:
+    """Tests whether a sampler's chains differ in outputs (Vehtari et al. 2021), or have too few samples to decide."""
+    diagnostics = _diagnostics(record)
+    if "rhat" not in diagnostics:
+        return False
+    # Outputs where they are recorded: the weights of a network need not mix, since layers can exchange factors.
+    rhat, ess = (diagnostics.get(f"{name}_outputs", diagnostics.get(name)) for name in ("rhat", "ess"))
+    return rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
+
+
+def _is_unmixed_over_weights(record: Record) -> bool:
+    """Tests whether the chains of a network differ in more than its outputs."""
+    diagnostics = _diagnostics(record)
+    return "rhat_outputs" in diagnostics and (diagnostics.get("rhat") or math.inf) > _WORST_RHAT
+
+
+def _is_degenerate(record: Record) -> bool:
+    """Tests whether a run's bound is below that of a constant prediction.
+
+    The difference of the two log-likelihoods is the logarithm of the scale of the targets.
+    """
+    names = ("vlb_per_row", "test_ll", "ll_std")
+    values = [value for name in names if (value := record.metrics.get(name)) is not None]
+    if len(values) < len(names):
+        return False
+    bound, original, standardised = values
+    return bound + standardised - original < _CONSTANT

@@ -4,27 +4,28 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from gpbench import paths
-from gpbench.analysis import text
+from gpbench.analysis import formats
+from gpbench.cli import options
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check; the fields are keys of the JSON output.
+    """The result of one check.
 
-    what: the subject.
+    subject: what was checked.
     state: `broken` keeps gpbench from working, `note` may be unexpected.
     value: what is there, such as a version or a folder.
     mend: how to repair it, "" where nothing is to be done.
     """
 
-    what: str
+    subject: str
     state: Literal["ok", "note", "broken"]
     value: str
     mend: str = ""
@@ -37,18 +38,11 @@ def add_parser(subparsers: Any) -> None:
         help="devices, versions, folders, and missing data sets",
         description="Check devices, versions and folders.  Exit code 1 if anything that gpbench needs is broken.",
     )
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own dataset/ cards",
-    )
+    options.add_config_dir(parser, "dataset/ cards")
     parser.add_argument("--mirror", type=Path, default=None, metavar="DIR", help="the mirror of data files")
     parser.add_argument("--store", type=Path, default=None, metavar="DIR", help="the local store of data")
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_results(parser)
+    options.add_json(parser)
     parser.set_defaults(func=run)
 
 
@@ -67,10 +61,16 @@ def run(args: argparse.Namespace) -> int:
     ]
     findings = [finding for check in checks for finding in check()]
     if args.json:
-        text.print_json([asdict(finding) for finding in findings])
+        formats.print_json([_as_dict(finding) for finding in findings])
     else:
-        text.print_table(("what", "state", "value", "mend"), [tuple(asdict(finding).values()) for finding in findings])
+        formats.print_table(
+            ("what", "state", "value", "mend"), [tuple(_as_dict(finding).values()) for finding in findings]
+        )
     return int(any(finding.state == "broken" for finding in findings))
+
+
+def _as_dict(finding: Finding) -> dict[str, str]:
+    return {"what": finding.subject, "state": finding.state, "value": finding.value, "mend": finding.mend}
 
 
 def _versions() -> Iterator[Finding]:
@@ -114,18 +114,20 @@ def _devices() -> Iterator[Finding]:
     yield Finding("XLA_FLAGS", "ok", os.environ.get("XLA_FLAGS") or "none")
 
 
-def _folder(what: str, folder: Path, name: str, *, needed: bool = True) -> Iterator[Finding]:
-    """Whether the folder is writable or, if it does not exist, the nearest one above it."""
+def _folder(subject: str, folder: Path, name: str, *, needed: bool = True) -> Iterator[Finding]:
+    """Checks that the folder is writable or, if it does not exist, the nearest one above it."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     try:
         with tempfile.TemporaryFile(dir=existing) as probe:
             probe.write(b"0" * 4096)
     except OSError as error:
         mend = f"make it writable, or name another folder with {name}"
-        yield Finding(what, "broken" if needed else "note", f"{folder}: {error.strerror}", mend)
+        yield Finding(subject, "broken" if needed else "note", f"{folder}: {error.strerror}", mend)
         return
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else 0
-    yield Finding(what, "ok", f"{folder}, {size / 1e6:.1f} MB" if folder.is_dir() else f"{folder}, does not exist yet")
+    yield Finding(
+        subject, "ok", f"{folder}, {size / 1e6:.1f} MB" if folder.is_dir() else f"{folder}, does not exist yet"
+    )
 
 
 def _compile_cache() -> Path:
