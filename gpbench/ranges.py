@@ -305,8 +305,6 @@ def check_node(
         hint = "" if ours or key in own else f"; or declare another range in the file, as in ranges: {{{key}: any}}"
         if key in own or key in table:
             parse(own[key] if key in own else table[key]).check(name, value, hint)
-        elif key in NAMES:
-            _check_name(name, key, value, hint, task)
         elif key in _OBJECTS:
             _OBJECTS[key].check(name, value, hint)
         if isinstance(value, Mapping) and (arguments := OPTIMISERS.get(str(value.get("_target_")))):
@@ -335,18 +333,3 @@ def _check_finite(name: str, value: Any) -> None:
             _check_finite(name, entry)
     elif isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{name}={as_word(value)}: must be finite")
-
-
-def _check_name(name: str, kind: str, value: Any, hint: str = "", task: Any = None) -> None:
-    """Check the name in "NAME" or {NAME: options}, and those in the lists of kernels that sums and products are of."""
-    options = None
-    if isinstance(value, Mapping) and len(value) == 1:
-        ((value, options),) = value.items()
-    if not isinstance(value, str):
-        raise ConfigError(f"{name}={as_word(value)}: a {kind} is a name or a name with its options{hint}")
-    if value not in NAMES[kind]:
-        fit = ("auto", *LIKELIHOODS[task]) if kind == "likelihood" and task in LIKELIHOODS else NAMES[kind]
-        raise ConfigError(f"{name}: unknown {kind} {value!r}: {nearest(value, fit)}{hint}")
-    if value in ("sum", "product") and isinstance(options, list):
-        for part in options:
-            _check_name(name, kind, part, hint)

@@ -24,8 +24,13 @@ from gpbench.ranges import Range, Words, is_number, is_whole, parse
 TARGET = "_target_"
 
 
+def is_list(value: Any) -> bool:
+    """True for a list, a tuple, and a list of OmegaConf's."""
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
 def _are_columns(value: Any) -> bool:
-    if not isinstance(value, list | tuple) or not value or len(set(map(repr, value))) < len(value):
+    if not is_list(value) or not value or len(set(map(repr, value))) < len(value):
         return False
     return all(is_whole(index) and index >= 0 for index in value)
 
@@ -74,9 +79,7 @@ KERNELS: Mapping[str, Entry] = {
 LIKELIHOODS: Mapping[str, Entry] = {
     "gaussian": Entry(_L + "Gaussian", {"floor": "nonnegative"}, ("regression",)),
     "laplace": Entry(_L + "Laplace", {"floor": "nonnegative"}, ("regression",)),
-    "student_t": Entry(
-        _L + "StudentT", {"df": "positive", "learn_df": "flag", "nodes": FROM_EIGHT}, ("regression",)
-    ),
+    "student_t": Entry(_L + "StudentT", {"df": "positive", "learn_df": "flag", "nodes": FROM_EIGHT}, ("regression",)),
     "probit": Entry(_L + "Probit", {"nodes": "count"}, ("binary",)),
     "logistic": Entry(_L + "Logistic", {"nodes": "count"}, ("binary",)),
     "softmax": Entry(_L + "Softmax", {"samples": POWER_OF_TWO}, ("multiclass",)),
@@ -134,7 +137,7 @@ def read(kind: str, value: Any, task: str | None = None) -> Choice:
         raise ConfigError(f"unknown {kind} {name!r}: {nearest(name, _names(kind, task))}")
     if name in COMPOSITES and kind == "kernel":
         kernels = options["parts"]
-        if not isinstance(kernels, list | tuple) or len(kernels) < 2:
+        if not is_list(kernels) or len(kernels) < 2:
             raise ConfigError(f"kernel {name} must be a list of two or more kernels, not {as_word(kernels)}")
         for kernel in kernels:
             read(kind, kernel)
@@ -164,14 +167,15 @@ def check(section: Mapping[str, Any], folders: Sequence[Path], own: Mapping[str,
     Raises:
         ConfigError: As `read` does, with the key in front.
     """
-    hint = "" if str(section.get(TARGET, "gpbench.")).startswith("gpbench.") else "; or declare another range in the"
+    is_ours = str(section.get(TARGET, "gpbench.")).startswith("gpbench.")
     expanded = dict(section)
     for kind in KINDS.keys() & section.keys() - own.keys():
         expanded[kind] = expand(kind, section[kind], folders)
         try:
             read(kind, expanded[kind], task)
         except ConfigError as error:
-            raise ConfigError(f"method.{kind}: {error}{hint and f'{hint} file, as in ranges: {{{kind}: any}}'}") from None
+            hint = "" if is_ours else f"; or declare another range in the file, as in ranges: {{{kind}: any}}"
+            raise ConfigError(f"method.{kind}: {error}{hint}") from None
     return expanded
 
 
@@ -188,6 +192,21 @@ def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
     return value
 
 
+def named(kind: str, value: Any) -> Any:
+    """A value in which {_target_: PATH, **options} of a kernel's or likelihood's class is {PATH: options}.
+
+    Hydra would otherwise construct the class as it builds the method.  Raises ConfigError as `load` does.
+    """
+    if kind not in KINDS or not isinstance(value, Mapping):
+        return value
+    if isinstance(path := value.get(TARGET), str):
+        is_class = callable(getattr(load(kind, path), "initial", None))
+        return {path: {key: option for key, option in value.items() if key != TARGET}} if is_class else value
+    return {
+        key: [named(kind, entry) for entry in v] if key in COMPOSITES and is_list(v) else v for key, v in value.items()
+    }
+
+
 def options_of(cls: type) -> dict[str, Words | Range]:
     """The ranges of the options that a class declares by `setting`, by name."""
     from gpbench.schema import RANGE, settings
@@ -199,6 +218,8 @@ def load(kind: str, name: str) -> Any:
     """The class of a name of ours, or of a dotted path.  Raises ConfigError where it cannot be imported."""
     path = KINDS[kind][name].path if name in KINDS[kind] else name
     module, _, attribute = path.rpartition(".")
+    if not module:
+        raise ConfigError(f"{kind}: {TARGET} {path!r}: write MODULE.NAME")
     try:
         return getattr(importlib.import_module(module), attribute)
     except Exception as error:  # whatever the code of a module of one's own raises

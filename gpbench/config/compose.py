@@ -18,7 +18,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
-from gpbench import paths, plugins, ranges
+from gpbench import paths, plugins, ranges, registry
 from gpbench.config import cards
 from gpbench.config.choices import Choices
 from gpbench.config.values import check_values
@@ -79,6 +79,7 @@ class Composer:
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
         cfg["implied"], own = (_section(cfg["method"], name) for name in ("implied", "ranges"))
+        cfg["method"] = registry.check(cfg["method"], self.folders, own, cfg["dataset"].get("task"))
         ranges.check_node("method", cfg["method"], ranges.METHOD, own, cfg["dataset"].get("task"))
         ranges.check_node("protocol", cfg["protocol"], ranges.PROTOCOL)
         for section in ("method", "protocol"):

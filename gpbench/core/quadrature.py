@@ -59,14 +59,8 @@ def gaussian_points(samples: int, dimensions: int) -> np.ndarray:
     return np.concatenate([points, -points])
 
 
-def require_points(what: str, samples: int, dimensions: int) -> None:
+def require_points(subject: str, samples: int, dimensions: int) -> None:
     """Raises ConfigError unless `gaussian_points` has a rule of so many points."""
     enough = max(2, 1 << (4 * dimensions - 1).bit_length())
     if samples < enough or samples & (samples - 1):
-        raise ConfigError(f"{what}={samples} must be a power of two of at least {enough}, four times the dimensions")
-
-
-def require_nodes(likelihood: str, nodes: int, least: int = 1) -> None:
-    """Raises ConfigError where a likelihood's rule would have fewer nodes than it needs."""
-    if nodes < least:
-        raise ConfigError(f"likelihood {likelihood}: nodes={nodes} must be at least {least}")
+        raise ConfigError(f"{subject}={samples} must be a power of two of at least {enough}, four times the dimensions")

@@ -2,7 +2,6 @@
 
 import abc
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -49,9 +48,7 @@ class Family(Kernel):
 
     @classmethod
     @abc.abstractmethod
-    def initial(
-        cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any
-    ) -> "Kernel":
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> "Kernel":
         """Constructs the kernel that training starts from.
 
         Args:
