@@ -25,6 +25,11 @@ class Spec:
         name = self.name.rpartition(".")[2]
         return f"{name}({options})" if options else name
 
+    @property
+    def tasks(self) -> frozenset[str]:
+        """The tasks that the likelihood is for; all of them for "auto"."""
+        return frozenset(registry.AUTO) if self.name == "auto" else _class(self.name).tasks
+
     def initial(self, task: str, classes: int, *, noise: float, floor: float = 0.0, dtype: Any) -> Likelihood:
         """Constructs the likelihood that training starts from.
 
