@@ -309,7 +309,7 @@ def verify(
             preset=preset,
             protocol=protocol,
         )
-        if selection.has(verdict.claim)
+        if selection.includes(verdict.claim)
     ]
     sheet = report.sheet(judged)
     return Table(lambda format: sheet, [report.as_dict(verdict) for verdict in judged])
