@@ -3,10 +3,13 @@
 # make test-all   the same with the slow ones, those of tests/slow.txt
 # make lint   checks style and types alone;   make smoke   runs the tests of SMOKE alone
 # make docs   builds the site of the documentation into build/docs, from docs/ and docstrings; every link is checked
+# make dist   builds wheel and sdist, installs each outside the checkout, and trains with it;   make coverage   the
+#             tests, and the lines that none of them runs
 # make picture   draws docs/banana.png again;   make clean   removes .venv and caches
 
 VENV ?= .venv
 ARGS ?=
+DIST ?= $(CURDIR)/build/dist
 TESTS ?= -n 3 --dist worksteal
 # For a second version of Python or JAX: a few tests of each part that depends on one of them.
 SMOKE = \
@@ -32,7 +35,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint smoke docs picture clean
+.PHONY: run test test-all coverage lint smoke dist docs picture clean
 
 run: $(VENV)/.installed
 	$(BIN)/gpbench run $(ARGS)
@@ -48,11 +51,26 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/mypy
 
+coverage: $(VENV)/.installed-dev
+	$(BIN)/pytest $(TESTS) -m "not slow" --cov --cov-report=term:skip-covered
+
 smoke: $(VENV)/.installed-dev
 	$(BIN)/pytest $(TESTS) $(SMOKE)
 
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# From DIST, where no checkout is: the wheel alone trains and lists its methods, then so does the source distribution.
+dist: $(VENV)/.installed-dev
+	rm -rf $(DIST)
+	$(BIN)/hatchling build -d $(DIST) -t sdist -t wheel
+	$(PYTHON) -m venv $(DIST)/venv
+	cd $(DIST) && for file in *.whl *.tar.gz; do \
+		venv/bin/python -m pip install --quiet --disable-pip-version-check -c $(CURDIR)/constraints.txt --force-reinstall \
+			$$(venv/bin/python -c 'import numpy' 2>/dev/null && echo --no-deps) $$file && \
+		venv/bin/gpbench ls methods >methods.txt && grep -q '^ *sep ' methods.txt && \
+		GPBENCH_RESULTS=$(DIST)/results venv/bin/gpbench run dataset=wdbc method=logistic run.again=true || exit 1; \
+	done
 
 picture: $(VENV)/.installed
 	$(BIN)/python scripts/picture.py

@@ -32,9 +32,14 @@ class DataError(GpbenchError):
 
 
 class DivergedError(GpbenchError):
-    """A run whose objective or state stopped being finite.  Its record says so and is never averaged."""
+    """A run whose objective or state stopped being finite.  Its record says so and is never averaged.
+
+    Attributes:
+        runs: the `Runs` of the call, from `gpbench.run`; else empty.
+    """
 
     exit_code = 4
+    runs: Any = ()
 
 
 class StorageError(GpbenchError):

@@ -49,6 +49,31 @@ def _are_choices(value: Any) -> bool:
         return False
 
 
+def _is_prior(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return value is None or hasattr(value, "spread")
+    return value.keys() == {"median", "spread"} and all(is_number(v) and v > 0 for v in value.values())
+
+
+def _is_optimiser(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return hasattr(value, "update") or (isinstance(value, list) and bool(value))
+    rate = value.get("learning_rate", 1.0)
+    return bool(value) and not (is_number(rate) and rate <= 0)
+
+
+def _is_named(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return bool(value)
+    return value is not None and not isinstance(value, Real | list | tuple)
+
+
+def _are_components(value: Any) -> bool:
+    return value in ("univariate", "all", None) or isinstance(value, list | tuple)
+
+
+LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with positive numbers")
+
 WORDS: Mapping[str, Range] = {
     "count": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
     "several": Range(lambda value: is_whole(value) and value >= 2, "a whole number from 2"),
@@ -67,32 +92,22 @@ WORDS: Mapping[str, Range] = {
     "auto": Range(lambda value: value == "auto", "auto"),
     "choices": Range(_are_choices, "a mapping from names of settings to lists of numbers, as {dropout: [0.05, 0.1]}"),
     "any": Range(lambda value: True, "any value"),
+    # values that become objects of their own, as words of a configuration or as these objects
+    "kernel": Range(_is_named, "the name of a kernel, or a mapping from it to its options"),
+    "likelihood": Range(_is_named, "the name of a likelihood, or a mapping from it to its options"),
+    "lengthscale_prior": LENGTHSCALE_PRIOR,
+    "optimiser": Range(
+        _is_optimiser,
+        "a mapping with the optimiser's _target_ and a rate above 0, as in {_target_: optax.adam, learning_rate: 0.01}",
+    ),
+    "components": Range(_are_components, "univariate, or a list of lists of inputs such as [[0], [1], [0, 1]]"),
+    "pairs": Range(_are_components, "all, or a list of pairs of inputs such as [[0, 1], [2, 3]]"),
 }
 
 
-def _is_prior(value: Any) -> bool:
-    if not isinstance(value, Mapping):
-        return value is None
-    return value.keys() == {"median", "spread"} and all(is_number(v) and v > 0 for v in value.values())
-
-
-LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with positive numbers")
-"""A field of methods that becomes a value of its own, as kernels and likelihoods do; see core/kernels/priors.py."""
-
-
-def _is_optimiser(value: Any) -> bool:
-    if not isinstance(value, Mapping):
-        return value is None or (isinstance(value, list) and bool(value))
-    rate = value.get("learning_rate", 1.0)
-    return bool(value) and not (is_number(rate) and rate <= 0)
-
-
 OPTIMISER = Range(
-    _is_optimiser,
-    "null, or a mapping with the optimiser's _target_ and a rate above 0, as in {_target_: optax.adam, learning_rate:"
-    " 0.01}",
+    lambda value: value is None or WORDS["optimiser"].contains(value), "null, or " + WORDS["optimiser"].text
 )
-"""A field of methods that Hydra makes an object of."""
 
 _OBJECTS = {"lengthscale_prior": LENGTHSCALE_PRIOR, "optimiser": OPTIMISER}
 

@@ -5,6 +5,7 @@ JAX and XLA read most of their settings from the environment, once.  A variable 
 
 import os
 import platform
+import sys
 
 from gpbench import paths
 from gpbench.core import memory
@@ -21,6 +22,10 @@ _COUNT_FLAG = "--xla_force_host_platform_device_count"
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
 
 
+_settings: tuple[str | None, float | None, int] | None = None
+"""Device, share of memory and number of devices of the last `configure` before JAX was imported; None without one."""
+
+
 def configure(
     *, device: str | None = None, memory_fraction: float | None = None, devices: int = 1, cores: int | None = None
 ) -> None:
@@ -34,6 +39,9 @@ def configure(
     and not a GPU's shorter TF32.  Compiled programs are kept from process to process in `paths.cache_dir()`, small and
     quick ones too.
     """
+    global _settings
+    if "jax" not in sys.modules:
+        _settings = (device, memory_fraction, devices)
     if cores is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     _add_flag(_DEADLOCK_FLAG, "false")
@@ -59,6 +67,31 @@ def configure(
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(memory_fraction)
     for name, value in settings.items():
         os.environ.setdefault(name, value)
+
+
+def can_configure(*, device: str | None = None, memory_fraction: float | None = None, devices: int = 1) -> bool:
+    """Whether JAX has, or can still get, these settings in this process: `configure` comes before JAX's import.
+
+    Args:
+        device, memory_fraction, devices: as for `configure`.
+    """
+    return "jax" not in sys.modules or _settings == (device, memory_fraction, devices)
+
+
+def require_float64(device: str | None = None) -> None:
+    """Sets this process up and imports JAX.  Raises ConfigError where JAX was imported without 64-bit types.
+
+    Args:
+        device: "cpu", "gpu", or None for the best there is.
+    """
+    configure(device=device)
+    import jax
+
+    if not jax.config.read("jax_enable_x64"):
+        raise ConfigError(
+            "JAX was imported without 64-bit types: set JAX_ENABLE_X64=true, or call"
+            " jax.config.update('jax_enable_x64', True)"
+        )
 
 
 def _add_flag(name: str, value: str) -> None:

@@ -8,14 +8,14 @@ from jax import numpy as jnp
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from gpbench.core.predictive import Gaussian, Laplace
+from gpbench.core.predictive import GaussianPredictive, LaplacePredictive
 from gpbench.metrics import BOUNDS, METRICS, Scored, better, score
 
 RNG = np.random.default_rng(1)
 
 
 def gaussian(y, mean, var, **units):
-    arrays = Gaussian(jnp.asarray(mean), jnp.asarray(var)).arrays(jnp.asarray(y))
+    arrays = GaussianPredictive(jnp.asarray(mean), jnp.asarray(var)).arrays(jnp.asarray(y))
     return Scored(y=y, **{name: np.asarray(array) for name, array in arrays.items()}, **units)
 
 
@@ -146,7 +146,7 @@ def test_coverage_by_the_cdf_is_that_of_intervals_about_a_gaussian_mean():
 
 def test_a_density_that_is_not_gaussian_is_calibrated_by_its_own_cdf():
     y = RNG.laplace(size=4000)
-    own = Laplace(jnp.zeros(4000), jnp.full(4000, 1e-9), jnp.array(2.0)).arrays(jnp.asarray(y))
+    own = LaplacePredictive(jnp.zeros(4000), jnp.full(4000, 1e-9), jnp.array(2.0)).arrays(jnp.asarray(y))
     arrays = {name: np.asarray(array) for name, array in own.items()}
     normal = {**arrays, "cdf": norm.cdf(y, 0.0, np.sqrt(2.0))}
     right, wrong = (score("regression", Scored(y=y, **part))["coverage_error"] for part in (arrays, normal))

@@ -4,7 +4,6 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
-import typing
 
 import pytest
 import yaml
@@ -16,6 +15,7 @@ from gpbench.data import SCALERS
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method
 from gpbench.paths import conf_dir
+from gpbench.schema import settings
 
 PARSED_ELSEWHERE = {
     "lengthscale_prior",
@@ -40,7 +40,6 @@ def subclasses(cls: type) -> list[type]:
 
 
 CLASSES = [cls for cls in subclasses(Method) if cls.__module__.startswith("gpbench.")]
-FIELDS = [(cls, field) for cls in CLASSES for field in dataclasses.fields(cls)]
 
 
 @pytest.mark.parametrize("path", sorted(conf_dir().glob("method/*.yaml")), ids=lambda path: path.stem)
@@ -54,27 +53,25 @@ def test_every_key_of_a_protocol_has_a_range(path):
     assert not yaml.safe_load(path.read_text()).keys() - ranges.PROTOCOL.keys() - parsed
 
 
-def test_every_field_of_a_class_has_a_range_and_every_range_a_field():
-    assert {field.name for _, field in FIELDS} - PARSED_ELSEWHERE == ranges.METHOD.keys()
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_every_field_of_a_class_is_declared_with_a_range_a_meaning_and_a_default_in_it(cls):
+    assert settings(cls).keys() == {field.name for field in dataclasses.fields(cls)}
+    for name, field in settings(cls).items():
+        words, meaning = field.metadata["range"], field.metadata["meaning"]
+        assert meaning[0].isupper() and meaning.endswith("."), name
+        if field.default is not dataclasses.MISSING:
+            ranges.parse(words).check(name, field.default)
 
 
-def test_choices_are_those_of_the_classes():
-    """A range has the choices of all classes with a field of that name; each class checks its own."""
-    choices = {}
-    for cls, field in FIELDS:
-        words = ranges.METHOD.get(field.name)
-        if typing.get_origin(field.type) is typing.Literal:
-            choices.setdefault(field.name, {}).update(dict.fromkeys(typing.get_args(field.type)))
-        else:
-            assert not isinstance(words, list), f"{cls.__name__}.{field.name}"
-    for name, values in choices.items():
-        assert set(ranges.METHOD[name]) == set(values), name
-
-
-def test_every_default_is_in_its_range():
-    for _, field in FIELDS:
-        if field.name in ranges.METHOD and field.default is not dataclasses.MISSING:
-            ranges.parse(ranges.METHOD[field.name]).check(field.name, field.default)
+def test_the_table_has_every_field_and_all_of_its_values():
+    declared = {}
+    for cls in CLASSES:
+        for name, field in settings(cls).items():
+            declared.setdefault(name, []).append(field.metadata["range"])
+    assert declared.keys() - PARSED_ELSEWHERE == ranges.METHOD.keys()
+    for name in ranges.METHOD:
+        if isinstance(ranges.METHOD[name], list):
+            assert {*ranges.METHOD[name]} == {value for words in declared[name] for value in words}, name
 
 
 def test_scalers_kernels_and_likelihoods_are_those_there_are():

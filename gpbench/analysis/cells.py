@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.analysis.caveats import caveats
+from gpbench.analysis.formats import natural
 from gpbench.analysis.statistics import mean_stderr
-from gpbench.analysis.text import natural
-from gpbench.papers.published import Published, lookup
+from gpbench.papers.published import UNRANKED, Published, lookup
+from gpbench.records.record import Record
 
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
@@ -32,24 +32,24 @@ class CellRuns:
     label: str
     preset: str
     held_out: bool
-    records: tuple[dict, ...]
+    records: tuple[Record, ...]
 
     @property
     def split_set(self) -> str:
         """The split set of the runs; "" where their records lack it."""
-        return self.records[0].get("split_set") or ""
+        return self.records[0].split_set or ""
 
     @property
     def ratio(self) -> float | None:
         """n_test / n_train, averaged over the runs; None without runs, and where a record lacks either number."""
-        sizes = [(record.get("train_rows"), record.get("test_rows")) for record in self.records]
+        sizes = [(record.train_rows, record.test_rows) for record in self.records]
         ratios = [test / train for train, test in sizes if train and test]
         return fmean(ratios) if ratios and len(ratios) == len(sizes) else None
 
     @property
     def imported(self) -> bool:
         """Whether any of the runs is another program's (`gpbench import`)."""
-        return any(record.get("imported") for record in self.records)
+        return any(record.imported for record in self.records)
 
 
 @dataclass(frozen=True)
@@ -89,14 +89,14 @@ class Entry:
         return caveats(self.cell.dataset, self.metric, self.cell.records, self.published)
 
 
-def group_runs(records: Iterable[dict], *, by_preset: bool = True) -> list[CellRuns]:
+def group_runs(records: Iterable[Record], *, by_preset: bool = True) -> list[CellRuns]:
     """Groups records into cells, in natural order of data set, output, method and label.
 
     With `by_preset=False` a cell has the runs of its configuration from all presets, and `preset` names all of these.
     """
-    groups: dict[tuple, list[dict]] = {}
+    groups: dict[tuple, list[Record]] = {}
     for record in records:
-        groups.setdefault(cell_key(record if by_preset else {**record, "preset": None}), []).append(record)
+        groups.setdefault(cell_key(record, by_preset=by_preset), []).append(record)
     label_fields = _LABEL_FIELDS if by_preset else _LABEL_FIELDS[:-1]
     labels = _labels({key: group[0] for key, group in groups.items()}, label_fields)
     cells = [_cell_runs(group, labels[key]) for key, group in groups.items()]
@@ -108,7 +108,7 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
     recorded: dict[str, set[str]] = {}
     for cell in cells:
         for record in cell.records:
-            recorded.setdefault(cell.dataset, set()).update(record["metrics"])
+            recorded.setdefault(cell.dataset, set()).update(record.metrics)
     return [
         entry(cell, metric)
         for cell in cells
@@ -131,7 +131,7 @@ def by_split(cell: CellRuns, metric: str) -> dict[int, float]:
     for record in cell.records:
         value = _value(record, metric)
         if value is not None and not _diverged(record, metric):
-            values.setdefault(record["split"], []).append(value)
+            values.setdefault(record.split, []).append(value)
     return {split: fmean(seeds) for split, seeds in values.items()}
 
 
@@ -143,44 +143,44 @@ def summarise(
     return Entry(cell, metric, values, mean, stderr, diverged, published, _delta_se(mean, stderr, published))
 
 
-def cell_key(record: Mapping) -> tuple:
-    """What the records of one cell have in common."""
+def cell_key(record: Record, *, by_preset: bool = True) -> tuple:
+    """What the records of one cell have in common; with `by_preset=False` but for the preset."""
     names = ("dataset", "output", "method", "setting", *_LABEL_FIELDS, "held_out", "data_checksum", "cell")
-    return tuple(record.get(name) for name in names)
+    return tuple(getattr(record, name) if by_preset or name != "preset" else None for name in names)
 
 
-def _cell_runs(records: Sequence[dict], label: str) -> CellRuns:
+def _cell_runs(records: Sequence[Record], label: str) -> CellRuns:
     first = records[0]
     return CellRuns(
-        dataset=first["dataset"],
-        output="" if first.get("output") is None else str(first["output"]),
-        method=first["method"],
-        setting=first["setting"],
+        dataset=first.dataset,
+        output="" if first.output is None else str(first.output),
+        method=first.method,
+        setting=first.setting,
         label=label,
-        preset="+".join(sorted({record["preset"] for record in records if record.get("preset")})),
-        held_out=first.get("held_out", True) is not False,
+        preset="+".join(sorted({record.preset for record in records if record.preset})),
+        held_out=first.held_out is not False,
         records=tuple(records),
     )
 
 
-def _labels(firsts: dict[tuple, dict], fields: Sequence[str]) -> dict[tuple, str]:
+def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
     """The setting and the fields that differ within the selection; digests where cells still have the same label."""
-    labels = _add_differing({key: record["setting"] for key, record in firsts.items()}, firsts, fields)
+    labels = _add_differing({key: record.setting for key, record in firsts.items()}, firsts, fields)
     namesakes: dict[tuple, dict[tuple, str]] = {}
     for key, record in firsts.items():
-        name = (record["dataset"], record.get("output"), record["method"], labels[key])
+        name = (record.dataset, record.output, record.method, labels[key])
         namesakes.setdefault(name, {})[key] = labels[key]
     for group in namesakes.values():
         labels |= _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))
     return labels
 
 
-def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, dict], fields: Sequence[str]) -> dict[tuple, str]:
+def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
     """The labels, each followed by its values of the fields that are not the same for all, unless it has them."""
-    differing = [name for name in fields if len({firsts[key].get(name) for key in labels}) > 1]
+    differing = [name for name in fields if len({getattr(firsts[key], name) for key in labels}) > 1]
 
     def values(key: tuple) -> list[str]:
-        return [f"{name}={str(firsts[key].get(name) or 'none')[:12]}" for name in differing]
+        return [f"{name}={str(getattr(firsts[key], name) or 'none')[:12]}" for name in differing]
 
     return {
         key: ", ".join(filter(None, [label, *(value for value in values(key) if value not in label.split(", "))]))
@@ -197,14 +197,14 @@ def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
     return list(default) if default else sorted(recorded) or ["seconds"]
 
 
-def _value(record: Mapping, metric: str) -> float | None:
+def _value(record: Record, metric: str) -> float | None:
     if metric == "seconds":
-        return record["seconds"].get("train")
-    return record.get(metric) if metric in ("objective", "step_memory_mb") else record["metrics"].get(metric)
+        return record.seconds.get("train")
+    return getattr(record, metric) if metric in ("objective", "step_memory_mb") else record.metrics.get(metric)
 
 
-def _diverged(record: Mapping, metric: str) -> bool:
-    return record["status"] == "diverged" or (metric in record["metrics"] and _value(record, metric) is None)
+def _diverged(record: Record, metric: str) -> bool:
+    return record.diverged or (metric in record.metrics and _value(record, metric) is None)
 
 
 def _delta_se(mean: float | None, stderr: float | None, published: Published | None) -> float | None:
@@ -212,3 +212,81 @@ def _delta_se(mean: float | None, stderr: float | None, published: Published | N
         return None
     joint = math.hypot(stderr, published.stderr)
     return (mean - published.value) / joint if joint > 0 else None
+
+
+LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
+UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
+UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 1.05 or under 100 effective samples"
+UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
+RISING = "in some of these runs the objective still rose, by over 0.02 nats per row in a tenth of the steps at the end"
+DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
+IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
+DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
+
+_WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST = 1.05, 100, 0.02
+_CONSTANT = -1.4189
+"""The bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
+
+
+def caveats(dataset: str, metric: str, records: Sequence[Record], published: Published | None) -> list[str]:
+    """The footnotes of one metric of a cell, from its records and its published value."""
+    lines = [
+        LEAKED if any(record.held_out is False for record in records) else "",
+        published.note if published else "",
+        UNRANKED.get(dataset, ""),
+        UNCONVERGED if any(record.converged is False for record in records) else "",
+        RISING if any(map(_is_rising, records)) else "",
+        UNMIXED if any(map(_is_unmixed, records)) else "",
+        UNMIXED_WEIGHTS if any(map(_is_unmixed_over_weights, records)) else "",
+        DIVERGENT if any(_diagnostics(record).get("divergences") for record in records) else "",
+        imported_note(records),
+        DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, records)) else "",
+    ]
+    return [line for line in dict.fromkeys(lines) if line]
+
+
+def imported_note(records: Iterable[Record]) -> str:
+    """Which of these records are other programs' predictions, and from which files; "" if none is."""
+    sources = {
+        f"{record.method} ({record.source}, SHA-256 {(record.source_checksum or '')[:12]})": None
+        for record in records
+        if record.imported
+    }
+    return f"{IMPORTED}: {', '.join(sources)}" if sources else ""
+
+
+def _diagnostics(record: Record) -> Mapping:
+    """What a sampler's record says of its chains; {} for other methods."""
+    return record.diagnostics or {}
+
+
+def _is_rising(record: Record) -> bool:
+    """Whether training may have ended too early: for chains R-hat is used instead."""
+    diagnostics = _diagnostics(record)
+    return "rhat" not in diagnostics and (diagnostics.get("slope") or 0.0) > _STEEPEST
+
+
+def _is_unmixed(record: Record) -> bool:
+    """Whether the outputs of a sampler's chains differ (Vehtari et al. 2021), or samples are too few to decide."""
+    diagnostics = _diagnostics(record)
+    if "rhat" not in diagnostics:
+        return False
+    # of the outputs where they are apart: weights of a network need not mix, since layers can exchange factors
+    rhat, ess = (diagnostics.get(f"{name}_outputs", diagnostics.get(name)) for name in ("rhat", "ess"))
+    return rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
+
+
+def _is_unmixed_over_weights(record: Record) -> bool:
+    """Whether the chains of a network differ in more than its outputs."""
+    diagnostics = _diagnostics(record)
+    return "rhat_outputs" in diagnostics and (diagnostics.get("rhat") or math.inf) > _WORST_RHAT
+
+
+def _is_degenerate(record: Record) -> bool:
+    """Whether a run's bound is below a constant prediction's; the log-likelihoods tell the scale of the targets."""
+    names = ("vlb_per_row", "test_ll", "ll_std")
+    values = [value for name in names if (value := record.metrics.get(name)) is not None]
+    if len(values) < len(names):
+        return False
+    bound, original, standardised = values
+    return bound + standardised - original < _CONSTANT

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.analysis.caveats import imported_note
-from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.cells import CellRuns, by_split, group_runs, imported_note
+from gpbench.analysis.formats import Grid, Sheet, abridge, number
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.analysis.tables import title
-from gpbench.analysis.text import abridge, number
 from gpbench.errors import ConfigError, either, nearest
 from gpbench.metrics import better
+from gpbench.records.record import Record
 
 KINDS = ("method", "protocol", "preset", "precision", "commit")
 NOTE = (
@@ -32,9 +31,12 @@ class Side:
     kind: str
     value: str
 
-    def has(self, record: dict) -> bool:
+    def has(self, record: Record) -> bool:
         """Whether the record is on this side."""
-        value = str(record.get(self.kind) or "none")
+        return self.matches(str(getattr(record, self.kind) or "none"))
+
+    def matches(self, value: str) -> bool:
+        """Whether records with this value of the field are on this side."""
         return value.startswith(self.value) if self.kind == "commit" else value == self.value
 
 
@@ -69,7 +71,7 @@ class Difference:
         return " ".join(filter(None, [self.a.dataset, self.a.output, settings]))
 
 
-def parse_sides(first: str, second: str, records: Sequence[dict]) -> tuple[Side, Side]:
+def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Side, Side]:
     """The two sides that the user names, as KIND:VALUE or as a value of one kind only.
 
     Raises ConfigError for an unknown or ambiguous name, for two kinds, and where both sides have the same records.
@@ -82,17 +84,17 @@ def parse_sides(first: str, second: str, records: Sequence[dict]) -> tuple[Side,
     return a, b
 
 
-def shared_metrics(a: Side, b: Side, records: Sequence[dict]) -> set[str]:
+def shared_metrics(a: Side, b: Side, records: Sequence[Record]) -> set[str]:
     """The metrics that both sides have on one of the data sets."""
     of_a, of_b = (
-        {(record["dataset"], metric) for record in records if side.has(record) for metric in record["metrics"]}
+        {(record.dataset, metric) for record in records if side.has(record) for metric in record.metrics}
         for side in (a, b)
     )
     return {metric for _, metric in of_a & of_b}
 
 
 def paired_differences(
-    a: Side, b: Side, records: Sequence[dict], metric: str
+    a: Side, b: Side, records: Sequence[Record], metric: str
 ) -> tuple[list[Difference], list[CellRuns]]:
     """The differences of all pairs of cells that differ in the side alone, and the cells without a partner.
 
@@ -182,13 +184,13 @@ def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
     )
 
 
-def _parse_side(text: str, records: Sequence[dict]) -> Side:
-    known: dict[str, set[str]] = {kind: {str(r.get(kind) or "none") for r in records} for kind in KINDS}
+def _parse_side(text: str, records: Sequence[Record]) -> Side:
+    known: dict[str, set[str]] = {kind: {str(getattr(record, kind) or "none") for record in records} for kind in KINDS}
     kind, colon, value = text.partition(":")
     if colon and kind not in KINDS:
         raise ConfigError(f"{text}: cannot compare by {kind!r}; {nearest(kind, KINDS)}")
     sides = [Side(kind, value)] if colon else [Side(kind, text) for kind in KINDS]
-    sides = [side for side in sides if side.value and any(side.has({side.kind: name}) for name in known[side.kind])]
+    sides = [side for side in sides if side.value and any(side.matches(name) for name in known[side.kind])]
     if not sides and colon:
         raise ConfigError(f"no run has {kind} {value!r}; {nearest(value, known[kind])}")
     if not sides:  # commits are not listed: there are many, and nobody spells one nearly right
@@ -205,8 +207,8 @@ def _parse_side(text: str, records: Sequence[dict]) -> Side:
 def _context(cell: CellRuns, kind: str) -> tuple:
     """What the two cells of a pair must share, besides the setting; the split set is the last of it."""
     first = cell.records[0]
-    shared = [first.get(name) for name in ("method", "protocol", "precision") if name != kind]
-    return (cell.dataset, cell.output, first.get("data_checksum"), cell.held_out, *shared, cell.split_set)
+    shared = [getattr(first, name) for name in ("method", "protocol", "precision") if name != kind]
+    return (cell.dataset, cell.output, first.data_checksum, cell.held_out, *shared, cell.split_set)
 
 
 def _settings_apart(a: Side, b: Side, contexts: _Contexts) -> str:
@@ -255,5 +257,5 @@ def _difference(a: CellRuns, b: CellRuns, metric: str) -> Difference | None:
     mean_a, mean_b = (fmean(values[split] for split in common) for values in (values_a, values_b))
     ratio = largest_ratio([a.ratio, b.ratio])
     test = paired_t_test([values_a[split] - values_b[split] for split in common], ratio)
-    diverged = sum(record["status"] == "diverged" for record in (*a.records, *b.records))
+    diverged = sum(record.diverged for record in (*a.records, *b.records))
     return Difference(a, b, metric, mean_a, mean_b, test, n=len(common), ratio=ratio, diverged=diverged)

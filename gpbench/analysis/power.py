@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpbench.analysis.differences import Difference, Side, untested
-from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.formats import Grid, Sheet, number
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
-from gpbench.analysis.text import number
 from gpbench.errors import ConfigError
 
 POWER = 0.8

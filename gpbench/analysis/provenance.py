@@ -1,28 +1,29 @@
 """How recorded runs were made: protocol, preset, precision, device, versions and commit."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from gpbench.analysis.text import counted
+from gpbench.analysis.formats import counted
+from gpbench.records.record import Record
 
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 
 
-def provenance(records: Iterable[Mapping]) -> dict[str, dict[str, int]]:
+def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
     """How many runs were made with each protocol, preset, precision, device, version of JAX and commit."""
     counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
     for record in records:
-        absent = "imported" if record.get("imported") else "unknown"
-        commit = (record.get("commit") or absent)[:12] + (" with changes" if record.get("dirty") else "")
-        facts = {**record, "jax": (record.get("versions") or {}).get("jax"), "commit": commit}
+        absent = "imported" if record.imported else "unknown"
+        commit = (record.commit or absent)[:12] + (" with changes" if record.dirty else "")
+        facts = {**record.to_json(), "jax": (record.versions or {}).get("jax"), "commit": commit}
         for name in _FACTS:
             counts[name][str(facts.get(name) or ("none" if name == "preset" else absent))] += 1
     return {name: dict(counter.most_common()) for name, counter in counts.items()}
 
 
-def provenance_lines(records: Iterable[Mapping]) -> list[str]:
+def provenance_lines(records: Iterable[Record]) -> list[str]:
     """How these runs were made, each counted once: a line for what they share, and one for each mixed property."""
-    runs = {record["id"]: record for record in records}
+    runs = {record.id: record for record in records}
     facts = provenance(runs.values())
     shared = [f"{name} {next(iter(counts))}" for name, counts in facts.items() if len(counts) == 1]
     mixed = [
@@ -33,13 +34,13 @@ def provenance_lines(records: Iterable[Mapping]) -> list[str]:
     return [f"{counted(len(runs), 'run')}: " + ", ".join(shared), *mixed]
 
 
-def seconds_lines(records: Iterable[Mapping], without: Sequence[str] = ()) -> list[str]:
+def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> list[str]:
     """A line on what differs between the machines of these runs, whose seconds then cannot be compared; else none.
 
     It covers devices, processor, cores, processes, versions and the number of runs trained together; `without` names
     those that are meant to differ.
     """
-    runs = [_machine(record) for record in {record["id"]: record for record in records}.values()]
+    runs = [_machine(record) for record in {record.id: record for record in records}.values()]
     names = dict.fromkeys(name for run in runs for name in run if name not in without)
     counts = {name: Counter(str(run.get(name) or "unknown") for run in runs) for name in names}
     differing = [
@@ -50,15 +51,15 @@ def seconds_lines(records: Iterable[Mapping], without: Sequence[str] = ()) -> li
     return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []
 
 
-def provenance_footer(records: Sequence[Mapping]) -> list[str]:
+def provenance_footer(records: Sequence[Record]) -> list[str]:
     """`provenance_lines`, then seconds of all runs and versions of packages; no lines without records."""
     if not records:
         return []
     seconds: Counter[str] = Counter()
     versions: dict[str, set[str]] = {}
     for record in records:
-        seconds.update({part: value for part, value in record["seconds"].items() if value})
-        for package, version in (record.get("versions") or {}).items():
+        seconds.update({part: value for part, value in record.seconds.items() if value})
+        for package, version in (record.versions or {}).items():
             versions.setdefault(package, set()).add(str(version))
     totals = ", ".join(f"{part} {value:,.0f}" for part, value in seconds.items())
     packages = ", ".join(f"{package} {' and '.join(sorted(of))}" for package, of in versions.items())
@@ -69,15 +70,15 @@ def provenance_footer(records: Sequence[Mapping]) -> list[str]:
     ]
 
 
-def _machine(record: Mapping) -> dict[str, object]:
+def _machine(record: Record) -> dict[str, object]:
     """What the seconds of a run depend on, beside its configuration."""
-    host = record.get("host") or {}
+    host = record.host or {}
     return {
-        "device": record.get("device"),
+        "device": record.device,
         "processor": host.get("cpu"),
         "cores": host.get("cores"),
-        "devices": record.get("devices") or 1,  # records without the number are older than runs on several
-        "processes": record.get("processes") or 1,
-        "runs trained together": record.get("group") or 1,
-        **(record.get("versions") or {}),
+        "devices": record.devices or 1,  # records without the number are older than runs on several
+        "processes": record.processes or 1,
+        "runs trained together": record.group or 1,
+        **(record.versions or {}),
     }

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpbench.analysis.blocks import by_dataset
-from gpbench.analysis.caveats import LEAKED
-from gpbench.analysis.cells import Entry
+from gpbench.analysis.cells import LEAKED, Entry
+from gpbench.analysis.experiment import by_dataset
 from gpbench.analysis.formats import Grid, Marks, Sheet
 from gpbench.analysis.provenance import provenance_footer, seconds_lines
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes

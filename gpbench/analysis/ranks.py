@@ -14,8 +14,8 @@ from numpy import ndarray
 
 from gpbench.analysis.cells import CellRuns, by_split
 from gpbench.analysis.provenance import seconds_lines
-from gpbench.analysis.rank_tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.analysis.statistics import LEVEL, common_splits
+from gpbench.analysis.tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.papers.published import UNRANKED
@@ -199,7 +199,7 @@ def by_dataset(cells: Sequence[CellRuns], metric: str) -> dict[str, dict[str, di
 def diverged_runs(cells: Sequence[CellRuns]) -> dict[tuple[str, str], int]:
     """How many runs diverged, by data set and method, where any did."""
     counts = {
-        (row, name): sum(record["status"] == "diverged" for record in cell.records)
+        (row, name): sum(record.diverged for record in cell.records)
         for cell, row, name in zip(cells, _rows(cells), labels(cells))
     }
     return {key: n for key, n in counts.items() if n}

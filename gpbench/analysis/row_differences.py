@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from gpbench.analysis.cells import CellRuns
 from gpbench.analysis.differences import Difference
+from gpbench.records.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
 
-PredictionsOf = Callable[[dict], "Mapping[str, np.ndarray]"]
+PredictionsOf = Callable[[Record], "Mapping[str, np.ndarray]"]
 """The predictions kept beside a record; empty if none are."""
 
 _SQUARED = {"rmse", "rmse_std", "nmse"}
@@ -100,7 +101,7 @@ def _by_split(cell: CellRuns, metric: str, predictions_of: PredictionsOf) -> "di
         predictions = predictions_of(record)
         losses = row_losses(metric, predictions) if predictions else None
         if losses is not None:
-            seeds.setdefault(record["split"], []).append((predictions["row"], losses))
+            seeds.setdefault(record.split, []).append((predictions["row"], losses))
     return {split: (of[0][0], np.mean([losses for _, losses in of], axis=0)) for split, of in seeds.items()}
 
 

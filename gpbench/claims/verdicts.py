@@ -5,15 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from gpbench.claims import kinds, logic
+from gpbench.claims import estimates, predicates
 from gpbench.claims.definition import Claim, Clause
-from gpbench.claims.kinds import Number
-from gpbench.claims.logic import Evidence
-from gpbench.claims.runs import Runs, check, of_cells, of_records, select, under
+from gpbench.claims.estimates import Evidence
+from gpbench.claims.predicates import Number
+from gpbench.claims.selection import Runs, check_words, planned_runs, recorded_runs, select_runs, with_protocol
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
+from gpbench.records.record import Record
 
 Planned = Callable[[str, str], Iterable[Cell]]
 """The cells of an experiment in a preset."""
@@ -52,14 +53,14 @@ class Verdict:
     verdict: str
     preset: str = ""
     clauses: Sequence[Judged] = ()
-    evidence: Evidence = logic.NONE
+    evidence: Evidence = estimates.NONE
     why: str = ""
     coverage: float | None = 0.0
 
 
 def judge(
     claims: Sequence[Claim],
-    records: Sequence[dict],
+    records: Sequence[Record],
     planned: Planned,
     *,
     preset: str | None = None,
@@ -74,11 +75,11 @@ def judge(
 
     @cache
     def everything() -> list[Runs]:
-        return of_records(records)
+        return recorded_runs(records)
 
     @cache
     def of_experiment(id: str, preset: str) -> Mapping[tuple[str, str], Runs]:
-        return of_cells(planned(id, preset))
+        return planned_runs(planned(id, preset))
 
     @cache
     def candidates(experiments: Sequence[str], preset: str) -> list[Runs]:
@@ -95,14 +96,14 @@ def judge(
         if not claim.experiments:
             runs = {preset or "": everything()}
         _check(claim, [of for cells in runs.values() for of in cells])
-        tried = {name: under(protocol, cells) for name, cells in runs.items() if preset in (None, name)}
+        tried = {name: with_protocol(protocol, cells) for name, cells in runs.items() if preset in (None, name)}
         found = [_judge(claim, cells, name) for name, cells in tried.items()]
         best = max(found, key=_preference)
         return best if best.verdict != "not run" or best.why else replace(best, why=_command(claim, found))
 
     judged = [one(claim) for claim in claims]
     run = [k for k, verdict in enumerate(judged) if verdict.verdict != "not run"]
-    for k, word in zip(run, logic.verdicts([judged[k].evidence for k in run])):
+    for k, word in zip(run, estimates.verdicts([judged[k].evidence for k in run])):
         judged[k] = replace(judged[k], verdict=word)
     return judged
 
@@ -111,19 +112,19 @@ def _check(claim: Claim, runs: Sequence[Runs]) -> None:
     """Raises ConfigError for keys and values that no preset has; a size that one of them lacks is no error."""
     for k, clause in enumerate(claim.clauses, 1):
         for words in clause.sides.values() if runs else ():
-            check(runs, words, f"{claim.name}, clause {k}")
+            check_words(runs, words, f"{claim.name}, clause {k}")
 
 
 def _judge(claim: Claim, runs: Sequence[Runs], preset: str) -> Verdict:
     """The evidence on a claim, as "undecided" before the correction; or "not run", with the reason."""
-    selected = [{side: select(runs, words) for side, words in clause.sides.items()} for clause in claim.clauses]
+    selected = [{side: select_runs(runs, words) for side, words in clause.sides.items()} for clause in claim.clauses]
     if not all(of for sides in selected for of in sides.values()):
         return Verdict(claim, "not run", preset, why="no such runs are planned or recorded", coverage=None)
     not_run = Verdict(claim, "not run", preset, coverage=_coverage(selected))
     clauses: list[Judged] = []
     for k, (clause, sides) in enumerate(zip(claim.clauses, selected), 1):
         place = f"{claim.name}, clause {k}"
-        numbers = kinds.numbers(clause, sides, place)
+        numbers = predicates.numbers(clause, sides, place)
         recorded = [of for side in sides.values() for of in side if of.cell]
         known = {"seconds", "objective", "step_memory_mb"}.union(*(of.metrics for of in recorded))
         clauses.append(Judged(clause, numbers, _evidence(clause, numbers, place)))
@@ -137,7 +138,7 @@ def _judge(claim: Claim, runs: Sequence[Runs], preset: str) -> Verdict:
             return replace(not_run, clauses=clauses, why=why)
     if all(judged.missing == len(judged.numbers) for judged in clauses):
         return replace(not_run, clauses=clauses)
-    evidence = (logic.some if claim.any else logic.every)([judged.evidence for judged in clauses])
+    evidence = (estimates.some if claim.any else estimates.every)([judged.evidence for judged in clauses])
     return replace(not_run, verdict="undecided", clauses=clauses, evidence=evidence)
 
 
@@ -148,8 +149,8 @@ def _evidence(clause: Clause, numbers: Sequence[Number], place: str) -> Evidence
         places.setdefault(number.place, []).append(_of_number(clause, number))
     groups: dict[tuple[str, ...], list[Evidence]] = {}
     for key, rivals in places.items():
-        groups.setdefault(key[2 : 2 + len(clause.each)], []).append(logic.every(rivals))
-    return logic.every([logic.at_least(_least(clause, len(parts), place), parts) for parts in groups.values()])
+        groups.setdefault(key[2 : 2 + len(clause.each)], []).append(estimates.every(rivals))
+    return estimates.every([estimates.at_least(_least(clause, len(parts), place), parts) for parts in groups.values()])
 
 
 def _least(clause: Clause, n: int, place: str) -> int:
@@ -163,7 +164,7 @@ def _least(clause: Clause, n: int, place: str) -> int:
 
 def _of_number(clause: Clause, number: Number) -> Evidence:
     if number.estimate is None:
-        return logic.NONE
+        return estimates.NONE
     return Evidence(clause.region.p_inside(number.estimate), clause.region.p_outside(number.estimate))
 
 

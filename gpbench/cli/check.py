@@ -3,9 +3,9 @@
 import argparse
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
+from gpbench.cli import options
 from gpbench.errors import ConfigError, ContractError
 
 _EPILOG = """\
@@ -27,14 +27,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("method", metavar="METHOD", help="the name of a method (`gpbench ls methods`)")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, as for gpbench run")
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own method/ files and modules",
-    )
+    options.add_config_dir(parser, "method/ files and modules")
     parser.add_argument(
         "--rows",
         type=int,
@@ -42,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="N",
         help="number of training rows; default: 60, or more where the settings need them",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_json(parser)
     parser.set_defaults(func=run)
 
 
@@ -59,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     cfg = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])
 
-    from gpbench.analysis import text
+    from gpbench.analysis import formats
     from gpbench.contract.examine import examine
 
     findings = []
@@ -69,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             why = f": {finding.why}" if finding.why else ""
             print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{why}", flush=True)
     if args.json:
-        text.print_json([asdict(finding) for finding in findings])
+        formats.print_json([asdict(finding) for finding in findings])
     if broken := sum(finding.verdict == "broken" for finding in findings):
         raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/add_a_method.md")
     return 0

@@ -6,8 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gpbench.analysis import text
-from gpbench.cli import selection
+from gpbench.analysis import formats
+from gpbench.api.selection import open_stores
+from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import references
 from gpbench.records.store import Store
@@ -24,22 +25,15 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "names", nargs="+", metavar="NAME", help="a method, data set or protocol, or the id of a run for all three"
     )
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own files, and references.bib for what they cite",
-    )
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_config_dir(parser, "files, and references.bib for what they cite")
+    options.add_results(parser)
+    options.add_json(parser)
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError for an unknown name."""
-    store, names, folders = selection.open_one(args.results), [], list(args.config_dir)
+    store, names, folders = open_stores(args.results)[0], [], list(args.config_dir)
     known = references.names(folders).keys() | references.entries(folders).keys()
     for name in args.names:
         if name in known:
@@ -50,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
             folders += run_folders
     works = references.references(names, folders)
     if args.json:
-        text.print_json([asdict(work) for work in works])
+        formats.print_json([asdict(work) for work in works])
     else:
         print("\n\n".join(r.bibtex or f"% no entry in references.bib for {r.text} ({r.key})" for r in works))
     return 0
@@ -64,7 +58,7 @@ def _parts(id: str, store: Store, known: Collection[str]) -> tuple[list[str], li
         if id and all(digit in "0123456789abcdef" for digit in id):
             raise  # it looks like the id of a run, and the message of the store is the better one
         raise ConfigError(f"no method, data set, protocol or run {id!r}; {nearest(id, known)}") from error
-    folders = [Path(folder) for folder in store.config(record["id"]).get("config_dirs", [])]
+    folders = [Path(folder) for folder in store.config(record.id).get("config_dirs", [])]
     files = references.names(folders)
-    parts = [record[group] for group in references.GROUPS if record[group] in files]
+    parts = [name for group in references.GROUPS if (name := getattr(record, group)) in files]
     return [*parts, "gpbench"], folders

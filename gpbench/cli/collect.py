@@ -1,18 +1,20 @@
 """`gpbench collect`: merges the records of several results folders into one Parquet file."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import paths
-from gpbench.analysis import text
+from gpbench.analysis import formats
+from gpbench.cli import options
 from gpbench.errors import ConfigError
+from gpbench.records.record import Record
 
 if TYPE_CHECKING:
     from gpbench.records.store import Store
 
-    _Stored = tuple[Mapping, Store]
+    _Stored = tuple[Record, Store]
 
 _TOLERANCE = 1e-6
 """Relative difference of the metrics of one run between machines that counts as rounding."""
@@ -32,7 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("records.parquet"), metavar="FILE", help="default: records.parquet"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_json(parser)
     parser.set_defaults(func=run)
 
 
@@ -53,10 +55,10 @@ def run(args: argparse.Namespace) -> int:
     if not pairs:
         raise ConfigError("no runs there yet; train with `gpbench run`")
     merged, differing = _merge(pairs)
-    rows = [(record, store.config_text(record["id"])) for record, store in merged]
+    rows = [(record, store.config_text(record.id)) for record, store in merged]
     collected.write(args.out, rows, _traces(merged))
     if args.json:
-        text.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
+        formats.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
         return 0
     for count in counts:
         print(f"{count['records']:>8,}  {count['results']}")
@@ -71,10 +73,10 @@ def _merge(pairs: "Sequence[_Stored]") -> "tuple[list[_Stored], list[str]]":
     """The oldest record of each id with its store, in order of creation; and the ids whose metrics differ."""
     oldest: dict[str, _Stored] = {}
     differing: dict[str, None] = {}
-    for record, store in sorted(pairs, key=lambda pair: (pair[0].get("created") or "", pair[0]["id"])):
-        first, _ = oldest.setdefault(record["id"], (record, store))
+    for record, store in sorted(pairs, key=lambda pair: pair[0].age):
+        first, _ = oldest.setdefault(record.id, (record, store))
         if not _same(first, record):
-            differing[record["id"]] = None
+            differing[record.id] = None
     return list(oldest.values()), list(differing)
 
 
@@ -85,18 +87,20 @@ def _traces(of: "Sequence[_Stored]") -> dict[str, bytes]:
 
     first: dict[tuple, tuple[int, int]] = {}
     for record, _ in of:
-        key, place = cell_key(record), (record["split"], record["seed"])
+        key, place = cell_key(record), (record.split, record.seed)
         first[key] = min(first.get(key, place), place)
     traces = {}
     for record, store in of:
-        kept = first[cell_key(record)] == (record["split"], record["seed"])
-        if packed := arrays.pack(arrays.thin(store.trace(record["id"]), kept=kept)):
-            traces[record["id"]] = packed
+        kept = first[cell_key(record)] == (record.split, record.seed)
+        if packed := arrays.pack(arrays.thin(store.trace(record.id), kept=kept)):
+            traces[record.id] = packed
     return traces
 
 
-def _same(a: Mapping, b: Mapping) -> bool:
-    if (a["status"], a["metrics"].keys()) != (b["status"], b["metrics"].keys()):
+def _same(a: Record, b: Record) -> bool:
+    if (a.status, a.metrics.keys()) != (b.status, b.metrics.keys()):
         return False
-    pairs = [(value, b["metrics"][name]) for name, value in a["metrics"].items()]
-    return all(x == y or (None not in (x, y) and abs(x - y) <= _TOLERANCE * max(abs(x), abs(y))) for x, y in pairs)
+    pairs = [(value, b.metrics[name]) for name, value in a.metrics.items()]
+    return all(
+        x == y or (x is not None and y is not None and abs(x - y) <= _TOLERANCE * max(abs(x), abs(y))) for x, y in pairs
+    )

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpbench import paths
-from gpbench.analysis import text
+from gpbench.analysis import formats
+from gpbench.cli import options
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
 
@@ -37,18 +38,11 @@ def add_parser(subparsers: Any) -> None:
         help="devices, versions, folders, and missing data sets",
         description="Check devices, versions and folders.  Exit code 1 if anything that gpbench needs is broken.",
     )
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own dataset/ cards",
-    )
+    options.add_config_dir(parser, "dataset/ cards")
     parser.add_argument("--mirror", type=Path, default=None, metavar="DIR", help="the mirror of data files")
     parser.add_argument("--store", type=Path, default=None, metavar="DIR", help="the local store of data")
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_results(parser)
+    options.add_json(parser)
     parser.set_defaults(func=run)
 
 
@@ -67,9 +61,11 @@ def run(args: argparse.Namespace) -> int:
     ]
     findings = [finding for check in checks for finding in check()]
     if args.json:
-        text.print_json([asdict(finding) for finding in findings])
+        formats.print_json([asdict(finding) for finding in findings])
     else:
-        text.print_table(("what", "state", "value", "mend"), [tuple(asdict(finding).values()) for finding in findings])
+        formats.print_table(
+            ("what", "state", "value", "mend"), [tuple(asdict(finding).values()) for finding in findings]
+        )
     return int(any(finding.state == "broken" for finding in findings))
 
 

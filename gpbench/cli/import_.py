@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.analysis import text
+from gpbench.analysis import formats
+from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
 
 _NAME = re.compile(r"\w[\w.-]*")
@@ -39,15 +40,8 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--set", metavar="NAME", help="the split set (`gpbench data info`); default: the card's")
     parser.add_argument("--again", action="store_true", help="replace what was imported from another file")
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own dataset/ cards",
-    )
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
+    options.add_config_dir(parser, "dataset/ cards")
+    options.add_results(parser)
     parser.add_argument("--json", action="store_true", help="print the records as JSON")
     parser.set_defaults(func=run)
 
@@ -69,22 +63,22 @@ def run(args: argparse.Namespace) -> int:
     n_new = scoring.write(runs, store, again=args.again)
     records = [run.record for run in runs]
     if args.json:
-        text.print_json(records)
+        formats.print_json([record.to_json() for record in records])
         return 0
     rows = [
         (
-            r["dataset"],
-            r["output"] or "",
-            r["method"],
-            r["setting"],
-            str(r["split"]),
-            ", ".join(f"{name} {text.number(value)}" for name, value in r["metrics"].items()),
+            r.dataset,
+            str(r.output or ""),
+            r.method,
+            r.setting,
+            str(r.split),
+            ", ".join(f"{name} {formats.number(value)}" for name, value in r.metrics.items()),
         )
         for r in records
     ]
-    text.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
+    formats.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
     already = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    print(f"imported {text.counted(n_new, 'run')} into {store.runs}{already}")
+    print(f"imported {formats.counted(n_new, 'run')} into {store.runs}{already}")
     return 0
 
 

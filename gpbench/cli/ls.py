@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins
-from gpbench.analysis import text
-from gpbench.cli import selection
+from gpbench.analysis import formats
+from gpbench.api.selection import open_stores
+from gpbench.cli import options
 from gpbench.errors import ConfigError, printable
 from gpbench.records import filters
+from gpbench.records.record import Record
 
 KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
 
@@ -24,14 +26,7 @@ def add_parser(subparsers: Any) -> None:
         epilog="examples: gpbench ls runs --dataset pima --status diverged; gpbench ls runs --where 'seconds.train>60'",
     )
     parser.add_argument("kind", choices=KINDS, help="what to list")
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own dataset/, method/, protocol/ files",
-    )
+    options.add_config_dir(parser, "dataset/, method/, protocol/ files")
     for field in ("dataset", "method", "protocol", "status"):
         parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
     parser.add_argument(
@@ -42,8 +37,8 @@ def add_parser(subparsers: Any) -> None:
         help="only runs with these values of a field, or FIELD<NUMBER, FIELD>NUMBER, as in"
         " metrics.nll<0.4; may be repeated",
     )
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    options.add_results(parser)
+    options.add_json(parser)
     parser.set_defaults(func=run)
 
 
@@ -53,8 +48,11 @@ def run(args: argparse.Namespace) -> int:
         flags = [
             f"{name}={value}" for name in ("dataset", "method", "protocol", "status") if (value := getattr(args, name))
         ]
-        records = filters.matching(selection.open_one(args.results).all(), [*flags, *args.where])
-        text.print_json(records) if args.json else text.print_table(_RUN_HEADER, [*map(_run_row, records)])
+        records = filters.matching(open_stores(args.results)[0].all(), [*flags, *args.where])
+        if args.json:
+            formats.print_json([record.to_json() for record in records])
+        else:
+            formats.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0
     faults: list[ConfigError] = []
     if args.kind == "datasets":
@@ -62,15 +60,15 @@ def run(args: argparse.Namespace) -> int:
 
         known, faults = cards.readable(args.config_dir)
         fields = ("task", "rows", "inputs", "title")
-        ordered = sorted(known, key=text.natural)
+        ordered = sorted(known, key=formats.natural)
         items = [{"name": name} | {key: known[name].get(key) for key in fields} for name in ordered]
     else:
         items = list(descriptions(KINDS[args.kind], args.config_dir))
     if args.json:
-        text.print_json(items)
+        formats.print_json(items)
     elif items:
         rows = [tuple("" if value is None else str(value) for value in item.values()) for item in items]
-        text.print_table(tuple(items[0]), rows)
+        formats.print_table(tuple(items[0]), rows)
     for fault in faults:
         print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
     return faults[0].exit_code if faults else 0
@@ -80,10 +78,15 @@ _RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "spli
 _RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
 
 
-def _run_row(record: dict) -> tuple[str, ...]:
-    metrics = ", ".join(f"{name} {text.number(value)}" for name, value in record["metrics"].items())
-    created = (record.get("created") or "")[:16].replace("T", " ")
-    return (*(str(record[name]) for name in _RUN_FIELDS), metrics, text.number(record["seconds"].get("train")), created)
+def _run_row(record: Record) -> tuple[str, ...]:
+    metrics = ", ".join(f"{name} {formats.number(value)}" for name, value in record.metrics.items())
+    created = (record.created or "")[:16].replace("T", " ")
+    return (
+        *(str(getattr(record, name)) for name in _RUN_FIELDS),
+        metrics,
+        formats.number(record.seconds.get("train")),
+        created,
+    )
 
 
 def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
@@ -95,7 +98,7 @@ def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
     for folder in (paths.conf_dir() / group, *(Path(d) / group for d in (*config_dirs, *plugins.folders()))):
         for path in folder.rglob("*.yaml"):
             files.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
-    for name in sorted(files, key=text.natural):
+    for name in sorted(files, key=formats.natural):
         yield {"name": name, "description": _first_comment(files[name])}
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.cli import selection
+from gpbench.api.selection import open_stores
+from gpbench.cli import options
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.status import Cell, absent
@@ -31,16 +32,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--metric", metavar="A,B", help="of runs: a panel for each; default: the objective and three")
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: the results folder")
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own experiment/ files",
-    )
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON: the files and the number of missing runs")
+    options.add_config_dir(parser, "experiment/ files")
+    options.add_results(parser)
+    options.add_json(parser, "the files and the number of missing runs")
     parser.set_defaults(func=run)
 
 
@@ -55,13 +49,13 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"one figure at a time, or several runs: {' '.join(args.ids)} is neither")
     if not definition.read(id, args.config_dir).pictures:  # before its runs are planned, which takes long
         raise ConfigError(f"{id} is a table: gpbench table {id}")
-    experiment, cells = plan.load(id, args.preset, args.config_dir, selection.open_one(args.results))
+    experiment, cells = plan.load(id, args.preset, args.config_dir, open_stores(args.results)[0])
     files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
     if args.json:
-        from gpbench.analysis import text
+        from gpbench.analysis import formats
 
         missing = sum(len(cell.missing) for cell in cells)
-        text.print_json({"files": [str(file) for file in files], "missing": missing})
+        formats.print_json({"files": [str(file) for file in files], "missing": missing})
         return 0
     say(files, cells)
     return 0
@@ -69,23 +63,22 @@ def run(args: argparse.Namespace) -> int:
 
 def _plot_runs(args: argparse.Namespace) -> int:
     """Draws the traces of runs, or of one run what it kept, into files named by the first id."""
-    from gpbench.analysis import text
+    from gpbench.analysis import formats
     from gpbench.report import figures
-    from gpbench.report.figures import run as of_run
-    from gpbench.report.figures import run_traces
+    from gpbench.report.figures.runs import draw_run, draw_traces
 
-    store = selection.open_one(args.results)
+    store = open_stores(args.results)[0]
     records = [store.find(id) for id in dict.fromkeys(args.ids)]
-    arrays = [store.trace(record["id"]) for record in records]
+    arrays = [store.trace(record.id) for record in records]
     if len(records) == 1 and not args.metric and any(name.startswith(KEPT) for name in arrays[0]):
-        columns = store.config(records[0]["id"]).get("dataset", {}).get("columns") or ()
-        figure = of_run.draw(records[0], arrays[0], columns)
+        columns = store.config(records[0].id).get("dataset", {}).get("columns") or ()
+        figure = draw_run(records[0], arrays[0], columns)
     else:
-        figure = run_traces.draw(records, arrays, args.metric.split(",") if args.metric else ())
-    name = records[0]["id"] + f"-and-{len(records) - 1}" * (len(records) > 1)
+        figure = draw_traces(records, arrays, args.metric.split(",") if args.metric else ())
+    name = records[0].id + f"-and-{len(records) - 1}" * (len(records) > 1)
     files = figures.save(figure, (args.out or args.results or paths.results_dir()) / name)
     if args.json:
-        text.print_json({"files": [str(file) for file in files], "missing": 0})
+        formats.print_json({"files": [str(file) for file in files], "missing": 0})
     else:
         print(*files, sep="\n")
     return 0

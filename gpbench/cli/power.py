@@ -1,10 +1,10 @@
-"""`gpbench power`: what the recorded splits of two methods, protocols, presets, precisions or commits can show."""
+"""`gpbench power`: which difference the recorded splits of two methods, protocols or presets can show."""
 
 import argparse
 from typing import Any
 
-from gpbench.analysis.formats import FORMATS
-from gpbench.cli import compare, output, selection
+from gpbench.api import tables
+from gpbench.cli import compare, options
 
 
 def add_parser(subparsers: Any) -> None:
@@ -17,14 +17,12 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: gpbench power sep svi --setting m=15%",
     )
     compare.add_sides(parser)
-    output.add_output(parser, FORMATS, picture=False)
+    options.add_output(parser, picture=False)
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises ConfigError as `compare` does, and where no test is possible."""
-    from gpbench.analysis import power
-
-    a, b, differences, _ = compare.read_differences(args, selection.open_stores(args.results))
-    sheet = power.sheet(a, b, differences)
-    return output.write_output(args, sheet, sheet.rows)
+    """Runs the verb and returns the exit code.  Raises ConfigError as `gpbench.power` does."""
+    table = tables.power(args.a, args.b, metric=args.metric, results=args.results, **options.filters(args))
+    options.write_table(args, table)
+    return 0

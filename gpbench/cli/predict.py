@@ -1,13 +1,12 @@
 """`gpbench predict`: predictions of new rows by a recorded run."""
 
 import argparse
-import csv
 import sys
 from pathlib import Path
 from typing import Any
 
-from gpbench import runtime
-from gpbench.cli import selection
+from gpbench.api.models import load_run
+from gpbench.cli import options
 from gpbench.errors import StorageError
 
 
@@ -20,8 +19,7 @@ def add_parser(subparsers: Any) -> None:
         " original units, or the probability of each class, as csv.",
         epilog="example: gpbench run dataset=heart run.save=true; gpbench predict --last --data patients.csv",
     )
-    parser.add_argument("run", nargs="?", metavar="RUN", help="the id of a run or its first digits (`gpbench ls runs`)")
-    parser.add_argument("--last", action="store_true", help="the latest run")
+    options.add_run(parser)
     parser.add_argument(
         "--data",
         type=Path,
@@ -30,34 +28,18 @@ def add_parser(subparsers: Any) -> None:
         help="csv, Parquet or Excel: the inputs, by the names of the data set's columns, or in their order",
     )
     parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="default: standard output")
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises what `gpbench.train.predictor.predict` raises; StorageError."""
-    store = selection.open_one(args.results)
-    record = selection.one_run(store, args)
-    cfg = store.config(record["id"])
-    sys.path[:0] = cfg.get("config_dirs") or []
-    runtime.configure(device=(cfg.get("run") or {}).get("device"))
-
-    from gpbench.train.predictor import predict
-
-    columns = predict(store, record, args.data)
-    rows = zip(*(values.tolist() for values in columns.values()))
+    """Runs the verb and returns the exit code.  Raises what `RecordedRun.predict` raises; StorageError."""
+    options.check_run(args)
+    frame = load_run(args.run, results=args.results).predict_frame(args.data)
     if args.out is None:
-        _write(sys.stdout, columns, rows)
+        frame.to_csv(sys.stdout, index=False, lineterminator="\n")
         return 0
     try:
-        with open(args.out, "w", newline="") as file:
-            _write(file, columns, rows)
+        frame.to_csv(args.out, index=False, lineterminator="\n")
     except OSError as error:
         raise StorageError(f"{args.out} cannot be written: {error.strerror}; choose another --out") from None
     return 0
-
-
-def _write(file: Any, columns: Any, rows: Any) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError, printable
+from gpbench.records.record import Record
 
 if TYPE_CHECKING:
     from gpbench.claims.verdicts import Verdict
@@ -23,26 +25,17 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: gpbench report --out site",
     )
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: site/ in the results folder")
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own experiment/, claims/, dataset/, method/ files",
-    )
-    parser.add_argument(
-        "--results", type=Path, action="append", metavar="DIR", help="a results folder; may be repeated"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON: start page, numbers of files, bytes, records")
+    options.add_config_dir(parser, "experiment/, claims/, dataset/, method/ files")
+    options.add_results(parser, several=True)
+    options.add_json(parser, "start page, numbers of files, bytes, records")
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
-    from gpbench.analysis import text
+    from gpbench.analysis import formats
+    from gpbench.api.selection import open_stores
     from gpbench.cli.ls import descriptions
-    from gpbench.cli.selection import open_stores
     from gpbench.data import cards
     from gpbench.records.stores import latest, recorded
     from gpbench.report import site
@@ -51,8 +44,8 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or stores[0].runs.parent / "site"
     site.check_folder(out)
     records = latest(recorded(stores))
-    created = {record["id"]: record.get("created") for record in records}
-    store_of = {r["id"]: store for store in stores for r in store.all() if r.get("created") == created[r["id"]]}
+    created = {record.id: record.created for record in records}
+    store_of = {r.id: store for store in stores for r in store.all() if r.created == created[r.id]}
     config_dirs = [folder.expanduser().resolve() for folder in args.config_dir]
     readable, faults = cards.readable(config_dirs)
     for fault in faults:
@@ -71,19 +64,19 @@ def run(args: argparse.Namespace) -> int:
     size = sum(file.stat().st_size for file in files)
     start = out / "index.html"
     if args.json:
-        text.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
+        formats.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
     else:
-        runs = text.counted(len(records), "run")
-        print(f"{start}: {text.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
+        runs = formats.counted(len(records), "run")
+        print(f"{start}: {formats.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
     return 0
 
 
-def _planned(records: Sequence[dict], config_dirs: Sequence[Path]) -> "Iterator[PlannedExperiment]":
+def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterator[PlannedExperiment]":
     """Every experiment in every preset with its records, or the problem that keeps it from being planned."""
     from gpbench.experiments import definition, plan
     from gpbench.report.site import PlannedExperiment
 
-    ours, by_id = definition.names(), {record["id"]: record for record in records}
+    ours, by_id = definition.names(), {record.id: record for record in records}
     for id in definition.names(config_dirs):
         experiment = definition.read(id, config_dirs)
         folders = () if id in ours else config_dirs  # plans of gpbench's own experiments are cached
@@ -95,11 +88,11 @@ def _planned(records: Sequence[dict], config_dirs: Sequence[Path]) -> "Iterator[
 
 
 def _verdicts(
-    records: Sequence[dict], planned: "Sequence[PlannedExperiment]", config_dirs: Sequence[Path]
+    records: Sequence[Record], planned: "Sequence[PlannedExperiment]", config_dirs: Sequence[Path]
 ) -> "dict[str, list[Verdict]]":
     """The verdicts on each file of claims that recorded runs can judge; one that is wrong is named and left out."""
     from gpbench.claims import definition
-    from gpbench.report.site.claims import verdicts
+    from gpbench.report.site.facts import verdicts
 
     judged = {}
     for name in definition.files(config_dirs):

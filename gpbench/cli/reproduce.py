@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.analysis.formats import FORMATS, MARKS
+from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell
@@ -36,15 +37,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
     parser.add_argument("--format", choices=FORMATS, default="terminal", help="of a table; default: terminal")
     parser.add_argument("--out", type=Path, default=None, metavar="PATH", help="file for a table, folder for a figure")
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own experiment/, dataset/, method/ and protocol/ files",
-    )
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
+    options.add_config_dir(parser, "experiment/, dataset/, method/ and protocol/ files")
+    options.add_results(parser)
     parser.set_defaults(func=run)
 
 
@@ -80,10 +74,10 @@ def _present(args: argparse.Namespace, experiment: Experiment, cells: Sequence[C
     """Shows the table of the experiment and draws its figures."""
     if experiment.table:
         from gpbench.analysis import experiment as reports
-        from gpbench.cli.output import show
+        from gpbench.cli.options import write_sheet
 
         out = args.out if not experiment.pictures else None
-        show(reports.table(experiment, args.preset, cells, MARKS[args.format]), args.format, out)
+        write_sheet(reports.table(experiment, args.preset, cells, MARKS[args.format]), args.format, out)
     if experiment.pictures:
         from gpbench.cli.plot import plot, say
 

@@ -1,10 +1,10 @@
 """`gpbench rm`: delete recorded runs."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from gpbench.cli import selection
+from gpbench.api.selection import open_stores
+from gpbench.cli import options
 
 
 def add_parser(subparsers: Any) -> None:
@@ -17,7 +17,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="ids of runs, or their first digits (`gpbench ls runs`)")
     parser.add_argument("--dry-run", action="store_true", help="name what would be deleted, and delete nothing")
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
+    options.add_results(parser)
     parser.set_defaults(func=run)
 
 
@@ -26,12 +26,10 @@ def run(args: argparse.Namespace) -> int:
 
     Raises ConfigError where any word is not the id of one run, before anything is deleted; StorageError.
     """
-    store = selection.open_one(args.results)
+    store = open_stores(args.results)[0]
     for id in dict.fromkeys(store.id_of(word) for word in args.runs):
-        record = store.get(id) or {"dataset": "a damaged record"}
-        about = "  ".join(
-            str(record[key]) for key in ("dataset", "method", "setting", "split") if record.get(key, "") != ""
-        )
+        record = store.get(id)
+        about = record.label if record else "a damaged record"
         if not args.dry_run:
             store.delete(id)
         print(f"{'would delete' if args.dry_run else 'deleted'} {id}  {about}")

@@ -3,19 +3,18 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench.analysis.statistics import mean_stderr
-from gpbench.errors import DivergedError, printable
+from gpbench.api import words
+from gpbench.api.runs import Runs, train_here
+from gpbench.api.words import composed
+from gpbench.errors import DivergedError
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.sweep import processes
 from gpbench.sweep.outcome import divergence
-from gpbench.train import session
-from gpbench.train.stop import StopRequest
 
 _DERIVED = ("implied", "changes", "config_dirs")
 """Sections of a resolved configuration that no command line sets."""
@@ -43,7 +42,7 @@ examples:
 
 
 def add_parser(subparsers: Any) -> None:
-    """Add the verb."""
+    """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "run",
         help="train and score methods on data sets; sweeps with -m",
@@ -71,9 +70,8 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the verb; the exit code.  Raises ConfigError, DivergedError, Stopped, SweepError."""
-    folders = [folder.expanduser().resolve() for folder in args.config_dir]
-    sys.path[:0] = map(str, folders)
+    """Runs the verb and returns the exit code.  Raises ConfigError, DivergedError, Stopped, SweepError."""
+    folders = words.folders(args.config_dir)
     if args.multirun and not args.cfg:
         from gpbench.sweep.launcher import sweep
 
@@ -83,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
         return preview([args.overrides], folders)
     plan = RunPlan.from_json(sys.stdin.buffer.read()) if args.plan else None
-    cfg = plan.cfg if plan else _composed(args.overrides, folders)
+    cfg = plan.cfg if plan else composed(args.overrides, folders)
     if args.cfg:
         import yaml
 
@@ -95,64 +93,30 @@ def run(args: argparse.Namespace) -> int:
         plan = RunPlan.of(cfg)
         with claim(plan, Store(plan.results)):
             return processes.run(plan, json=args.json)
-    with StopRequest(cfg["run"]["time_limit"]) as stop:
-        session.configure(cfg["run"])  # before a plan imports NumPy
-        plan = plan or RunPlan.of(cfg)
-        store = Store(plan.results)
-        records, already = session.train(plan, store=store, stop=stop)
-    if not records:  # another process of this run speaks for it
+    runs = train_here(cfg, plan)
+    if not runs:  # another process of this run speaks for it
         return 0
     if args.json:
-        print(json.dumps({"records": records, "already": already}))
+        print(json.dumps({"records": [record.to_json() for record in runs], "already": runs.already}))
     else:
-        report(records, already, Path(plan.results))
-    if message := divergence(records):
+        _report(runs)
+    if message := divergence(runs):
         raise DivergedError(message)
     return 0
 
 
-def report(records: list[dict], already: int, results: Path) -> None:
-    """Print what came out: each metric's mean ± standard error over the splits, the seconds, where the records lie."""
-    first = records[0]
-    done = [record for record in records if record["status"] == "done"]
-    names = "  ".join(str(first[name]) for name in ("dataset", "method", "setting", "protocol"))
-    print(printable(names).rstrip())
-    rows = []
-    for metric in done[0]["metrics"] if done else ():
-        rows.append((metric, _mean([record["metrics"][metric] for record in done])))
-    rows += [(f"{part} s", f"{sum(r['seconds'].get(part) or 0 for r in records):.2f}") for part in first["seconds"]]
-    outputs = len({record.get("output") for record in records})
-    count = f"{len(done)}" + (f" of {len(records)}" if len(done) < len(records) else "")
-    rows.append(("splits", count) if outputs == 1 else ("runs", f"{count}, of {outputs} outputs"))
-    _print(rows)
-    print(f"records in {results / 'runs'}" + (f"; {already} of {len(records)} were there already" if already else ""))
-
-
-def _composed(overrides: Sequence[str], folders: Sequence[Path]) -> dict[str, Any]:
-    from gpbench.config.compose import compose  # here: a planned job needs no Hydra
-
-    return compose(overrides, folders)
-
-
-def _mean(values: Sequence[float | None]) -> str:
-    """Mean ± standard error; what is not finite was recorded as None."""
-    numbers = [value for value in values if value is not None]
-    if len(numbers) < len(values) or not numbers:
-        return "not finite"
-    mean, stderr = mean_stderr(numbers)
-    return f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
-
-
-def _print(rows: list[tuple[str, str]]) -> None:
+def _report(runs: Runs) -> None:
+    """Prints each metric's mean ± standard error over the splits, the seconds, and the results folder."""
     if not sys.stdout.isatty():
-        width = max(len(name) for name, _ in rows)
-        for name, value in rows:
-            print(f"  {name:<{width}}  {value}")
+        print(runs)
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(show_header=False)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    for title, rows in runs.blocks():
+        table = Table(show_header=False)
+        for row in rows:
+            table.add_row(*row)
+        print(title)
+        Console().print(table)
+    print(runs.footer)

@@ -1,37 +1,38 @@
 """`gpbench show`: one recorded run with its configuration."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from gpbench.analysis import text
-from gpbench.cli import selection
+from gpbench.analysis import formats
+from gpbench.api.selection import open_stores
+from gpbench.cli import options
 
 
 def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser("show", help="one recorded run", description="Show one recorded run.")
-    parser.add_argument("run", nargs="?", metavar="RUN", help="the id of a run or its first digits (`gpbench ls runs`)")
-    parser.add_argument("--last", action="store_true", help="the latest run")
-    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
-    parser.add_argument("--json", action="store_true", help="print JSON: the record, `config`, rows of `predictions`")
+    options.add_run(parser)
+    options.add_json(parser, "the record, `config`, rows of `predictions`")
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where no run matches, or several do."""
-    store = selection.open_one(args.results)
-    record = selection.one_run(store, args)
-    config = store.config(record["id"])
-    predictions = store.predictions(record["id"])
+    store = open_stores(args.results)[0]
+    options.check_run(args)
+    record = store.last() if args.last else store.find(args.run)
+    config = store.config(record.id)
+    predictions = store.predictions(record.id)
     rows = len(predictions["row"]) if predictions else None
     if args.json:
-        text.print_json({**record, "predictions": rows, "config": config})
+        formats.print_json({**record.to_json(), "predictions": rows, "config": config})
         return 0
     import yaml
 
-    print("\n".join(text.aligned(("id", record["id"]), [(k, _line(v)) for k, v in record.items() if k != "id"])))
-    print(f"folder  {store.runs / record['id']}")
+    print(
+        "\n".join(formats.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"]))
+    )
+    print(f"folder  {store.runs / record.id}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:
         print("\n" + yaml.safe_dump(config, sort_keys=False).rstrip())

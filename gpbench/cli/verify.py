@@ -1,11 +1,10 @@
 """`gpbench verify`: whether recorded runs support what the papers assert."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from gpbench.analysis.formats import FORMATS
-from gpbench.cli import output, selection
+from gpbench.api import tables
+from gpbench.cli import options
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,39 +26,15 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--preset", choices=("quick", "full"), help="default: that of which more is recorded")
     parser.add_argument("--protocol", metavar="NAME", help="only runs under this protocol")
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="a folder with your own claims/ files",
-    )
-    output.add_output(parser, FORMATS, picture=False)
+    options.add_config_dir(parser, "claims/ files")
+    options.add_output(parser, picture=False)
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code.  Raises ConfigError for an unknown name, and for a wrong claim."""
-    from gpbench.claims import report, verdicts
-    from gpbench.claims import selection as claims
-    from gpbench.experiments import plan
-    from gpbench.records.stores import latest
-
-    records = latest(record for store in selection.open_stores(args.results) for record in store.all())
-    by_id = {record["id"]: record for record in records}
-    folders = [folder.expanduser().resolve() for folder in args.config_dir]
-    judged = [
-        verdict
-        for of_paper in claims.select(args.name, folders)
-        for verdict in verdicts.judge(
-            of_paper.claims,  # all of them, over which verdicts are corrected
-            records,
-            lambda id, preset: plan.load(id, preset, folders, by_id)[1],
-            preset=args.preset,
-            protocol=args.protocol,
-        )
-        if of_paper.has(verdict.claim)
-    ]
-    output.write_output(args, report.sheet(judged), [report.as_dict(verdict) for verdict in judged])
-    return int(any(verdict.verdict == "contradicted" for verdict in judged))
+    """Runs the verb and returns the exit code, 1 where a claim is contradicted.  Raises ConfigError."""
+    table = tables.verify(
+        args.name, preset=args.preset, protocol=args.protocol, config_dir=args.config_dir, results=args.results
+    )
+    options.write_table(args, table)
+    return int(any(row["verdict"] == "contradicted" for row in table.data))

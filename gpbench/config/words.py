@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 _SCALAR = r"(?:[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|[A-Za-z_][\w-]*|'[^'\\$]*')"
 _LIST = rf"\[(?:{_SCALAR}(?:,{_SCALAR})*)?\]"
 _PLAIN = re.compile(rf"(\+{{0,2}})([A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)=({_SCALAR}|{_LIST})", re.A)
-    rf"(\+{{0,2}})([A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)=({_SCALAR}|\[(?:{_SCALAR}(?:,{_SCALAR})*)?\])", re.A
-)
 _NUMBER = re.compile(r"[+-]?\d", re.A)
 _NAMED = {"true": True, "false": False, "null": None, "inf": float("inf"), "nan": float("nan")}
 

@@ -11,11 +11,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gpbench.core.covariances import Covariances, residual
-from gpbench.core.gaussians import Natural, Normal, site_product, whiten
+from gpbench.core.gaussians import (
+    Covariances,
+    Natural,
+    Normal,
+    Sites,
+    damp,
+    moment_match,
+    residual,
+    site_product,
+    whiten,
+)
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky, log_determinant
-from gpbench.core.sites import Sites, damp, moment_match
 
 
 class Marginals(eqx.Module):

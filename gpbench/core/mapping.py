@@ -1,9 +1,12 @@
-"""A function of every member of a stack, in the order that the device likes."""
+"""Maps and sums over an axis, in the order and in the blocks that the device's speed and memory ask for."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 
 def map_members(function: Callable, *stacked: Any) -> Any:
@@ -21,3 +24,44 @@ def map_members(function: Callable, *stacked: Any) -> Any:
     if jax.default_backend() == "cpu":
         return jax.lax.map(lambda one: function(*one), stacked)
     return jax.vmap(function)(*stacked)
+
+
+def sum_in_blocks(
+    function: Callable[[Any, Any], Float[Array, ""]], shared: Any, rows: Any, weight: Float[Array, " N"], size: int
+) -> Float[Array, ""]:
+    """Σ `function(shared, block)` over blocks of `size` rows, differentiable in the pytree `shared` alone.
+
+    `rows` is a pytree of arrays with N rows.  `function` takes a block of it and of `weight` as a pair; rows that fill
+    the last block up have weight 0.  The gradient is computed block by block together with the value, so that reverse
+    mode keeps no intermediate array of N rows.
+    """
+    n = len(weight)
+    if n <= size:
+        return function(shared, (rows, weight))
+    blocks = -(-n // size)
+    # The filling rows are copies of the first: any row does, as long as the function is finite there
+    index = jnp.where(jnp.arange(blocks * size) < n, jnp.arange(blocks * size), 0)
+    cut = lambda leaf: leaf[index].reshape(blocks, size, *leaf.shape[1:])
+    padded = jnp.pad(weight, (0, blocks * size - n)).reshape(blocks, size)
+    return _total(function, shared, (jax.tree.map(cut, rows), padded))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _total(function, shared, blocks):
+    add = lambda total, block: (total + function(shared, block), None)
+    return jax.lax.scan(add, jnp.zeros((), blocks[1].dtype), blocks)[0]
+
+
+def _forward(function, shared, blocks):
+    def add(totals, block):
+        return jax.tree.map(jnp.add, totals, jax.value_and_grad(function)(shared, block)), None
+
+    zero = jnp.zeros((), blocks[1].dtype), jax.tree.map(jnp.zeros_like, shared)
+    return jax.lax.scan(add, zero, blocks)[0]
+
+
+def _backward(function, gradient, cotangent):
+    return jax.tree.map(lambda leaf: cotangent * leaf, gradient), None
+
+
+_total.defvjp(_forward, _backward)

@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gpbench.core.gaussians import Natural, site_product
-from gpbench.core.sites import moment_match
+from gpbench.core.gaussians import Natural, moment_match, site_product
 
 
 def natural_gradient_step(

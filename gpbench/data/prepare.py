@@ -10,35 +10,58 @@ from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DataError
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """The scaled rows of one split, and what scoring and the record need to know of it; arrays are float64.
+@dataclass(frozen=True, kw_only=True)
+class ScaledSplit:
+    """The training and test rows of one split as a method sees them, and how to undo the scaling; arrays are float64.
 
-    `X_shift`, `X_scale`: original units = X * X_scale + X_shift.  `X_constant`: columns constant among the training
-    rows, which the scalers that divide make zeros in both parts.  `y_mean`, `y_std`: original units = y * y_std +
-    y_mean (0 and 1 for classification).  `classes`: their number, 0 for regression.  `held_out`: no test row is a
-    training row.  `scaled_by_all_rows`: a scaler was fitted to other rows than the training rows.  `test_rows`: the
-    numbers of the test rows in the data set.
+    Attributes:
+        X: inputs of the training rows (n, D), scaled.
+        y: their targets (n,): scaled for regression, -1/+1 for two classes, 0 to C-1 for several.
+        X_test: inputs of the test rows (t, D), scaled as the training rows are.
+        y_test: their targets (t,).
+        X_shift, X_scale: original inputs are `X * X_scale + X_shift`, (D,) each.
+        X_constant: columns (D,) that are constant among the training rows; the scalers that divide set them to 0.
+        y_mean, y_std: original targets are `y * y_std + y_mean`; 0 and 1 for classification.
+        task: "regression", "binary" or "multiclass".
+        classes: the number of classes; 0 for regression.
+        columns: names of the inputs, () where the data set has none.
+        target: name of the target.
+        labels: names of the classes in the order of their codes; () for regression.
+        train_rows, test_rows: numbers of the rows in the data set, (n,) and (t,).
+        held_out: whether no test row is a training row.
+        scaled_by_all_rows: whether a scaler was fitted to other rows than the training rows.
     """
 
     X: Float[np.ndarray, "n D"]
     y: Float[np.ndarray, " n"]
     X_test: Float[np.ndarray, "t D"]
     y_test: Float[np.ndarray, " t"]
+    X_shift: Float[np.ndarray, " D"]
+    X_scale: Float[np.ndarray, " D"]
+    X_constant: Bool[np.ndarray, " D"]
     y_mean: float
     y_std: float
     task: str
     classes: int
+    columns: tuple[str, ...]
+    target: str
+    labels: tuple[str, ...]
+    train_rows: Int[np.ndarray, " n"]
+    test_rows: Int[np.ndarray, " t"]
     held_out: bool
     scaled_by_all_rows: bool
-    test_rows: Int[np.ndarray, " t"]
-    X_shift: Float[np.ndarray, " D"]
-    X_scale: Float[np.ndarray, " D"]
-    X_constant: Bool[np.ndarray, " D"]
 
-    def scaled(self, rows: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
-        """Further rows, in original units, as the method takes them."""
-        return np.where(self.X_constant, 0.0, (rows - self.X_shift) / self.X_scale)
+    def scale_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
+        """Inputs (T, D) in original units, scaled as the method takes them."""
+        return np.where(self.X_constant, 0.0, (X - self.X_shift) / self.X_scale)
+
+    def original_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
+        """Scaled inputs (T, D) in original units; a constant column has its value among the training rows."""
+        return X * self.X_scale + self.X_shift
+
+    def original_targets(self, y: Float[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
+        """Scaled targets or predictive means (T,) in original units; multiply a variance by `y_std**2`."""
+        return y * self.y_std + self.y_mean
 
     @property
     def outside(self) -> int:
@@ -55,13 +78,19 @@ def prepare(
     inputs: str = "standardise",
     targets: str = "standardise",
     output: int | None = None,
-) -> Prepared:
-    """The rows of one split, inputs and regression targets scaled by the `SCALERS` of these names.
+) -> ScaledSplit:
+    """Returns the rows of one split, inputs and regression targets scaled.
 
-    `output` is the number, from 0, of the output that is the target, for data sets with several and only for those.
-    Raises DataError: empty split, NaN or infinite cells, one class only among the training rows, constant targets, a
-    column whose squares would be infinite or 0; ConfigError: an unknown scaler, an output that is missing, superfluous
-    or out of range.
+    Args:
+        dataset: the data set, which stays as it is.
+        train_idx, test_idx: numbers of the training and test rows.
+        inputs, targets: names of `SCALERS`; class labels are never scaled.
+        output: number of the output that is the target, from 0: for data sets with several, and only for those.
+
+    Raises:
+        DataError: an empty split, NaN or infinite cells, one class only among the training rows, constant targets, or
+            a column whose squares would be infinite or 0.
+        ConfigError: an unknown scaler, or an output that is missing, superfluous or out of range.
     """
     if len(train_idx) == 0 or len(test_idx) == 0:
         raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
@@ -83,7 +112,7 @@ def prepare(
     )
     x_scaler.transform(X_test)
     y_scaler.transform(y_test)
-    return Prepared(
+    return ScaledSplit(
         X=X,
         y=y,
         X_test=X_test,
@@ -92,6 +121,10 @@ def prepare(
         y_std=float(y_scaler.scale),
         task=dataset.task,
         classes=len(dataset.classes),
+        columns=dataset.columns,
+        target=target,
+        labels=dataset.classes,
+        train_rows=train_idx,
         held_out=_disjoint(train_idx, test_idx, len(all_y)),
         scaled_by_all_rows=not (x_scaler.train_only and y_scaler.train_only),
         test_rows=test_idx,

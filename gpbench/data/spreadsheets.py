@@ -32,7 +32,7 @@ def _parquet(content: bytes) -> list[list[str]]:
         groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
         _check_size(sum(group.total_byte_size for group in groups))
         table = file.read()
-        columns = [[_text(cell) for cell in column.to_pylist()] for column in table.columns]
+        columns = [[cell_text(cell) for cell in column.to_pylist()] for column in table.columns]
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"not a readable Parquet file: {' '.join(str(error).split())}") from None
     return [list(table.column_names), *map(list, zip(*columns))]
@@ -50,7 +50,7 @@ def _excel(content: bytes, sheet: str | None) -> list[list[str]]:
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         if sheet is not None and sheet not in book.sheetnames:
             raise DataError(f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
-        found = [list(map(_text, row)) for row in book[sheet or book.sheetnames[0]].values]
+        found = [list(map(cell_text, row)) for row in book[sheet or book.sheetnames[0]].values]
     except DataError:
         raise
     except Exception as error:  # a parser of XML raises of any kind, and the content is the user's
@@ -58,7 +58,7 @@ def _excel(content: bytes, sheet: str | None) -> list[list[str]]:
     return [row for row in found if any(row)]
 
 
-def _text(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
     """A cell as a csv file would have it: whole numbers without a point, others with all their digits."""
     if cell is None:
         return ""

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gpbench import runtime
 from gpbench.data import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 
@@ -85,6 +86,7 @@ class Estimator(BaseEstimator):
         """The state after the last step, on the host.  Raises DivergedError."""
         import jax
 
+        from gpbench.methods.base import diagnosis
         from gpbench.train import progress
         from gpbench.train.checkpoint import Checkpoint
         from gpbench.train.loop import Cadence, fit
@@ -105,7 +107,7 @@ class Estimator(BaseEstimator):
             )
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
         if not np.isfinite(result.predictions["log_prob"]).all():
-            raise DivergedError(method.diagnose(state) or f"{method.name} diverged: its predictions are not finite")
+            raise DivergedError(diagnosis(method, state) or f"{method.name} diverged: its predictions are not finite")
         return jax.device_get(state)
 
     def _group(
@@ -178,7 +180,7 @@ def _programs(config: dict) -> Any:
 @lru_cache(maxsize=16)
 def _programs_of(method: str) -> Any:
     """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
-    _configure_jax()
+    runtime.require_float64()
     from gpbench.config.build import build_method
     from gpbench.train.programs import Programs
 
@@ -187,7 +189,7 @@ def _programs_of(method: str) -> Any:
 
 def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:
     """The tasks of a method; none for an unknown one, for which `fit` raises an error."""
-    _configure_jax()
+    runtime.require_float64()
     from hydra.utils import get_class
 
     try:
@@ -195,17 +197,3 @@ def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str
     except ConfigError:
         return frozenset()
     return get_class(cfg["method"]["_target_"]).tasks  # type: ignore[attr-defined]
-
-
-def _configure_jax() -> None:
-    """Set up JAX.  Raises ConfigError where it was imported without 64-bit types."""
-    from gpbench import runtime
-
-    runtime.configure()
-    import jax.numpy as jnp
-
-    if jnp.zeros(()).dtype != np.float64:
-        raise ConfigError(
-            "JAX was imported without 64-bit types: import gpbench.estimators first and set"
-            " JAX_ENABLE_X64=true, or call jax.config.update('jax_enable_x64', True)"
-        )

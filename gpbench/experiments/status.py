@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from gpbench.errors import ConfigError
 from gpbench.records.plan import Records, Run, RunPlan
+from gpbench.records.record import Record
 
 
 @dataclass(frozen=True)
@@ -19,18 +19,18 @@ class Cell:
     seed: int
     splits: Sequence[int]
     output: str = ""
-    records: Sequence[Mapping[str, Any]] = ()
+    records: Sequence[Record] = ()
 
     @property
     def missing(self) -> list[int]:
         """The splits that no record has."""
-        recorded = {record["split"] for record in self.records}
+        recorded = {record.split for record in self.records}
         return [k for k in self.splits if k not in recorded]
 
     @property
-    def done(self) -> list[Mapping[str, Any]]:
+    def done(self) -> list[Record]:
         """The records that did not diverge."""
-        return [record for record in self.records if record["status"] == "done"]
+        return [record for record in self.records if not record.diverged]
 
 
 def require_recorded(id: str, preset: str, cells: Sequence[Cell]) -> None:
@@ -85,7 +85,7 @@ def preset_line(cells: Sequence[Cell], preset: str, description: str) -> str:
     """The preset asked for, and whether any of the records were made with another one."""
     counts: dict[str, int] = {}
     for record in (record for cell in cells for record in cell.records):
-        name = record.get("preset") or "none"
+        name = record.preset or "none"
         counts[name] = counts.get(name, 0) + 1
     line = f"preset {preset}" + (f": {description}" if description else "")
     if set(counts) <= {preset}:

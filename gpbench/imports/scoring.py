@@ -13,8 +13,8 @@ from gpbench.data import cards, members, splits
 from gpbench.errors import ConfigError, DataError, GpbenchError
 from gpbench.imports.submissions import Submission
 from gpbench.records import identity
-from gpbench.records.folder import clean
 from gpbench.records.predictions import MOST_ROWS, Predictions
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class ImportedRun:
     """A submission with its record, the configuration that identifies it, and its predictions in our format."""
 
-    record: dict[str, Any]
+    record: Record
     config: dict[str, Any]
     predictions: Predictions
 
@@ -86,36 +86,36 @@ class Importer:
         config = self._config(submission, card)
         shared = identity.of(config, dataset.checksum)
         member = members.Member(submission.split, submission.output)
-        record = {
-            "schema": identity.SCHEMA,
-            "id": identity.run_id(**shared, **member.identity, seed=0),
-            "cell": identity.cell_id(**shared, **member.cell),
-            "status": "done",
-            "message": None,
-            "imported": True,
-            "source": submission.file,
-            "source_checksum": self.checksum,
-            "dataset": card["name"],
-            "method": submission.method,
-            "setting": config["method"]["setting"],
-            "protocol": self.protocol,
-            "seed": 0,
-            "data_checksum": dataset.checksum,
-            "preset": None,
-            "device": None,
-            "precision": self.precision,
-            "versions": {},
-            "commit": None,
-            "dirty": None,
-            "created": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "split": submission.split,
-            "output": None if submission.output is None else dataset.outputs[submission.output],
-            "metrics": result.scores(prepared, batch, 0),
-            "seconds": {} if submission.seconds is None else {"train": submission.seconds},
-            "held_out": prepared.held_out,
-        }
+        record = Record.create(
+            schema=identity.SCHEMA,
+            id=identity.run_id(**shared, **member.identity, seed=0),
+            cell=identity.cell_id(**shared, **member.cell),
+            status="done",
+            message=None,
+            imported=True,
+            source=submission.file,
+            source_checksum=self.checksum,
+            dataset=card["name"],
+            method=submission.method,
+            setting=config["method"]["setting"],
+            protocol=self.protocol,
+            seed=0,
+            data_checksum=dataset.checksum,
+            preset=None,
+            device=None,
+            precision=self.precision,
+            versions={},
+            commit=None,
+            dirty=None,
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            split=submission.split,
+            output=None if submission.output is None else dataset.outputs[submission.output],
+            metrics=result.scores(prepared, batch, 0),
+            seconds={} if submission.seconds is None else {"train": submission.seconds},
+            held_out=prepared.held_out,
+        )
         few = len(test) <= MOST_ROWS
-        return ImportedRun(clean(record), config, result.predictions_by_row(prepared, batch, 0) if few else {})
+        return ImportedRun(record, config, result.predictions_by_row(prepared, batch, 0) if few else {})
 
     def _config(self, submission: Submission, card: Mapping) -> dict[str, Any]:
         default = splits.identity(cards.read(submission.dataset, self.config_dirs))["set"]
@@ -137,16 +137,15 @@ def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> 
     A record from the same file is kept.  One from another file is replaced with `again`; otherwise ConfigError is
     raised, before anything is written.
     """
-    before = {run.record["id"]: store.get(run.record["id"]) for run in runs}
+    before = {run.record.id: store.get(run.record.id) for run in runs}
     new = []
     for run in runs:
-        record, earlier = run.record, before[run.record["id"]]
-        same = earlier and earlier.get("source_checksum") == record["source_checksum"]
+        record, earlier = run.record, before[run.record.id]
+        same = earlier and earlier.source_checksum == record.source_checksum
         if earlier and not same and not again:
-            what = f"{record['method']} on {record['dataset']} split {record['split']}"
+            what = f"{record.method} on {record.dataset} split {record.split}"
             raise ConfigError(
-                f"{record['source']}: {what} is recorded from another file ({earlier.get('source')});"
-                " --again replaces it"
+                f"{record.source}: {what} is recorded from another file ({earlier.source}); --again replaces it"
             )
         if not same:
             new.append(run)
@@ -158,11 +157,11 @@ def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> 
 def _predictive(submission: Submission, values: Mapping[str, np.ndarray], classes: int) -> "Predictive":
     import jax.numpy as jnp
 
-    from gpbench.core.predictive import Categorical, Gaussian
+    from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive
 
     if classes == 0:
-        return Gaussian(jnp.asarray(values["mean"]), jnp.asarray(values["variance"]))
+        return GaussianPredictive(jnp.asarray(values["mean"]), jnp.asarray(values["variance"]))
     columns = np.stack([values[name] for name in submission.class_columns(classes)], axis=1)
     with np.errstate(divide="ignore"):
         logs = columns if submission.class_columns(classes)[0].startswith("log_") else np.log(columns)
-    return Categorical(jnp.asarray(logs))
+    return CategoricalPredictive(jnp.asarray(logs))

@@ -16,7 +16,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from gpbench.errors import ConfigError, StorageError
-from gpbench.records import arrays, columns, faults, parquet
+from gpbench.records import arrays, columns, parquet
+from gpbench.records.record import Record
 from gpbench.records.rows import with_rows
 from gpbench.records.store import Store
 
@@ -39,14 +40,14 @@ class Collected(Store):
     def __init__(self, path: Path | str) -> None:
         super().__init__(path)
         self.runs = Path(path)
-        self._records: dict[str, dict] | None = None
+        self._records: dict[str, Record] | None = None
         self._configs: dict[str, str | None] = {}
         self._traces: dict[str, bytes | None] | None = None
 
     def _ids(self) -> Iterator[str]:
         yield from self._loaded()
 
-    def _read(self, id: str, *, whole: bool = False) -> tuple[dict | None, str]:
+    def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
         record = self._loaded().get(id)
         return record, "" if record else f"{self.runs} has no such record"
 
@@ -75,7 +76,7 @@ class Collected(Store):
     def state(self, id: str) -> dict:
         return {}
 
-    def write(self, record: Mapping[str, Any], *args: Any, **kwargs: Any) -> Path:
+    def write(self, record: Record, *args: Any, **kwargs: Any) -> Path:
         """Refused: raises ConfigError."""
         raise ConfigError(f"{self.runs} is a collection to read from; name a folder with run.results=DIR")
 
@@ -83,13 +84,12 @@ class Collected(Store):
         """Refused: raises ConfigError."""
         raise ConfigError(f"{self.runs} is a collection to read from; runs are deleted from results folders")
 
-    def _loaded(self) -> dict[str, dict]:
+    def _loaded(self) -> dict[str, Record]:
         if self._records is None:
             rows, faults = read(self.runs)
-            self._configs = {record["id"]: config for record, config in rows}
+            self._configs = {record.id: config for record, config in rows}
             self._records = {
-                record["id"]: with_rows(record, functools.partial(self._configs.get, record["id"]))
-                for record, _ in rows
+                record.id: with_rows(record, functools.partial(self._configs.get, record.id)) for record, _ in rows
             }
             if faults:
                 some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
@@ -102,22 +102,20 @@ def open_store(results: Path | str) -> Store:
     return Collected(results) if str(results).endswith(SUFFIX) else Store(results)
 
 
-def write(
-    path: Path, rows: Sequence[tuple[Mapping[str, Any], str | None]], traces: Mapping[str, bytes] | None = None
-) -> None:
+def write(path: Path, rows: Sequence[tuple[Record, str | None]], traces: Mapping[str, bytes] | None = None) -> None:
     """Writes records, each with the text of its config.yaml, beside and renames into place.
 
     `traces` are packed arrays (`gpbench.records.arrays`) by id; optional.  Raises StorageError.
     """
     import pyarrow as pa
 
-    flat = [columns.flat(record) for record, _ in rows]
+    flat = [columns.flat(record.to_json()) for record, _ in rows]
     names = list(dict.fromkeys(name for record in flat for name in record))
     table = {name: columns.column([record.get(name) for record in flat]) for name in names}
     table[_FIELDS] = columns.texts([json.dumps(list(record)) for record in flat])
     table[_CONFIG] = columns.texts([config for _, config in rows])
     if traces:
-        table[_TRACE] = pa.array([traces.get(record["id"]) for record, _ in rows], pa.binary())
+        table[_TRACE] = pa.array([traces.get(record.id) for record, _ in rows], pa.binary())
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +130,7 @@ def write(
             beside.unlink(missing_ok=True)
 
 
-def read(path: Path) -> tuple[list[tuple[dict, str | None]], list[str]]:
+def read(path: Path) -> tuple[list[tuple[Record, str | None]], list[str]]:
     """Every record with the text of its config.yaml, and what is wrong with those left out, each with its row.
 
     Raises ConfigError for a file that is no collection.
@@ -148,16 +146,19 @@ def read(path: Path) -> tuple[list[tuple[dict, str | None]], list[str]]:
     rows_of: dict[str, list[int]] = {}
     for row, shape in enumerate(shapes):
         rows_of.setdefault(shape, []).append(row)
-    records: list[dict | None] = [None] * len(shapes)
+    values_of: list[dict | None] = [None] * len(shapes)
     with _no_garbage_collection():
         for shape, rows in rows_of.items():
             for row, record in zip(rows, columns.records(_fields(shape, values), values, rows)):
-                records[row] = record
+                values_of[row] = record
+    pairs: list[tuple[Record, str | None]] = []
     ids: set[str] = set()
-    for row, read in enumerate(records):
-        if row not in bad and (found := _fault(read, ids)):
-            bad[row] = found
-    pairs = [(read, configs[row]) for row, read in enumerate(records) if read is not None and row not in bad]
+    for row, value in enumerate(values_of):
+        if row not in bad:
+            try:
+                pairs.append((_record(value, ids), configs[row]))
+            except ValueError as error:
+                bad[row] = str(error)
     return pairs, [f"row {row}: {bad[row]}" for row in sorted(bad)]
 
 
@@ -179,16 +180,15 @@ def _fields(shape: Any, values: Mapping[str, list]) -> list[str]:
     return fields if good else []
 
 
-def _fault(record: dict | None, ids: set[str]) -> str:
-    """What is wrong with a record, whose id is put among those seen where nothing is."""
-    if record is None:
-        return "its list of fields cannot be read"
-    if found := faults.fault(record):
-        return found
-    if record["id"] in ids:
-        return f"another row has the id {record['id']}"
-    ids.add(record["id"])
-    return ""
+def _record(value: dict | None, ids: set[str]) -> Record:
+    """The record of a row, whose id is put among those seen.  Raises ValueError that says what is wrong."""
+    if value is None:
+        raise ValueError("its list of fields cannot be read")
+    record = Record.from_json(value)
+    if record.id in ids:
+        raise ValueError(f"another row has the id {record.id}")
+    ids.add(record.id)
+    return record
 
 
 @contextlib.contextmanager

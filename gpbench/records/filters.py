@@ -3,16 +3,17 @@
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gpbench.errors import ConfigError, nearest
+from gpbench.records.record import Record
 
 _COMPARE: dict[str, Callable] = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 _CONDITION = re.compile(r"\s*([\w.\-]+)\s*(<=|>=|=|<|>)(.*)", re.DOTALL)
 
 
-def matching(records: Iterable[dict], conditions: Sequence[str]) -> list[dict]:
+def matching(records: Iterable[Record], conditions: Sequence[str]) -> list[Record]:
     """The records for which all conditions hold.
 
     FIELD=A,B means one of these values, written as in JSON or as a text; FIELD<NUMBER and the like hold for numbers
@@ -20,7 +21,7 @@ def matching(records: Iterable[dict], conditions: Sequence[str]) -> list[dict]:
     for a field that no record has.
     """
     left = list(records)
-    known = {name for record in left for name in _names(record)}
+    known = {name for record in left for name in record.names()}
     for condition in conditions:
         if not (match := _CONDITION.fullmatch(condition)):
             raise ConfigError(f"cannot read {condition!r}; write FIELD=VALUE, FIELD<NUMBER or FIELD>NUMBER")
@@ -28,7 +29,7 @@ def matching(records: Iterable[dict], conditions: Sequence[str]) -> list[dict]:
         if known and field not in known:
             raise ConfigError(f"no run has a field {field!r}; {nearest(field, known)}")
         holds = _equals(text) if sign == "=" else _compares(_COMPARE[sign], text, condition)
-        left = [record for record in left if holds(_value(record, field))]
+        left = [record for record in left if holds(record.value(field))]
     return left
 
 
@@ -43,18 +44,3 @@ def _compares(compare: Callable, text: str, condition: str) -> Callable[[Any], b
     except ValueError:
         raise ConfigError(f"cannot read {condition!r}: {text!r} is no number") from None
     return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and compare(value, limit)
-
-
-def _names(record: Mapping[str, Any]) -> Iterable[str]:
-    for name, value in record.items():
-        yield name
-        if isinstance(value, Mapping):
-            yield from (f"{name}.{key}" for key in value)
-
-
-def _value(record: Mapping[str, Any], field: str) -> Any:
-    name, _, key = field.partition(".")
-    value = record.get(name)
-    if not key:
-        return value
-    return value.get(key) if isinstance(value, Mapping) else None

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench.records import faults, seal
 from gpbench.records import predictions as prediction_file
+from gpbench.records import seal
+from gpbench.records.record import Record, clean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,18 +18,17 @@ FILES = (CONFIG, TRACE, prediction_file.FILE, STATE)
 """Beside the record."""
 
 
-def read(runs: str, id: str) -> tuple[dict | None, str]:
+def read(runs: str, id: str) -> tuple[Record | None, str]:
     """The record in `runs/id`, and ""; or None, and what is wrong with it."""
     try:
-        record, _ = _unsealed(runs, id)
+        value, _ = _unsealed(runs, id)
+        return Record.from_json(value, id), ""
     except FileNotFoundError:
         return None, "it has no record.json"
     except OSError as error:
         return None, error.strerror or str(error)
     except ValueError as error:
         return None, str(error)
-    fault = faults.fault(record, id)
-    return (None, fault) if fault else (record, "")
 
 
 def content(runs: str, id: str, name: str) -> bytes | None:
@@ -66,7 +66,7 @@ def _unsealed(runs: str, id: str) -> tuple[Any, dict[str, str] | None]:
 
 def write(
     folder: Path,
-    record: Mapping,
+    record: Record,
     config: Mapping,
     trace: "Mapping[str, np.ndarray]",
     predictions: prediction_file.Predictions | None = None,
@@ -84,20 +84,9 @@ def write(
     if state:
         np.savez_compressed(folder / STATE, allow_pickle=False, **{k: np.asarray(v) for k, v in state.items()})
     others = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-    (folder / RECORD).write_bytes(seal.seal(clean(record), others))
+    (folder / RECORD).write_bytes(seal.seal(record.to_json(), others))
     for path in (*folder.iterdir(), folder):
         fsync(path)
-
-
-def clean(value: Any, largest: float = faults.LARGEST) -> Any:
-    """JSON-clean: NaN, infinities and numbers beyond `largest` to None, NumPy's to Python's, tuples to lists."""
-    if isinstance(value, Mapping):
-        return {str(key): clean(item, largest) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [clean(item, largest) for item in value]
-    return None if isinstance(value, float) and not (math.isfinite(value) and abs(value) <= largest) else value
 
 
 def fsync(path: Path) -> None:

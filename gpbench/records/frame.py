@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpbench import paths
 from gpbench.errors import ConfigError
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.records.stores import latest, open_existing, recorded
 
@@ -81,25 +82,25 @@ def frame(results: Results | Sequence[Results] | None = None, *, long: bool = Fa
         raise ConfigError("the list of results folders is empty")
     stores = [of if isinstance(of, Store) else open_existing(of) for of in several]
     records = latest(recorded(stores))
-    return _long(records) if long else _wide(records)
+    return _long(records) if long else wide(records)
 
 
-def _wide(records: list[dict]) -> "pd.DataFrame":
+def wide(records: Sequence[Record]) -> "pd.DataFrame":
     columns = {name: [_field(record, name) for record in records] for name in (*_RUN, *_ORIGIN)}
     for part in ("metrics", "seconds"):
-        names = dict.fromkeys(name for record in records for name in record[part])
-        columns |= {f"{part}.{name}": [record[part].get(name) for record in records] for name in names}
+        names = dict.fromkeys(name for record in records for name in getattr(record, part))
+        columns |= {f"{part}.{name}": [getattr(record, part).get(name) for record in records] for name in names}
     return _typed(columns)
 
 
-def _long(records: list[dict]) -> "pd.DataFrame":
-    pairs = [(record, name, value) for record in records for name, value in record["metrics"].items()]
+def _long(records: list[Record]) -> "pd.DataFrame":
+    pairs = [(record, name, value) for record in records for name, value in record.metrics.items()]
     columns = {name: [_field(record, name) for record, _, _ in pairs] for name in _RUN}
     return _typed(columns | {"metric": [name for _, name, _ in pairs], "value": [value for _, _, value in pairs]})
 
 
-def _field(record: Mapping, name: str) -> object:
-    value = record.get(name)
+def _field(record: Record, name: str) -> object:
+    value = getattr(record, name)
     if name == "imported":
         return bool(value)
     return str(value) if name in _TEXTS and value is not None else value

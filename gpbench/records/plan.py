@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from gpbench.records import identity
+from gpbench.records.record import Record
 
 if TYPE_CHECKING:
     from gpbench.data.members import Member
@@ -93,7 +94,7 @@ class RunPlan:
         """Whether a record must have the trained state (`run.save`), which `gpbench predict` uses."""
         return self.cfg["run"].get("save", False)
 
-    def recorded(self, records: Records) -> dict[str, dict]:
+    def recorded(self, records: Records) -> dict[str, Record]:
         """The records that stand for runs of this plan, by id, in the plan's order.
 
         A record counts when it has the run's id and this schema, and arrays and state where the plan needs them; with
@@ -121,9 +122,9 @@ class RunPlan:
         fields = json.loads(text)
         return cls(fields["cfg"], fields["data_checksum"], tuple(Run(**run) for run in fields["runs"]))
 
-    def _accepts(self, record: Mapping[str, Any]) -> bool:
-        kept = bool(record.get("kept") or not self.needs_arrays)
-        return record.get("schema") == identity.SCHEMA and kept and bool(record.get("saved") or not self.saves_state)
+    def _accepts(self, record: Record) -> bool:
+        kept = bool(record.kept or not self.needs_arrays)
+        return record.schema == identity.SCHEMA and kept and bool(record.saved or not self.saves_state)
 
 
 _DATA_KEYS = ("dataset", "data", "config_dirs")

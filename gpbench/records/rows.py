@@ -7,19 +7,21 @@ from typing import Any
 
 from gpbench.errors import ConfigError
 from gpbench.records import configs
+from gpbench.records.record import Record
 
 _FIELDS = {"split_set", "train_rows", "test_rows"}
 
 
-def with_rows(record: dict, config: Callable[[], str | None]) -> dict:
+def with_rows(record: Record, config: Callable[[], str | None]) -> Record:
     """The record with `split_set`, `train_rows` and `test_rows`.
 
     Where it lacks them they are those of the card in its stored configuration, the text of which `config` returns; what
     the card does not say stays absent.
     """
-    if record.keys() >= _FIELDS:
+    fields = record.to_json()
+    if fields.keys() >= _FIELDS:
         return record
-    return record | {name: value for name, value in _rows(_card(config() or "")).items() if name not in record}
+    return Record.from_json({**_rows(_card(config() or "")), **fields})
 
 
 def _card(config: str) -> str:

@@ -19,6 +19,7 @@ from gpbench.errors import ConfigError, StorageError, nearest
 from gpbench.records import arrays, configs
 from gpbench.records import folder as files
 from gpbench.records import predictions as prediction_file
+from gpbench.records.record import Record
 from gpbench.records.rows import with_rows
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Store:
         self.runs = Path(results) / "runs"
         self._reported: set[str] = set()
 
-    def get(self, id: str, *, whole: bool = True) -> dict | None:
+    def get(self, id: str, *, whole: bool = True) -> Record | None:
         """The finished record (status done or diverged) with this id; None if it is absent, or damaged, which is said.
 
         `whole`: None also where a file beside it is damaged, all of which are then read.
@@ -47,7 +48,7 @@ class Store:
             self._say(id, f"{self.runs / id} counts as missing: {fault}")
         return record
 
-    def all(self, *, whole: bool = False) -> list[dict]:
+    def all(self, *, whole: bool = False) -> list[Record]:
         """Every readable record, oldest first.  A damaged one is named once on stderr and left out.
 
         `whole`: so is one with a damaged file beside it.
@@ -59,14 +60,14 @@ class Store:
                 records.append(record)
             else:
                 self._say(id, f"skipped the record {self.runs / id}: {fault}")
-        return sorted(records, key=lambda record: (record.get("created") or "", record["id"]))
+        return sorted(records, key=lambda record: record.age)
 
-    def select(self, **fields: Any) -> list[dict]:
+    def select(self, **fields: Any) -> list[Record]:
         """The records whose fields have these values; a list, tuple or set means any of its members."""
         values_of = {key: value if isinstance(value, list | tuple | set) else (value,) for key, value in fields.items()}
-        return [r for r in self.all() if all(r.get(key) in values for key, values in values_of.items())]
+        return [r for r in self.all() if all(r.value(key) in values for key, values in values_of.items())]
 
-    def find(self, prefix: str) -> dict:
+    def find(self, prefix: str) -> Record:
         """The one record whose id starts with `prefix`.  Raises ConfigError if none or several do, or it is damaged."""
         record, fault = self._read(id := self.id_of(prefix))
         if record is None:
@@ -93,7 +94,7 @@ class Store:
         except OSError as error:
             raise storage_error(self.runs, error) from error
 
-    def last(self) -> dict:
+    def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
         if not (records := self.all()):
             raise ConfigError(f"no runs in {self.runs} yet; make one with `gpbench run`")
@@ -125,7 +126,7 @@ class Store:
 
     def write(
         self,
-        record: Mapping[str, Any],
+        record: Record,
         config: Mapping[str, Any],
         trace: "Mapping[str, np.ndarray]",
         *,
@@ -133,19 +134,19 @@ class Store:
         state: "Mapping[str, np.ndarray] | None" = None,
         replace: bool = False,
     ) -> Path:
-        """Puts a finished run in place and returns its folder; NaN and infinities become null in record.json.
+        """Puts a finished run in place and returns its folder.
 
         A readable record that is already there is kept, unless `replace`; a damaged one is replaced.
         Raises StorageError when the disk is full, or the folder may not be written.
         """
-        folder = self.runs / record["id"]
-        beside = self.runs / f".tmp-{record['id']}-{os.getpid()}-{secrets.token_hex(4)}"
+        folder = self.runs / record.id
+        beside = self.runs / f".tmp-{record.id}-{os.getpid()}-{secrets.token_hex(4)}"
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             self._restore(self.runs.glob(".tmp-*-old"))
             self._clean()
             files.write(beside, record, config, trace, predictions, state)
-            if folder.exists() and (replace or self.get(record["id"]) is None):
+            if folder.exists() and (replace or self.get(record.id) is None):
                 folder.rename(beside.with_name(beside.name + "-old"))
             try:
                 beside.rename(folder)
@@ -160,7 +161,7 @@ class Store:
                 shutil.rmtree(name, ignore_errors=True)
         return folder
 
-    def _read(self, id: str, *, whole: bool = False) -> tuple[dict | None, str]:
+    def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
         """The record, and ""; or None, and what is wrong with it, or where all is wanted with a file beside it."""
         record, fault = files.read(str(self.runs), id)
         if record and whole and (fault := files.damage(str(self.runs), id)):

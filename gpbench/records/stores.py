@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gpbench.errors import ConfigError
 from gpbench.records.collected import SUFFIX, open_store
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
@@ -21,7 +22,7 @@ def open_existing(results: Path | str) -> Store:
     return open_store(collection if collection.is_file() and not (folder / "runs").is_dir() else folder)
 
 
-def recorded(stores: Sequence[Store]) -> list[dict]:
+def recorded(stores: Sequence[Store]) -> list[Record]:
     """Every record of these stores.  Raises ConfigError where there is none."""
     records = [record for store in stores for record in store.all()]
     if not records:
@@ -30,11 +31,7 @@ def recorded(stores: Sequence[Store]) -> list[dict]:
     return records
 
 
-def latest(records: Iterable[dict]) -> list[dict]:
+def latest(records: Iterable[Record]) -> list[Record]:
     """The latest record of each id, oldest first: several folders may have the same run."""
-    by_id = {record["id"]: record for record in sorted(records, key=_age)}
-    return sorted(by_id.values(), key=_age)
-
-
-def _age(record: dict) -> tuple[str, str]:
-    return record.get("created") or "", record["id"]
+    by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
+    return sorted(by_id.values(), key=lambda record: record.age)

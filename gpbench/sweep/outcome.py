@@ -2,10 +2,12 @@
 
 import json
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from statistics import fmean
 
 from gpbench.errors import ClaimedError, DivergedError, Stopped
+from gpbench.records.record import Record
 
 STATUSES = ("done", "already", "diverged", "failed", "stopped")
 
@@ -50,29 +52,30 @@ class Ended:
         if code > 0:
             return "failed", last or f"exit code {code}"
         result = json.loads(self.printed)
-        return "already" if result["already"] == len(result["records"]) else "done", _scores(result["records"])
+        records = [Record.from_json(record) for record in result["records"]]
+        return "already" if result["already"] == len(records) else "done", _scores(records)
 
 
-def already(overrides: list[str], records: list[dict[str, Any]]) -> Outcome:
+def already(overrides: list[str], records: list[Record]) -> Outcome:
     """The outcome of a job whose runs are all recorded."""
     if why := divergence(records):
         return Outcome(overrides, "diverged", why)
     return Outcome(overrides, "already", _scores(records))
 
 
-def divergence(records: list[dict[str, Any]]) -> str | None:
+def divergence(records: Iterable[Record]) -> str | None:
     """The line that says which of these records diverged, and why; None where none did."""
-    diverged = [record for record in records if record["status"] == "diverged"]
+    diverged = [record for record in records if record.diverged]
     if not diverged:
         return None
-    splits = f"split{'s' * (len(diverged) > 1)} {', '.join(str(record['split']) for record in diverged)}"
-    return f"{splits} diverged ({diverged[0].get('message')}); recorded as such, and left out of every mean"
+    splits = f"split{'s' * (len(diverged) > 1)} {', '.join(str(record.split) for record in diverged)}"
+    return f"{splits} diverged ({diverged[0].message}); recorded as such, and left out of every mean"
 
 
-def _scores(records: list[dict[str, Any]]) -> str:
+def _scores(records: list[Record]) -> str:
     """Each metric's mean over the job's splits."""
     means = []
-    for metric in records[0]["metrics"]:
-        values = [record["metrics"][metric] for record in records]
-        means.append(f"{metric} " + ("not finite" if None in values else f"{sum(values) / len(values):.4g}"))
+    for metric in records[0].metrics:
+        values = [value for record in records if (value := record.metrics[metric]) is not None]
+        means.append(f"{metric} " + ("not finite" if len(values) < len(records) else f"{fmean(values):.4g}"))
     return "  ".join(means)

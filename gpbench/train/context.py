@@ -130,7 +130,7 @@ def setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
 
     What a method reads of the protocol is among its own keys; what it does not read is no part of the setting.
     """
-    texts = [method.setting] if method.setting else []
+    texts = [method.label] if method.label else []
     for key, value in cfg["changes"].items():
         if key.startswith("protocol.") and key.split(".")[1] not in identity.PROTOCOL:
             continue
@@ -140,7 +140,7 @@ def setting_text(method: Method, cfg: Mapping[str, Any]) -> str:
         spec = getattr(method, field, None) if key.startswith("method.") else None
         text = f"{field}={spec}" if isinstance(spec, KernelSpec | LikelihoodSpec) else f"{name}={value}"
         # sets.NAME is how many splits there are, which changes none of them
-        if name not in method.setting_fields and not name.startswith("sets.") and text not in texts:
+        if name not in method.label_fields and not name.startswith("sets.") and text not in texts:
             texts.append(text)
     texts += [f"{key}={value}" for key, value in identity.timing_keys(cfg["run"]).items() if value is not None]
     return ", ".join(texts)

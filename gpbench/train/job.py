@@ -8,8 +8,8 @@ import numpy as np
 
 from gpbench.data.members import Member, named
 from gpbench.errors import Stopped
-from gpbench.records.folder import clean
 from gpbench.records.plan import Run, RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train import keep, result
 from gpbench.train.checkpoint import Checkpoint, arrays_of
@@ -22,7 +22,7 @@ from gpbench.train.stop import StopRequest
 Arrays = dict[str, np.ndarray]
 
 
-def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopRequest) -> list[dict]:
+def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopRequest) -> list[Record]:
     """Trains and records the runs of a plan that are not recorded yet; the records of all of them, in its order.
 
     With `run.again` it trains what is recorded too; where that is stopped, run the same command to resume.  Raises
@@ -43,7 +43,7 @@ class _Job:
     store: Store
     progress: Progress
     stop: StopRequest
-    records: dict[str, dict]
+    records: dict[str, Record]
     began: bool = field(default=False, init=False)
 
     def complete(self, group: Sequence[Run]) -> None:
@@ -79,15 +79,15 @@ class _Job:
         checkpoint.delete()  # of a process killed after its last record
         return list(missing)
 
-    def _record(self, record: dict, trace: Arrays, predictions: Arrays | None, state: Arrays | None) -> None:
+    def _record(self, record: Record, trace: Arrays, predictions: Arrays | None, state: Arrays | None) -> None:
         plan = self.context.plan
         if self.context.devices.leads:
             replace = plan.again or plan.needs_arrays or plan.saves_state
             self.store.write(record, plan.cfg, trace, predictions=predictions, state=state, replace=replace)
-        self.records[record["id"]] = clean(record)
+        self.records[record.id] = record
         self.began = True
 
-    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[tuple[Run, dict, dict[str, Any]]]:
+    def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[tuple[Run, Record, dict[str, Any]]]:
         """Each of these runs, trained together, with its record, and its trace, predictions and state to keep."""
         context = self.context
         group, prepared = load(context, runs)
@@ -115,7 +115,7 @@ class _Job:
             if context.plan.needs_arrays:
                 trace |= keep.arrays(context.method, state, prepared[i], context.precision, key=group.step_keys[i])
             record = result.record(context, run, outcome, i, prepared[i])
-            keeps = record["status"] == "done" and context.keeps_predictions(len(prepared[i].y_test))
+            keeps = not record.diverged and context.keeps_predictions(len(prepared[i].y_test))
             predictions = result.predictions_by_row(prepared[i], outcome.predictions, i) if keeps else None
             saved = arrays_of(state) if context.plan.saves_state else None
             results.append((run, record, {"trace": trace, "predictions": predictions, "state": saved}))

@@ -7,14 +7,16 @@ import numpy as np
 
 from gpbench import metrics
 from gpbench.core import memory
-from gpbench.data import Prepared, splits
+from gpbench.data import ScaledSplit, splits
+from gpbench.methods.base import HasDiagnostics, HasSearch, diagnosis
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
+from gpbench.records.record import Record
 from gpbench.train.context import Context
 from gpbench.train.group import Fit, Predictions
 
 
-def scores(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, float]:
+def scores(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, float]:
     """The metrics of the i-th run of a group."""
     values: dict[str, Any] = {name: np.asarray(array[i], np.float64)[()] for name, array in predictions.items()}
     scored = metrics.Scored(
@@ -28,13 +30,13 @@ def scores(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, fl
     return metrics.score(prepared.task, scored)
 
 
-def scores_of_all(prepared: Sequence[Prepared], predictions: Predictions) -> dict[str, np.ndarray]:
+def scores_of_all(prepared: Sequence[ScaledSplit], predictions: Predictions) -> dict[str, np.ndarray]:
     """The metrics of every run of a group, (members,) each."""
     rows = [scores(part, predictions, i) for i, part in enumerate(prepared)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def predictions_by_row(prepared: Prepared, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
+def predictions_by_row(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
     """The predictions of the i-th run of a group in original units, as `gpbench.records.predictions` describes them."""
     shift, scale = prepared.y_mean, prepared.y_std
     ours = {name: np.asarray(array[i], np.float64) for name, array in predictions.items()}
@@ -68,7 +70,7 @@ def last_slope(trace: dict[str, np.ndarray], i: int, rows: int) -> float | None:
     return float(slope * ends[-1] / 10.0 / rows)
 
 
-def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> dict[str, Any]:
+def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) -> Record:
     """The record of the i-th run of a group; the group's seconds are shared equally."""
     method = context.method
     size = len(fit.predictions["log_prob"])
@@ -76,36 +78,36 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: Prepared) -> 
     finite = np.isfinite(fit.predictions["log_prob"][i]).all() and (method.steps == 0 or np.isfinite(objective))
     state, message = context.state(fit, i), None
     if not finite:
-        why = method.diagnose(state) or "the objective or the predictions are not finite"
+        why = diagnosis(method, state) or "the objective or the predictions are not finite"
         message = f"at step {fit.step} of {method.steps}: {why}"
     values = scores(prepared, fit.predictions, i)
-    diagnostics: dict[str, Any] = dict(method.diagnostics(state))
+    diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
     if not ended and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
         diagnostics["slope"] = slope
-    extras = {"settings": method.settings(state), "diagnostics": diagnostics}
-    return {
-        "schema": SCHEMA,
-        "id": run.id,
-        "cell": run.cell,
-        "status": "done" if finite else "diverged",
-        "message": message,
+    extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
+    return Record.create(
+        schema=SCHEMA,
+        id=run.id,
+        cell=run.cell,
+        status="done" if finite else "diverged",
+        message=message,
         **context.facts,
-        "split": run.split,
-        "split_set": splits.identity(context.card)["set"],
-        "output": None if run.output is None else context.dataset.outputs[run.output],
-        "metrics": values if finite else dict.fromkeys(values),
-        "seconds": {name: seconds / size for name, seconds in fit.seconds.items()},
-        "group": size,
-        "objective": float(objective),
+        split=run.split,
+        split_set=splits.identity(context.card)["set"],
+        output=None if run.output is None else context.dataset.outputs[run.output],
+        metrics=values if finite else dict.fromkeys(values),
+        seconds={name: seconds / size for name, seconds in fit.seconds.items()},
+        group=size,
+        objective=float(objective),
         **{name: {key: float(value) for key, value in part.items()} for name, part in extras.items() if part},
-        "steps": fit.step,
-        "converged": None if fit.converged is None else fit.converged[i],
-        "peak_memory_mb": memory.peak_mb(),
-        "step_memory_mb": None if fit.step_memory is None else fit.step_memory / 1e6,
-        "train_rows": len(prepared.y),
-        "test_rows": len(prepared.y_test),
-        "test_rows_outside": prepared.outside,
-        "held_out": prepared.held_out,
-        "scaled_by_all_rows": prepared.scaled_by_all_rows,
-    }
+        steps=fit.step,
+        converged=None if fit.converged is None else fit.converged[i],
+        peak_memory_mb=memory.peak_mb(),
+        step_memory_mb=None if fit.step_memory is None else fit.step_memory / 1e6,
+        train_rows=len(prepared.y),
+        test_rows=len(prepared.y_test),
+        test_rows_outside=prepared.outside,
+        held_out=prepared.held_out,
+        scaled_by_all_rows=prepared.scaled_by_all_rows,
+    )

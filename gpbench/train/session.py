@@ -10,6 +10,7 @@ from gpbench import runtime
 from gpbench.errors import PeerError
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train.stop import StopRequest
 
@@ -25,7 +26,7 @@ def configure(run: Mapping[str, Any]) -> None:
     )
 
 
-def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[dict], int]:
+def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Record], int]:
     """Claims, trains and records what is missing.
 
     Returns all records of the plan ([] in a process that another speaks for), and how many of them existed before.

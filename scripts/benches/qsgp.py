@@ -15,7 +15,7 @@ from benches._timing import STEPS, product_rate, seconds_each
 from benches.svgp import problem
 
 from gpbench import runtime
-from gpbench.core.cosines import cosine_of_turns
+from gpbench.core.bases.fourier import cosine_of_turns
 from gpbench.methods.weight_space.qsgp import QSGP
 from gpbench.train import batches
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpbench.claims import logic
-from gpbench.claims.estimates import Exact, Region, Share, SignedRank, Student
-from gpbench.claims.logic import Evidence
+from gpbench.claims import estimates
+from gpbench.claims.estimates import Evidence, Exact, Region, Share, SignedRank, Student
 
 VALUES = (0.31, -0.12, 0.55, 0.08, 0.27, -0.41, 0.96, 0.62)
 
@@ -54,26 +53,26 @@ def test_a_verdict_is_where_the_interval_lies(value, verdict):
     low, high = estimate.interval
     inside, outside = low >= -0.1 and high <= 0.1, low > 0.1
     expected = "supported" if inside else "contradicted" if outside else "undecided"
-    assert logic.verdicts([evidence(estimate, region)]) == [expected] == [verdict]
+    assert estimates.verdicts([evidence(estimate, region)]) == [expected] == [verdict]
 
 
 def test_numbers_without_error_decide_and_a_single_split_does_not():
-    assert logic.verdicts([evidence(Exact(2.0), Region(1.9, 2.1))]) == ["supported"]
-    assert logic.verdicts([evidence(Exact(2.2), Region(1.9, 2.1))]) == ["contradicted"]
-    assert logic.verdicts([evidence(Student(2.0, None, 1, 1), Region(1.9, 2.1))]) == ["undecided"]
+    assert estimates.verdicts([evidence(Exact(2.0), Region(1.9, 2.1))]) == ["supported"]
+    assert estimates.verdicts([evidence(Exact(2.2), Region(1.9, 2.1))]) == ["contradicted"]
+    assert estimates.verdicts([evidence(Student(2.0, None, 1, 1), Region(1.9, 2.1))]) == ["undecided"]
 
 
 def test_at_least_k_parts_are_bonferronis_partial_conjunction():
     parts = [Evidence(p, 1 - p) for p in (0.001, 0.01, 0.2, 0.9)]
-    assert logic.at_least(2, parts).supporting == pytest.approx(3 * 0.01)
-    assert logic.every(parts) == Evidence(0.9, pytest.approx(4 * 0.1))
-    assert logic.some(parts) == Evidence(pytest.approx(4 * 0.001), pytest.approx(0.999))
+    assert estimates.at_least(2, parts).supporting == pytest.approx(3 * 0.01)
+    assert estimates.every(parts) == Evidence(0.9, pytest.approx(4 * 0.1))
+    assert estimates.some(parts) == Evidence(pytest.approx(4 * 0.001), pytest.approx(0.999))
 
 
 def test_holms_correction_stops_at_the_first_that_is_not_significant():
     parts = [Evidence(p / 2, 1.0) for p in (0.04, 0.012, 0.02)]
-    assert logic.verdicts(parts) == ["supported"] * 3
-    assert logic.verdicts([*parts, Evidence(1.0, 0.03)]) == ["undecided", "supported", "undecided", "undecided"]
+    assert estimates.verdicts(parts) == ["supported"] * 3
+    assert estimates.verdicts([*parts, Evidence(1.0, 0.03)]) == ["undecided", "supported", "undecided", "undecided"]
 
 
 @pytest.mark.parametrize("least", [1, 3, 4])
@@ -89,5 +88,5 @@ def test_false_verdicts_are_rare_where_splits_share_rows(least):
             plain = float(np.std(values, ddof=1))
             estimate = Student(float(np.mean(values)), plain * math.sqrt(1 / n + ratio), n - 1, n)
             parts.append(evidence(estimate, Region(-math.inf, 0.0)))
-        false += logic.verdicts([logic.at_least(least, parts)]) == ["supported"]
+        false += estimates.verdicts([estimates.at_least(least, parts)]) == ["supported"]
     assert false / repeats < 0.025 + 4 * math.sqrt(0.025 * 0.975 / repeats)  # one of the two sides of 5 %

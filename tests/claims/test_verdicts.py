@@ -2,17 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gpbench.claims import definition, report, verdicts
-from gpbench.claims.runs import Runs, select
+from gpbench.claims.selection import Runs, select_runs
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.experiments.status import Cell
 from gpbench.records import collected
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 SETS = ("pima", "sonar", "heart", "crabs", "wdbc", "breast", "australian")
@@ -23,29 +25,33 @@ ON_TOP = {"a": 0.30, "b": 0.40, "c": 0.405}
 def record(method, dataset, split, **fields):
     rng = np.random.default_rng([ord(method[0]), SETS.index(dataset), split])
     metrics = {"nll": ON_TOP[method[0]] + 0.01 * rng.normal(), "error": 0.1, "coverage95": 0.95}
-    return {
-        "id": f"{method}{dataset}{split}",
-        "status": "done",
-        "dataset": dataset,
-        "method": method,
-        "setting": "",
-        "protocol": "clean",
-        "split": split,
-        "seed": 0,
-        "metrics": metrics,
-        "preset": "full",
-        "device": "cpu",
-        "seconds": {"train": 3.0 if method == "a" else 1.0},
-        "train_rows": 900,
-        "test_rows": 100,
-        **fields,
-    }
+    return Record.from_json(
+        {
+            "id": f"{method}{dataset}{split}",
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "",
+            "protocol": "clean",
+            "split": split,
+            "seed": 0,
+            "metrics": metrics,
+            "preset": "full",
+            "device": "cpu",
+            "seconds": {"train": 3.0 if method == "a" else 1.0},
+            "train_rows": 900,
+            "test_rows": 100,
+            **fields,
+        }
+    )
 
 
 RECORDS = [record(method, dataset, split) for method in ON_TOP for dataset in SETS for split in range(10)]
 SIZES = [
-    record("a", "pima", split, id=f"{size}-{split}", setting=str(size), seconds={"train": 1e-6 * size**2})
-    | {"metrics": {"nll": 1.0 / size + 1e-4 * split}}
+    replace(
+        record("a", "pima", split, id=f"{size}-{split}", setting=str(size), seconds={"train": 1e-6 * size**2}),
+        metrics={"nll": 1.0 / size + 1e-4 * split},
+    )
     for size in (100, 200, 400, 800)
     for split in range(5)
 ]
@@ -106,12 +112,12 @@ def test_slopes_and_trends(tmp_path, clause, verdict):
 
 
 def test_a_trend_needs_two_sizes(tmp_path):
-    one = [of for of in SIZES if of["setting"] == SIZES[0]["setting"]]
+    one = [of for of in SIZES if of.setting == SIZES[0].setting]
     assert judge(tmp_path, [{"monotone": "nll", "of": {}, "along": "setting", "falls": 0}], one).verdict == "not run"
 
 
 def test_a_list_is_a_size(tmp_path):
-    lists = [{**of, "setting": json.dumps([[0]] * int(of["setting"]))} for of in SIZES]
+    lists = [replace(of, setting=json.dumps([[0]] * int(of.setting))) for of in SIZES]
     clause = {"slope": "seconds", "of": {}, "along": "setting", "between": [1.9, 2.1]}
     assert judge(tmp_path, [clause], lists).verdict == SUPPORTED
 
@@ -214,7 +220,7 @@ def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
 
 
 def test_the_memory_of_steps_is_counted_not_estimated(tmp_path):
-    sizes = [{**of, "step_memory_mb": 1e-6 * int(of["setting"]) ** 2} for of in SIZES]
+    sizes = [replace(of, step_memory_mb=1e-6 * int(of.setting) ** 2) for of in SIZES]
     clause = {"slope": "step_memory_mb", "of": {}, "along": "setting"}
     assert judge(tmp_path, [{**clause, "between": [1.9, 2.1]}], sizes).verdict == SUPPORTED
     assert judge(tmp_path, [{**clause, "below": 1.5}], sizes).verdict == CONTRADICTED
@@ -230,8 +236,8 @@ def test_ratios_are_ratios_in_json(tmp_path):
 
 def test_an_empty_text_selects_runs_without_the_key():
     runs = [Runs({"method": "a", "steps": "9"}, None), Runs({"method": "a"}, None)]
-    assert select(runs, {"steps": ("",)}) == runs[1:]
-    assert select(runs, {"steps": ("any",)}) == runs
+    assert select_runs(runs, {"steps": ("",)}) == runs[1:]
+    assert select_runs(runs, {"steps": ("any",)}) == runs
 
 
 def test_clauses_must_all_hold_unless_any_is_enough(tmp_path):
@@ -244,7 +250,7 @@ def test_rivals_that_a_number_is_not_shown_against_are_named(tmp_path):
     clause = {"difference": "nll", "a": {"method": "b"}, "b": {"method": ["a", "c"]}, "above": 0, "over": "dataset"}
     evidence = report.evidence(judge(tmp_path, [clause]))
     assert "in 1 of 2 cells, not c -0.00" in evidence
-    twins = [{**of, "setting": "m=1" if of["split"] < 5 else "m=2"} if of["method"] == "c" else of for of in RECORDS]
+    twins = [replace(of, setting="m=1" if of.split < 5 else "m=2") if of.method == "c" else of for of in RECORDS]
     clause = {"difference": "nll", "a": {"method": "a"}, "b": {"method": "c", "setting": ["m=1", "m=2"]}, "above": 0}
     evidence = report.evidence(judge(tmp_path, [clause], twins))
     assert "australian c m=1 -0.09" in evidence and "australian c m=2 -0.1" in evidence
@@ -265,9 +271,9 @@ def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
 
 def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     clause = {"difference": "nll", **A_B, "below": 0, "least": 3}
-    some = [of for of in RECORDS if of["dataset"] in SETS[:4] or of["method"] == "a"]
+    some = [of for of in RECORDS if of.dataset in SETS[:4] or of.method == "a"]
     assert judge(tmp_path, [clause], some).verdict == SUPPORTED  # on the four sets that both have
-    slow = [dict(of, host={"cores": of["split"]}) for of in RECORDS]
+    slow = [replace(of, host={"cores": of.split}) for of in RECORDS]
     verdict = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], slow)
     assert (verdict.verdict, verdict.why) == ("not run", "seconds are of several machines")
     brier = {"value": "brier", "of": {"method": "a"}, "below": 1}
@@ -275,7 +281,7 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     assert (verdict.verdict, verdict.why) == ("not run", "the runs were recorded without brier")
     verdict = judge(tmp_path, [brier], planned=plan({"full": (5, 5)}), experiments="mine/fig1")
     assert verdict.why.endswith("without brier; gpbench reproduce mine/fig1 --preset full run.again=true")
-    diverged = [dict(of, status="diverged") if of["method"] == "b" else of for of in RECORDS]
+    diverged = [replace(of, status="diverged") if of.method == "b" else of for of in RECORDS]
     assert judge(tmp_path, [clause], diverged).verdict == "not run"
 
 

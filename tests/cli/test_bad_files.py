@@ -12,6 +12,7 @@ from gpbench import cli, runtime
 from gpbench.data import cards, readers
 from gpbench.errors import DataError, nearest
 from gpbench.experiments import plan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 CARD = "name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: price}]\n"
@@ -49,7 +50,7 @@ def record(k=0, **fields):
         "seconds": {"train": 2.0},
         "commit": f"{k}" * 40,
     }
-    return shared | fields
+    return Record.from_json(shared | fields)
 
 
 @pytest.fixture

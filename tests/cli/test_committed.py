@@ -47,10 +47,10 @@ COUNTS = {"sep": 2490, "svdgp": 306, "gpbench": 471, "aep_dgp": 2893, "gam": 353
 @pytest.mark.parametrize(("paper", "count"), COUNTS.items())
 def test_every_committed_record_has_this_schema_and_an_id_of_its_own(paper, count):
     committed = open_store(RESULTS / paper / "records.parquet").all()
-    assert len(committed) == len({record["id"] for record in committed}) == count
-    assert {record["schema"] for record in committed} == {SCHEMA}
-    assert not any(record["dirty"] for record in committed)  # none is from uncommitted code
-    assert {name for record in committed for name in record["metrics"]} <= METRICS.keys()
+    assert len(committed) == len({record.id for record in committed}) == count
+    assert {record.schema for record in committed} == {SCHEMA}
+    assert not any(record.dirty for record in committed)  # none is from uncommitted code
+    assert {name for record in committed for name in record.metrics} <= METRICS.keys()
 
 
 @pytest.mark.parametrize(

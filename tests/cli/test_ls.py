@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpbench.cli import main
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
@@ -20,18 +21,20 @@ def listing(capsys, *argv):
 @pytest.fixture
 def results(tmp_path):
     for k, status in enumerate(("done", "diverged", "done")):
-        record = {
-            "id": f"{k:016x}",
-            "status": status,
-            "dataset": "pima",
-            "method": "sep" if k else "svi",
-            "setting": "m=15%",
-            "protocol": "clean",
-            "split": k,
-            "seed": 0,
-            "metrics": {"nll": None if k == 1 else 0.5},
-            "seconds": {"train": 2.0},
-        }
+        record = Record.from_json(
+            {
+                "id": f"{k:016x}",
+                "status": status,
+                "dataset": "pima",
+                "method": "sep" if k else "svi",
+                "setting": "m=15%",
+                "protocol": "clean",
+                "split": k,
+                "seed": 0,
+                "metrics": {"nll": None if k == 1 else 0.5},
+                "seconds": {"train": 2.0},
+            }
+        )
         Store(tmp_path).write(record, {}, {"step": np.arange(2)})
     return tmp_path
 

@@ -52,7 +52,7 @@ def test_it_runs_every_job_and_makes_table_and_figure(folder):
     assert "QUICK PRESET: 2 splits" in out and "wdbc " in out and "MISSING" not in out
     assert all((folder / RESULTS / "my" / f"tiny.{ending}").stat().st_size > 1000 for ending in ("png", "pdf"))
     records = Store(folder / RESULTS).all()
-    assert len(records) == 4 and {record["preset"] for record in records} == {"quick"}
+    assert len(records) == 4 and {record.preset for record in records} == {"quick"}
 
 
 def test_what_is_finished_starts_no_process(folder):

@@ -52,7 +52,7 @@ def test_divergence_is_recorded_and_said_and_has_its_exit_code(tmp_path):
     assert code == 4
     assert err.startswith("gpbench: splits 0, 2 diverged (NaN at step 3)") and err.count("\n") == 1
     assert "nll" not in out and "0 of 2" in out
-    assert [record["status"] for record in Store(tmp_path / "results").all()] == ["diverged"] * 2
+    assert [record.status for record in Store(tmp_path / "results").all()] == ["diverged"] * 2
 
 
 def test_a_full_disk_is_one_line(tmp_path):
@@ -135,7 +135,7 @@ def test_the_real_thing_from_data_to_record(tmp_path):
     code, out, err = gpbench(tmp_path, *words, fake=False)
     assert (code, err) == (0, "") and "nll" in out and "±" in out
     first = Store(tmp_path / "results").all()
-    assert {record["split"] for record in first} == {0, 1} and first[0]["device"]
+    assert {record.split for record in first} == {0, 1} and first[0].device
     code, out, _ = gpbench(tmp_path, *words, fake=False)
     assert code == 0 and "2 of 2 were there already" in out
     assert Store(tmp_path / "results").all() == first
@@ -164,11 +164,11 @@ def test_a_damaged_record_is_made_again_and_the_others_are_not(tmp_path, name):
     log, words = tmp_path / "log", [*RUN, "split=[0,1]"]
     gpbench(tmp_path, *words)
     first = Store(tmp_path / "results").all()
-    path = tmp_path / "results" / "runs" / first[1]["id"] / name
+    path = tmp_path / "results" / "runs" / first[1].id / name
     content = path.read_bytes()
     path.write_bytes(content[:-9] + bytes([content[-9] ^ 4]) + content[-8:])
     code, out, err = gpbench(tmp_path, *words, FAKE_LOG=str(log))
     assert (code, "1 of 2 were there already" in out, err.count("\n")) == (0, True, 1)
     assert f"{path.parent} counts as missing: " in err
-    assert log.read_text().split() == ["train", first[1]["id"], "record", first[1]["id"]]
+    assert log.read_text().split() == ["train", first[1].id, "record", first[1].id]
     assert Store(tmp_path / "results").all() == first and path.read_bytes() == content

@@ -189,7 +189,7 @@ def test_a_run_that_another_process_trains_is_one_line(tmp_path):
 def test_a_sweep_killed_at_random_ends_with_every_record_once_and_the_same_numbers(tmp_path):
     words = [*SWEEP, "seed=range(0,6)", "split=[0,1]", "run.jobs=4", "method.seconds=1"]
     assert sweep_through_kills(tmp_path, words, random.Random(0), pause=(2.0, 4.0)) > 0
-    numbers = {(r["seed"], r["split"]): r["metrics"]["nll"] for r in Store(tmp_path / "results").all()}
+    numbers = {(r.seed, r.split): r.metrics["nll"] for r in Store(tmp_path / "results").all()}
     assert numbers == {(seed, split): 0.25 * (split + 1) + seed for seed in range(6) for split in range(2)}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpbench.cli import main
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
@@ -16,20 +17,22 @@ def results(tmp_path):
     for k, (dataset, method, split) in enumerate(
         (d, m, s) for d in ("pima", "crabs") for m in ("sep", "svi") for s in range(3)
     ):
-        record = {
-            "id": f"{k:016x}",
-            "status": "done",
-            "dataset": dataset,
-            "method": method,
-            "setting": "m=15%",
-            "protocol": "clean",
-            "split": split,
-            "seed": 0,
-            "metrics": {"nll": 0.5 + split / 10, "error": 0.2},
-            "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1},
-            "device": "cpu",
-            "precision": "float64",
-        }
+        record = Record.from_json(
+            {
+                "id": f"{k:016x}",
+                "status": "done",
+                "dataset": dataset,
+                "method": method,
+                "setting": "m=15%",
+                "protocol": "clean",
+                "split": split,
+                "seed": 0,
+                "metrics": {"nll": 0.5 + split / 10, "error": 0.2},
+                "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1},
+                "device": "cpu",
+                "precision": "float64",
+            }
+        )
         Store(tmp_path).write(record, {"split": split}, {"step": np.arange(2)})
     return tmp_path
 

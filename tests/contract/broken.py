@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.core.predictive import Bernoulli, Gaussian, Mixture
+from gpbench.core.predictive import BernoulliPredictive, GaussianPredictive, MixturePredictive
 from gpbench.methods.base import Info, Method
 
 
@@ -28,7 +28,7 @@ class Good(Method):
         return State(mean, state.count + 1), Info(-(batch.weight @ (batch.y - state.mean) ** 2) / n)
 
     def predict(self, state, X, *, key):
-        return Gaussian(jnp.full(len(X), state.mean), jnp.ones(len(X), X.dtype))
+        return GaussianPredictive(jnp.full(len(X), state.mean), jnp.ones(len(X), X.dtype))
 
 
 class Silent(Good):
@@ -75,7 +75,7 @@ class Mutating(Good):
         return state, Info(-((batch.y - state["mean"]) ** 2).mean())
 
     def predict(self, state, X, *, key):
-        return Gaussian(jnp.full(len(X), state["mean"]), jnp.ones(len(X), X.dtype))
+        return GaussianPredictive(jnp.full(len(X), state["mean"]), jnp.ones(len(X), X.dtype))
 
 
 class Growing(Good):
@@ -127,7 +127,7 @@ class Overconfident(Good):
     """Its density is twice a density."""
 
     def predict(self, state, X, *, key):
-        class Twice(Gaussian):
+        class Twice(GaussianPredictive):
             def log_prob(self, y):
                 return super().log_prob(y) + jnp.log(2.0)
 
@@ -139,7 +139,7 @@ class Peeking(Good):
     """Its predictions depend on the other test rows."""
 
     def predict(self, state, X, *, key):
-        return Gaussian(jnp.full(len(X), state.mean) + X[0, 0], jnp.ones(len(X), X.dtype))
+        return GaussianPredictive(jnp.full(len(X), state.mean) + X[0, 0], jnp.ones(len(X), X.dtype))
 
 
 class Unnormalised(Good):
@@ -148,7 +148,7 @@ class Unnormalised(Good):
     tasks = frozenset({"binary"})
 
     def predict(self, state, X, *, key):
-        return Bernoulli(jnp.full(len(X), -0.1), jnp.full(len(X), -0.2))
+        return BernoulliPredictive(jnp.full(len(X), -0.1), jnp.full(len(X), -0.2))
 
 
 class CountsWhatFillsUp(Good):
@@ -170,36 +170,36 @@ class Sampled(Good):
 
     def predict(self, state, X, *, key):
         weights = jax.random.normal(key, (8, X.shape[1]), X.dtype)
-        parts = jax.vmap(lambda w: Gaussian(state.mean + X @ w, jnp.ones(len(X), X.dtype)))(weights)
-        return Mixture(parts, jnp.zeros(8, X.dtype))
+        parts = jax.vmap(lambda w: GaussianPredictive(state.mean + X @ w, jnp.ones(len(X), X.dtype)))(weights)
+        return MixturePredictive(parts, jnp.zeros(8, X.dtype))
 
 
 class Positional(Good):
     """Its noise belongs to a row's position."""
 
     def predict(self, state, X, *, key):
-        return Gaussian(state.mean + jax.random.normal(key, (len(X),), X.dtype), jnp.ones(len(X), X.dtype))
+        return GaussianPredictive(state.mean + jax.random.normal(key, (len(X),), X.dtype), jnp.ones(len(X), X.dtype))
 
 
 class Unkeyed(Good):
     """It draws from NumPy's global stream in predict."""
 
     def predict(self, state, X, *, key):
-        return Gaussian(jnp.full(len(X), state.mean + np.random.normal()), jnp.ones(len(X), X.dtype))
+        return GaussianPredictive(jnp.full(len(X), state.mean + np.random.normal()), jnp.ones(len(X), X.dtype))
 
 
 class Averaging(Good):
     """Its predictions depend on the average of the test rows."""
 
     def predict(self, state, X, *, key):
-        return Gaussian(jnp.full(len(X), state.mean + X.mean()), jnp.ones(len(X), X.dtype))
+        return GaussianPredictive(jnp.full(len(X), state.mean + X.mean()), jnp.ones(len(X), X.dtype))
 
 
 class Miscounted(Good):
     """Its cdf is that of another density."""
 
     def predict(self, state, X, *, key):
-        class Shifted(Gaussian):
+        class Shifted(GaussianPredictive):
             def cdf(self, y):
                 return super().cdf(y + 0.1)
 

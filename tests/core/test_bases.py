@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from gpbench.core.bases import KernelFunctions, RandomFeatures, draw_blocks
-from gpbench.core.bases.fourier import spectral_degrees
-from gpbench.core.cosines import cosine_of_turns
-from gpbench.core.kernels import SquaredExponential
-from gpbench.core.kernels.matern import Matern12, Matern32, Matern52
-from gpbench.core.sparse import adagrad, merge
+from gpbench.core.bases.base import adagrad, merge
+from gpbench.core.bases.fourier import cosine_of_turns, spectral_degrees
+from gpbench.core.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
 RNG = np.random.default_rng(0)
 X = jnp.asarray(RNG.normal(size=(7, 3)))

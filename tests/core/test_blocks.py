@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gpbench.core.blocks import sum_in_blocks
+from gpbench.core.mapping import sum_in_blocks
 
 
 def function(shared, block):

@@ -16,8 +16,8 @@ from gpbench.core.additive import (
 )
 from gpbench.core.gaussians import Natural, Normal
 from gpbench.core.kernels import Effect, kernel_spec
-from gpbench.core.kernels.effect import double_integral, integral
-from gpbench.core.kernels.product import fix_amplitude
+from gpbench.core.kernels.anova import double_integral, integral
+from gpbench.core.kernels.composite import fix_amplitude
 
 GRID = np.linspace(0, 1, 9)[:, None]
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from gpbench.core.ep import marginals, removable
-from gpbench.core.gaussians import site_product
-from gpbench.core.sites import Sites
+from gpbench.core.gaussians import Sites, site_product
 
 M, N = 4, 6
 RANDOM = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import gamma as gamma_distribution
 from scipy.stats import norm
 
-from gpbench.core.gammas import Gamma
+from gpbench.core.assumed_density import Gamma
 
 observe = jax.jit(Gamma.observe)
 

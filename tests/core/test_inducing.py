@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gpbench.core.inducing import initial_log_lengthscales2
+from gpbench.core.kernels.base import initial_log_lengthscales2
 
 X = jnp.asarray([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])  # distances 5, 5, 10; along the inputs 3, 3, 6 and 4, 4, 8
 

@@ -7,16 +7,24 @@ import pytest
 from scipy import integrate
 from scipy.stats import laplace, norm, t
 
-from gpbench.core.predictive import Bernoulli, Categorical, Gaussian, Laplace, Mixture, StudentT, numerical
+from gpbench.core.predictive import (
+    BernoulliPredictive,
+    CategoricalPredictive,
+    GaussianPredictive,
+    LaplacePredictive,
+    MixturePredictive,
+    StudentTPredictive,
+    numerical,
+)
 
 MEAN, LATENT = jnp.array([0.3, -1.0, 2.0]), jnp.array([0.5, 1e-4, 3.0])
 DENSITIES = {
-    "gaussian": Gaussian(MEAN, LATENT + 0.2),
-    "laplace": Laplace(MEAN, LATENT, jnp.array(0.2)),
-    "student_t": StudentT(MEAN, LATENT, jnp.array(0.4), jnp.array(5.0)),
+    "gaussian": GaussianPredictive(MEAN, LATENT + 0.2),
+    "laplace": LaplacePredictive(MEAN, LATENT, jnp.array(0.2)),
+    "student_t": StudentTPredictive(MEAN, LATENT, jnp.array(0.4), jnp.array(5.0)),
 }
-DENSITIES["mixture"] = Mixture(
-    jax.vmap(lambda shift, scale, df: StudentT(MEAN + shift, LATENT + shift, scale, df))(
+DENSITIES["mixture"] = MixturePredictive(
+    jax.vmap(lambda shift, scale, df: StudentTPredictive(MEAN + shift, LATENT + shift, scale, df))(
         jnp.array([0.0, 1.0]), jnp.array([0.3, 0.5]), jnp.array([5.0, 9.0])
     ),
     jnp.log(jnp.array([0.3, 0.7])),
@@ -81,13 +89,13 @@ def test_numerical_intervals_of_a_gaussian_are_those_in_closed_form(y, dtype, to
 def test_the_crps_of_laplace_noise_alone_has_its_closed_form():
     """|d| + b e^(-|d|/b) - 3b/4 (Jordan, Krüger and Lerch 2019, appendix A)."""
     y, b = np.array([-3.0, -0.2, 0.0, 0.6, 20.0]), 0.7
-    ours = intervals_of(Laplace(jnp.zeros(5), jnp.full(5, 1e-12), jnp.array(2 * b**2)), jnp.asarray(y))
+    ours = intervals_of(LaplacePredictive(jnp.zeros(5), jnp.full(5, 1e-12), jnp.array(2 * b**2)), jnp.asarray(y))
     np.testing.assert_allclose(ours["crps"], np.abs(y) + b * np.exp(-np.abs(y) / b) - 0.75 * b, rtol=1e-4)
     np.testing.assert_allclose(ours["high95"], laplace.ppf(0.975, scale=b), rtol=1e-6)
 
 
 def test_quantiles_exist_where_the_variance_does_not():
-    wide = StudentT(jnp.zeros(1), jnp.array([1e-9]), jnp.array(2.0), jnp.array(1.5))
+    wide = StudentTPredictive(jnp.zeros(1), jnp.array([1e-9]), jnp.array(2.0), jnp.array(1.5))
     assert not np.isfinite(wide.var).any()
     np.testing.assert_allclose(intervals_of(wide, jnp.zeros(1))["high95"], t.ppf(0.975, 1.5, scale=2.0), rtol=1e-6)
 
@@ -112,7 +120,7 @@ def test_laplace_noise_has_the_convolution_in_closed_form():
 
 
 def test_laplace_noise_stays_finite_far_from_its_rows():
-    far = Laplace(jnp.zeros(4), jnp.array([1e-9, 1.0, 1e4, 1.0]), jnp.array(1e-3))
+    far = LaplacePredictive(jnp.zeros(4), jnp.array([1e-9, 1.0, 1e4, 1.0]), jnp.array(1e-3))
     y = jnp.array([50.0, -50.0, 50.0, 0.0])
     log_prob = log_prob_of(far, y)
     assert np.isfinite(log_prob).all()
@@ -136,7 +144,9 @@ def test_densities_are_finite_at_40_in_single_precision_too(name):
 def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
     mean, var = np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([[1.0, 0.5], [4.0, 2.0]])
     weights = np.array([0.25, 0.75])
-    mixture = Mixture(jax.vmap(Gaussian)(jnp.asarray(mean), jnp.asarray(var)), jnp.log(jnp.array([1.0, 3.0])))
+    mixture = MixturePredictive(
+        jax.vmap(GaussianPredictive)(jnp.asarray(mean), jnp.asarray(var)), jnp.log(jnp.array([1.0, 3.0]))
+    )
     y = jnp.array([0.5, -1.0])
     by_hand = {
         "log_prob": np.log(weights @ norm.pdf(y, mean, np.sqrt(var))),
@@ -159,7 +169,7 @@ def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
 
 def test_a_mixture_of_classes_averages_probabilities():
     logits = jnp.array([[[0.0, 1.0, 2.0]], [[3.0, 0.0, -1.0]]])
-    mixture = Mixture(jax.vmap(Categorical)(logits), jnp.zeros(2))
+    mixture = MixturePredictive(jax.vmap(CategoricalPredictive)(logits), jnp.zeros(2))
     p = np.asarray(jax.nn.softmax(logits)).mean(axis=0)
     np.testing.assert_allclose(np.exp(mixture.log_probs), p, rtol=1e-12)
     np.testing.assert_allclose(np.exp(mixture.log_prob(jnp.array([2.0]))), p[:, 2], rtol=1e-12)
@@ -170,7 +180,7 @@ def test_a_mixture_of_equal_parts_is_the_part():
     alone = DENSITIES["laplace"]
     twice = jax.tree.map(lambda a: jnp.stack([a, a]), alone)
     y = jnp.array([0.4, -1.02, 4.0])
-    mixed, single = arrays_of(Mixture(twice, jnp.array([0.3, -2.0])), y), arrays_of(alone, y)
+    mixed, single = arrays_of(MixturePredictive(twice, jnp.array([0.3, -2.0])), y), arrays_of(alone, y)
     for name in single:
         np.testing.assert_allclose(mixed[name], single[name], rtol=1e-9)
 
@@ -178,10 +188,10 @@ def test_a_mixture_of_equal_parts_is_the_part():
 def test_classes_have_the_log_prob_of_their_column():
     log_p = jnp.log(jnp.array([[0.2, 0.8], [0.6, 0.4]]))
     y = jnp.array([1.0, -1.0])
-    for predictive in (Bernoulli(log_p[:, 0], log_p[:, 1]), Categorical(log_p)):
+    for predictive in (BernoulliPredictive(log_p[:, 0], log_p[:, 1]), CategoricalPredictive(log_p)):
         np.testing.assert_allclose(predictive.log_prob(y), np.log([0.8, 0.6]), rtol=1e-12)
         np.testing.assert_allclose(predictive.summary()["log_probs"], log_p, rtol=1e-12)
-    three = Categorical(jnp.zeros((2, 3)))
+    three = CategoricalPredictive(jnp.zeros((2, 3)))
     np.testing.assert_allclose(three.log_prob(jnp.array([0.0, 2.0])), -np.log(3.0), rtol=1e-12)
 
 
@@ -196,6 +206,6 @@ def test_the_normal_laplace_density_is_exact_however_small_its_noise(ratio, dtyp
         sides = ((-60 * scale, 0), (0, 60 * scale))
         return sum(integrate.quad(joint, *ends, epsabs=0, epsrel=1e-12)[0] for ends in sides)
 
-    ours = Laplace(jnp.zeros(4, dtype), jnp.ones(4, dtype), jnp.asarray(2 * scale**2, dtype))
+    ours = LaplacePredictive(jnp.zeros(4, dtype), jnp.ones(4, dtype), jnp.asarray(2 * scale**2, dtype))
     expected = np.log([density(x) for x in y])
     np.testing.assert_allclose(log_prob_of(ours, jnp.asarray(y, dtype)), expected, atol=tolerance)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from gpbench.core.assumed_density import output_moments, relu_moments
 from gpbench.core.networks import Affine, Network
-from gpbench.core.relu_moments import output_moments, relu_moments
 
 ALPHA = np.array([-37.0, -20.0, -6.0, -5.0, -4.99, -1.0, -0.1, 0.0, 0.1, 1.0, 4.99, 5.0, 8.0, 40.0])
 STD = 0.3

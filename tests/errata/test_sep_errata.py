@@ -7,13 +7,11 @@ import pytest
 from scipy.stats import norm
 
 from gpbench.core import ep
-from gpbench.core.covariances import residual
 from gpbench.core.features import InducingPoints
-from gpbench.core.gaussians import site_product
+from gpbench.core.gaussians import Sites, initial_sites, moment_match, residual, site_product
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Probit
 from gpbench.core.linalg import inverse_cholesky
-from gpbench.core.sites import Sites, initial_sites, moment_match
 from gpbench.methods.parts.sparse_layer import SparseLayer
 
 

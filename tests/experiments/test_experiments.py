@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpbench.analysis.blocks import by_dataset, table_blocks
-from gpbench.analysis.experiment import is_of_ranks
+from gpbench.analysis.experiment import by_dataset, is_of_ranks, table_blocks
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS

@@ -44,5 +44,5 @@ def test_the_id_of_every_committed_record_is_computed_again(planned):
     sets = ["australian", "breast", "crabs", "heart", "ionosphere", "pima", "sonar"]
     ids |= {run.id for plan in plans([[*job, f"dataset={name}"] for name in sets]) for run in plan.runs}
     for path in sorted(RESULTS.glob("*/records.parquet")):
-        unknown = [record for record in open_store(path).all() if record["id"] not in ids]
-        assert all(record.get("imported") for record in unknown), path
+        unknown = [record for record in open_store(path).all() if record.id not in ids]
+        assert all(record.imported for record in unknown), path

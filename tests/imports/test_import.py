@@ -60,17 +60,17 @@ def test_regression_is_scored_in_original_units(tmp_path):
         "coverage95": np.mean(np.abs(residual) <= 1.959964 * np.sqrt(0.05)),
         "width95": 2 * 1.959964 * np.sqrt(0.05),
     }
-    assert {name: record["metrics"][name] for name in expected} == pytest.approx(expected, rel=1e-6)
-    assert record["seconds"] == {"train": 2.5} and record["held_out"] is True
-    assert (record["device"], record["commit"], record["split"], record["method"]) == (None, None, 0, "theirs")
+    assert {name: record.metrics[name] for name in expected} == pytest.approx(expected, rel=1e-6)
+    assert record.seconds == {"train": 2.5} and record.held_out is True
+    assert (record.device, record.commit, record.split, record.method) == (None, None, 0, "theirs")
 
 
 def test_the_record_names_its_file_and_the_checksum_of_that(tmp_path):
     assert bring(tmp_path, regression()) == 0
     [record] = records(tmp_path)
     checksum = hashlib.sha256((tmp_path / "theirs.parquet").read_bytes()).hexdigest()
-    assert (record["imported"], record["source"], record["source_checksum"]) == (True, "theirs.parquet", checksum)
-    assert Store(tmp_path / "results").config(record["id"])["method"]["name"] == "theirs"
+    assert (record.imported, record.source, record.source_checksum) == (True, "theirs.parquet", checksum)
+    assert Store(tmp_path / "results").config(record.id)["method"]["name"] == "theirs"
 
 
 def test_order_of_rows_file_format_and_logarithms_do_not_matter(tmp_path):
@@ -88,8 +88,8 @@ def test_order_of_rows_file_format_and_logarithms_do_not_matter(tmp_path):
         folder.mkdir()
         assert bring(folder, variant, name=name) == 0
         [record] = records(folder)
-        scores.append(record["metrics"])
-        np.testing.assert_array_equal(Store(folder / "results").predictions(record["id"])["row"], data("moons")[2])
+        scores.append(record.metrics)
+        np.testing.assert_array_equal(Store(folder / "results").predictions(record.id)["row"], data("moons")[2])
     for other in scores[1:]:
         assert other == pytest.approx(scores[0], rel=1e-6)
 
@@ -99,17 +99,17 @@ def test_our_own_predictions_score_as_they_did_in_our_run(tmp_path):
     words = ["dataset=friedman", "method=linear", "split=3", f"run.results={tmp_path / 'ours'}", "run.progress=false"]
     assert main(["run", *words]) == 0
     [ours] = Store(tmp_path / "ours").all()
-    predictions = Store(tmp_path / "ours").predictions(ours["id"])
+    predictions = Store(tmp_path / "ours").predictions(ours.id)
     table = pd.DataFrame(
         {"dataset": "friedman", "split": 3, "method": "theirs"}
         | {n: predictions[n] for n in ("row", "mean", "variance")}
     )
     assert bring(tmp_path, table) == 0
     [theirs] = records(tmp_path)
-    shared = theirs["metrics"].keys() & ours["metrics"].keys()
+    shared = theirs.metrics.keys() & ours.metrics.keys()
     assert {"rmse", "test_ll", "crps", "width95", "rmse_std", "ll_std"} <= shared
-    assert {n: theirs["metrics"][n] for n in shared} == pytest.approx({n: ours["metrics"][n] for n in shared}, rel=1e-5)
-    assert theirs["data_checksum"] == ours["data_checksum"] and theirs["id"] != ours["id"]
+    assert {n: theirs.metrics[n] for n in shared} == pytest.approx({n: ours.metrics[n] for n in shared}, rel=1e-5)
+    assert theirs.data_checksum == ours.data_checksum and theirs.id != ours.id
 
 
 def with_values(table, line, /, **values):
@@ -218,7 +218,7 @@ def test_a_small_variance_that_can_be_scored_is(tmp_path):
     scale = data("sinc")[0].y.var()
     assert bring(tmp_path, regression(variance=1e-29 * scale)) == 0
     [record] = records(tmp_path)
-    assert np.isfinite(record["metrics"]["test_ll"])
+    assert np.isfinite(record.metrics["test_ll"])
 
 
 def test_one_fault_in_one_split_records_none(tmp_path):
@@ -237,7 +237,7 @@ def test_the_same_file_twice_is_one_record_and_another_is_refused_unless_again(t
     assert records(tmp_path) == [first]
     assert bring(tmp_path, other, "--again", name="new.parquet") == 0
     [second] = records(tmp_path)
-    assert second["id"] == first["id"] and second["metrics"] != first["metrics"] and second["source"] == "new.parquet"
+    assert second.id == first.id and second.metrics != first.metrics and second.source == "new.parquet"
 
 
 def test_setting_protocol_precision_and_split_set_are_part_of_the_identity(tmp_path):
@@ -252,13 +252,13 @@ def test_setting_protocol_precision_and_split_set_are_part_of_the_identity(tmp_p
         (tmp_path / str(k)).mkdir()
         assert bring(tmp_path / str(k), table, *words) == 0
         [record] = records(tmp_path / str(k))
-        ids.add((record["id"], record["cell"]))
+        ids.add((record.id, record.cell))
     assert len({id for id, _ in ids}) == len({cell for _, cell in ids}) == len(variants)
 
 
 def test_tasks_may_be_mixed_in_a_file(tmp_path):
     assert bring(tmp_path, pd.concat([regression(), classification()], ignore_index=True), name="both.csv") == 0
-    by_dataset = {record["dataset"]: record["metrics"] for record in records(tmp_path)}
+    by_dataset = {record.dataset: record.metrics for record in records(tmp_path)}
     assert "rmse" in by_dataset["sinc"] and "auc" in by_dataset["moons"] and "rmse" not in by_dataset["moons"]
 
 
@@ -355,8 +355,8 @@ def test_each_output_is_a_run_of_its_own(wings, capsys):
     folder, table = wings
     both = pd.concat([table("random90", output) for output in (0, 1)])
     assert bring(folder, both, "--config-dir", str(folder)) == 0
-    assert {(r["output"], r["metrics"]["rmse"]) for r in records(folder)} == {("lift", 3.0), ("drag", 3.0)}
-    assert len({r["cell"] for r in records(folder)}) == 2
+    assert {(r.output, r.metrics["rmse"]) for r in records(folder)} == {("lift", 3.0), ("drag", 3.0)}
+    assert len({r.cell for r in records(folder)}) == 2
     assert bring(folder, table("random90", None), "--config-dir", str(folder)) == 2
     assert "the outputs of wings are 0 (lift), 1 (drag)" in capsys.readouterr().err
 
@@ -367,7 +367,7 @@ def test_another_split_set_has_other_rows_and_another_id(wings):
     assert bring(folder, table("hla", 0), *own) == 3  # not the rows of random90
     assert bring(folder, table("hla", 0), *own, "--set", "hla") == 0
     [record] = records(folder)
-    assert record["setting"] == "set=hla"
+    assert record.setting == "set=hla"
 
 
 def test_the_default_split_set_by_name_is_the_same_run_as_without_a_name(wings):
@@ -375,4 +375,4 @@ def test_the_default_split_set_by_name_is_the_same_run_as_without_a_name(wings):
     for words in ([], ["--set", "random90"]):
         assert bring(folder, table("random90", 0), "--config-dir", str(folder), *words) == 0
     [record] = records(folder)
-    assert record["setting"] == ""
+    assert record.setting == ""

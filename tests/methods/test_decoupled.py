@@ -11,8 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.stats import laplace, multivariate_normal
 
 from gpbench.core.decoupled import Direct, Hybrid, Jacobi, Orthogonal
-from gpbench.core.features import InducingPoints, ScaledFeatures
-from gpbench.core.features.scaled import unused_features
+from gpbench.core.features import InducingPoints, ScaledFeatures, unused_features
 from gpbench.core.gaussians import Normal, standard_normal
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian, Laplace

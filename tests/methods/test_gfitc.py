@@ -11,7 +11,7 @@ from problems import KEY, binary, differences, inputs, layer_at, objective_of, p
 from references import dense_ep, exact_evidence
 from scipy.stats import norm
 
-from gpbench.core.sites import initial_sites
+from gpbench.core.gaussians import initial_sites
 from gpbench.errors import ConfigError
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.ep.sep import SEP

@@ -10,7 +10,7 @@ import pytest
 from problems import KEY, regression, train
 
 from gpbench.contract.examine import examine
-from gpbench.core.predictive import Gaussian
+from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.parts.gradient import GradientMethod
 
@@ -31,7 +31,7 @@ class Ridge(GradientMethod):
         return 0.5 * batch.scale * error @ error + 0.5 * parameters @ parameters, parameters
 
     def predict(self, state, X, *, key):
-        return Gaussian(X @ state.parameters, jnp.ones(len(X), X.dtype))
+        return GaussianPredictive(X @ state.parameters, jnp.ones(len(X), X.dtype))
 
 
 class Guided(Ridge):

@@ -24,14 +24,14 @@ from references import dense_ep
 from scipy.spatial.distance import cdist, pdist
 from scipy.stats import multivariate_normal
 
+from gpbench.core.gaussians import initial_sites
 from gpbench.core.kernels import Matern32, Matern52, kernel_spec
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.optimisers import decaying_adam
-from gpbench.core.sites import initial_sites
 from gpbench.errors import ConfigError
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.exact.gpr import GPR
-from gpbench.methods.parts.collapsed import Parameters as Collapsed
+from gpbench.methods.parts.collapsed import CollapsedParameters as Collapsed
 from gpbench.methods.parts.exact import ExactGP
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svdgp import SVDGP

@@ -23,9 +23,8 @@ from references import dense_ep, exact_evidence, logistic, sampled_evidence
 from scipy import stats
 from scipy.special import log_softmax
 
-from gpbench.core.gaussians import Normal
+from gpbench.core.gaussians import Normal, initial_sites
 from gpbench.core.likelihoods import Logistic, RobustMax, Softmax, StudentT
-from gpbench.core.sites import initial_sites
 from gpbench.errors import ConfigError
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.vi.svi import SVI, Parameters

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from gpbench.core.bases import KernelFunctions, RandomFeatures
+from gpbench.core.bases.base import take
 from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian, Laplace, Logistic
-from gpbench.core.sparse import take
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns

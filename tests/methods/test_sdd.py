@@ -9,10 +9,10 @@ from problems import KERNEL, KEY, binary, inputs, objective_of, predict, regress
 
 from gpbench.config.build import build_method
 from gpbench.config.compose import compose
-from gpbench.core import kernel_products
+from gpbench.core.bases import kernel as kernel_products
+from gpbench.core.bases.fourier import prior_draws
 from gpbench.core.kernels import Matern12, Matern32, Matern52, SquaredExponential
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.prior_draws import prior_draws
 from gpbench.data import cards, sources
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
@@ -154,8 +154,8 @@ def test_block_sizes_change_nothing(monkeypatch):
     compute = lambda: (*ours.posterior(state, new), ours.step(state, batch, key=KEY)[0].weights)
     default = compute()
     for rows, columns in ((3, 4), (10, 25)):
-        monkeypatch.setattr(kernel_products, "ROWS", rows)
-        monkeypatch.setattr(kernel_products, "COLUMNS", columns)
+        monkeypatch.setattr(kernel_products, "PRODUCT_ROWS", rows)
+        monkeypatch.setattr(kernel_products, "PRODUCT_COLUMNS", columns)
         for ours_, theirs in zip(compute(), default):
             np.testing.assert_allclose(ours_, theirs, rtol=1e-10, atol=1e-12)
 

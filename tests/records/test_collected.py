@@ -9,6 +9,7 @@ from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records import collected
 from gpbench.records.collected import open_store
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
@@ -30,7 +31,7 @@ def record(id, **more):
         "dirty": False,
         "created": "2026-01-01T00:00:00",
     }
-    return base | more
+    return Record.from_json(base | more)
 
 
 VARIOUS = [
@@ -79,7 +80,7 @@ def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder
     assert main(["collect", *words]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert (summary["records"], summary["differing"]) == (5, ["c" * 16])
-    assert open_store(folder / "all.parquet").get("c" * 16)["metrics"]["rmse"] == 1
+    assert open_store(folder / "all.parquet").get("c" * 16).metrics["rmse"] == 1
 
 
 def test_a_collection_has_thinned_traces_and_what_pictures_need_of_the_first_split(tmp_path):

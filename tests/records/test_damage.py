@@ -12,6 +12,7 @@ from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records import collected, columns, configs, folder
 from gpbench.records.collected import open_store
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 A, B = "a" * 16, "b" * 16
@@ -21,7 +22,7 @@ PREDICTIONS = {"row": np.arange(4), "target": np.ones(4), "log_prob": np.full(4,
 STATE = {"state/0": np.arange(3.0)}
 
 
-def record(id=A, **fields):
+def raw(id=A, **fields):
     return {
         "id": id,
         "status": "done",
@@ -39,6 +40,10 @@ def record(id=A, **fields):
         "created": "2026-01-01T00:00:00",
         **fields,
     }
+
+
+def record(id=A, **fields):
+    return Record.create(**raw(id, **fields))
 
 
 def write(store, id=A, **fields):
@@ -100,7 +105,7 @@ def test_predictions_may_be_deleted(store):
 
 
 def test_a_record_from_before_checksums_is_read(store):
-    (store.runs / A / "record.json").write_text(json.dumps(record(), indent=1) + "\n")
+    (store.runs / A / "record.json").write_text(json.dumps(raw(), indent=1) + "\n")
     assert store.get(A) == record() == store.all(whole=True)[0] and store.config(A) == CONFIG
 
 
@@ -115,7 +120,7 @@ def test_a_damaged_run_is_not_collected(store, tmp_path, capsys):
     (store.runs / B / "trace.npz").write_bytes(b"PK")
     out = tmp_path / "all.parquet"
     assert main(["collect", str(store.runs.parent), "--out", str(out)]) == 0
-    assert [one["id"] for one in open_store(out).all()] == [A] and open_store(out).trace(A).keys() == TRACE.keys()
+    assert [one.id for one in open_store(out).all()] == [A] and open_store(out).trace(A).keys() == TRACE.keys()
     line = capsys.readouterr().err
     assert line.count("\n") == 1 and B in line and "trace.npz" in line
 
@@ -167,7 +172,7 @@ def test_a_bad_row_of_a_collection_is_named_and_left_out(tmp_path, capsys):
     table = table.set_column(table.column_names.index("extra"), "extra", extra)
     pq.write_table(table, path)
     store = open_store(path)
-    assert [one["id"][0] for one in store.all()] == ["0", "8"] and store.all()[0]["extra"] == [0]
+    assert [one.id[0] for one in store.all()] == ["0", "8"] and store.all()[0].value("extra") == [0]
     line = capsys.readouterr().err
     assert line.count("\n") == 1 and "skipped 7 records" in line and "row 1: metrics.nll is not finite" in line
     assert [fault.partition(":")[0] for fault in collected.read(path)[1]] == [f"row {k}" for k in range(1, 8)]
@@ -217,7 +222,7 @@ def odd(tmp_path_factory):
         store.write(record(f"{k:016x}", **fields), CONFIG, TRACE)
     for name, fields in ODD.items():
         (store.runs / name).mkdir()
-        (store.runs / name / "record.json").write_text(json.dumps(record(name, **fields)))
+        (store.runs / name / "record.json").write_text(json.dumps(raw(name, **fields)))
     (store.runs / "deepest").mkdir()
     (store.runs / "deepest" / "record.json").write_text("[" * 100_000)
     return store.runs.parent
@@ -243,7 +248,7 @@ def test_odd_records_are_in_no_frame_and_cannot_be_shown(odd, capsys):
 
 def test_numbers_whose_squares_are_not_finite_are_null_in_a_record(store):
     store.write(record(B, metrics={"nll": np.float64(1e200)}, objective=-1e200), {"method": {"m": 1e200}}, {})
-    assert (found := store.get(B))["metrics"] == {"nll": None} and found["objective"] is None
+    assert (found := store.get(B)).metrics == {"nll": None} and found.objective is None
     assert store.config(B) == {"method": {"m": 1e200}}
 
 
@@ -274,7 +279,7 @@ BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a,
 def test_an_odd_configuration_is_one_line_and_empty(text, store, capsys):
     with pytest.raises(ValueError, match="configuration"):
         configs.mapping(text)
-    (store.runs / A / "record.json").write_text(json.dumps(record()))
+    (store.runs / A / "record.json").write_text(json.dumps(raw()))
     (store.runs / A / "config.yaml").write_text(text)
     for words in (["show", A], ["show", A, "--json"], ["cite", A]):
         assert main([*words, "--results", str(store.runs.parent)]) == 0

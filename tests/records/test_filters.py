@@ -1,14 +1,15 @@
 """Conditions on records' fields."""
 
 import pytest
+from samples import sample
 
 from gpbench.errors import ConfigError
 from gpbench.records import filters
 
 RECORDS = [
-    {"id": "a", "dataset": "pima", "setting": "m=15%, x=1", "split": 0, "metrics": {"nll": 0.4}, "dirty": True},
-    {"id": "b", "dataset": "heart", "setting": "m=25%", "split": 1, "metrics": {"nll": None}, "dirty": False},
-    {"id": "c", "dataset": "heart", "setting": "m=15%", "split": 10, "metrics": {"rmse": 3.0}, "dirty": None},
+    sample("a", setting="m=15%, x=1", metrics={"nll": 0.4}, dirty=True),
+    sample("b", dataset="heart", setting="m=25%", split=1, metrics={"nll": None}, dirty=False),
+    sample("c", dataset="heart", setting="m=15%", split=10, metrics={"rmse": 3.0}, dirty=None),
 ]
 
 
@@ -28,7 +29,7 @@ RECORDS = [
     ],
 )
 def test_conditions_keep_the_records_that_meet_all_of_them(conditions, ids):
-    assert "".join(record["id"] for record in filters.matching(RECORDS, conditions)) == ids
+    assert "".join(record.id for record in filters.matching(RECORDS, conditions)) == ids
 
 
 @pytest.mark.parametrize(

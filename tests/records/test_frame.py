@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import gpbench
 from gpbench.cli import main
 from gpbench.errors import ConfigError
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
@@ -31,7 +33,7 @@ def record(id, **more):
         "held_out": True,
         "created": "2026-01-01T00:00:00",
     }
-    return base | more
+    return Record.from_json(base | more)
 
 
 RECORDS = [
@@ -61,7 +63,7 @@ def results(tmp_path):
 
 def test_a_row_is_a_run_with_its_metrics_and_seconds(results):
     table = gpbench.frame(results)
-    assert list(table["id"]) == [record["id"] for record in RECORDS]
+    assert list(table["id"]) == [record.id for record in RECORDS]
     assert table["metrics.nll"][0] == 0.5 and table["metrics.nll"].isna().tolist() == [False, True, True, True]
     assert list(table["metrics.rmse"])[2:] == [1.0, 2.0] and list(table["seconds.train"])[:3] == [1.5] * 3
     assert table["output"].isna().tolist() == [True, True, False, True] and table["output"][2] == "torque"
@@ -71,7 +73,7 @@ def test_a_row_is_a_run_with_its_metrics_and_seconds(results):
 
 def test_a_row_of_the_long_form_is_a_run_and_a_metric(results):
     table = gpbench.frame(results, long=True)
-    expected = [(one["id"], name, value) for one in RECORDS for name, value in one["metrics"].items()]
+    expected = [(one.id, name, value) for one in RECORDS for name, value in one.metrics.items()]
     assert list(zip(table["id"], table["metric"])) == [(id, name) for id, name, _ in expected]
     assert [None if pd.isna(v) else v for v in table["value"]] == [value for _, _, value in expected]
     means = table.groupby(["dataset", "method", "metric"])["value"].mean()
@@ -92,16 +94,16 @@ def test_types_do_not_depend_on_what_is_missing(results, tmp_path, long):
 
 def test_split_set_rows_and_convergence_are_columns(tmp_path):
     fields = {"split_set": "hla", "train_rows": 9, "test_rows": 1, "converged": False}
-    Store(tmp_path).write(RECORDS[0] | fields, {}, {})
+    Store(tmp_path).write(replace(RECORDS[0], **fields), {}, {})
     [row] = gpbench.frame(tmp_path).to_dict("records")
     assert (row["split_set"], row["train_rows"], row["test_rows"], row["converged"]) == ("hla", 9, 1, False)
 
 
 def test_several_folders_are_one_frame_with_the_latest_record_of_each_run(results, tmp_path):
-    newer = RECORDS[0] | {"created": "2026-02-01T00:00:00", "steps": 999}
+    newer = replace(RECORDS[0], created="2026-02-01T00:00:00", steps=999)
     Store(tmp_path / "other").write(newer, {}, {})
     table = gpbench.frame([results, str(tmp_path / "other")])
-    assert list(table["id"]) == [RECORDS[k]["id"] for k in (1, 2, 3, 0)] and table["steps"].tolist()[-1] == 999
+    assert list(table["id"]) == [RECORDS[k].id for k in (1, 2, 3, 0)] and table["steps"].tolist()[-1] == 999
 
 
 @pytest.mark.parametrize(

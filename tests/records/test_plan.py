@@ -1,8 +1,10 @@
 """The plan of a job: its runs with their ids, and the one rule of which records stand for them."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from samples import sample
 
 from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
@@ -17,7 +19,7 @@ def plan(*words):
 
 
 def records(of, **fields):
-    return {run.id: {"id": run.id, "schema": SCHEMA, "kept": False, **fields} for run in of.runs}
+    return {run.id: replace(sample(run.id), **{"schema": SCHEMA, "kept": False} | fields) for run in of.runs}
 
 
 def test_a_plan_survives_json():

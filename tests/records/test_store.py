@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ import pytest
 from gpbench.errors import ConfigError, StorageError
 from gpbench.records import collected
 from gpbench.records.identity import SCHEMA
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
-def record(id="00000000000000aa", **fields):
+def raw(id="00000000000000aa", **fields):
     return {
         "id": id,
         "status": "done",
@@ -33,6 +35,10 @@ def record(id="00000000000000aa", **fields):
         "created": "2026-01-01T00:00:00.000+00:00",
         **fields,
     }
+
+
+def record(id="00000000000000aa", **fields):
+    return Record.create(**raw(id, **fields))
 
 
 def write(store, id="00000000000000aa", **fields):
@@ -59,11 +65,12 @@ def test_a_record_of_this_schema_or_an_older_one_is_read(store, fields):
 
 
 def test_a_record_of_a_newer_schema_is_skipped_with_one_line(store, tmp_path, capsys):
-    write(store, schema=SCHEMA + 1)
+    store.write(replace(record(), schema=SCHEMA + 1), {}, {})
     write(store, id="00000000000000bb")
-    collected.write(tmp_path / "both.parquet", [(record(id, schema=SCHEMA + k), "") for k, id in enumerate("ab")])
+    rows = [(replace(record(id), schema=SCHEMA + k), "") for k, id in enumerate("ab")]
+    collected.write(tmp_path / "both.parquet", rows)
     for records, kept in ((store, "00000000000000bb"), (collected.Collected(tmp_path / "both.parquet"), "a")):
-        assert [one["id"] for one in records.all()] == [kept]
+        assert [one.id for one in records.all()] == [kept]
         line = capsys.readouterr().err
         assert line.count("\n") == 1 and f"schema {SCHEMA + 1}" in line and "upgrade" in line
 
@@ -77,9 +84,9 @@ def test_numbers_that_are_not_finite_are_null(store):
 def test_a_finished_record_is_kept_unless_it_is_to_be_replaced(store):
     write(store)
     write(store, metrics={"nll": 9.0})
-    assert store.get("00000000000000aa")["metrics"]["nll"] == 0.5
+    assert store.get("00000000000000aa").metrics["nll"] == 0.5
     write(store, metrics={"nll": 9.0}, replace=True)
-    assert store.get("00000000000000aa")["metrics"]["nll"] == 9.0
+    assert store.get("00000000000000aa").metrics["nll"] == 9.0
     assert [path.name for path in store.runs.iterdir()] == ["00000000000000aa"]
 
 
@@ -122,12 +129,12 @@ def test_many_writers_of_one_run_leave_one_whole_record(store):
         "[]",
         "{}",
         '{"id": "00000000000000bb"}',
-        json.dumps(record("cc")),
+        json.dumps(raw("cc")),
         "\x00\xff",
-        json.dumps(record("00000000000000bb", metrics={"nll": "low"})),
-        json.dumps(record("00000000000000bb", created=3)),
-        json.dumps(record("00000000000000bb", preset=["quick"])),
-        json.dumps(record("00000000000000bb", status="running")),
+        json.dumps(raw("00000000000000bb", metrics={"nll": "low"})),
+        json.dumps(raw("00000000000000bb", created=3)),
+        json.dumps(raw("00000000000000bb", preset=["quick"])),
+        json.dumps(raw("00000000000000bb", status="running")),
     ],
 )
 def test_a_damaged_record_is_named_once_skipped_and_written_anew(store, capsys, text):
@@ -155,15 +162,15 @@ def test_a_record_made_elsewhere_counts(store, tmp_path):
     other = Store(tmp_path / "elsewhere")
     write(store)
     shutil.copytree(write(other, "00000000000000bb"), store.runs / "00000000000000bb")
-    assert {r["id"] for r in store.all()} == {"00000000000000aa", "00000000000000bb"}
+    assert {r.id for r in store.all()} == {"00000000000000aa", "00000000000000bb"}
 
 
 def test_nan_that_others_wrote_is_null(store):
     folder = write(store)
-    text = json.dumps(record(metrics={"nll": float("nan"), "rmse": 1e999}, objective=float("-inf")))
+    text = json.dumps(raw(metrics={"nll": float("nan"), "rmse": 1e999}, objective=float("-inf")))
     (folder / "record.json").write_text(text.replace("Infinity", "1e999", 1))
     found = store.get("00000000000000aa")
-    assert found["metrics"] == {"nll": None, "rmse": None} and found["objective"] is None
+    assert found.metrics == {"nll": None, "rmse": None} and found.objective is None
 
 
 def test_a_damaged_trace_or_configuration_is_empty(store):
@@ -176,7 +183,7 @@ def test_a_damaged_trace_or_configuration_is_empty(store):
 def test_find_wants_a_prefix_of_one_run(store):
     write(store, "aa00000000000000")
     write(store, "ab00000000000000")
-    assert store.find("ab")["id"] == "ab00000000000000"
+    assert store.find("ab").id == "ab00000000000000"
     with pytest.raises(ConfigError, match="2 runs start with 'a'"):
         store.find("a")
     with pytest.raises(ConfigError, match="no run 'zz'"):
@@ -188,13 +195,13 @@ def test_last_is_the_record_made_last(store):
         store.last()
     write(store, "ff00000000000000", created="2026-01-01T00:00:00+00:00")
     write(store, "aa00000000000000", created="2026-01-02T00:00:00+00:00")
-    assert store.last()["id"] == "aa00000000000000"
+    assert store.last().id == "aa00000000000000"
 
 
 def test_select_takes_one_value_or_several(store):
     for split in range(3):
         write(store, f"a{split}00000000000000", split=split)
-    assert [r["split"] for r in store.select(dataset="pima", split=[0, 2])] == [0, 2]
+    assert [r.split for r in store.select(dataset="pima", split=[0, 2])] == [0, 2]
     assert store.select(dataset="wdbc") == []
 
 

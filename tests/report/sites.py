@@ -1,5 +1,6 @@
 """A small results folder and its site, for the tests of the report."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from zlib import crc32
@@ -10,6 +11,7 @@ import pytest
 from gpbench.cli import main
 from gpbench.experiments import definition, plan
 from gpbench.records.identity import SCHEMA
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 HOSTILE = '<img src=x onerror="complain()"> & co'
@@ -48,55 +50,55 @@ other:
 """
 
 
-def record(dataset: str, method: str, split: int, **fields) -> dict:
+def record(dataset: str, method: str, split: int, **fields) -> Record:
     """A finished run; its nll increases with the split, and differs significantly between methods."""
     nll = NLL.get(method, 0.5) + 0.01 * split + 0.002 * (crc32(f"{dataset}{method}{split}".encode()) % 5)
-    return {
-        "id": "",
-        "cell": f"{dataset}{method}",
-        "status": "done",
-        "dataset": dataset,
-        "method": method,
-        "setting": "m=15%",
-        "protocol": "hl2016",
-        "precision": "float64",
-        "preset": "full",
-        "split": split,
-        "seed": 0,
-        "output": None,
-        "device": "a cpu",
-        "train_rows": 900,
-        "test_rows": 100,
-        "metrics": {"nll": nll, "error": nll / 3},
-        "seconds": {"train": 2.0 + split},
-        "objective": -3.0,
-        "commit": "c" * 40,
-        "dirty": False,
-        "versions": {"jax": "0.10"},
-        "created": f"2026-01-0{split + 1}T00:00:00",
-        **fields,
-    }
+    return Record.from_json(
+        {
+            "id": "",
+            "cell": f"{dataset}{method}",
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "m=15%",
+            "protocol": "hl2016",
+            "precision": "float64",
+            "preset": "full",
+            "split": split,
+            "seed": 0,
+            "output": None,
+            "device": "a cpu",
+            "train_rows": 900,
+            "test_rows": 100,
+            "metrics": {"nll": nll, "error": nll / 3},
+            "seconds": {"train": 2.0 + split},
+            "objective": -3.0,
+            "commit": "c" * 40,
+            "dirty": False,
+            "versions": {"jax": "0.10"},
+            "created": f"2026-01-0{split + 1}T00:00:00",
+            **fields,
+        }
+    )
 
 
-def records(folder: Path) -> list[dict]:
+def records(folder: Path) -> list[Record]:
     """Three methods on three data sets and one with HTML in its name; one run diverged, one is dirty, two are of the
     quick preset; and runs of EXPERIMENT."""
     axes = product(("pima", "crabs", "heart", HOSTILE), ("sep", "svi", "gfitc"), range(4))
     records = [record(*axis) for axis in axes]
-    records[0] |= {"status": "diverged", "message": "<b>objective</b> is NaN", "metrics": {}}
-    records[1] |= {"dirty": True}
+    records[0] = replace(records[0], status="diverged", message="<b>objective</b> is NaN", metrics={})
+    records[1] = replace(records[1], dirty=True)
     records += [record("pima", "sep", s, preset="quick", setting="m=15%, steps=40", cell="quick") for s in range(2)]
     records += of_experiment(folder)
-    for k, one in enumerate(records):
-        one["id"] = one["id"] or f"{k:016x}"
-    return records
+    return [replace(one, id=one.id or f"{k:016x}") for k, one in enumerate(records)]
 
 
-def write(folder: Path, records: list[dict]) -> Path:
+def write(folder: Path, records: list[Record]) -> Path:
     """A results folder of these records."""
     for one in records:
-        config = {"method": {"name": one["method"]}, "protocol": {"name": "hl2016"}}
-        curve = {"seconds": np.arange(1.0, 6.0), "nll": np.geomspace(1, 0.3, 5)} if one["dataset"] == "pima" else {}
+        config = {"method": {"name": one.method}, "protocol": {"name": "hl2016"}}
+        curve = {"seconds": np.arange(1.0, 6.0), "nll": np.geomspace(1, 0.3, 5)} if one.dataset == "pima" else {}
         Store(folder).write(one, config, {"step": np.arange(5), **curve})
     return folder
 
@@ -116,7 +118,7 @@ def make(results: Path, out: Path, *words: str) -> Path:
     return out
 
 
-def of_experiment(folder: Path) -> list[dict]:
+def of_experiment(folder: Path) -> list[Record]:
     """Runs of EXPERIMENT's full preset, without two splits of one cell."""
     (folder / "experiment").mkdir(parents=True)
     (folder / "experiment" / "own.yaml").write_text(EXPERIMENT)

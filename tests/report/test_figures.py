@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.data.friedman import effect
 from gpbench.errors import ConfigError
@@ -18,19 +19,9 @@ STEPS = 5
 
 
 def record(id, split=0, group=1, **fields):
-    return {
-        "id": id,
-        "status": "done",
-        "split": split,
-        "group": group,
-        "preset": "full",
-        "seed": 0,
-        "device": "a cpu",
-        "precision": "float64",
-        "metrics": {"error": 0.1, "nll": 0.3},
-        "seconds": {"train": 8.0},
-        **fields,
-    }
+    shared = {"preset": "full", "device": "a cpu", "precision": "float64", "group": group}
+    measured = {"metrics": {"error": 0.1, "nll": 0.3}, "seconds": {"train": 8.0}}
+    return sample(id, split=split, **shared | measured | fields)
 
 
 def cell(job, *records, splits=range(1)):

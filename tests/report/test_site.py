@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.cli import main
 from gpbench.errors import StorageError
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.report.site import charts, write_site
 from gpbench.report.site.facts import page
@@ -95,9 +97,9 @@ def test_every_record_stands_whole_on_the_page_of_its_cell(site, results):
     records = {}
     for path in (site / "cell").glob("*.html"):
         for text in re.findall(r"<pre>(\{.*?\})</pre>", path.read_text(encoding="utf-8"), re.DOTALL):
-            one = json.loads(text)
-            records[one["id"]] = one
-    assert records == {one["id"]: one for one in Store(results).all()}
+            one = Record.from_json(json.loads(text))
+            records[one.id] = one
+    assert records == {one.id: one for one in Store(results).all()}
 
 
 def test_names_are_escaped_wherever_they_stand(site, read):
@@ -206,7 +208,7 @@ def test_a_data_set_has_its_methods_as_dots_and_against_seconds(read):
 def test_dots_are_best_first_with_corrected_intervals():
     runs = [sites.record("heart", m, k, id=f"{m}{k}") for m in ("gfitc", "sep") for k in range(4)]
     ours = entries(group_runs(runs), ["nll"])
-    chart = charts.dots(ours, {one["id"]: "page" for one in runs})
+    chart = charts.dots(ours, {one.id: "page" for one in runs})
     assert [dot.name.split()[0] for dot in chart.dots] == ["sep", "gfitc"]
     sep = next(entry for entry in ours if entry.cell.method == "sep")
     test = paired_t_test([*sep.values.values()], sep.cell.ratio)
@@ -260,7 +262,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path):
 
 
 def test_a_newer_report_takes_the_place_of_an_older_one_and_of_nothing_else(records, results, tmp_path):
-    few = sites.write(tmp_path / "few", [r for r in records if r["dataset"] == "pima"])
+    few = sites.write(tmp_path / "few", [r for r in records if r.dataset == "pima"])
     out = sites.make(results, tmp_path / "site")
     (out / "mine.txt").write_text("kept")
     before = set(out.rglob("*.html"))
@@ -284,7 +286,7 @@ def test_without_records_there_is_one_line_and_no_site(tmp_path, capsys):
 
 
 def test_of_a_run_in_two_folders_the_newest_counts(records, results, tmp_path):
-    newer = sites.write(tmp_path / "newer", [{**records[2], "created": "2027-01-01", "device": "newest device"}])
+    newer = sites.write(tmp_path / "newer", [replace(records[2], created="2027-01-01", device="newest device")])
     out = sites.make(results, tmp_path / "site", "--results", str(newer))
     pages = [path for path in (out / "cell").iterdir() if "newest device" in path.read_text()]
     assert len(pages) == 1

@@ -22,6 +22,7 @@ from gpbench.core import memory
 from gpbench.data import cards, splits
 from gpbench.errors import ConfigError, Stopped, StorageError
 from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train import context, grouping
 from gpbench.train import job as job_module
@@ -71,9 +72,9 @@ def trained(monkeypatch) -> list[list[int]]:
 
 def close(records, others) -> bool:
     return all(
-        r["id"] == o["id"]
-        and np.isclose(r["objective"], o["objective"], rtol=1e-6)
-        and np.allclose(list(r["metrics"].values()), list(o["metrics"].values()), rtol=1e-6)
+        r.id == o.id
+        and np.isclose(r.objective, o.objective, rtol=1e-6)
+        and np.allclose(list(r.metrics.values()), list(o.metrics.values()), rtol=1e-6)
         for r, o in zip(records, others, strict=True)
     )
 
@@ -82,7 +83,7 @@ def close(records, others) -> bool:
 def test_a_split_alone_is_the_same_as_among_others_to_rounding(tmp_path, words):
     together = job(tmp_path / "together", *words, "split=[0,1,2]")
     alone = job(tmp_path / "alone", *words[:-1], "split=[0,1,2]", "run.together=false")
-    assert [r["group"] for r in together + alone] == [3, 3, 3, 1, 1, 1]
+    assert [r.group for r in together + alone] == [3, 3, 3, 1, 1, 1]
     assert close(together, alone)
 
 
@@ -97,8 +98,8 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path):
         job(tmp_path / name, *WALK, f"seed={seed}")[0] for name, seed in (("a", 0), ("b", 0), ("c", 1))
     )
     assert numbers([one]) == numbers([again])
-    assert one["metrics"]["nll"] != other["metrics"]["nll"] and one["id"] != other["id"]
-    assert one["cell"] == other["cell"]
+    assert one.metrics["nll"] != other.metrics["nll"] and one.id != other.id
+    assert one.cell == other.cell
 
 
 def test_a_finished_run_is_not_run_again_unless_asked(tmp_path, trained):
@@ -107,7 +108,7 @@ def test_a_finished_run_is_not_run_again_unless_asked(tmp_path, trained):
     assert trained == [[0, 1]]
     again = job(tmp_path, *WALK, "split=[0,1]", "run.again=true")
     assert trained == [[0, 1], [0, 1]] and numbers(again) == numbers(first)
-    assert sorted(r["created"] for r in Store(tmp_path).all()) == [r["created"] for r in again] != first[0]["created"]
+    assert sorted(r.created for r in Store(tmp_path).all()) == [r.created for r in again] != first[0].created
 
 
 def test_records_from_another_folder_count(tmp_path, trained):
@@ -171,8 +172,8 @@ def test_a_diverged_split_is_recorded_as_such_and_the_others_are_done(tmp_path, 
     records = {status: Store(tmp_path).select(status=status) for status in ("done", "diverged")}
     assert len(records["done"]) + len(records["diverged"]) == 6 and records["done"] and records["diverged"]
     for record in records["diverged"]:
-        assert record["metrics"] == dict.fromkeys(records["done"][0]["metrics"]) and record["objective"] is None
-    mean = np.mean([record["metrics"]["error"] for record in records["done"]])
+        assert record.metrics == dict.fromkeys(records["done"][0].metrics) and record.objective is None
+    mean = np.mean([record.metrics["error"] for record in records["done"]])
     assert cli.main(["table", "--results", str(tmp_path), "--metric", "error", "--format", "csv"]) == 0
     head, row = (line.split(",") for line in capsys.readouterr().out.splitlines())
     cell = dict(zip(head, row))
@@ -222,27 +223,24 @@ def test_factors_that_will_not_fit_are_refused_before_they_are_made(tmp_path, mo
 def test_float32_works_from_data_to_record(tmp_path):
     single = job(tmp_path, *SEP8, "protocol.precision=float32")[0]
     double = job(tmp_path, *SEP8)[0]
-    assert (single["precision"], double["precision"]) == ("float32", "float64") and single["status"] == "done"
-    assert single["metrics"]["nll"] == pytest.approx(double["metrics"]["nll"], rel=1e-2)
-    assert single["metrics"] != double["metrics"]
-    assert "precision=float32" in single["setting"] and single["cell"] != double["cell"]
+    assert (single.precision, double.precision) == ("float32", "float64") and single.status == "done"
+    assert single.metrics["nll"] == pytest.approx(double.metrics["nll"], rel=1e-2)
+    assert single.metrics != double.metrics
+    assert "precision=float32" in single.setting and single.cell != double.cell
 
 
 def test_the_record_says_on_what_and_from_what_it_was_made(tmp_path):
     record = job(tmp_path, *WALK, "split=[0,1]")[1]
-    assert record["device"] and record["precision"] == "float64" and record["versions"]["jax"]
-    assert 50 < record["peak_memory_mb"] < 100_000 and 0 < record["step_memory_mb"] < 100
-    seconds = {name: value for name, value in record["seconds"].items() if name != "search"}
+    assert record.device and record.precision == "float64" and record.versions["jax"]
+    assert 50 < record.peak_memory_mb < 100_000 and 0 < record.step_memory_mb < 100
+    seconds = {name: value for name, value in record.seconds.items() if name != "search"}
     assert set(seconds) == {"init", "compile", "train", "evaluate"} and min(seconds.values()) > 0
-    assert record["seconds"]["search"] >= 0  # this method chooses nothing
-    assert record["data_checksum"] == cards.read("moons")["checksum"] and record["steps"] == 40
-    assert (record["split_set"], record["train_rows"], record["test_rows"]) == (
-        "random90",
-        *splits.sizes(cards.read("moons")),
-    )
-    trace = Store(tmp_path).trace(record["id"])
+    assert record.seconds["search"] >= 0  # this method chooses nothing
+    assert record.data_checksum == cards.read("moons")["checksum"] and record.steps == 40
+    assert (record.split_set, record.train_rows, record.test_rows) == ("random90", *splits.sizes(cards.read("moons")))
+    trace = Store(tmp_path).trace(record.id)
     assert trace["step"].tolist() == [10, 20, 30, 40] and trace["nll"].shape == (4,)
-    assert trace["nll"][-1] == record["metrics"]["nll"] and trace["objective"][-1] == record["objective"]
+    assert trace["nll"][-1] == record.metrics["nll"] and trace["objective"][-1] == record.objective
 
 
 def test_a_users_data_are_found_beside_their_card(tmp_path, monkeypatch):
@@ -254,7 +252,7 @@ def test_a_users_data_are_found_beside_their_card(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     dirs = ["--config-dir", str(folder.parent), "--config-dir", str(HERE)]
     assert cli.main(["run", *dirs, "dataset=own", "method=walk", f"run.results={tmp_path}"]) == 0
-    assert Store(tmp_path).last()["dataset"] == "own"
+    assert Store(tmp_path).last().dataset == "own"
 
 
 def test_only_what_decides_the_rows_is_in_the_identity(mirror):
@@ -283,8 +281,8 @@ def test_splits_join_on_a_gpu_as_far_as_the_compiled_program_leaves_memory(tmp_p
 
 def test_splits_one_after_another_are_compiled_once(tmp_path):
     records = job(tmp_path, *WALK[:-1], "split=[0,1,2]")
-    assert [r["group"] for r in records] == [1, 1, 1]
-    assert [r["seconds"]["compile"] > 0 for r in records] == [True, False, False]
+    assert [r.group for r in records] == [1, 1, 1]
+    assert [r.seconds["compile"] > 0 for r in records] == [True, False, False]
 
 
 def test_a_full_disk_stops_a_job_in_one_line_and_keeps_the_earlier_records(tmp_path, capsys):
@@ -325,7 +323,7 @@ def test_a_damaged_checkpoint_of_a_job_is_ignored(tmp_path, monkeypatch):
 def test_multiclass_data_have_baselines_and_sep_says_it_is_binary(tmp_path, mirror):
     words = ["dataset=wine", f"data.mirror={mirror}"]
     constant, logistic = (job(tmp_path, *words, f"method={name}")[0] for name in ("constant", "logistic"))
-    assert logistic["metrics"]["nll"] < constant["metrics"]["nll"]
+    assert logistic.metrics["nll"] < constant.metrics["nll"]
     with pytest.raises(ConfigError, match="method sep is for binary data, and wine is multiclass"):
         job(tmp_path, *words, "method=sep")
 
@@ -345,14 +343,14 @@ def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_togethe
         done = subprocess.run(
             [*words, f"run.results={tmp_path / folder}", *more], capture_output=True, text=True, check=True
         )
-        return json.loads(done.stdout)["records"]
+        return [Record.from_json(record) for record in json.loads(done.stdout)["records"]]
 
     both, alone = run("both", "run.together=true"), run("alone", "output=1")
-    assert [(r["output"], r["group"]) for r in both] == [("lift", 2), ("drag", 2)]
-    assert len({r["id"] for r in both}) == len({r["cell"] for r in both}) == 2
-    assert (alone[0]["id"], alone[0]["output"]) == (both[1]["id"], "drag")
-    assert alone[0]["metrics"] == pytest.approx(both[1]["metrics"], rel=1e-9)
-    assert both[0]["metrics"]["nmse"] < 0.01 < both[1]["metrics"]["nmse"]
+    assert [(r.output, r.group) for r in both] == [("lift", 2), ("drag", 2)]
+    assert len({r.id for r in both}) == len({r.cell for r in both}) == 2
+    assert (alone[0].id, alone[0].output) == (both[1].id, "drag")
+    assert alone[0].metrics == pytest.approx(both[1].metrics, rel=1e-9)
+    assert both[0].metrics["nmse"] < 0.01 < both[1].metrics["nmse"]
 
 
 def test_a_kernel_and_a_likelihood_are_one_word_each_of_the_setting():

@@ -15,21 +15,21 @@ from gpbench.train.stop import StopRequest
 def run(results, *overrides):
     cfg = compose([*overrides, f"run.results={results}", "run.progress=false"])
     (record,) = run_job(RunPlan.of(cfg), store=Store(results), progress=make(False), stop=StopRequest(None))
-    return record, Store(results).trace(record["id"])
+    return record, Store(results).trace(record.id)
 
 
 def test_grid_predictions_rows_and_inducing_points_are_kept(tmp_path):
     words = ["dataset=moons", "method.inducing=5", "protocol.steps=3"]
     record, trace = run(tmp_path, *words)
-    assert not record["kept"] and not any(name.startswith("kept_") for name in trace)
+    assert not record.kept and not any(name.startswith("kept_") for name in trace)
     again, trace = run(tmp_path, *words, "run.keep=true")
-    assert again["id"] == record["id"] and again["kept"] and again["metrics"] == record["metrics"]
+    assert again.id == record.id and again.kept and again.metrics == record.metrics
     assert trace["kept_inducing"].shape == (5, 2) and len(trace["kept_X"]) == len(trace["kept_y"])
     grid, X = trace["kept_grid"], trace["kept_X"]
     assert (grid.min(axis=0) < X.min(axis=0)).all() and (grid.max(axis=0) > X.max(axis=0)).all()
     np.testing.assert_allclose(np.exp(trace["kept_log_probs"]).sum(axis=1), 1, rtol=1e-5)
     third, _ = run(tmp_path, *words)
-    assert third["created"] == again["created"]  # asked for less, it is the same run
+    assert third.created == again.created  # asked for less, it is the same run
 
 
 def test_regression_on_one_input_keeps_mean_and_variance(tmp_path):

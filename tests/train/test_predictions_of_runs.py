@@ -33,8 +33,8 @@ def test_the_rows_are_the_test_rows_of_the_split_with_the_targets_of_the_data_se
     cfg = compose(words, [HERE])
     dataset = configured(cfg)
     for record in records:
-        predictions = store.predictions(record["id"])
-        _, test = splits.indices(cfg["dataset"], dataset, record["split"])
+        predictions = store.predictions(record.id)
+        _, test = splits.indices(cfg["dataset"], dataset, record.split)
         np.testing.assert_array_equal(predictions["row"], test)
         np.testing.assert_allclose(predictions["target"], dataset.y[test], rtol=1e-12)
 
@@ -42,30 +42,30 @@ def test_the_rows_are_the_test_rows_of_the_split_with_the_targets_of_the_data_se
 def test_the_metrics_of_classes_follow_from_them(of_classes):
     records, store = of_classes
     for record in records:
-        predictions = store.predictions(record["id"])
-        assert -predictions["log_prob"].mean() == pytest.approx(record["metrics"]["nll"], rel=1e-6)
+        predictions = store.predictions(record.id)
+        assert -predictions["log_prob"].mean() == pytest.approx(record.metrics["nll"], rel=1e-6)
         chosen = 2 * log_probs(predictions).argmax(axis=1) - 1
-        assert np.mean(chosen != predictions["target"]) == pytest.approx(record["metrics"]["error"])
+        assert np.mean(chosen != predictions["target"]) == pytest.approx(record.metrics["error"])
 
 
 def test_the_metrics_of_values_follow_from_them_in_original_units(of_values):
     ([record], store) = of_values
-    predictions = store.predictions(record["id"])
-    assert predictions["log_prob"].mean() == pytest.approx(record["metrics"]["test_ll"], rel=1e-6)
+    predictions = store.predictions(record.id)
+    assert predictions["log_prob"].mean() == pytest.approx(record.metrics["test_ll"], rel=1e-6)
     residuals = predictions["target"] - predictions["mean"]
-    assert np.sqrt(np.mean(residuals**2)) == pytest.approx(record["metrics"]["rmse"], rel=1e-9)
+    assert np.sqrt(np.mean(residuals**2)) == pytest.approx(record.metrics["rmse"], rel=1e-9)
     inside = np.abs(residuals) <= 1.959964 * np.sqrt(predictions["variance"])
-    assert inside.mean() == pytest.approx(record["metrics"]["coverage95"])
+    assert inside.mean() == pytest.approx(record.metrics["coverage95"])
     assert log_probs(predictions).shape == (len(residuals), 0)
 
 
 def test_false_keeps_none_and_auto_none_of_many_rows(tmp_path, monkeypatch):
     [record] = job(tmp_path / "false", *LINEAR, "run.predictions=false")
-    assert Store(tmp_path / "false").predictions(record["id"]) == {}
+    assert Store(tmp_path / "false").predictions(record.id) == {}
     monkeypatch.setattr(context, "MOST_ROWS", 99)  # friedman has 100 test rows
     for value, kept in (("auto", False), ("true", True)):
         [record] = job(tmp_path / value, *LINEAR, f"run.predictions={value}")
-        assert bool(Store(tmp_path / value).predictions(record["id"])) is kept
+        assert bool(Store(tmp_path / value).predictions(record.id)) is kept
 
 
 def test_whether_they_are_kept_is_no_part_of_the_identity():
@@ -76,14 +76,14 @@ def test_whether_they_are_kept_is_no_part_of_the_identity():
 def test_a_diverged_run_has_none(tmp_path):
     records = job(tmp_path, "dataset=moons", "method=fragile", "split=all", "run.together=true")
     store = Store(tmp_path)
-    lost = [record for record in records if record["status"] == "diverged"]
-    assert lost and all(store.predictions(record["id"]) == {} for record in lost)
+    lost = [record for record in records if record.status == "diverged"]
+    assert lost and all(store.predictions(record.id) == {} for record in lost)
 
 
 def test_a_damaged_file_of_predictions_counts_as_none(of_values):
     ([record], store) = of_values
-    file = store.runs / record["id"] / "predictions.parquet"
+    file = store.runs / record.id / "predictions.parquet"
     whole = file.read_bytes()
     file.write_bytes(whole[:100])
-    assert store.predictions(record["id"]) == {}
+    assert store.predictions(record.id) == {}
     file.write_bytes(whole)

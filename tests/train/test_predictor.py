@@ -20,13 +20,13 @@ def run(results, *words) -> dict:
 @pytest.mark.parametrize("name", FAST)
 def test_the_test_rows_are_predicted_as_they_were_scored(tmp_path, name, capsys):
     record = run(tmp_path, f"dataset={name}", "split=2", *FAST[name])
-    kept, data = Store(tmp_path).predictions(record["id"]), load_data(read(name))
+    kept, data = Store(tmp_path).predictions(record.id), load_data(read(name))
     frame = pandas.DataFrame(data.X[kept["row"]], columns=data.columns or None)
     by_name = data.columns and frame[list(data.columns)[::-1]].assign(more="ignored")
     frame.to_csv(tmp_path / "rows.csv", index=False)
     capsys.readouterr()
     words = ["--data", str(tmp_path / "rows.csv"), "--results", str(tmp_path)]
-    assert main(["predict", record["id"][:8], *words, "--out", str(tmp_path / "out.csv")]) == 0
+    assert main(["predict", record.id[:8], *words, "--out", str(tmp_path / "out.csv")]) == 0
     ours = pandas.read_csv(tmp_path / "out.csv")
     if data.task == "regression":
         np.testing.assert_allclose(ours["mean"], kept["mean"], rtol=1e-9)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from toys import HERE, job, numbers
 
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train.checkpoint import Checkpoint
 
@@ -40,11 +41,11 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, err
 
 
-def run(results: Path, *words: str, **more: str) -> list[dict]:
+def run(results: Path, *words: str, **more: str) -> list[Record]:
     """The records of a command that ends well, in order of their splits."""
     code, err = finish(start(results, *words, **more))
     assert code == 0, err
-    return sorted(Store(results).all(), key=lambda record: record["split"])
+    return sorted(Store(results).all(), key=lambda record: record.split)
 
 
 def await_step(results: Path, step: int) -> None:
@@ -59,7 +60,7 @@ def await_step(results: Path, step: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def walked(tmp_path_factory) -> list[dict]:
+def walked(tmp_path_factory) -> list[Record]:
     """Splits 0, 1 and 2 of the walk, undisturbed."""
     return job(tmp_path_factory.mktemp("walked"), *WALK, "split=[0,1,2]")
 
@@ -76,7 +77,7 @@ def test_a_killed_run_ends_with_the_same_numbers_and_compiles_nothing_anew(tmp_p
     assert Store(tmp_path / "killed").all() == []
     records = run(tmp_path / "killed", *SEP, OFTEN, **cache)
     assert numbers(records) == numbers(whole)
-    one, other = (Store(tmp_path / name).trace(whole[0]["id"]) for name in ("whole", "killed"))
+    one, other = (Store(tmp_path / name).trace(whole[0].id) for name in ("whole", "killed"))
     assert all((one[name] == other[name]).all() for name in one if name != "seconds")
     assert {path.name for path in (tmp_path / "xla").iterdir() if path.name.endswith("-cache")} == compiled
 

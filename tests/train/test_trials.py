@@ -6,9 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gpbench.core.predictive import Gaussian
+from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Info, Method
+from gpbench.schema import setting
 from gpbench.train.batches import whole
 from gpbench.train.trials import best_settings
 
@@ -23,6 +24,8 @@ class State(eqx.Module):
 class Width(Method):
     """Predicts the mean of the targets, with a standard deviation that is a setting."""
 
+    damping: float = setting(0.5, "fraction", "Damping, which it has no use for.")
+
     def init(self, data, *, key):
         return State(jnp.mean(data.y), jnp.asarray(1.0))
 
@@ -30,7 +33,7 @@ class Width(Method):
         return state, Info(-jnp.sum((batch.y - state.mean) ** 2))
 
     def predict(self, state, X, *, key):
-        return Gaussian(jnp.full(len(X), state.mean), jnp.full(len(X), state.width**2))
+        return GaussianPredictive(jnp.full(len(X), state.mean), jnp.full(len(X), state.width**2))
 
     def with_settings(self, state, settings):
         return eqx.tree_at(lambda s: s.width, state, jnp.asarray(settings["width"]))

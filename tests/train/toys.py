@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from gpbench.config.compose import compose
-from gpbench.core.predictive import Bernoulli
+from gpbench.core.predictive import BernoulliPredictive
 from gpbench.data.members import Member
 from gpbench.methods.base import Info, Method
 from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train import progress
 from gpbench.train.group import Group
@@ -50,7 +51,7 @@ class Walk(Method):
 
     def predict(self, state, X, *, key):
         logits = X @ state.w
-        return Bernoulli(jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits))
+        return BernoulliPredictive(jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits))
 
 
 class Fragile(Walk):
@@ -101,12 +102,12 @@ def quiet(stream=None) -> progress.Progress:
     return progress.make(False, stream or io.StringIO())
 
 
-def job(results: Path, *words: str, store=None, stop=None, stream=None) -> list[dict]:
+def job(results: Path, *words: str, store=None, stop=None, stream=None) -> list[Record]:
     """The records of `gpbench run WORDS run.results=RESULTS`, made in this process."""
     plan = RunPlan.of(compose([*words, f"run.results={results}"], [HERE]))
     return run_job(plan, store=store or Store(results), progress=quiet(stream), stop=stop or StopRequest())
 
 
-def numbers(records: list[dict]) -> list[tuple]:
+def numbers(records: list[Record]) -> list[tuple]:
     """What must be the same, bit by bit."""
-    return [(r["id"], r["status"], r["steps"], r["objective"], r["metrics"]) for r in records]
+    return [(r.id, r.status, r.steps, r.objective, r.metrics) for r in records]

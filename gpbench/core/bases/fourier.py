@@ -1,14 +1,50 @@
-"""Random Fourier features (Rahimi and Recht 2007), generated from a seed block by block, or stored."""
+"""Random Fourier features (Rahimi and Recht 2007): a basis in blocks, and functions drawn from a prior.
+
+Their cosines are polynomials: several times faster on CPUs than the library's, which XLA does not vectorise there.
+"""
+
+from functools import cache
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from numpy.polynomial import Chebyshev, Polynomial
 
 from gpbench.core.bases.base import Basis, Locations
-from gpbench.core.cosines import cosine_of_turns
-from gpbench.core.kernels import Kernel, SquaredExponential, Stationary
-from gpbench.core.kernels.matern import Matern12, Matern32, Matern52
+from gpbench.core.kernels import Kernel, Matern12, Matern32, Matern52, SquaredExponential, Stationary
+
+_POLYNOMIAL_DEGREES = {"float32": 6, "float64": 11}
+
+
+@jax.custom_jvp
+def cosine_of_turns(u: Float[Array, "..."]) -> Float[Array, "..."]:
+    """cos(2πu) by a polynomial in the square of u's distance from the nearest whole number.
+
+    The absolute error for |u| up to a few is 5e-7 in float32 and 2e-14 in float64; beyond, it is that of rounding u.
+    """
+    u = u - jnp.round(u)
+    t = 4.0 * u * u
+    *lower, last = _coefficients(u.dtype.name)
+    value = jnp.full_like(t, last)
+    for coefficient in reversed(lower):
+        value = value * t + jnp.asarray(coefficient, t.dtype)
+    return value
+
+
+@cosine_of_turns.defjvp
+def _derivative(primals, tangents):
+    (u,), (du,) = primals, tangents
+    return cosine_of_turns(u), 2.0 * np.pi * cosine_of_turns(u + 0.25) * du
+
+
+@cache
+def _coefficients(dtype: str) -> tuple[float, ...]:
+    """Of cos(π√t) on [0, 1], where t = (2u)²: interpolation in Chebyshev points."""
+    series = Chebyshev.interpolate(lambda t: np.cos(np.pi * np.sqrt(t)), _POLYNOMIAL_DEGREES[dtype], domain=[0.0, 1.0])
+    return tuple(series.convert(kind=Polynomial).coef)
+
 
 _DEGREES = {SquaredExponential: 0, Matern12: 1, Matern32: 3, Matern52: 5}
 """Degrees of freedom of the t distribution that is the spectral density in units of the lengthscales; 0: normal."""
@@ -84,3 +120,44 @@ def spectral_degrees(kernel: Kernel) -> int:
     4.15).
     """
     return _DEGREES[type(kernel)]  # type: ignore[index]
+
+
+__all__ = ["SPECTRAL", "PriorDraws", "prior_draws"]
+
+
+class PriorDraws(eqx.Module):
+    """S functions f_s(x) = √(amp / F) Σ_i (a_is cos ω_iᵀx + b_is sin ω_iᵀx), a and b standard normal.
+
+    They share F frequencies ω_i from the spectral density of a kernel of amplitude amp.  Given these, their covariance
+    is (amp / F) Σ_i cos ω_iᵀ(x - x'): amp for x = x', and for others an unbiased estimate of k(x, x') whose standard
+    error is less than amp / √F.
+    """
+
+    turns: Float[Array, "F D"]
+    """ω / 2π, for inputs in units of the lengthscales."""
+    weights: Float[Array, "2 F S"]
+    """a and b."""
+
+    def __call__(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "N S"]:
+        """The functions at X, in O(N F (D + S)) time and O(N F) memory."""
+        assert isinstance(kernel, Stationary)
+        u = kernel.scale(X) @ self.turns.T
+        a, b = self.weights
+        total = cosine_of_turns(u) @ a + cosine_of_turns(u - 0.25) @ b
+        return jnp.sqrt(kernel.amplitude / len(self.turns)) * total
+
+
+def prior_draws(
+    kernel: Kernel, X: Float[Array, "N D"], frequencies: int, samples: int, *, key: PRNGKeyArray
+) -> PriorDraws:
+    """S = `samples` functions with F = `frequencies`, for inputs of the width and the dtype of X.
+
+    `kernel` must be one of `SPECTRAL`, the kernels whose spectral density is known.
+    """
+    frequency_key, weight_key = jax.random.split(key)
+    inputs, degrees = X.shape[1], spectral_degrees(kernel)
+    normals = jax.random.normal(frequency_key, (frequencies, inputs + degrees), X.dtype)
+    turns = normals[:, :inputs] / (2.0 * jnp.pi)
+    if degrees:  # a t distribution: the root of a mean of squares divides
+        turns /= jnp.sqrt(jnp.mean(normals[:, inputs:] ** 2, axis=1, keepdims=True))
+    return PriorDraws(turns, jax.random.normal(weight_key, (2, frequencies, samples), X.dtype))

@@ -1,4 +1,7 @@
-"""Kernel functions k(x, z_i) around given rows: an inducing-point approximation with as many points as one likes."""
+"""Kernel functions around given rows as a basis, and products of kernel matrices that are too large for memory."""
+
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -70,3 +73,32 @@ class KernelFunctions(Basis):
 
         totals = jax.lax.map(of_columns, jnp.arange(0, self.blocks, columns))
         return totals.reshape(-1, self.block)[: self.blocks] / len(X)
+
+
+PRODUCT_ROWS, PRODUCT_COLUMNS = 512, 2048
+"""The size of a block.  On two cores of a CPU blocks that fit in the caches take half the time of whole rows."""
+
+
+def product(
+    kernel: Kernel, X: Float[Array, "N D"], rows: Float[Array, "P D"], A: Float[Array, "P C"]
+) -> Float[Array, "N C"]:
+    """k(X, rows) A in O(N P (D + C)) time, with `PRODUCT_COLUMNS` columns of the matrix at a time."""
+    size = min(PRODUCT_COLUMNS, len(rows))
+    blocks = len(rows) // size
+
+    def add(block, total):
+        part = lambda array: jax.lax.dynamic_slice_in_dim(array, block * size, size)
+        return total + kernel.cross(X, part(rows)) @ part(A)
+
+    total = jax.lax.fori_loop(0, blocks, add, jnp.zeros((len(X), A.shape[1]), A.dtype))
+    rest = blocks * size
+    return total if rest == len(rows) else total + kernel.cross(X, rows[rest:]) @ A[rest:]
+
+
+def in_blocks(function: Callable[[Float[Array, "B D"]], Any], X: Float[Array, "N D"]) -> Any:
+    """`function(X)`, a pytree of arrays with a row for each of X's, with `PRODUCT_ROWS` rows at a time.
+
+    A row of the result must depend on that row of X alone.
+    """
+    each = lambda x: jax.tree.map(lambda value: value[0], function(x[None]))
+    return jax.lax.map(each, X, batch_size=PRODUCT_ROWS)

@@ -1,20 +1,19 @@
-"""Covariance functions: the interface `Kernel`, one file per family, and `kernel_spec` to parse the configuration."""
+"""Covariance functions: the interface `Kernel`, one kind a file, and `kernel_spec` to parse the configuration."""
 
-from gpbench.core.kernels.active_inputs import ActiveInputs
-from gpbench.core.kernels.anova import ANOVA
-from gpbench.core.kernels.base import Kernel
-from gpbench.core.kernels.constant import Constant
-from gpbench.core.kernels.effect import Effect
-from gpbench.core.kernels.linear import Linear
-from gpbench.core.kernels.matern import Matern12, Matern32, Matern52
-from gpbench.core.kernels.periodic import Periodic
-from gpbench.core.kernels.priors import LengthscalePrior, lengthscale_prior
-from gpbench.core.kernels.product import Product
-from gpbench.core.kernels.rational_quadratic import RationalQuadratic
-from gpbench.core.kernels.spec import FAMILIES, Spec, kernel_spec, require
-from gpbench.core.kernels.squared_exponential import SquaredExponential
-from gpbench.core.kernels.stationary import Stationary
-from gpbench.core.kernels.sum import Sum
+from gpbench.core.kernels.anova import ANOVA, Effect
+from gpbench.core.kernels.base import Kernel, LengthscaleStart
+from gpbench.core.kernels.composite import ActiveInputs, Product, Sum
+from gpbench.core.kernels.linear import Constant, Linear
+from gpbench.core.kernels.spec import FAMILIES, LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require
+from gpbench.core.kernels.stationary import (
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    SquaredExponential,
+    Stationary,
+)
 
 __all__ = [
     "ANOVA",
@@ -24,6 +23,7 @@ __all__ = [
     "Effect",
     "Kernel",
     "LengthscalePrior",
+    "LengthscaleStart",
     "Linear",
     "Matern12",
     "Matern32",

@@ -3,14 +3,16 @@
 import abc
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from gpbench.core.inducing import LengthscaleStart
+LengthscaleStart = Literal["median", "root_median", "median_each"]
+"""Lengthscales start at the median distance between rows; at its square root (paper `sep`); or each at the median
+distance along its own input (paper `svdgp`)."""
 
 
 class Kernel(eqx.Module):
@@ -82,3 +84,21 @@ def span(values: Float[Array, " D"]) -> str:
 def log_scalar(value: float, like: Float[Array, "..."]) -> Float[Array, ""]:
     """log(value) as a parameter in the dtype of `like`."""
     return jnp.asarray(math.log(value), like.dtype)
+
+
+def initial_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -> Float[Array, " D"]:
+    """Logarithms of the initial squared lengthscales, in units of the inputs: see `LengthscaleStart`."""
+    d = X.shape[1]
+    if start == "median_each":
+        return 2.0 * jnp.log(jnp.asarray([median_distance(X[:, [j]]) for j in range(d)], X.dtype))
+    power = 2.0 if start == "median" else 1.0
+    return jnp.full(d, power * jnp.log(median_distance(X)), X.dtype)
+
+
+def median_distance(X: Float[Array, "N D"], limit: int = 2000) -> float:
+    """The median Euclidean distance between pairs of rows (of the first `limit` rows), 1 if all are equal."""
+    from scipy.spatial.distance import pdist
+
+    distances = pdist(np.asarray(X[:limit]))
+    positive = distances[distances > 0]
+    return float(np.median(positive)) if positive.size else 1.0

@@ -1,4 +1,4 @@
-"""The linear kernel."""
+"""The linear and the constant kernel."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels.base import Family, Kernel, log_scalar, span
+from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, LengthscaleStart, log_scalar, span
 
 
 class Linear(Family):
@@ -41,3 +40,25 @@ class Linear(Family):
         """All variances equal, such that k(x, x) is `amplitude` on average over the rows.  It has no options."""
         mean_square = float(jnp.mean(jnp.sum(X**2, axis=1))) or 1.0
         return cls(jnp.full(X.shape[1], log_scalar(amplitude / mean_square, X)))
+
+
+class Constant(AmplitudeFamily):
+    """k(x, x') = amp: a bias of variance amp, for sums."""
+
+    log_amplitude: Float[Array, ""]
+    family: ClassVar[str] = "constant"
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """The amplitude for all pairs of rows."""
+        return jnp.broadcast_to(self.amplitude, (len(X), len(Y)))
+
+    def describe(self) -> str:
+        """The family with its amplitude."""
+        return f"constant kernel (amplitude {self.amplitude:.3g})"
+
+    @classmethod
+    def initial(
+        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+    ) -> Kernel:
+        """It has no options."""
+        return cls(log_scalar(amplitude, X))

@@ -1,25 +1,94 @@
-"""Which kernel: the configuration's words for one, and the kernels that a method accepts."""
+"""Kernels as a configuration names them: their options, and the prior on lengthscales."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels.active_inputs import ActiveInputs, select
 from gpbench.core.kernels.anova import ANOVA
-from gpbench.core.kernels.base import Family, Kernel, words
-from gpbench.core.kernels.constant import Constant
-from gpbench.core.kernels.linear import Linear
-from gpbench.core.kernels.matern import Matern12, Matern32, Matern52
-from gpbench.core.kernels.options import Option, columns, count, flag, positive
-from gpbench.core.kernels.periodic import Periodic
-from gpbench.core.kernels.product import Product
-from gpbench.core.kernels.rational_quadratic import RationalQuadratic
-from gpbench.core.kernels.squared_exponential import SquaredExponential
-from gpbench.core.kernels.sum import Sum
+from gpbench.core.kernels.base import Family, Kernel, LengthscaleStart, words
+from gpbench.core.kernels.composite import ActiveInputs, Product, Sum, select
+from gpbench.core.kernels.linear import Constant, Linear
+from gpbench.core.kernels.stationary import (
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    RationalQuadratic,
+    SquaredExponential,
+)
 from gpbench.errors import ConfigError, either, nearest
+from gpbench.ranges import LENGTHSCALE_PRIOR
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a family: its default and its parser.  Parsed values are hashable."""
+
+    default: Any
+    parse: Callable[[Any], Any]
+
+
+def flag(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def positive(value: Any) -> float:
+    """A finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < float("inf"):
+        raise ValueError("a positive number")
+    return float(value)
+
+
+def count(value: Any) -> int:
+    """A whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("a whole number from 1")
+    return value
+
+
+def columns(value: Any) -> tuple[int, ...]:
+    """Numbers of columns from 0, sorted."""
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0
+    if not is_list or any(isinstance(i, bool) or not isinstance(i, int) or i < 0 for i in value):
+        raise ValueError("a list of column numbers from 0")
+    if len(set(value)) < len(value):
+        raise ValueError("a list of different column numbers")
+    return tuple(sorted(value))
+
+
+class LengthscalePrior(NamedTuple):
+    """log l ~ N(log(median √D), spread²) for every lengthscale l of a kernel of D inputs.
+
+    The median grows with √D as the distances between rows do (Hvarfner, Hellsten and Nardi 2024).
+    """
+
+    median: float
+    spread: float
+
+    def log_prob(self, kernel: Kernel, inputs: int) -> Float[Array, ""]:
+        """The log density of the logarithms of all lengthscales of `kernel`, whose parameters they are."""
+        centre = math.log(self.median * math.sqrt(inputs))
+        leaves = jax.tree_util.tree_leaves_with_path(kernel)
+        lengthscales = [leaf for path, leaf in leaves if jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"]
+        zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(kernel)))
+        return sum((norm.logpdf(0.5 * leaf, centre, self.spread).sum() for leaf in lengthscales), zero)
+
+
+def lengthscale_prior(value: Any) -> LengthscalePrior | None:
+    """The prior that the configuration's value means: None, or {median: M, spread: S}.  Raises ConfigError."""
+    if isinstance(value, LengthscalePrior):
+        return value
+    LENGTHSCALE_PRIOR.check("method.lengthscale_prior", value)
+    return None if value is None else LengthscalePrior(float(value["median"]), float(value["spread"]))
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,23 @@
-"""Stationary kernels: a lengthscale per input, and the distances that the families are functions of."""
+"""Stationary kernels: functions of a distance between rows, with a lengthscale per input."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from gpbench.core.inducing import LengthscaleStart, initial_log_lengthscales2
-from gpbench.core.kernels.base import AmplitudeFamily, span, words
+from gpbench.core.kernels.base import (
+    AmplitudeFamily,
+    Kernel,
+    LengthscaleStart,
+    initial_log_lengthscales2,
+    log_scalar,
+    span,
+    words,
+)
 
 
 class Stationary(AmplitudeFamily):
@@ -66,3 +77,154 @@ def safe_sqrt(square: Float[Array, "N P"]) -> Float[Array, "N P"]:
     """√square with the derivative 0 where `square` is 0, instead of an infinite one that turns into NaN."""
     positive = square > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1.0)), 0.0)
+
+
+class SquaredExponential(Stationary):
+    """k(x, x') = amp · exp(-½ Σ_d (x_d - x'_d)² / l_d), with a squared lengthscale l_d for every input.
+
+    Amplitude and squared lengthscales are kept as logarithms, as the authors of the paper `sep` do.
+    """
+
+    log_amplitude: Float[Array, ""]
+    log_lengthscale2: Float[Array, " L"]
+    family: ClassVar[str] = "squared_exponential"
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+        return jnp.exp(half_square_exponent(self.scale(X), self.scale(Y)) + self.log_amplitude)
+
+    @classmethod
+    def initial(
+        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+    ) -> Kernel:
+        """Option: `isotropic`."""
+        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]))
+
+
+class _Matern(Stationary):
+    """What the three have in common."""
+
+    log_amplitude: Float[Array, ""]
+    log_lengthscale2: Float[Array, " L"]
+
+    @classmethod
+    def initial(
+        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+    ) -> Kernel:
+        """Option: `isotropic`."""
+        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]))
+
+
+class Matern12(_Matern):
+    """k(x, x') = amp · exp(-r), the exponential kernel: continuous functions that are nowhere differentiable.
+
+    It has a kink at r = 0, where rounding of r² would be amplified to its square root: hence distances through
+    differences, and derivatives of 0 at coincident points.
+    """
+
+    family: ClassVar[str] = "matern12"
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+        r = safe_sqrt(square_distance(self.scale(X), self.scale(Y)))
+        return jnp.exp(self.log_amplitude - r)
+
+
+class Matern32(_Matern):
+    """k(x, x') = amp · (1 + s) exp(-s), s = √3 r: functions that are differentiable once."""
+
+    family: ClassVar[str] = "matern32"
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+        s = safe_sqrt(-6.0 * half_square_exponent(self.scale(X), self.scale(Y)))  # s² = 3 r²
+        return (1.0 + s) * jnp.exp(self.log_amplitude - s)
+
+
+class Matern52(_Matern):
+    """k(x, x') = amp · (1 + s + s²/3) exp(-s), s = √5 r: functions that are differentiable twice."""
+
+    family: ClassVar[str] = "matern52"
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+        s2 = -10.0 * half_square_exponent(self.scale(X), self.scale(Y))  # s² = 5 r²
+        s = safe_sqrt(s2)
+        return (1.0 + s + s2 / 3.0) * jnp.exp(self.log_amplitude - s)
+
+
+class RationalQuadratic(Stationary):
+    """k(x, x') = amp · (1 + r²/(2α))^-α, r² = Σ_d (x_d - x'_d)² / l_d (Rasmussen & Williams 2006, equation 4.19).
+
+    A mixture of squared exponential kernels over all lengthscales; their own for α to infinity.
+    """
+
+    log_amplitude: Float[Array, ""]
+    log_lengthscale2: Float[Array, " L"]
+    log_alpha: Float[Array, ""]
+    family: ClassVar[str] = "rational_quadratic"
+
+    @property
+    def alpha(self) -> Float[Array, ""]:
+        """The shape α > 0: small for heavy tails."""
+        return jnp.exp(self.log_alpha)
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+        half_square = -half_square_exponent(self.scale(X), self.scale(Y))
+        return jnp.exp(self.log_amplitude - self.alpha * jnp.log1p(half_square / self.alpha))
+
+    @classmethod
+    def initial(
+        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+    ) -> Kernel:
+        """Options: `isotropic`, and `alpha`, the initial shape."""
+        lengthscales = start_lengthscales(X, start, options["isotropic"])
+        return cls(log_scalar(amplitude, X), lengthscales, log_scalar(options["alpha"], X))
+
+
+class Periodic(Stationary):
+    """k(x, x') = amp · exp(-2 Σ_d sin²(π (x_d - x'_d)/p_d) / l_d) (MacKay 1998; Rasmussen & Williams 2006, eq. 4.31).
+
+    It is the squared exponential kernel of the points (cos, sin)(2π x_d/p_d), for their squared distance is
+    4 sin²(π (x_d - x'_d)/p_d).  A lengthscale √l_d is a length on that circle of radius 1.  `log_period` has as many
+    entries as `log_lengthscale2`; periods are in the units of the inputs.
+    """
+
+    log_amplitude: Float[Array, ""]
+    log_lengthscale2: Float[Array, " L"]
+    log_period: Float[Array, " L"]
+    family: ClassVar[str] = "periodic"
+
+    @property
+    def period(self) -> Float[Array, " L"]:
+        """p_d, in the units of the inputs."""
+        return jnp.exp(self.log_period)
+
+    def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
+        """k(x, y) for all pairs of rows."""
+        return jnp.exp(half_square_exponent(self._on_circles(X), self._on_circles(Y)) + self.log_amplitude)
+
+    def _on_circles(self, X: Float[Array, "N D"]) -> Float[Array, "N 2*D"]:
+        angle = 2.0 * math.pi * X / self.period
+        return jnp.concatenate([self.scale(jnp.cos(angle)), self.scale(jnp.sin(angle))], axis=1)
+
+    def describe(self) -> str:
+        """The family with its amplitude and its ranges of lengthscales and periods."""
+        parameters = f"lengthscales {span(self.lengthscales)}, periods {span(self.period)}"
+        return f"periodic kernel (amplitude {self.amplitude:.3g}, {parameters})"
+
+    @classmethod
+    def initial(
+        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
+    ) -> Kernel:
+        """Options: `isotropic`, and `period`, the initial period of every input.
+
+        Lengthscales are set from distances between points on the circles, those of an input's cosine and sine averaged.
+        """
+        count = 1 if options["isotropic"] else X.shape[1]
+        log_period = jnp.full(count, log_scalar(options["period"], X))
+        circles = cls(log_scalar(amplitude, X), jnp.zeros_like(log_period), log_period)._on_circles(X)
+        each = initial_log_lengthscales2(circles, start).reshape(2, -1).mean(axis=0)
+        lengthscales = each.mean(keepdims=True) if options["isotropic"] else each
+        return cls(log_scalar(amplitude, X), lengthscales, log_period)

@@ -49,6 +49,6 @@ class Gaussian(Likelihood):
         log_z = norm.logpdf(y, mean, jnp.sqrt(variance + self.noise / alpha))
         return log_z + 0.5 * (1.0 - alpha) * jnp.log(2.0 * jnp.pi * self.noise) - 0.5 * jnp.log(alpha)
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.Gaussian:
+    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.GaussianPredictive:
         """N(mean, variance + noise)."""
-        return predictive.Gaussian(mean, variance + self.noise)
+        return predictive.GaussianPredictive(mean, variance + self.noise)

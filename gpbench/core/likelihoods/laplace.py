@@ -56,9 +56,9 @@ class Laplace(Likelihood):
         self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
     ) -> Float[Array, " N"]:
         """The log density of y under noise of scale b / α, + (1 - α) log 2b - log α."""
-        tempered = predictive.Laplace(mean, variance, self.noise / alpha**2)
+        tempered = predictive.LaplacePredictive(mean, variance, self.noise / alpha**2)
         return tempered.log_prob(y) + (1.0 - alpha) * jnp.log(2.0 * self.scale) - jnp.log(alpha)
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.Laplace:
+    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.LaplacePredictive:
         """The normal-Laplace distribution."""
-        return predictive.Laplace(mean, variance, self.noise)
+        return predictive.LaplacePredictive(mean, variance, self.noise)

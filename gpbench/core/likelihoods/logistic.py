@@ -7,7 +7,7 @@ import jax
 from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods.base import Likelihood
-from gpbench.core.predictive import Bernoulli
+from gpbench.core.predictive import BernoulliPredictive
 from gpbench.core.quadrature import log_normal_expectation, normal_expectation, require_nodes
 
 
@@ -44,9 +44,9 @@ class Logistic(Likelihood):
         """log E σ(y f)^α."""
         return log_normal_expectation(lambda f: alpha * jax.nn.log_sigmoid(f), y * mean, variance, self.nodes)
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> Bernoulli:
+    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> BernoulliPredictive:
         """E σ(±f); the nodes are symmetric, so that the two sum to 1."""
         negative, positive = (
             log_normal_expectation(jax.nn.log_sigmoid, sign * mean, variance, self.nodes) for sign in (-1.0, 1.0)
         )
-        return Bernoulli(negative, positive)
+        return BernoulliPredictive(negative, positive)

@@ -8,7 +8,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods.base import Likelihood
-from gpbench.core.predictive import Bernoulli
+from gpbench.core.predictive import BernoulliPredictive
 from gpbench.core.quadrature import log_normal_expectation, normal_expectation, require_nodes
 
 
@@ -61,7 +61,7 @@ class Probit(Likelihood):
         slope = jnp.exp(norm.logpdf(z) - log_cdf) * y / jnp.sqrt(b)
         return log_cdf, slope, slope**2 + slope * mean / b
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> Bernoulli:
+    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> BernoulliPredictive:
         """p(y = +1) = Φ(mean / √(1 + variance)) (paper `sep`, appendix A.7)."""
         z = mean / jnp.sqrt(1.0 + variance)
-        return Bernoulli(norm.logcdf(-z), norm.logcdf(z))
+        return BernoulliPredictive(norm.logcdf(-z), norm.logcdf(z))

@@ -12,7 +12,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods.base import Likelihood
-from gpbench.core.predictive import Categorical
+from gpbench.core.predictive import CategoricalPredictive
 from gpbench.core.quadrature import log_normal_expectation, require_nodes
 from gpbench.errors import ConfigError
 
@@ -67,7 +67,7 @@ class RobustMax(Likelihood):
         right, wrong = (level**alpha for level in self._levels)
         return jnp.log(largest * right + (1.0 - largest) * wrong)
 
-    def predictive(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"]) -> Categorical:
+    def predictive(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"]) -> CategoricalPredictive:
         """Every class's P by quadrature, scaled to sum to 1, then mixed with ε."""
 
         def of_class(c):
@@ -75,7 +75,7 @@ class RobustMax(Likelihood):
 
         largest = jax.nn.softmax(jax.lax.map(of_class, jnp.arange(self.classes)), axis=0).T
         right, wrong = self._levels
-        return Categorical(jnp.log(largest * right + (1.0 - largest) * wrong))
+        return CategoricalPredictive(jnp.log(largest * right + (1.0 - largest) * wrong))
 
     @property
     def _levels(self) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods.base import Likelihood
-from gpbench.core.predictive import Categorical
+from gpbench.core.predictive import CategoricalPredictive
 from gpbench.core.quadrature import gaussian_points
 from gpbench.errors import ConfigError
 
@@ -67,9 +67,9 @@ class Softmax(Likelihood):
         log_probs = self.log_prob(self._points(mean, variance), y[:, None])
         return logsumexp(alpha * log_probs, axis=-1) - jnp.log(self.samples)
 
-    def predictive(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"]) -> Categorical:
+    def predictive(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"]) -> CategoricalPredictive:
         """E softmax(f)."""
-        return Categorical(logsumexp(jax.nn.log_softmax(self._points(mean, variance), axis=-1), axis=1))
+        return CategoricalPredictive(logsumexp(jax.nn.log_softmax(self._points(mean, variance), axis=-1), axis=1))
 
     def _points(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"]) -> Float[Array, "N S C"]:
         """Latent values at every point of the rule."""

@@ -81,6 +81,6 @@ class StudentT(Likelihood):
         power = log_expected_power(a, (y - mean) ** 2 / width2, variance / width2, self.nodes)
         return alpha * log_constant(self.scale, self.df) + power
 
-    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.StudentT:
+    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.StudentTPredictive:
         """The convolution of N(mean, variance) and the noise."""
-        return predictive.StudentT(mean, variance, self.scale, self.df, self.nodes)
+        return predictive.StudentTPredictive(mean, variance, self.scale, self.df, self.nodes)

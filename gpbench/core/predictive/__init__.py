@@ -1,19 +1,24 @@
 """Predictive distributions: what a method says of new rows."""
 
-from gpbench.core.predictive.base import Continuous, Discrete, Predictive
-from gpbench.core.predictive.continuous import Gaussian, Laplace
-from gpbench.core.predictive.discrete import Bernoulli, Categorical
-from gpbench.core.predictive.mixture import Mixture
-from gpbench.core.predictive.student_t import StudentT
+from gpbench.core.predictive.base import (
+    BernoulliPredictive,
+    CategoricalPredictive,
+    ContinuousPredictive,
+    DiscretePredictive,
+    Predictive,
+)
+from gpbench.core.predictive.continuous import GaussianPredictive, LaplacePredictive
+from gpbench.core.predictive.mixture import MixturePredictive
+from gpbench.core.predictive.student_t import StudentTPredictive
 
 __all__ = [
-    "Bernoulli",
-    "Categorical",
-    "Continuous",
-    "Discrete",
-    "Gaussian",
-    "Laplace",
-    "Mixture",
+    "BernoulliPredictive",
+    "CategoricalPredictive",
+    "ContinuousPredictive",
+    "DiscretePredictive",
+    "GaussianPredictive",
+    "LaplacePredictive",
+    "MixturePredictive",
     "Predictive",
-    "StudentT",
+    "StudentTPredictive",
 ]

@@ -1,9 +1,10 @@
-"""The interface of a predictive distribution: what metrics, pictures and estimators need of it."""
+"""The interface of a predictive distribution, and distributions over classes."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -30,7 +31,7 @@ class Predictive(eqx.Module):
         return self.pointwise(y)
 
 
-class Continuous(Predictive):
+class ContinuousPredictive(Predictive):
     """A density on the real line, noise included, in the scaled units of the targets."""
 
     if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Continuous(Predictive):
         return self.pointwise(y) | self.intervals(y)
 
 
-class Discrete(Predictive):
+class DiscretePredictive(Predictive):
     """Probabilities of C classes.  Two classes are coded -1 and +1, more are coded 0 .. C-1, as floats."""
 
     @property
@@ -85,3 +86,28 @@ class Discrete(Predictive):
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
         """`log_prob` (N,) and `log_probs` (N, C)."""
         return {"log_prob": self.log_prob(y)} | self.summary()
+
+
+class BernoulliPredictive(DiscretePredictive):
+    """Two classes, -1 and +1, by their log probabilities."""
+
+    log_negative: Float[Array, " N"]
+    log_positive: Float[Array, " N"]
+
+    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """log p(y), y in {-1, +1}."""
+        return jnp.where(y > 0, self.log_positive, self.log_negative)
+
+    @property
+    def log_probs(self) -> Float[Array, "N 2"]:
+        return jnp.stack([self.log_negative, self.log_positive], axis=-1)
+
+
+class CategoricalPredictive(DiscretePredictive):
+    """Classes 0 .. C-1 (or, of two, -1 and +1) by their log probabilities up to a constant in each row."""
+
+    logits: Float[Array, "N C"]
+
+    @property
+    def log_probs(self) -> Float[Array, "N C"]:
+        return jax.nn.log_softmax(self.logits, axis=-1)

@@ -4,10 +4,10 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
-from gpbench.core.predictive.base import Continuous
+from gpbench.core.predictive.base import ContinuousPredictive
 
 
-class Gaussian(Continuous):
+class GaussianPredictive(ContinuousPredictive):
     """N(mean, var), noise included."""
 
     mean: Float[Array, " N"]
@@ -29,7 +29,7 @@ class Gaussian(Continuous):
         return {"crps": score, "low95": self.mean - reach, "high95": self.mean + reach}
 
 
-class Laplace(Continuous):
+class LaplacePredictive(ContinuousPredictive):
     """y = f + ε with f ~ N(mean, latent) and ε of a Laplace distribution of variance `noise` = 2 b².
 
     The normal-Laplace distribution (Reed 2006), whose density and distribution function have closed forms.

@@ -9,7 +9,7 @@ from gpbench.core.predictive import numerical
 from gpbench.core.predictive.base import Predictive
 
 
-class Mixture(Predictive):
+class MixturePredictive(Predictive):
     """Σ_s w_s p_s(y), with the same weights in every row.
 
     `components` is one predictive distribution whose arrays all have a leading axis of S samples, as `jax.vmap` returns

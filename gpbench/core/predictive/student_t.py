@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.scipy.special import erf, gammaln, logsumexp
 from jaxtyping import Array, Float
 
-from gpbench.core.predictive.base import Continuous
+from gpbench.core.predictive.base import ContinuousPredictive
 
 _DEPTH = 23.0
 """Integrands are cut off where they have fallen by e^-23 = 1e-10."""
@@ -56,7 +56,7 @@ def _uniform(low: Float[Array, " N"], high: Float[Array, " N"], nodes: int):
     return low[:, None] + h[:, None] * jnp.arange(nodes, dtype=low.dtype), h
 
 
-class StudentT(Continuous):
+class StudentTPredictive(ContinuousPredictive):
     """y = f + scale t with f ~ N(mean, latent) and t of Student's distribution with `df` degrees of freedom.
 
     `var` is infinite where df ≤ 2.

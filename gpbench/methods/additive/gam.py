@@ -5,7 +5,7 @@ one of three posteriors of all components' inducing outputs: `gpbench.core.addit
 """
 
 import itertools
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -14,12 +14,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.additive import CoupledCovariance, Posterior, coupled_precision, mean_field
 from gpbench.core.gaussians import Natural, unit_factor
-from gpbench.core.inducing import LengthscaleStart
 from gpbench.core.kernels import Spec
 from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.additive_layer import AdditiveLayer, initial_layer
+from gpbench.methods.parts.additive_layer import AdditiveLayer, effects_on_grids, initial_layer, shares
 from gpbench.methods.parts.components import (
     Component,
     check_distinct,
@@ -28,56 +27,76 @@ from gpbench.methods.parts.components import (
     pairs_spec,
     zero_mean_base,
 )
-from gpbench.methods.parts.effects import effects_on_grids, shares
 from gpbench.methods.parts.gradient import GradientState
-from gpbench.methods.parts.variational import Parameters, VariationalMethod, repeat
+from gpbench.methods.parts.settings import StartMethod
+from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
+from gpbench.schema import setting
 
 _START_ROWS = 10_000
 """The posterior starts from at most so many rows."""
 
 
-class GAM(VariationalMethod):
+class GAM(StartMethod, VariationalMethod):
     """Configuration of `gam`; see the module's docstring, and `VariationalMethod` for what moves what.
 
     A natural-gradient step of any of the posteriors costs what one of coupled_covariance does: O(N T² + T³) for N rows
     and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²).
     """
 
-    has_effects: ClassVar[bool] = True
+    kernels: ClassVar[tuple[str, ...] | None] = (
+        "squared_exponential",
+        "matern12",
+        "matern32",
+        "matern52",
+        "rational_quadratic",
+        "periodic",
+        "sum",
+        "product",
+    )
 
-    posterior: Literal["mean_field", "coupled_covariance", "coupled_precision"] = eqx.field(
-        static=True, kw_only=True, default="coupled_precision"
+    posterior: str = setting(
+        "coupled_precision",
+        ["mean_field", "coupled_covariance", "coupled_precision"],
+        "Form of q: independent components, their joint covariance, or the prior precision plus `rank` outer products.",
     )
-    """Independent components, their joint covariance, or the prior precision plus `rank` outer products."""
-    rank: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """Columns of B of coupled_precision; None is as many as there are inducing outputs."""
-    components: tuple[Component, ...] | None = eqx.field(
-        static=True, kw_only=True, default=None, converter=components_spec
+    rank: int | None = setting(
+        None,
+        "count or null",
+        "Number of outer products of coupled_precision; null: as many as there are inducing outputs.",
     )
-    """See `components_spec`; None, or "univariate", is one for each input."""
-    pairs: tuple[Component, ...] | Literal["all"] = eqx.field(
-        static=True, kw_only=True, default=(), converter=pairs_spec
+    components: tuple[Component, ...] | None = setting(
+        None,
+        "components",
+        "Inputs of each component, as in [[0], [1], [0, 1]]; univariate: one component for each input.",
+        converter=components_spec,
     )
-    """Interactions of two inputs beside `components`: [[0, 1], [2, 3]], or "all"."""
-    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=zero_mean_base)
-    """The kernel of one input from whose zero-mean form those of the components are made, as products."""
-    inducing: float | int = eqx.field(static=True, kw_only=True, default=16)
-    """Inducing points of each component."""
-    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
+    pairs: tuple[Component, ...] | str = setting(
+        (),
+        "pairs",
+        "Interactions of two inputs beside `components`, as in [[0, 1], [2, 3]]; all: every pair of inputs.",
+        converter=pairs_spec,
+    )
+    kernel: Spec = setting(
+        "squared_exponential",
+        "kernel",
+        "Covariance function of one input; its zero-mean forms, and products of them, are those of the components.",
+        converter=zero_mean_base,
+    )
+    inducing: float | int = setting(16, "several", "Number of inducing points of each component.")
 
     @property
-    def setting(self) -> str:
+    def label(self) -> str:
         return f"m={self.inducing}" + (f", batch={self.batch_size}" if self.batch_size else "")
 
     def components_of(self, inputs: int) -> tuple[Component, ...]:
         """All components for data with so many inputs.  Raises ConfigError for two of the same inputs."""
         components = self.components or tuple(Component((i,)) for i in range(inputs))
         every = tuple(map(Component, itertools.combinations(range(inputs), 2)))
-        components += every if self.pairs == "all" else self.pairs
+        components += every if isinstance(self.pairs, str) else self.pairs
         check_distinct(components)
         return components
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> VariationalParameters:
         check_inducing(self.inducing)
         if self.rank is not None and self.posterior != "coupled_precision":
             raise ConfigError(f"method.rank is for method.posterior=coupled_precision, not {self.posterior}: omit it")
@@ -90,7 +109,9 @@ class GAM(VariationalMethod):
         if self.rank is not None and not 1 <= self.rank <= total:
             raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
         layer = initial_layer(X, components, self.kernel, int(self.inducing), start=self.lengthscale_start, key=key)
-        return Parameters(layer, likelihood, repeat(initial_posterior(self, layer, data), likelihood.latents()))
+        return VariationalParameters(
+            layer, likelihood, repeat(initial_posterior(self, layer, data), likelihood.latents())
+        )
 
     def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:
         match self.posterior:
@@ -108,7 +129,7 @@ class GAM(VariationalMethod):
         means, variances = state.parameters.layer.effects(X, *state.parameters.q.moments())
         return {"effects": means, "effect_variances": variances}
 
-    def arrays(self, state: GradientState) -> dict[str, Array]:
+    def effects(self, state: GradientState) -> dict[str, Array]:
         """Effects on grids (`effects_on_grids`), and `shares` of the variance (K, C); of one latent function alone."""
         p = state.parameters
         if p.likelihood.latents() > 1:

@@ -7,40 +7,33 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.likelihoods import Likelihood, likelihood_spec
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
-from gpbench.core.mean_field import MeanField
-from gpbench.core.networks import Network, initial_network
-from gpbench.core.predictive import Mixture, Predictive
-from gpbench.methods.base import Batch, Method
+from gpbench.core.likelihoods import Likelihood
+from gpbench.core.networks import MeanField, Network, initial_network
+from gpbench.core.predictive import MixturePredictive, Predictive
+from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.settings import LikelihoodMethod
+from gpbench.schema import setting
 
 
-class NetworkMethod(Method):
+class NetworkMethod(LikelihoodMethod):
     """A fully connected network with rectified linear units, whose outputs are the latent values of a likelihood."""
 
-    setting_fields: ClassVar[frozenset[str]] = frozenset({"hidden", "batch_size"})
+    label_fields: ClassVar[frozenset[str]] = frozenset({"hidden", "batch_size"})
 
-    hidden: tuple[int, ...] = eqx.field(static=True, kw_only=True, default=(50,), converter=tuple)
-    """The number of units of each hidden layer; () is a linear model."""
-    scaled: bool = eqx.field(static=True, kw_only=True, default=True)
-    """Whether outputs of a layer with I inputs are divided by √(I + 1), so that their variance does not grow with I."""
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets, in regression."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach in regression, in units of the scaled targets' variance."""
+    hidden: tuple[int, ...] = setting(
+        (50,), "list of count", "Number of units of each hidden layer; []: a linear model.", converter=tuple
+    )
+    scaled: bool = setting(
+        True,
+        "flag",
+        "Division of the outputs of a layer with I inputs by √(I + 1), so that their variance does not grow with I.",
+    )
 
     @property
-    def setting(self) -> str:
+    def label(self) -> str:
         widths = f"hidden=[{','.join(map(str, self.hidden))}]"
         return f"{widths}, batch={self.batch_size}" if self.batch_size else widths
-
-    def initial_likelihood(self, data: Batch) -> Likelihood:
-        """The likelihood to start from.  Raises ConfigError where it does not fit the task."""
-        noise = {"noise": self.target_noise, "floor": self.noise_floor}
-        return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
 
     def initial_network(self, data: Batch, outputs: int, *, key: PRNGKeyArray) -> Network:
         """The network to start from, for these rows, with `outputs` outputs."""
@@ -48,7 +41,7 @@ class NetworkMethod(Method):
         return initial_network(widths, scaled=self.scaled, key=key, dtype=data.X.dtype)
 
 
-class Parameters(eqx.Module):
+class MeanFieldParameters(eqx.Module):
     """q and the likelihood, which mean-field variational inference optimises together."""
 
     q: MeanField
@@ -60,17 +53,14 @@ class MeanFieldMethod(NetworkMethod, GradientMethod):
 
     sampled: ClassVar[bool] = True
 
-    initial_std: float = eqx.field(static=True, kw_only=True, default=0.05)
-    """Of every weight under the initial q."""
-    draws: int = eqx.field(static=True, kw_only=True, default=1)
-    """Samples of q in a step."""
-    samples: int = eqx.field(static=True, kw_only=True, default=100)
-    """How many networks a prediction averages."""
+    initial_std: float = setting(0.05, "positive", "Standard deviation of every weight under the initial q.")
+    draws: int = setting(1, "count", "Number of samples of q in a step.")
+    samples: int = setting(100, "count", "Number of networks that a prediction averages.")
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> MeanFieldParameters:
         likelihood = self.initial_likelihood(data)
         mean = self.initial_network(data, likelihood.latents(), key=key)
-        return Parameters(MeanField.around(mean, self.initial_std), likelihood)
+        return MeanFieldParameters(MeanField.around(mean, self.initial_std), likelihood)
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         """The average of p(y|f) over networks from q, the same for all rows."""
@@ -81,4 +71,4 @@ class MeanFieldMethod(NetworkMethod, GradientMethod):
             return likelihood.predictive(outputs, jnp.zeros_like(outputs))
 
         components = jax.vmap(density)(jax.random.split(key, self.samples))
-        return Mixture(components, jnp.zeros(self.samples, X.dtype))
+        return MixturePredictive(components, jnp.zeros(self.samples, X.dtype))

@@ -20,13 +20,14 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.networks import Network, as_latents
-from gpbench.core.predictive import Gaussian, Mixture, Predictive
+from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.schema import setting
 
 
-class Parameters(eqx.Module):
+class DropoutParameters(eqx.Module):
     """The network, and what the optimiser leaves alone: rate and precision are arrays, so that a program serves all."""
 
     network: Network
@@ -38,21 +39,23 @@ class Dropout(NetworkMethod, GradientMethod):
     """Configuration of `dropout`; see the module's docstring."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
+    searchable: ClassVar[tuple[str, ...]] = ("dropout", "noise_precision")
     sampled: ClassVar[bool] = True
 
-    dropout: float = eqx.field(static=True, kw_only=True, default=0.05)
-    """The rate: the probability that an input of a layer is set to 0."""
-    noise_precision: float = eqx.field(static=True, kw_only=True, default=10.0)
-    """1 / noise variance of the scaled targets."""
-    prior_lengthscale: float = eqx.field(static=True, kw_only=True, default=0.01)
-    """l: it sets the weight decay."""
-    samples: int = eqx.field(static=True, kw_only=True, default=100)
-    """How many masks a prediction averages."""
+    dropout: float = setting(0.05, "below_one", "Dropout rate: the probability that an input of a layer is set to 0.")
+    noise_precision: float = setting(
+        10.0, "positive", "Precision of the noise: 1 / noise variance of the scaled targets."
+    )
+    prior_lengthscale: float = setting(
+        0.01, "nonnegative", "Prior lengthscale l of Gal and Ghahramani (2016), which sets the weight decay."
+    )
+    samples: int = setting(100, "count", "Number of masks that a prediction averages.")
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DropoutParameters:
         as_array = lambda value: jnp.asarray(value, data.X.dtype)
         network = self.initial_network(data, 1, key=key)
-        return Parameters(network, as_array(self.dropout), as_array(self.noise_precision))
+        return DropoutParameters(network, as_array(self.dropout), as_array(self.noise_precision))
 
     def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
         """An initial state with another `dropout` or `noise_precision`."""
@@ -63,10 +66,10 @@ class Dropout(NetworkMethod, GradientMethod):
     def settings(self, state: GradientState) -> dict[str, Array]:
         return {"dropout": state.parameters.rate, "noise_precision": state.parameters.noise_precision}
 
-    def trainable(self, parameters: Parameters) -> Network:
+    def trainable(self, parameters: DropoutParameters) -> Network:
         return parameters.network
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: DropoutParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         """-Σ log N(y | f(x), 1/τ) + ½ l² (1 - p) |w|², every row with masks of its own."""
         f = masked_outputs(parameters, batch.X, shared=False, key=key)
         fit = batch.scale * jnp.sum(batch.weight * norm.logpdf(batch.y, f, parameters.noise_precision**-0.5))
@@ -80,14 +83,14 @@ class Dropout(NetworkMethod, GradientMethod):
 
         def density(key):
             f = masked_outputs(parameters, X, shared=True, key=key)
-            return Gaussian(f, jnp.full_like(f, 1.0 / parameters.noise_precision))
+            return GaussianPredictive(f, jnp.full_like(f, 1.0 / parameters.noise_precision))
 
         components = jax.vmap(density)(jax.random.split(key, self.samples))
-        return Mixture(components, jnp.zeros(self.samples, X.dtype))
+        return MixturePredictive(components, jnp.zeros(self.samples, X.dtype))
 
 
 def masked_outputs(
-    parameters: Parameters, X: Float[Array, "N D"], *, shared: bool, key: PRNGKeyArray
+    parameters: DropoutParameters, X: Float[Array, "N D"], *, shared: bool, key: PRNGKeyArray
 ) -> Float[Array, " N"]:
     """f(x) where every input of a layer is 0 with probability p, or else divided by 1 - p.
 

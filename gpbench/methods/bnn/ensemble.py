@@ -8,7 +8,7 @@ paper's also has an order of rows of its own; and a run may choose when training
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -18,12 +18,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.core.networks import Network
-from gpbench.core.predictive import Gaussian as GaussianPredictive
-from gpbench.core.predictive import Mixture, Predictive
+from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.schema import setting
 
 
 class Member(eqx.Module):
@@ -33,7 +33,7 @@ class Member(eqx.Module):
     likelihood: Likelihood | None
 
 
-class Parameters(eqx.Module):
+class EnsembleParameters(eqx.Module):
     """All members, stacked along a first axis; and the range of every input over the training rows."""
 
     members: Member
@@ -50,18 +50,30 @@ class Clock(eqx.Module):
 class Ensemble(NetworkMethod, GradientMethod):
     """Configuration of `ensemble`; see the module's docstring."""
 
-    members: int = eqx.field(static=True, kw_only=True, default=5)
-    """How many networks."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=1e-6)
-    """Added to every predicted variance, in units of the scaled targets' variance."""
-    adversarial: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """Step size of adversarial training as a fraction of each input's range, 0.01 in the paper; 0 is without it."""
-    stop_after: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """Training stops after so many steps, if not after all; None is after all."""
-    pooling: Literal["moments", "mixture"] = eqx.field(static=True, kw_only=True, default="moments")
-    """Regression: predict the Gaussian that has the mixture's mean and variance, as the paper does, or the mixture."""
+    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax", "robust_max")
+    searchable: ClassVar[tuple[str, ...]] = ("stop_after",)
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    members: int = setting(5, "count", "Number of networks.")
+    noise_floor: float = setting(
+        1e-6, "nonnegative", "Variance added to every predicted variance, in units of the scaled targets' variance."
+    )
+    adversarial: float = setting(
+        0.0,
+        "nonnegative",
+        "Step size of adversarial training as a fraction of each input's range, 0.01 in the paper; 0: no "
+        "adversarial training.",
+    )
+    stop_after: int | None = setting(
+        None, "count or null", "Number of steps after which training stops; null: `steps`."
+    )
+    pooling: str = setting(
+        "moments",
+        ["moments", "mixture"],
+        "Predictive distribution in regression: the Gaussian with the mixture's mean and variance, as in the "
+        "paper, or the mixture.",
+    )
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> EnsembleParameters:
         likelihood = self.initial_likelihood(data)
         regression = data.task == "regression"
         if regression and not isinstance(likelihood, Gaussian):
@@ -78,12 +90,14 @@ class Ensemble(NetworkMethod, GradientMethod):
         low = jnp.min(jnp.where(counts, data.X, jnp.inf), axis=0)
         stacked = [member(member_key) for member_key in jax.random.split(key, self.members)]
         members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *stacked)
-        return Parameters(members, high - low)
+        return EnsembleParameters(members, high - low)
 
-    def init_variables(self, parameters: Parameters, data: Batch) -> Clock:
+    def init_variables(self, parameters: EnsembleParameters, data: Batch) -> Clock:
         return Clock(jnp.asarray(0), jnp.asarray(self.stop_after or self.steps))
 
-    def refine(self, parameters: Parameters, variables: Clock, batch: Batch) -> tuple[Parameters, Clock]:
+    def refine(
+        self, parameters: EnsembleParameters, variables: Clock, batch: Batch
+    ) -> tuple[EnsembleParameters, Clock]:
         """Counts the step."""
         return parameters, Clock(variables.count + 1, variables.stop_after)
 
@@ -105,10 +119,10 @@ class Ensemble(NetworkMethod, GradientMethod):
     def settings(self, state: GradientState) -> dict[str, Array]:
         return {"stop_after": state.variables.stop_after}
 
-    def trainable(self, parameters: Parameters) -> Any:
+    def trainable(self, parameters: EnsembleParameters) -> Any:
         return parameters.members
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: EnsembleParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         """The sum over members, whose gradient is each one's own: an elementwise optimiser trains each alone."""
 
         def total(X, member):
@@ -143,7 +157,7 @@ class Ensemble(NetworkMethod, GradientMethod):
             return member.likelihood.predictive(outputs, jnp.zeros_like(outputs))
 
         members = state.parameters.members
-        mixture = Mixture(jax.vmap(density)(members), jnp.zeros(self.members, X.dtype))
+        mixture = MixturePredictive(jax.vmap(density)(members), jnp.zeros(self.members, X.dtype))
         if members.likelihood is None and self.pooling == "moments":
             return GaussianPredictive(**mixture.summary())
         return mixture

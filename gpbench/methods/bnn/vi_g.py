@@ -7,33 +7,35 @@ for a diagonal Gaussian posterior: ½ Σₙ (∂ log p(yₙ|w) / ∂w)² at the 
 The fitted prior N(μ, v), shared by all weights and biases, is at its optimum for the current q, in closed form.
 """
 
-from typing import Any, Literal
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.mean_field import MeanField
-from gpbench.core.networks import Affine, Network, backpropagate
+from gpbench.core.networks import Affine, MeanField, Network, backpropagate
 from gpbench.methods.base import Batch
-from gpbench.methods.bnn.base import MeanFieldMethod, Parameters
+from gpbench.methods.bnn.base import MeanFieldMethod, MeanFieldParameters
+from gpbench.schema import setting
 
 
 class VIG(MeanFieldMethod):
     """Configuration of `vi_g`; see the module's docstring."""
 
-    prior: Literal["fitted", "standard"] = eqx.field(static=True, kw_only=True, default="fitted")
-    """Of the weights: normal with mean and variance fitted to q, or N(0, 1)."""
+    prior: str = setting(
+        "fitted",
+        ["fitted", "standard"],
+        "Prior of the weights: a normal with mean and variance fitted to q, or N(0, 1).",
+    )
 
     def kl_of(self, q: MeanField) -> Float[Array, ""]:
         """KL of q from the prior, in nats."""
         return q.kl(*q.best_prior()) if self.prior == "fitted" else q.kl()
 
     def evaluate(
-        self, parameters: Parameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], Parameters, None]:
+        self, parameters: MeanFieldParameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], MeanFieldParameters, None]:
         """The sampled loss; the module's gradients for q, and the plain gradient for the likelihood; None."""
         q, likelihood = parameters.q, parameters.likelihood
         draws = jax.vmap(lambda key: fit_and_slopes(q.sample(key=key), likelihood, batch))
@@ -44,7 +46,7 @@ class VIG(MeanFieldMethod):
         spread = jax.tree.map(lambda log_s, square: jnp.exp(2.0 * log_s) * square, q.log_std, square)
         kl, kl_slope = jax.value_and_grad(self.kl_of)(q)
         gradient = jax.tree.map(jnp.add, MeanField(slope, spread), kl_slope)
-        return value + kl, Parameters(gradient, noise_slope), None
+        return value + kl, MeanFieldParameters(gradient, noise_slope), None
 
 
 def fit_and_slopes(

@@ -7,7 +7,7 @@ likelihood's, under the moments of the output that the cavities of all layers gi
 Turner, JMLR 2017) N becomes N/α, the cavity N(0, I) g^(N-α), and log Zₙ that of p(y|f)^α, divided by α.
 """
 
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -15,25 +15,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.blocks import sum_in_blocks
 from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.predictive import Mixture, Predictive
+from gpbench.core.mapping import sum_in_blocks
+from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.core.quadrature import gaussian_points, require_points
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_factors import FACTORS, Factors, NaturalFactors
-from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, HiddenStart, LayerPosterior, of_output
-from gpbench.methods.parts.deep_moment_matching import average_factors
-from gpbench.methods.parts.deep_propagation import Projection, propagate
+from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
+from gpbench.methods.parts.deep_moments import Projection, average_factors, propagate
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.schema import setting
 
 _BLOCK = 256
 """Rows of which log Z is computed at a time: their ψ2 sums take 10 MB with M = 100, however many rows there are."""
 
 
-class Parameters(eqx.Module):
+class DgpParameters(eqx.Module):
     """What the energy is a function of."""
 
     layers: tuple[DeepLayer, ...]
@@ -44,24 +44,42 @@ class Parameters(eqx.Module):
 class DGP(DeepMethod, GradientMethod):
     """Configuration of `dgp`; see the module's docstring.  `hidden=[]` is the tied-factor model of one layer."""
 
-    alpha: float = eqx.field(static=True, kw_only=True, default=1.0)
-    """The power α: 1 is the paper's energy, and towards 0 it becomes a variational bound."""
-    energy: Literal["aep", "sep"] = eqx.field(static=True, kw_only=True, default="aep")
-    """Gradients of F move the tied factors too, or stochastic EP moves them, from whitened ones, and F the rest."""
-    damping: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """How far stochastic EP moves the tied factors, as a part of the batch's share of the rows."""
-    hidden_covariance: Literal["diagonal", "full"] = eqx.field(static=True, kw_only=True, default="diagonal")
-    """Between the units of a hidden layer: none, or that of appendix G; of use from the second hidden layer on."""
-    hidden_start: HiddenStart = eqx.field(static=True, kw_only=True, default="fill")
-    """Initial inducing points of later layers."""
-    factors: Literal["whitened", "outputs"] = eqx.field(static=True, kw_only=True, default="whitened")
-    """What the parameters of the tied factors are about: the whitened w, or the inducing outputs u themselves."""
-    predictive: Literal["moments", "sample"] = eqx.field(static=True, kw_only=True, default="moments")
-    """One normal distribution of the output, or a mixture over `samples` paths through the hidden layers."""
-    samples: int = eqx.field(static=True, kw_only=True, default=64)
-    """How many paths a sampled prediction has."""
+    kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    alpha: float = setting(
+        1.0, "fraction", "Power α: 1 is the paper's energy, and towards 0 it becomes a variational bound."
+    )
+    energy: str = setting(
+        "aep",
+        ["aep", "sep"],
+        "Update of the tied factors: by gradients of the energy, or by stochastic EP, which leaves the rest to "
+        "the gradients.",
+    )
+    damping: float = setting(
+        0.1, "fraction", "Step size of stochastic EP (energy=sep), relative to the batch's share of the rows."
+    )
+    hidden_covariance: str = setting(
+        "diagonal",
+        ["diagonal", "full"],
+        "Covariance between the units of a hidden layer: none, or that of the paper's appendix G.",
+    )
+    hidden_start: str = setting(
+        "fill", ["fill", "line"], "Initial inducing points of later layers: spread over [-1, 1]^D, or on its diagonal."
+    )
+    factors: str = setting(
+        "whitened",
+        ["whitened", "outputs"],
+        "Variables of the tied factors: the whitened inducing outputs w, or the inducing outputs u themselves.",
+    )
+    predictive: str = setting(
+        "moments",
+        ["moments", "sample"],
+        "Predictive distribution of the output: one normal, or a mixture over `samples` paths through the hidden "
+        "layers.",
+    )
+    samples: int = setting(64, "count", "Number of paths in a sampled prediction.")
+
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DgpParameters:
         if self.energy == "sep" and self.alpha != 1:
             raise ConfigError(f"method.energy=sep needs method.alpha=1, not {self.alpha:g}: it is EP with the power 1")
         if self.alpha == 0:
@@ -74,15 +92,15 @@ class DGP(DeepMethod, GradientMethod):
         keys = jax.random.split(jax.random.fold_in(key, 1), len(layers))
         initial = (NaturalFactors if self.energy == "sep" else FACTORS[self.factors]).initial
         factors = tuple(initial(layer, depth, key=key) for depth, (layer, key) in enumerate(zip(layers, keys)))
-        return Parameters(layers, factors, likelihood)
+        return DgpParameters(layers, factors, likelihood)
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: DgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         return -self.tied_energy(parameters, batch) - self.log_prior(parameters.layers), None
 
-    def trainable(self, parameters: Parameters) -> Any:
+    def trainable(self, parameters: DgpParameters) -> Any:
         return (parameters.layers, parameters.likelihood) if self.energy == "sep" else parameters
 
-    def update(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
+    def update(self, parameters: DgpParameters, variables: Any, batch: Batch) -> tuple[DgpParameters, Any]:
         """With `energy=sep` the tied factors make a damped step to the average of those that the rows imply."""
         if self.energy == "aep":
             return parameters, variables
@@ -101,7 +119,7 @@ class DGP(DeepMethod, GradientMethod):
         factors = tuple(old.towards(new, rate) for old, new in zip(parameters.factors, targets))
         return eqx.tree_at(lambda p: p.factors, parameters, factors), variables
 
-    def tied_energy(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
+    def tied_energy(self, parameters: DgpParameters, batch: Batch) -> Float[Array, ""]:
         """F of section 4.2, or an unbiased estimate of it from a minibatch, in nats; larger is better."""
         n, alpha = batch.total, self.alpha
         value, cavities = jnp.zeros((), batch.X.dtype), []
@@ -125,7 +143,7 @@ class DGP(DeepMethod, GradientMethod):
             h = propagate(projection, h, full=self.hidden_covariance == "full" and depth < len(others))
         return of_output(h)
 
-    def posteriors(self, parameters: Parameters) -> list[LayerPosterior]:
+    def posteriors(self, parameters: DgpParameters) -> list[LayerPosterior]:
         posteriors = []
         for layer, factors in zip(parameters.layers, parameters.factors):
             A = layer.whitening()
@@ -149,7 +167,7 @@ class DGP(DeepMethod, GradientMethod):
                 values = h.mean + jnp.sqrt(h.cov) * e
             return likelihood.predictive(*of_output(layers[-1].moments_at(values)))
 
-        return Mixture(jax.vmap(along)(points), jnp.zeros(self.samples, X.dtype))
+        return MixturePredictive(jax.vmap(along)(points), jnp.zeros(self.samples, X.dtype))
 
 
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:

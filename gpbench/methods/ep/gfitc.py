@@ -4,25 +4,24 @@ Naish-Guzman and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the i
 has prior covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ.
 """
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import residual
 from gpbench.core.ep import approximate_gradient, log_normaliser, marginals
-from gpbench.core.gaussians import Normal, site_product, unit_factor
-from gpbench.core.likelihoods import Likelihood, likelihood_spec
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.gaussians import Normal, Sites, damp, initial_sites, moment_match, residual, site_product, unit_factor
+from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Predictive
-from gpbench.core.sites import Sites, damp, initial_sites, moment_match
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.schema import setting
 
 
 class Inference(eqx.Module):
@@ -33,37 +32,32 @@ class Inference(eqx.Module):
     q: Normal
 
 
-class GFITC(SparseMethod, GradientMethod):
+class GFITC(SparseMethod, TwoClassMethod, GradientMethod):
     """Configuration of `gfitc`; see the module's docstring.
 
     Every evaluation of the evidence runs EP to convergence, from the sites of the last step.  Its gradient needs no
     derivative of the sites: at convergence the evidence is stationary in them.
     """
 
-    tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
-
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f) of two classes: probit ("auto"), or logistic by quadrature."""
-    damping: float = eqx.field(static=True, kw_only=True, default=0.8)
-    """ρ of the site update: 1 is no damping.  A sweep that moves the sites more than the last makes it a fifth less."""
-    tolerance: float = eqx.field(static=True, kw_only=True, default=1e-5)
-    """Largest change of a site's precision or shift at which EP has converged."""
-    sweeps: int = eqx.field(static=True, kw_only=True, default=200)
-    """The most parallel updates of all sites that one evaluation may take."""
+    damping: float = setting(
+        0.8, "fraction", "Damping ρ of EP's parallel updates: 1 is none.  It falls by a fifth where the updates grow."
+    )
+    tolerance: float = setting(
+        1e-5, "nonnegative", "Largest change of a site's precision or shift at which EP has converged."
+    )
+    sweeps: int = setting(
+        200, "count", "Maximum number of parallel updates of all sites in one evaluation of the evidence."
+    )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> SparseLayer:
         if self.optimiser is not None:
             raise ConfigError("gfitc's evidence is no sum over rows: leave method.optimiser=null, or use sep or svi")
-        self._p_y_given_f(data.X)
+        self.class_likelihood(data.X)
         return self.initial_layer(data, additive_noise=True, key=key)
 
     def init_extra(self, parameters: SparseLayer, data: Batch) -> Inference:
         A = inverse_cholesky(parameters.gram())
         return Inference(initial_sites(data.weight), A, unit_factor(len(A), A.dtype).posterior())
-
-    def _p_y_given_f(self, X: Float[Array, "N D"]) -> Likelihood:
-        """The likelihood, which has no parameters for two classes.  Raises ConfigError where it has none for them."""
-        return self.likelihood.initial("binary", 2, noise=1.0, dtype=X.dtype)
 
     def evaluate(self, parameters: SparseLayer, extra: Inference, batch: Batch, *, key: PRNGKeyArray):
         value, gradient, inference = self.evidence(parameters, batch, extra.sites)
@@ -73,7 +67,7 @@ class GFITC(SparseMethod, GradientMethod):
         self, layer: SparseLayer, data: Batch, sites: Sites
     ) -> tuple[Float[Array, ""], SparseLayer, Inference]:
         """log Z of EP run to convergence from `sites`, its gradient, and the converged inference."""
-        likelihood = self._p_y_given_f(data.X)
+        likelihood = self.class_likelihood(data.X)
         cov, pull_back = jax.vjp(lambda layer: layer.covariances(data.X), layer)
         A = inverse_cholesky(cov.zz)
         V = A @ cov.zx
@@ -121,7 +115,7 @@ class GFITC(SparseMethod, GradientMethod):
         inference, cov = state.optimiser.extra, state.parameters.covariances(X)
         V = inference.A @ cov.zx
         mean, variance = inference.q.project(V)
-        return self._p_y_given_f(X).predictive(mean, residual(cov, V) + variance)
+        return self.class_likelihood(X).predictive(mean, residual(cov, V) + variance)
 
     def arrays(self, state: GradientState) -> dict[str, Array]:
         return {"inducing": state.parameters.features.Z}

@@ -4,18 +4,17 @@ Bui, Yan and Turner, JMLR 2017, equation 21.  α = 1 is EP and FITC (Snelson and
 log N(y | 0, VᵀV + diag(d + σ²)); α to 0 is the variational bound of Titsias (2009).
 """
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gpbench.methods.parts.collapsed import CollapsedMethod
+from gpbench.schema import setting
 
 
 class PowerEP(CollapsedMethod):
     """Configuration of `pep` and `fitc_gp`; see the module's docstring."""
 
-    alpha: float = eqx.field(static=True, kw_only=True, default=0.5)
-    """The power α from 0 to 1."""
+    alpha: float = setting(0.5, "share", "Power α: 0 is the bound of vsgpr, 1 is EP and FITC.")
 
     def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]):
         """r = σ² + α d and c = -(1 - α)/(2α) log(1 + α d/σ²), which tends to -d/(2σ²)."""

@@ -4,8 +4,6 @@ Hernández-Lobato and Hernández-Lobato, AISTATS 2016.  Sites on the latent valu
 hyper-parameters and inducing points move after every refinement instead of after convergence (sections 2.2, 2.3, A.6).
 """
 
-from typing import ClassVar, Literal
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,20 +11,28 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import Covariances, residual
 from gpbench.core.ep import approximate_gradient, energy, log_normaliser, marginals, refine, removable
-from gpbench.core.gaussians import Natural, Normal, site_product, unit_factor, whiten
-from gpbench.core.likelihoods import Likelihood, likelihood_spec
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.gaussians import (
+    Covariances,
+    Natural,
+    Normal,
+    Sites,
+    initial_sites,
+    residual,
+    site_product,
+    unit_factor,
+    whiten,
+)
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Predictive
-from gpbench.core.sites import Sites, initial_sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, inducing_count
+from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.schema import setting
 
 
-class Running(eqx.Module):
+class RunningProducts(eqx.Module):
     """What minibatches need beside the sites: how each site entered their product, and this epoch's product so far.
 
     `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`).
@@ -45,7 +51,7 @@ class Running(eqx.Module):
         return jax.tree.map(lambda last, now: left * last + now, self.product, self.next_product)
 
 
-class Approximation(eqx.Module):
+class SepApproximation(eqx.Module):
     """q(w) in the coordinates whitened by A, at the hyper-parameters where it was computed."""
 
     layer: SparseLayer
@@ -53,7 +59,7 @@ class Approximation(eqx.Module):
     q: Normal
 
 
-class State(eqx.Module):
+class SepState(eqx.Module):
     """Hyper-parameters and sites, the last approximation, and what carries the optimiser and minibatches on."""
 
     layer: SparseLayer
@@ -61,11 +67,11 @@ class State(eqx.Module):
     optimiser: optax.OptState
     caution: Float[Array, ""]
     """Factor on damping and steps: it halves whenever a step has lost the energy."""
-    approximation: Approximation
-    running: Running | None
+    approximation: SepApproximation
+    running: RunningProducts | None
 
 
-class SEP(SparseMethod):
+class SEP(SparseMethod, TwoClassMethod):
     """Configuration of `sep`; see the module's docstring.
 
     With all rows in each step the sites' directions follow the hyper-parameters.  With minibatches each site keeps the
@@ -75,40 +81,47 @@ class SEP(SparseMethod):
     definite however far the hyper-parameters have moved.
     """
 
-    tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
+    optimiser: optax.GradientTransformation = setting(
+        range="optimiser", meaning="Optimiser of -log Zq over the hyper-parameters and inducing points."
+    )
+    update: str = setting(
+        "inner",
+        ["inner", "outer"],
+        "Site updates before each gradient step: one refinement, or refinement to convergence.",
+    )
+    gradient: str = setting(
+        "approximate",
+        ["approximate", "exact", "scalars"],
+        "Constants of the gradient: factors and matched moments (the paper's equation 4), factors, or the sites' "
+        "scalars.",
+    )
+    memory: str = setting(
+        "factors",
+        ["factors", "scalars"],
+        "Memory of minibatches for each site: its factor, O(N M), or its two scalars, O(N).",
+    )
+    damping: float = setting(0.5, "fraction", "Damping ρ of the site update: 1 is none.")
+    tolerance: float = setting(
+        1e-4, "nonnegative", "Largest change of a site at which EP has converged (update=outer)."
+    )
 
-    optimiser: optax.GradientTransformation = eqx.field(static=True, kw_only=True)
-    """Minimises -log Zq over the hyper-parameters and inducing points."""
-    update: Literal["inner", "outer"] = eqx.field(static=True, kw_only=True, default="inner")
-    """One refinement of the sites per gradient step, or refinement to convergence."""
-    gradient: Literal["approximate", "exact", "scalars"] = eqx.field(static=True, kw_only=True, default="approximate")
-    """What is fixed under the gradient: factors and matched moments; factors; the sites' scalars."""
-    memory: Literal["factors", "scalars"] = eqx.field(static=True, kw_only=True, default="factors")
-    """What minibatches keep of each site: its factor, O(N M), or its two scalars, O(N)."""
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f) of two classes: probit ("auto"), or logistic by quadrature."""
-    damping: float = eqx.field(static=True, kw_only=True, default=0.5)
-    """ρ of the site update: 1 is no damping."""
-    tolerance: float = eqx.field(static=True, kw_only=True, default=1e-4)
-    """Largest change of a site at which `update="outer"` calls it converged."""
-
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> SepState:
         n, dtype = len(data.y), data.X.dtype
         whole = self.batch_size is None or self.batch_size >= data.total
         if self.gradient == "scalars" and not whole:
             raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
-        self._p_y_given_f(data.X)
+        self.class_likelihood(data.X)
         layer = self.initial_layer(data, additive_noise=True, key=key)
         Kzz = layer.gram()
         flat = unit_factor(len(Kzz), dtype)
         directions = jnp.zeros((n, len(Kzz)), dtype) if self.memory == "factors" else None
-        running = None if whole else Running(flat, flat, directions, jnp.zeros((), dtype))
-        approximation = Approximation(layer, inverse_cholesky(Kzz), flat.posterior())
+        running = None if whole else RunningProducts(flat, flat, directions, jnp.zeros((), dtype))
+        approximation = SepApproximation(layer, inverse_cholesky(Kzz), flat.posterior())
         sites = initial_sites(data.weight)
-        return State(layer, sites, self.optimiser.init(layer), jnp.ones((), dtype), approximation, running)
+        return SepState(layer, sites, self.optimiser.init(layer), jnp.ones((), dtype), approximation, running)
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
-        likelihood = self._p_y_given_f(batch.X)
+    def step(self, state: SepState, batch: Batch, *, key: PRNGKeyArray) -> tuple[SepState, Info]:
+        likelihood = self.class_likelihood(batch.X)
         cov, pull_back = jax.vjp(lambda layer: layer.covariances(batch.X), state.layer)
         A = inverse_cholesky(cov.zz)
         V = A @ cov.zx
@@ -135,13 +148,13 @@ class SEP(SparseMethod):
 
         updates, optimiser = self.optimiser.update(jax.tree.map(jnp.negative, gradient), state.optimiser, state.layer)
         layer = optax.apply_updates(state.layer, jax.tree.map(lambda u: state.caution * u, updates))
-        accepted = State(layer, sites, optimiser, state.caution, Approximation(state.layer, A, q), running)
+        accepted = SepState(layer, sites, optimiser, state.caution, SepApproximation(state.layer, A, q), running)
         return self._accept(is_finite, accepted, state, batch), Info(value)
 
-    def _accept(self, is_finite, new: State, old: State, batch: Batch) -> State:
+    def _accept(self, is_finite, new: SepState, old: SepState, batch: Batch) -> SepState:
         """The new state; or, where the energy is lost to NaN, a return to the last approximation's hyper-parameters
         with half the caution: all later steps are half as bold (hl2016)."""
-        back = State(
+        back = SepState(
             old.approximation.layer, old.sites, old.optimiser, 0.5 * old.caution, old.approximation, old.running
         )
         if new.running is None or old.running is None:
@@ -160,14 +173,10 @@ class SEP(SparseMethod):
         state = _select(is_finite, strip(new), strip(back))
         return eqx.tree_at(per_row, state, (sites, directions), is_leaf=is_none)
 
-    def _p_y_given_f(self, X: Float[Array, "N D"]) -> Likelihood:
-        """The likelihood, which has no parameters for two classes.  Raises ConfigError where it has none for them."""
-        return self.likelihood.initial("binary", 2, noise=1.0, dtype=X.dtype)
-
-    def _refine_all(self, state: State, data: Batch, V, rest) -> Sites:
+    def _refine_all(self, state: SepState, data: Batch, V, rest) -> Sites:
         """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
         rho = self.damping * state.caution * data.weight
-        likelihood = self._p_y_given_f(data.X)
+        likelihood = self.class_likelihood(data.X)
 
         def sweep(sites):
             q = site_product(V, sites).posterior()
@@ -188,7 +197,7 @@ class SEP(SparseMethod):
 
         return jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))[-1]
 
-    def _refine_minibatch(self, state: State, running: Running, batch: Batch, cov: Covariances, A, V, rest):
+    def _refine_minibatch(self, state: SepState, running: RunningProducts, batch: Batch, cov: Covariances, A, V, rest):
         """The batch's sites refined, the running products with the batch's old factors replaced by the new, and the
         product of all sites outside the batch.
 
@@ -205,7 +214,7 @@ class SEP(SparseMethod):
             W, removed = A @ cov.zz @ before, counted
         # Rows that only fill a short batch keep what they had.
         rho = self.damping * state.caution * batch.weight
-        sites = refine(self._p_y_given_f(batch.X), batch.y, rest, marginals(q, V, W, removed), old, rho)
+        sites = refine(self.class_likelihood(batch.X), batch.y, rest, marginals(q, V, W, removed), old, rho)
         added = site_product(present, sites.power(batch.weight))
         if running.directions is None:
             product, directions = running.product, None
@@ -218,30 +227,30 @@ class SEP(SparseMethod):
         whole = seen >= batch.total
         product = _select(whole, next_product, product)
         next_product = jax.tree.map(lambda a: jnp.where(whole, 0.0, a), next_product)
-        running = Running(product, next_product, directions, jnp.where(whole, 0.0, seen))
+        running = RunningProducts(product, next_product, directions, jnp.where(whole, 0.0, seen))
         return sites, running, running.total(batch.total) - added
 
-    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: SepState, data: Batch) -> Float[Array, ""]:
         cov = state.layer.covariances(data.X)
-        likelihood = self._p_y_given_f(data.X)
+        likelihood = self.class_likelihood(data.X)
         log_z = energy(likelihood, cov, data.y, state.sites, data.weight, None, fixed_factors=False)
         return log_z + state.layer.log_prior()
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: SepState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         approximation = state.approximation
         cov = approximation.layer.covariances(X)
         V = approximation.A @ cov.zx
         mean, variance = approximation.q.project(V)
-        return self._p_y_given_f(X).predictive(mean, residual(cov, V) + variance)
+        return self.class_likelihood(X).predictive(mean, residual(cov, V) + variance)
 
-    def arrays(self, state: State) -> dict[str, Array]:
+    def arrays(self, state: SepState) -> dict[str, Array]:
         return {"inducing": state.layer.features.Z}
 
     def row_memory(self, n: int) -> int:
         minibatches = self.batch_size is not None and self.batch_size < n
         return 2 + (inducing_count(self.inducing, n) if minibatches and self.memory == "factors" else 0)
 
-    def diagnose(self, state: State) -> str:
+    def diagnose(self, state: SepState) -> str:
         return state.layer.diagnose()
 
 

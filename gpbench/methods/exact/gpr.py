@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -10,9 +9,9 @@ from gpbench.core.linalg import describe_failure, log_determinant
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.exact import ExactGP, Solution, log_posterior, require_rows
-from gpbench.methods.parts.exact_start import ExactStart
+from gpbench.methods.parts.exact import ExactGP, ExactStart, Solution, log_posterior, require_rows
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.schema import setting
 
 
 class GPR(ExactStart, GradientMethod):
@@ -20,8 +19,11 @@ class GPR(ExactStart, GradientMethod):
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
-    rows: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """How many training rows it is trained on, in their random order; None is all.  The paper `svdgp` takes 1,024."""
+    rows: int | None = setting(
+        None,
+        "count or null",
+        "Number of training rows, in their random order; null: all.  The paper svdgp takes 1,024.",
+    )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> ExactGP:
         if self.optimiser is not None:

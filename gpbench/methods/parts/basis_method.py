@@ -1,7 +1,7 @@
 """Configuration and start of `qsgp` and `qsrvm`: hyper-parameters, basis functions, weights and control variate."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -10,21 +10,22 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.bases import Basis, KernelFunctions, RandomFeatures
+from gpbench.core.bases.base import take
 from gpbench.core.bases.fourier import SPECTRAL, spectral_degrees
 from gpbench.core.kernels import Kernel, require
-from gpbench.core.likelihoods import Gaussian, likelihood_spec
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.memory import require_memory
-from gpbench.core.sparse import take
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
-from gpbench.methods.parts.exact_start import ExactStart
+from gpbench.methods.parts.exact import ExactStart
+from gpbench.methods.parts.settings import LikelihoodMethod
+from gpbench.schema import setting
 
 
-class State(eqx.Module):
+class BasisState(eqx.Module):
     """`sums` are AdaGrad's of `weights`, `rate` its initial rate; `squares` the mean over rows of each function's
     square, without its unit."""
 
@@ -40,54 +41,79 @@ class State(eqx.Module):
     step: Int[Array, ""]
 
 
-class BasisMethod(ExactStart):
+class BasisMethod(ExactStart, LikelihoodMethod):
     """The fields of these methods, what they may be together, and the state that steps begin with."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
-    setting_fields: ClassVar[frozenset[str]] = frozenset({"features", "basis", "dense_columns"})
+    likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "laplace", "probit", "logistic")
+    searchable: ClassVar[tuple[str, ...]] = ("rate",)
+    label_fields: ClassVar[frozenset[str]] = frozenset({"features", "basis", "dense_columns"})
 
-    features: Literal["rff", "inducing"] = eqx.field(static=True, kw_only=True, default="rff")
-    """Random Fourier features, with prior precision S = I; or kernel functions around training rows, S = K."""
-    basis: int | None = eqx.field(static=True, kw_only=True, default=100_000)
-    """m, the number of basis functions; None, of kernel functions, is one for every training row."""
-    basis_batch: int = eqx.field(static=True, kw_only=True, default=10_000)
-    """How many functions each draw of a step has, all where there are fewer."""
-    block: int = eqx.field(static=True, kw_only=True, default=100)
-    """Functions are drawn in blocks of so many consecutive ones; 1 draws them one by one, which is slower."""
-    replacement: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether a draw may have a block twice, as in the paper's proofs."""
-    store: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether frequencies of random features are in memory, m (D + 1) numbers, or generated from a seed each time."""
-    dense_columns: int = eqx.field(static=True, kw_only=True, default=0)
-    """k, the dense columns of C in q(w) = N(mean, C Cᵀ); 0 is the diagonal form."""
-    relevance: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether the prior precision S is diagonal with a trained entry for each kernel function (`qsrvm`)."""
-    control_rows: int | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default="auto")
-    """The rank of the control variate; "auto" is 500, or all rows where there are fewer, None leaves it out."""
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f), log-concave."""
-    bound: Literal["corrected", "printed"] = eqx.field(static=True, kw_only=True, default="corrected")
-    """Theorem 3 as docs/errata.md corrects it, or as printed, which is no bound; Gaussian noise does not use it."""
-    augmentation: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether a function around the test point joins the kernel functions in its variance (proposition 4)."""
-    plug_in: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether predictions are those at the posterior mean of f (the paper's posterior median on MNIST)."""
-    rate: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """AdaGrad's initial rate, of the weights."""
-    decay: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """What is left of all rates at the last step: they fall exponentially."""
-    optimiser: optax.GradientTransformation | None = eqx.field(static=True, kw_only=True, default=None)
-    """Moves the hyper-parameters; None leaves them as they are."""
-    freeze: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """The part of the steps after which the hyper-parameters begin to move."""
-    subset_rows: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """In regression hyper-parameters start at those of an exact GP of so many rows; None, and for classes: as below."""
+    features: str = setting(
+        "rff",
+        ["rff", "inducing"],
+        "Basis functions: random Fourier features with prior precision S = I, or kernel functions around "
+        "training rows with S = K.",
+    )
+    basis: int | None = setting(
+        100_000, "count or null", "Number m of basis functions; null: a kernel function for every training row."
+    )
+    basis_batch: int = setting(
+        10_000, "count", "Number of functions in each draw of a step; all where there are fewer."
+    )
+    block: int = setting(
+        100,
+        "count",
+        "Number of consecutive functions that are drawn together; 1 draws them one by one, which is slower.",
+    )
+    replacement: bool = setting(False, "flag", "Draws with replacement, as in the paper's proofs.")
+    store: bool = setting(
+        False,
+        "flag",
+        "Frequencies of random features in memory, m (D + 1) numbers, instead of generated from a seed in each step.",
+    )
+    dense_columns: int = setting(
+        0, "whole", "Number k of dense columns of C in q(w) = N(mean, C Cᵀ); 0: C is diagonal."
+    )
+    relevance: bool = setting(
+        False, "flag", "Diagonal prior precision S with a trained entry for each kernel function, which is qsrvm."
+    )
+    control_rows: int | str | None = setting(
+        "auto",
+        "count or auto or null",
+        "Rank of the control variate; auto: 500, or all rows where there are fewer; null: no control variate.",
+    )
+    bound: str = setting(
+        "corrected",
+        ["corrected", "printed"],
+        "Theorem 3 for other than Gaussian noise: as docs/errata.md corrects it, or as printed, which is no bound.",
+    )
+    augmentation: bool = setting(
+        False,
+        "flag",
+        "A function around the test point beside the kernel functions in its predictive variance (proposition 4).",
+    )
+    plug_in: bool = setting(False, "flag", "Predictions at the posterior mean of f, without its variance.")
+    rate: float = setting(0.1, "positive", "Initial rate of AdaGrad for the weights.")
+    decay: float = setting(
+        0.1, "fraction", "Factor by which all rates have fallen at the last step; they fall exponentially."
+    )
+    optimiser: optax.GradientTransformation | None = setting(
+        None, "optimiser or null", "Optimiser of the hyper-parameters; null: they stay fixed."
+    )
+    freeze: float = setting(0.1, "share", "Fraction of the steps before the hyper-parameters move.")
+    subset_rows: int | None = setting(
+        None,
+        "several or null",
+        "Number of rows of the exact GP from whose kernel and noise training starts in regression; null: start "
+        "at lengthscale_start and target_noise.",
+    )
 
     @property
-    def setting(self) -> str:
+    def label(self) -> str:
         return f"{self.features}, m={'n' if self.basis is None else _short(self.basis)}, k={self.dense_columns}"
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> BasisState:
         X, dtype = data.X[: data.total], data.X.dtype
         self._check(data)
         hyper = self._initial_hyper(data)
@@ -107,13 +133,13 @@ class BasisMethod(ExactStart):
         sums = jax.tree.map(jnp.zeros_like, weights)
         optimiser = None if self.optimiser is None else self.optimiser.init(hyper)
         rate, rows, step = jnp.asarray(self.rate, dtype), jnp.asarray(data.total), jnp.asarray(0)
-        return State(basis, hyper, optimiser, weights, sums, rate, squares, control, rows, step)
+        return BasisState(basis, hyper, optimiser, weights, sums, rate, squares, control, rows, step)
 
-    def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
+    def with_settings(self, state: BasisState, settings: Mapping[str, float]) -> BasisState:
         """An initial state with another `rate`."""
         return eqx.tree_at(lambda s: s.rate, state, jnp.asarray(settings["rate"], state.rate.dtype))
 
-    def settings(self, state: State) -> dict[str, Array]:
+    def settings(self, state: BasisState) -> dict[str, Array]:
         return {"rate": state.rate}
 
     def _check(self, data: Batch) -> None:
@@ -160,8 +186,8 @@ class BasisMethod(ExactStart):
         fewer = "of them (method.basis, method.basis_batch)" + (", method.store=false" if self.store else "")
         require_memory((numbers + work) * itemsize, what, fewer)
 
-    def most(self, n: int) -> dict[str, int]:
-        return super().most(n) | {"basis_batch": self.size(n)}
+    def limits(self, n: int) -> dict[str, int]:
+        return {"basis_batch": self.size(n)}
 
     def size(self, n: int) -> int:
         """m for n training rows."""
@@ -169,11 +195,11 @@ class BasisMethod(ExactStart):
 
     def support(self, n: int) -> int | None:
         """The rank of the control variate for n training rows."""
-        return min(500, n) if self.control_rows == "auto" else self.control_rows
+        return min(500, n) if isinstance(self.control_rows, str) else self.control_rows
 
     def _initial_hyper(self, data: Batch) -> Hyper:
         floor, dtype = self.noise_floor, data.X.dtype
-        likelihood = self.likelihood.initial(data.task, data.classes, noise=self.target_noise, floor=floor, dtype=dtype)
+        likelihood = self.initial_likelihood(data)
         if not likelihood.log_concave or likelihood.latents() > 1:
             raise ConfigError(
                 f"{self.name} needs a log-concave likelihood of one function, such as gaussian, laplace,"

@@ -12,19 +12,19 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import residual
-from gpbench.core.gaussians import Normal, site_product, unit_factor
+from gpbench.core.gaussians import Normal, Sites, residual, site_product, unit_factor
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.predictive import Predictive
-from gpbench.core.sites import Sites
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.settings import NoiseMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.schema import setting
 
 
-class Parameters(eqx.Module):
+class CollapsedParameters(eqx.Module):
     """What the objective is a function of."""
 
     layer: SparseLayer
@@ -38,7 +38,7 @@ class Optimum(eqx.Module):
     q: Normal
 
 
-class CollapsedMethod(SparseMethod, GradientMethod):
+class CollapsedMethod(SparseMethod, NoiseMethod, GradientMethod):
     """A method with an objective of this form: a subclass has `row_terms`.
 
     L-BFGS moves hyper-parameters and inducing points.
@@ -46,12 +46,11 @@ class CollapsedMethod(SparseMethod, GradientMethod):
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
-    rows: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """How many training rows it is trained on, in their random order; None is all.  The paper `svdgp` takes 4,096."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach, in units of the scaled targets' variance."""
+    rows: int | None = setting(
+        None,
+        "count or null",
+        "Number of training rows, in their random order; null: all.  The paper svdgp takes 4,096.",
+    )
 
     @abc.abstractmethod
     def row_terms(
@@ -59,21 +58,23 @@ class CollapsedMethod(SparseMethod, GradientMethod):
     ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """The row noise r and the correction c, in nats, from d (`rest`) and σ² (`noise`)."""
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> CollapsedParameters:
         if self.optimiser is not None:
             raise ConfigError(f"{self.name}'s objective is no sum over rows: leave method.optimiser=null, or use svi")
         layer = self.initial_layer(data.first(self.rows), additive_noise=False, key=key)
-        return Parameters(layer, Gaussian.initial(self.target_noise, 0, data.X.dtype, floor=self.noise_floor))
+        return CollapsedParameters(layer, self.initial_noise(data.X))
 
-    def init_extra(self, parameters: Parameters, data: Batch) -> Optimum:
+    def init_extra(self, parameters: CollapsedParameters, data: Batch) -> Optimum:
         A = inverse_cholesky(parameters.layer.gram())
         return Optimum(A, unit_factor(len(A), A.dtype).posterior())
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Optimum]:
+    def loss(
+        self, parameters: CollapsedParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], Optimum]:
         value, optimum = self.bound(parameters, batch)
         return -value, optimum
 
-    def bound(self, parameters: Parameters, data: Batch) -> tuple[Float[Array, ""], Optimum]:
+    def bound(self, parameters: CollapsedParameters, data: Batch) -> tuple[Float[Array, ""], Optimum]:
         """The objective on the rows it is trained on, in nats, and q at its optimum.
 
         With a prior on the lengthscales its log density is added.

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -10,19 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.features import InducingPoints
+from gpbench.core.features import InducingPoints, inducing_points
 from gpbench.core.gaussians import Normal
-from gpbench.core.inducing import LengthscaleStart, inducing_points
-from gpbench.core.kernels import Kernel, LengthscalePrior, Spec, kernel_spec, lengthscale_prior
-from gpbench.core.likelihoods import Likelihood, likelihood_spec
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.kernels import Kernel
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.psi import Moments
-from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
+from gpbench.methods.base import Batch, inducing_count, inducing_setting
+from gpbench.methods.parts.settings import LikelihoodMethod, PriorMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer
-
-HiddenStart = Literal["fill", "line"]
-"""Initial inducing points of a later layer fill [-1, 1]^D evenly, or are on its diagonal."""
+from gpbench.schema import setting
 
 
 class DeepLayer(eqx.Module):
@@ -84,36 +80,29 @@ class LayerPosterior(eqx.Module):
         return Moments(mean, variance + self.layer.noise)
 
 
-class DeepMethod(Method):
+class DeepMethod(PriorMethod, LikelihoodMethod):
     """A deep GP: the fields that configure its layers and its likelihood, and their initial values."""
 
-    setting_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size", "hidden"})
+    label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size", "hidden"})
 
-    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
-    """The covariance function of every layer: see `gpbench.core.kernels.kernel_spec`."""
-    hidden: tuple[int, ...] = eqx.field(static=True, kw_only=True, default=(2,), converter=tuple)
-    """The number of units of each hidden layer; () is a model of one layer."""
-    inducing: float | int = eqx.field(static=True, kw_only=True, default=50)
-    """Number of inducing points of every unit, or the fraction of the training rows."""
-    start: Literal["rows", "kmeans"] = eqx.field(static=True, kw_only=True, default="kmeans")
-    """Initial inducing points of the first layer."""
-    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
-    """Initial lengthscales of the first layer, from its initial inducing points."""
-    lengthscale_prior: LengthscalePrior | None = eqx.field(
-        static=True, kw_only=True, default=None, converter=lengthscale_prior
+    hidden: tuple[int, ...] = setting(
+        (2,), "list of count", "Number of units of each hidden layer; []: a model of one layer.", converter=tuple
     )
-    """A log-normal prior on the lengthscales of every layer, whose log density is part of the objective."""
-    noise: float = eqx.field(static=True, kw_only=True, default=0.01)
-    """Initial noise variance of hidden units."""
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets, in regression."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach in regression, in units of the scaled targets' variance."""
+    inducing: float | int = setting(
+        50,
+        "count or fraction",
+        "Number of inducing points of every unit, or their fraction of the training rows: 1 is one point, 1.0 "
+        "all rows.",
+    )
+    start: str = setting(
+        "kmeans",
+        ["rows", "kmeans"],
+        "Initial inducing points of the first layer: random training rows, or cluster centres of the rows.",
+    )
+    noise: float = setting(0.01, "positive", "Initial noise variance of hidden units.")
 
     @property
-    def setting(self) -> str:
+    def label(self) -> str:
         widths = f"[{','.join(map(str, self.hidden))}]"
         batch = f", batch={self.batch_size}" if self.batch_size else ""
         return f"{inducing_setting(self.inducing)}, hidden={widths}{batch}"
@@ -143,18 +132,13 @@ class DeepMethod(Method):
         values = [self.lengthscale_prior.log_prob(layer.kernel, layer.Z.shape[2]) for layer in layers]
         return jnp.sum(jnp.stack(values))
 
-    def initial_likelihood(self, data: Batch) -> Likelihood:
-        """The likelihood to start from.  Raises ConfigError where it does not fit the task."""
-        noise = {"noise": self.target_noise, "floor": self.noise_floor}
-        return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
-
     def initial_layers(
         self,
         data: Batch,
         outputs: int,
         means: Sequence[Float[Array, "_ _"]] = (),
         *,
-        hidden_start: HiddenStart = "fill",
+        hidden_start: str = "fill",
         key: PRNGKeyArray,
     ) -> tuple[DeepLayer, ...]:
         """The layers to start from, the last with `outputs` units.

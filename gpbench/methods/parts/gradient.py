@@ -13,6 +13,7 @@ from gpbench.core import lbfgs
 from gpbench.core.optimisers import with_rate
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, Method
+from gpbench.schema import setting
 
 Parameters = Any
 """Any pytree of arrays; all of its leaves are unconstrained."""
@@ -39,8 +40,9 @@ class GradientMethod(Method):
     sampled: ClassVar[bool] = False
     """Whether the loss is a random estimate, which L-BFGS cannot minimise."""
 
-    optimiser: optax.GradientTransformation | None = eqx.field(static=True, kw_only=True, default=None)
-    """Minimises the loss; None is L-BFGS, which needs all rows in each step."""
+    optimiser: optax.GradientTransformation | None = setting(
+        None, "optimiser or null", "Optimiser of the loss; null: L-BFGS, which needs all rows in every step."
+    )
 
     @abc.abstractmethod
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:

@@ -1,25 +1,16 @@
 """A sparse GP as a value: kernel, additive noise and inducing features; models have one such layer or several."""
 
-from typing import Literal
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.covariances import Covariances, residual
-from gpbench.core.features import Features, InducingPoints, ScaledFeatures
-from gpbench.core.inducing import LengthscaleStart, inducing_points
-from gpbench.core.kernels import (
-    Kernel,
-    LengthscalePrior,
-    Spec,
-    SquaredExponential,
-    kernel_spec,
-    lengthscale_prior,
-    require,
-)
+from gpbench.core.features import Features, InducingPoints, ScaledFeatures, inducing_points
+from gpbench.core.gaussians import Covariances, residual
+from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, require
 from gpbench.core.linalg import describe_failure, inverse_cholesky
-from gpbench.methods.base import Batch, Method, inducing_count, inducing_setting
+from gpbench.methods.base import Batch, inducing_count, inducing_setting
+from gpbench.methods.parts.settings import PriorMethod
+from gpbench.schema import setting
 
 
 class SparseLayer(eqx.Module):
@@ -67,33 +58,30 @@ class SparseLayer(eqx.Module):
         return describe_failure(f"Kzz of the {self.kernel.describe()}", zz, str(zz.dtype)) or ""
 
 
-class SparseMethod(Method):
+class SparseMethod(PriorMethod):
     """A method with one sparse layer: the fields that configure it, and its initial value.
 
     With the same key and the same fields all of them start from the same inducing points and hyper-parameters.
     """
 
-    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
-    """The covariance function: see `gpbench.core.kernels.kernel_spec`."""
-    inducing: float | int = eqx.field(static=True, kw_only=True, default=0.15)
-    """Number of inducing points, or the fraction of the training rows."""
-    features: Literal["values", "generalised"] = eqx.field(static=True, kw_only=True, default="values")
-    """Values of f at the inducing points, or features with scales of their own, which are learned too."""
-    start: Literal["rows", "kmeans"] = eqx.field(static=True, kw_only=True, default="rows")
-    """Initial inducing points."""
-    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
-    """Initial lengthscales, from the initial inducing points."""
-    lengthscale_prior: LengthscalePrior | None = eqx.field(
-        static=True, kw_only=True, default=None, converter=lengthscale_prior
+    inducing: float | int = setting(
+        0.15,
+        "count or fraction",
+        "Number of inducing points, or their fraction of the training rows: 1 is one point, 1.0 all rows.",
     )
-    """A log-normal prior on the lengthscales, whose log density is part of the objective."""
-    noise: float = eqx.field(static=True, kw_only=True, default=1e-3)
-    """Initial additive noise."""
-    noise_on_inducing: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether the additive noise is on the diagonal of Kzz too."""
+    features: str = setting(
+        "values",
+        ["values", "generalised"],
+        "Inducing features: values of f at the inducing points, or features with learned scales of their own.",
+    )
+    start: str = setting(
+        "rows", ["rows", "kmeans"], "Initial inducing points: random training rows, or cluster centres of the rows."
+    )
+    noise: float = setting(1e-3, "positive", "Initial variance of an additive noise on k(x, x), in classification.")
+    noise_on_inducing: bool = setting(False, "flag", "Additive noise on the diagonal of Kzz too.")
 
     @property
-    def setting(self) -> str:
+    def label(self) -> str:
         return inducing_setting(self.inducing) + (f", batch={self.batch_size}" if self.batch_size else "")
 
     def initial_layer(self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray) -> SparseLayer:

@@ -4,7 +4,7 @@ The bound is Σ E_q log p(yₙ|fₙ) - KL[q(w) || N(0, I)] (Hensman, Matthews an
 equation 8), with fₙ = Vₙᵀw + independent rest.
 """
 
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
@@ -12,13 +12,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import Natural, unit_factor
-from gpbench.core.likelihoods import Likelihood, likelihood_spec
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.core.likelihoods import Likelihood
 from gpbench.core.natural_gradient import natural_gradient_step
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.settings import LikelihoodMethod
+from gpbench.schema import setting
 
 
 class Layer(Protocol):
@@ -34,7 +35,7 @@ class Layer(Protocol):
         """Why a factorisation fails with these parameters, or "" where none does."""
 
 
-class Parameters(eqx.Module):
+class VariationalParameters(eqx.Module):
     """What the bound is a function of.  With P > 1 latent functions the leaves of `q` have a leading axis P.
 
     `q` has `project(V)`, mean and variance (N,) of Vᵀw, and `kl()` from N(0, I): `core.gaussians.Normal`, or one of
@@ -46,7 +47,7 @@ class Parameters(eqx.Module):
     q: Any
 
 
-class VariationalMethod(GradientMethod):
+class VariationalMethod(LikelihoodMethod, GradientMethod):
     """A method that maximises this bound.
 
     With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on
@@ -54,17 +55,12 @@ class VariationalMethod(GradientMethod):
     natural-gradient step of q.
     """
 
-    natural_step: float | Literal["auto"] | None = eqx.field(static=True, kw_only=True, default=None)
-    """γ of natural-gradient steps of q.  A number: taken before the gradient step.  "auto": taken after it, with 1
-    under Gaussian noise, where that reaches the optimum, 0.3 under other likelihoods and 0.1 on minibatches.  None: the
-    optimiser moves q."""
-
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian, probit or softmax by the task."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets, in regression."""
-    noise_floor: float = eqx.field(static=True, kw_only=True, default=0.0)
-    """The least noise variance that training may reach in regression, in units of the scaled targets' variance."""
+    natural_step: float | str | None = setting(
+        None,
+        "fraction or auto or null",
+        "Size of natural-gradient steps of q, before each step of the optimiser; auto: after it, 1 for Gaussian "
+        "noise, 0.3 for others, 0.1 on minibatches; null: the optimiser moves q.",
+    )
 
     def initial_likelihood(self, data: Batch) -> Likelihood:
         """The likelihood with its initial parameters.
@@ -75,21 +71,22 @@ class VariationalMethod(GradientMethod):
             raise ConfigError(
                 "method.natural_step needs a method.optimiser for the hyper-parameters, such as adam; or set it to null"
             )
-        noise = {"noise": self.target_noise, "floor": self.noise_floor}
-        return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
+        return super().initial_likelihood(data)
 
     def times_prior(self, factor: Natural, layer: Any) -> Any:
         """The q of one latent function: of the method's form, the closest to the factor times N(0, I)."""
         return factor.posterior()
 
-    def tightening(self, parameters: Parameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
+    def tightening(self, parameters: VariationalParameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
         """What each row adds to the bound above, in nats, where a tighter one is known."""
         return 0.0
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(
+        self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], None]:
         return -self.bound(parameters, batch), None
 
-    def bound(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
+    def bound(self, parameters: VariationalParameters, batch: Batch) -> Float[Array, ""]:
         """The lower bound on the log evidence, or an unbiased estimate of it from a minibatch, in nats.
 
         With a prior on the hyper-parameters its log density is added.
@@ -119,7 +116,7 @@ class VariationalMethod(GradientMethod):
     def diagnose(self, state: GradientState) -> str:
         return state.parameters.layer.diagnose()
 
-    def init_variables(self, parameters: Parameters, data: Batch) -> Natural | None:
+    def init_variables(self, parameters: VariationalParameters, data: Batch) -> Natural | None:
         """With natural gradients, the factor q(w) / N(w | 0, I) of each latent function."""
         if self.natural_step is None:
             return None
@@ -127,20 +124,20 @@ class VariationalMethod(GradientMethod):
         return repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
 
     def update(
-        self, parameters: Parameters, variables: Natural | None, batch: Batch
-    ) -> tuple[Parameters, Natural | None]:
+        self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
+    ) -> tuple[VariationalParameters, Natural | None]:
         """A natural-gradient step of q of the size that the configuration gives, before the gradient step."""
         return (parameters, variables) if self.natural_step == "auto" else self._step_q(parameters, variables, batch)
 
     def refine(
-        self, parameters: Parameters, variables: Natural | None, batch: Batch
-    ) -> tuple[Parameters, Natural | None]:
+        self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
+    ) -> tuple[VariationalParameters, Natural | None]:
         """With `natural_step="auto"` the natural-gradient step comes last, so that q fits the hyper-parameters."""
         return self._step_q(parameters, variables, batch) if self.natural_step == "auto" else (parameters, variables)
 
     def _step_q(
-        self, parameters: Parameters, variables: Natural | None, batch: Batch
-    ) -> tuple[Parameters, Natural | None]:
+        self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
+    ) -> tuple[VariationalParameters, Natural | None]:
         """Parameters and factors after a natural-gradient step of q, where it has a factor (`init_variables`)."""
         if variables is None or self.natural_step is None:
             return parameters, None
@@ -170,13 +167,13 @@ class VariationalMethod(GradientMethod):
         q = jax.vmap(lambda factor: self.times_prior(factor, parameters.layer))(factor)
         return eqx.tree_at(lambda p: p.q, parameters, q), factor
 
-    def trainable(self, parameters: Parameters):
+    def trainable(self, parameters: VariationalParameters):
         """With natural gradients the optimiser sees the hyper-parameters alone."""
         return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
 
 
 def marginals(
-    parameters: Parameters, X: Float[Array, "N D"]
+    parameters: VariationalParameters, X: Float[Array, "N D"]
 ) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."], Float[Array, "M N"], Float[Array, " N"]]:
     """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9); V, and the rest's variance."""
     V, rest = parameters.layer.whitened(X)
@@ -187,7 +184,7 @@ def marginals(
     return mean, variance + rest[:, None], V, rest
 
 
-def kl_of(parameters: Parameters) -> Float[Array, ""]:
+def kl_of(parameters: VariationalParameters) -> Float[Array, ""]:
     """KL[q || prior] in nats, of all latent functions together."""
     if parameters.likelihood.latents() == 1:
         return parameters.q.kl()

@@ -4,7 +4,7 @@ Cheng and Boots, NIPS 2017 (paper `svdgp`); with `parametrisation=orthogonal` Sa
 NeurIPS 2018.  A step costs O(M_α (B + C) D + B M_β² + M_β³) with B rows and C columns of K_α.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -12,23 +12,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.decoupled import Decoupled, Direct, Hybrid, Jacobi, Orthogonal
-from gpbench.core.features.scaled import unused_features
+from gpbench.core.features import unused_features
 from gpbench.core.gaussians import Natural, standard_normal, unit_factor
-from gpbench.core.inducing import LengthscaleStart
-from gpbench.core.kernels import Spec, SquaredExponential, kernel_spec, require
-from gpbench.core.likelihoods import Spec as LikelihoodSpec
-from gpbench.core.likelihoods import likelihood_spec
+from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.linalg import describe_failure
 from gpbench.core.natural_gradient import natural_gradient_step
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.settings import KernelMethod, LikelihoodMethod
+from gpbench.schema import setting
 
 _CLASSES: dict[str, type[Decoupled]] = {"direct": Direct, "jacobi": Jacobi, "hybrid": Hybrid, "orthogonal": Orthogonal}
 
 
-class SVDGP(GradientMethod):
+class SVDGP(KernelMethod, LikelihoodMethod, GradientMethod):
     """Configuration of `svdgp` and `odsvgp`; see the module's docstring.
 
     The bases grow with the minibatches (paper, algorithm 1): every step puts the next `growth` rows of its batch into
@@ -37,33 +36,28 @@ class SVDGP(GradientMethod):
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
-    setting_fields: ClassVar[frozenset[str]] = frozenset({"mean_basis", "covariance_basis", "batch_size"})
+    kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
+    label_fields: ClassVar[frozenset[str]] = frozenset({"mean_basis", "covariance_basis", "batch_size"})
 
-    kernel: Spec = eqx.field(static=True, kw_only=True, default="squared_exponential", converter=kernel_spec)
-    """The covariance function; the features are those of a squared exponential kernel."""
-    mean_basis: int = eqx.field(static=True, kw_only=True, default=128**2)
-    """M_α, the features of the mean."""
-    covariance_basis: int = eqx.field(static=True, kw_only=True, default=128)
-    """M_β, the features of the covariance."""
-    growth: int = eqx.field(static=True, kw_only=True, default=128)
-    """Features added in each step."""
-    columns: int = eqx.field(static=True, kw_only=True, default=1024)
-    """Columns of K_α that a step sees."""
-    parametrisation: Literal["direct", "jacobi", "hybrid", "orthogonal"] = eqx.field(
-        static=True, kw_only=True, default="direct"
+    mean_basis: int = setting(128**2, "count", "Number of features of the mean's basis.")
+    covariance_basis: int = setting(128, "count", "Number of features of the covariance's basis.")
+    growth: int = setting(
+        128, "count", "Number of features added in each step, from its batch, until the bases are full."
     )
-    """One of the classes of `gpbench.core.decoupled`."""
-    natural_step: float | None = eqx.field(static=True, kw_only=True, default=None)
-    """γ of natural-gradient steps of q(w), for the orthogonal parametrisation; None leaves it to the optimiser."""
-    lengthscale_start: LengthscaleStart = eqx.field(static=True, kw_only=True, default="median")
-    """Initial lengthscales, from the first minibatch."""
-    likelihood: LikelihoodSpec = eqx.field(static=True, kw_only=True, default="auto", converter=likelihood_spec)
-    """p(y|f): see `gpbench.core.likelihoods.likelihood_spec`; "auto" is gaussian or probit by the task."""
-    target_noise: float = eqx.field(static=True, kw_only=True, default=0.1)
-    """Initial noise variance of the scaled targets."""
+    columns: int = setting(1024, "count", "Number of columns of the mean basis' Gram matrix in each step.")
+    parametrisation: str = setting(
+        "direct",
+        ["direct", "jacobi", "hybrid", "orthogonal"],
+        "Parametrisation of the covariance (`gpbench.core.decoupled`); orthogonal is odsvgp.",
+    )
+    natural_step: float | None = setting(
+        None,
+        "fraction or null",
+        "Size of natural-gradient steps of q(w), for parametrisation=orthogonal; null: the optimiser moves q.",
+    )
 
     @property
-    def setting(self) -> str:
+    def label(self) -> str:
         return f"m={self.mean_basis}+{self.covariance_basis}, batch={self.batch_size}"
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Decoupled:
@@ -74,7 +68,7 @@ class SVDGP(GradientMethod):
         beta = unused_features(m, d, dtype).fill(X[:m], jnp.asarray(0))
         shared: Any = (
             self.kernel.initial(X, start=self.lengthscale_start),
-            self.likelihood.initial(data.task, data.classes, noise=self.target_noise, dtype=dtype),
+            self.initial_likelihood(data),
             unused_features(self.mean_basis, d, dtype),
             jnp.zeros(self.mean_basis, dtype),
             beta,

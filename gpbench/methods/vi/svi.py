@@ -10,7 +10,7 @@ With more than two classes every class has a latent function of its own: one ker
 -dₙ/(2σ²) of E_q log p(yₙ|fₙ) becomes -½ log(1 + dₙ/σ²).
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,23 +24,33 @@ from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import fit_subset
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
-from gpbench.methods.parts.variational import Parameters, VariationalMethod, repeat
+from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
+from gpbench.schema import setting
 
 
 class SVI(SparseMethod, VariationalMethod):
     """Configuration of `svi`; see the module's docstring, and `VariationalMethod` for what moves what."""
 
-    conditional: Literal["prior", "scaled"] = eqx.field(static=True, kw_only=True, default="prior")
-    """q(fₙ|u): "prior" is p(fₙ|u); "scaled" scales its variance by the optimal factor 1 / (1 + dₙ/σ²), which needs
-    Gaussian noise (`tsvgp`)."""
-    subset_rows: int | None = eqx.field(static=True, kw_only=True, default=None)
-    """Kernel and noise start at those of an exact GP of so many rows (`fit_subset`).  None: at `lengthscale_start`,
-    from the inducing points, and `target_noise`."""
-    fixed: bool = eqx.field(static=True, kw_only=True, default=False)
-    """Whether kernel, additive noise and likelihood keep their initial values, so that training moves q and the
-    inducing features alone."""
+    conditional: str = setting(
+        "prior",
+        ["prior", "scaled"],
+        "Form of q(fₙ|u): p(fₙ|u), or its variance scaled by the optimal factor 1 / (1 + dₙ/σ²), for Gaussian "
+        "noise (tsvgp).",
+    )
+    subset_rows: int | None = setting(
+        None,
+        "several or null",
+        "Number of rows of the exact GP from whose kernel and noise training starts in regression; null: start "
+        "at lengthscale_start and target_noise.",
+    )
+    fixed: bool = setting(
+        False,
+        "flag",
+        "Kernel, additive noise and likelihood keep their initial values, and training moves q and the inducing "
+        "features alone.",
+    )
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> VariationalParameters:
         likelihood = self.initial_likelihood(data)
         if self.conditional == "scaled" and not isinstance(likelihood, Gaussian):
             raise ConfigError(
@@ -51,7 +61,7 @@ class SVI(SparseMethod, VariationalMethod):
         if self.subset_rows is not None:
             layer, likelihood = self._subset_start(layer, likelihood, data, self.subset_rows)
         q = standard_normal(layer.gram().shape[0], data.X.dtype)
-        return Parameters(layer, likelihood, repeat(q, likelihood.latents()))
+        return VariationalParameters(layer, likelihood, repeat(q, likelihood.latents()))
 
     def _subset_start(
         self, layer: SparseLayer, likelihood: Likelihood, data: Batch, rows: int
@@ -66,20 +76,22 @@ class SVI(SparseMethod, VariationalMethod):
         gp = fit_subset(self.kernel, data, rows, start=start, noise=noise, floor=likelihood.floor, prior=prior)
         return eqx.tree_at(lambda layer: layer.kernel, layer, gp.kernel), gp.likelihood
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(
+        self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], None]:
         """Minus the bound.  With `fixed` its gradient in the rest is 0: L-BFGS, which moves everything, leaves it."""
         if self.fixed:
             constant = jax.lax.stop_gradient(parameters)
             parameters = eqx.tree_at(_variational, constant, _variational(parameters))
         return super().loss(parameters, batch, key=key)
 
-    def trainable(self, parameters: Parameters) -> Any:
+    def trainable(self, parameters: VariationalParameters) -> Any:
         """With `fixed` the optimiser sees the inducing features, and q where no natural gradients move it."""
         if not self.fixed:
             return super().trainable(parameters)
         return _variational(parameters) if self.natural_step is None else parameters.layer.features
 
-    def tightening(self, parameters: Parameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
+    def tightening(self, parameters: VariationalParameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
         if self.conditional != "scaled" or not isinstance(parameters.likelihood, Gaussian):
             return 0.0
         ratio = rest / parameters.likelihood.noise
@@ -89,6 +101,6 @@ class SVI(SparseMethod, VariationalMethod):
         return {"inducing": state.parameters.layer.features.Z}
 
 
-def _variational(parameters: Parameters) -> tuple[Any, Any]:
+def _variational(parameters: VariationalParameters) -> tuple[Any, Any]:
     """What belongs to the approximation and not to the model: inducing features and q."""
     return parameters.layer.features, parameters.q

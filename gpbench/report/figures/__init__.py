@@ -4,7 +4,7 @@ import importlib
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpbench.analysis.provenance import provenance, seconds_lines
 from gpbench.errors import ConfigError, StorageError, nearest
@@ -17,26 +17,34 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy import ndarray
 
-KINDS = {
-    "traces": "svg",
-    "boundaries": "webp",
-    "curves": "svg",
-    "scaling": "svg",
-    "surfaces": "webp",
-    "dots": "svg",
-    "ranks": "svg",
-    "effects": "webp",
-    "orders": "svg",
-}
-"""Kinds of figures and their formats on web pages: WebP where a vector image of all points would be too large."""
 
-_ARRAYS = {
-    "boundaries": ["kept_grid"],
-    "curves": ["kept_mean"],
-    "surfaces": ["kept_mean"],
-    "effects": ["kept_effect1_inputs", "kept_effect2_inputs"],
+class Kind(NamedTuple):
+    """A kind of figure.
+
+    Args:
+        draw: Dotted path of the function that draws it from an experiment, its cells and `Arrays`.
+        format: Format on web pages: WebP where a vector image of all points would be too large.
+        arrays: Arrays of a run, without one of which the figure shows nothing of it; for `traces` its panels are these.
+    """
+
+    draw: str
+    format: str = "svg"
+    arrays: tuple[str, ...] = ()
+
+
+_FIGURES = "gpbench.report.figures"
+KINDS = {
+    "traces": Kind(f"{_FIGURES}.traces.draw"),
+    "boundaries": Kind(f"{_FIGURES}.predictions.draw_boundaries", "webp", ("kept_grid",)),
+    "curves": Kind(f"{_FIGURES}.predictions.draw_curves", arrays=("kept_mean",)),
+    "scaling": Kind(f"{_FIGURES}.scaling.draw_scaling"),
+    "surfaces": Kind(f"{_FIGURES}.predictions.draw_surfaces", "webp", ("kept_mean",)),
+    "dots": Kind(f"{_FIGURES}.dots.draw"),
+    "ranks": Kind(f"{_FIGURES}.comparisons.draw_ranks"),
+    "effects": Kind(f"{_FIGURES}.effects.draw", "webp", ("kept_effect1_inputs", "kept_effect2_inputs")),
+    "orders": Kind(f"{_FIGURES}.scaling.draw_orders"),
 }
-"""Arrays of a run, without one of which a figure of the kind shows nothing of it; for `traces` its panels are these."""
+"""Kinds of figures by the name that an experiment gives."""
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
 """Maps the id of a record to the arrays of its trace.npz."""
@@ -62,7 +70,8 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     require_recorded(experiment.id, preset, planned)
     _check_arrays(experiment, planned, arrays)
     with style.context():
-        figure = importlib.import_module(f"gpbench.report.figures.{kind}").draw(experiment, planned, arrays)
+        module, _, function = KINDS[kind].draw.rpartition(".")
+        figure = getattr(importlib.import_module(module), function)(experiment, planned, arrays)
         preset_text = preset_line(planned, preset, experiment.presets.get(preset, ""))
         of_kind = figure.get_supxlabel().splitlines()
         notes = [*of_kind, preset_text, absent(planned, 2), _provenance(planned), *_seconds(kind, planned)]
@@ -73,8 +82,8 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
 def _check_arrays(experiment: Experiment, planned: Sequence[Cell], arrays: Arrays) -> None:
     """Raises ConfigError where every panel would be empty, as for records that were collected without their traces."""
     options = experiment.figure or {}
-    needed = options["panels"] if options["kind"] == "traces" else _ARRAYS.get(options["kind"], ())
-    runs = (record["id"] for cell in planned for record in cell.done)
+    needed = options["panels"] if options["kind"] == "traces" else KINDS[options["kind"]].arrays
+    runs = (record.id for cell in planned for record in cell.done)
     if needed and not any(name in of for of in map(arrays, runs) for name in needed):
         what, remedy = ("a trace", "") if options["kind"] == "traces" else ("kept its arrays", " with run.keep=true")
         raise ConfigError(
@@ -120,7 +129,7 @@ def _seconds(kind: str, planned: Sequence[Cell]) -> list[str]:
     if kind not in ("traces", "scaling"):
         return []
     axis = ("devices", "processes") if kind == "scaling" else ()
-    return seconds_lines((dict(record) for cell in planned for record in cell.records), axis)
+    return seconds_lines((record for cell in planned for record in cell.records), axis)
 
 
 def _provenance(planned: Sequence[Cell]) -> str:

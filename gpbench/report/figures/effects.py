@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.analysis.blocks import labels
+from gpbench.analysis.experiment import labels
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -34,7 +34,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))
     names = {cell.id: ", ".join(labels(experiment, options["label"], cell)) for cell in planned}
     colours = style.colours(list(dict.fromkeys(names.values())))
-    runs = {cell.id: [run for record in cell.done if _panels(run := arrays(record["id"]))] for cell in planned}
+    runs = {cell.id: [run for record in cell.done if _panels(run := arrays(record.id))] for cell in planned}
     width = max((_panels(run) for kept in runs.values() for run in kept[:1]), default=0)
     if not width:
         raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")

@@ -1,16 +1,23 @@
 """Seconds of training against the number of devices.  Hollow points are simulated: their devices share cores."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
+from typing import NamedTuple
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
+from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
+from gpbench.records.record import Record
 from gpbench.report.figures import style
 
 
-def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws means over splits.  Options of the experiment's `figure`:
 
     along: the key of the horizontal axis.
@@ -25,7 +32,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     for value, colour in colours.items():
         cells = [cell for cell in planned if cell.job[key] == value and cell.done]
         devices = [int(cell.job[along]) for cell in cells]
-        seconds = [fmean(record["seconds"]["train"] for record in cell.done) for cell in cells]
+        seconds = [fmean(record.seconds["train"] or 0.0 for record in cell.done) for cell in cells]
         axis.plot(devices, seconds, "o-", color=colour, markersize=4, label=experiment.label(key, value))
         simulated = [k for k, cell in enumerate(cells) if _simulated(cell)]
         axis.scatter(
@@ -46,4 +53,138 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 
 
 def _simulated(cell: Cell) -> bool:
-    return any(record.get("simulated") for record in cell.done)
+    return any(record.simulated for record in cell.done)
+
+
+class Series(NamedTuple):
+    """A quantity (K,) at K sizes, the other sizes being fixed."""
+
+    sizes: np.ndarray
+    values: np.ndarray
+
+
+def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws milliseconds and MB of a step, means over splits, a column for each size.
+
+    Options of the experiment's `figure`:
+
+    along: the keys of the sizes; the label of each value is the number.
+    colour: the key whose values have colours.
+    published: exponents of the seconds that the paper states, by key and value of `colour`; optional.
+
+    Raises ConfigError for a size whose label is no number.
+    """
+    options = experiment.figure or {}
+    keys, key = options["along"], options["colour"]
+    colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
+    figure = style.figure(2.6 * len(keys) + 0.3, 5.6)
+    axes = figure.subplots(len(_QUANTITIES), len(keys), squeeze=False, sharex="col", sharey="row")
+    notes = []
+    for (title, quantity), row in zip(_QUANTITIES.items(), axes):
+        row[0].set_ylabel(title)
+        for along, axis in zip(keys, row):
+            stated = options.get("published", {}).get(along, {}) if quantity is _milliseconds else {}
+            exponents, fixed = [], []
+            for value, colour in colours.items():
+                cells = [cell for cell in planned if cell.job[key] == value and cell.done]
+                if series := along_size(experiment, cells, keys, along, quantity):
+                    name = experiment.label(key, value)
+                    axis.plot(*series, "o-", color=colour, markersize=4, label=name)
+                    exponents.append(f"{name} {exponent(series)}" + (f" [{stated[value]}]" if value in stated else ""))
+                    fixed.append(_fixed(experiment, cells, keys, along))
+            _log_log(axis, [_size(experiment, along, cell) for cell in planned if along in cell.job])
+            if exponents:
+                size = experiment.label("axes", along)
+                if len(set(fixed)) == 1:
+                    size += fixed.pop()
+                else:
+                    exponents = [text + at for text, at in zip(exponents, fixed)]
+                notes.append(f"exponent of {title} in {size}: {', '.join(exponents)}")
+    for along, axis in zip(keys, axes[-1]):
+        axis.set_xlabel(experiment.label("axes", along))
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, ncols=len(names), loc="upper center", bbox_to_anchor=(0.5, 0.0))
+    figure.supxlabel("\n".join(notes))
+    return figure
+
+
+def along_size(
+    experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Record], float]
+) -> Series | None:
+    """The quantity against the size `along`, where the other sizes are those with the most cells; None below two.
+
+    Cells without that size, such as those of a method that has no such thing, are left out.
+    """
+    _, group = _most([cell for cell in cells if along in cell.job], keys, along)
+    if len(group) < 2:
+        return None
+    points = sorted((_size(experiment, along, cell), fmean(map(quantity, cell.done))) for cell in group)
+    sizes, values = np.array(points).T
+    return Series(sizes, values) if np.isfinite(values).all() else None
+
+
+def exponent(series: Series) -> str:
+    """The slope of the least-squares line in logarithms, ± its standard error where there are three points or more."""
+    x, y = np.log(series.sizes), np.log(np.maximum(series.values, 1e-9))
+    if len(x) < 3:
+        return f"{np.polyfit(x, y, 1)[0]:.2f}"
+    (slope, _), covariance = np.polyfit(x, y, 1, cov=True)
+    return f"{round(slope, 2) + 0.0:.2f} ± {math.sqrt(covariance[0, 0]):.2f}"
+
+
+def _most(cells: Sequence[Cell], keys: Sequence[str], along: str) -> tuple[dict[str, str], list[Cell]]:
+    """The values of the other sizes that the most cells share, and these cells."""
+    groups: dict[tuple, list[Cell]] = {}
+    for cell in cells:
+        others = tuple((key, cell.job[key]) for key in keys if key != along and key in cell.job)
+        groups.setdefault(others, []).append(cell)
+    others, group = max(groups.items(), key=lambda item: len(item[1]), default=((), []))
+    return dict(others), group
+
+
+def _fixed(experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str) -> str:
+    """The other sizes in words, as in " (M = 32)"."""
+    others, _ = _most(cells, keys, along)
+    at = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in others.items()]
+    return f" ({', '.join(at)})" if at else ""
+
+
+def _size(experiment: Experiment, key: str, cell: Cell) -> float:
+    label = experiment.label(key, cell.job[key])
+    try:
+        return float(label.replace(",", ""))
+    except ValueError:
+        raise ConfigError(
+            f"{experiment.id}: the figure needs numbers along {key}, and {cell.job[key]} is called"
+            f" {label!r}: give it a number in labels"
+        ) from None
+
+
+def _milliseconds(record: Record) -> float:
+    return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
+
+
+def _megabytes(record: Record) -> float:
+    memory = record.step_memory_mb
+    return math.nan if memory is None else memory
+
+
+_QUANTITIES: Mapping[str, Callable[[Record], float]] = {"ms a step": _milliseconds, "MB a step": _megabytes}
+
+
+def _log_log(axis: Axes, sizes: Sequence[float]) -> None:
+    """Logarithmic axes with a tick at each size, and a label at those that leave room for it."""
+    axis.set(xscale="log", yscale="log")
+    ticks = sorted(set(sizes))
+    labelled: list[float] = []
+    for size in ticks:
+        if not labelled or math.log(size / labelled[-1]) > 0.12 * math.log(ticks[-1] / ticks[0]):
+            labelled.append(size)
+    axis.set_xticks(ticks, [_short(size) if size in labelled else "" for size in ticks], minor=False)
+    axis.xaxis.set_minor_locator(NullLocator())
+
+
+def _short(size: float) -> str:
+    """2e6 for 2,000,000: a digit with three zeros or more; other sizes as they are."""
+    digits = f"{size:.0f}"
+    return f"{digits[0]}e{len(digits) - 1}" if len(digits) > 3 and not digits[1:].strip("0") else f"{size:,.0f}"

@@ -95,7 +95,7 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
     A split whose training ended early, by convergence, keeps its last values.  Splits trained as a group have the
     seconds of the whole group in their traces; each counts its share.
     """
-    traces = [(record, arrays(record["id"])) for record in cell.done]
+    traces = [(record, arrays(record.id)) for record in cell.done]
     traces = [(record, trace) for record, trace in traces if metric in trace and len(trace[metric])]
     if not traces:
         return None
@@ -104,7 +104,7 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
     def extended(values: ndarray) -> ndarray:
         return np.pad(values, (0, length - len(values)), mode="edge")
 
-    seconds = np.mean([extended(trace["seconds"]) / record.get("group", 1) for record, trace in traces], axis=0)
+    seconds = np.mean([extended(trace["seconds"]) / (record.group or 1) for record, trace in traces], axis=0)
     points = np.stack([extended(trace[metric]) for _, trace in traces], axis=1).tolist()
     mean, stderr = zip(*map(mean_stderr, points))
     return Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))

@@ -1,15 +1,20 @@
 """Charts of the pages as coordinates in pixels; `charts.html` draws them as SVG in the colours of the style sheet."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
+from gpbench.analysis.formats import number
 from gpbench.analysis.statistics import paired_t_test
-from gpbench.analysis.text import number
+from gpbench.claims import report
+from gpbench.claims.verdicts import Judged, Verdict
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS, better
 from gpbench.records.arrays import thin
@@ -117,7 +122,7 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
             Dot(
                 k,
                 name,
-                page_of[entry.cell.records[0]["id"]],
+                page_of[entry.cell.records[0].id],
                 number(mean, entry.stderr),
                 scale.at(mean),
                 scale.at(low),
@@ -131,9 +136,9 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
 
 def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarray]]) -> list[LearningCurve]:
     """Curves of the objective and of metrics over the first runs of a cell; empty where these have no traces."""
-    done = [record for record in cell.records if record["status"] == "done"]
-    some = sorted(done, key=lambda record: (record["split"], record["seed"]))[:CURVE_RUNS]
-    arrays = {record["id"]: thin(trace(record["id"]), kept=False) for record in some}
+    done = [record for record in cell.records if not record.diverged]
+    some = sorted(done, key=lambda record: (record.split, record.seed))[:CURVE_RUNS]
+    arrays = {record.id: thin(trace(record.id), kept=False) for record in some}
     names = [name for name in ("objective", *METRICS) if any(name in of and "seconds" in of for of in arrays.values())]
     runs = Cell({}, "", cell.dataset, cell.method, 0, (), records=some)
     curves = (_learning_curve(name, runs, arrays) for name in names[:_PANELS])
@@ -162,7 +167,7 @@ def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> Learn
         return [f"{a:g},{b:g}" for a, b in zip(x.pixels(seconds).tolist(), y.pixels(values).tolist())]
 
     band = points(mean + stderr) + points(mean - stderr)[::-1]
-    n = sum(metric in arrays[record["id"]] for record in runs.records)
+    n = sum(metric in arrays[record.id] for record in runs.records)
     return LearningCurve(metric, " ".join(points(mean)), " ".join(band), x, y, n)
 
 
@@ -171,3 +176,54 @@ def _span(entry: Entry) -> tuple[float, float, float]:
     test = paired_t_test([*entry.values.values()], entry.cell.ratio)
     low, high = (test.mean if end is None else end for end in (test.low, test.high))
     return low, test.mean, high
+
+
+_WIDTH, _NAMES, _ROW_HEIGHT, _MAX_ROWS = 460, 190, 15, 30
+"""Pixels of a plot, of its names and of a line; and the most lines."""
+
+
+def claim_plot(judged: Judged) -> Markup:
+    """Intervals of the numbers of a clause beside its region, as SVG whose colours are the page's."""
+    drawn = [(n.name, n.estimate) for n in judged.numbers if n.estimate][:_MAX_ROWS]
+    ends = [end for end in judged.clause.region if not math.isinf(end)]
+    points = [x for _, e in drawn for x in (e.value, *e.interval) if not math.isinf(x)] + ends
+    low, high = min(points), max(points)
+    margin = 0.05 * (high - low or abs(high) or 1.0)
+    low, high = low - margin, high + margin
+
+    def at(x: float) -> float:
+        return _NAMES + (_WIDTH - _NAMES) * (min(max(x, low), high) - low) / (high - low)
+
+    left, right = at(judged.clause.region.low), at(judged.clause.region.high)
+    height = _ROW_HEIGHT * (len(drawn) + 1)
+    parts = [f'<rect class="region" x="{left:.1f}" y="0" width="{right - left:.1f}" height="{height - _ROW_HEIGHT}"/>']
+    for k, (name, estimate) in enumerate(drawn):
+        y, (a, b) = _ROW_HEIGHT * (k + 0.5), estimate.interval
+        inside = judged.clause.region.low <= estimate.value <= judged.clause.region.high
+        parts += [
+            f'<text x="{_NAMES - 6}" y="{y + 4:.1f}" text-anchor="end">{escape(name or "all")}</text>',
+            f'<line x1="{at(a):.1f}" x2="{at(b):.1f}" y1="{y}" y2="{y}"/>',
+            f'<circle class="{"inside" if inside else "outside"}" cx="{at(estimate.value):.1f}" cy="{y}" r="3"/>',
+        ]
+    unlog = math.exp if judged.clause.kind == "ratio" else float
+    for end in ends:
+        parts.append(f'<text x="{at(end):.1f}" y="{height - 3}" text-anchor="middle">{unlog(end):.3g}</text>')
+    words = escape(report.describe(judged.clause))
+    return Markup(
+        f'<svg class="claim" viewBox="0 0 {_WIDTH + 20} {height}" width="{_WIDTH + 20}" height="{height}" role="img"'
+        f' aria-label="{words}">{"".join(parts)}</svg>'
+    )
+
+
+def badge(paper: str, judged: Sequence[Verdict]) -> bytes:
+    """A paper's verdicts in numbers, to be shown elsewhere."""
+    left, right = f"{paper} claims", report.summary(judged)
+    a, b = (int(6.2 * len(text)) + 14 for text in (left, right))
+    contradicted = any(verdict.verdict == "contradicted" for verdict in judged)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{a + b}" height="20" role="img" aria-label="{escape(left)}:'
+        f' {escape(right)}"><rect width="{a}" height="20" fill="#444"/><rect x="{a}" width="{b}" height="20"'
+        f' fill="{"#a8471c" if contradicted else "#2c6e49"}"/><g fill="#fff" text-anchor="middle"'
+        f' font-family="Verdana,DejaVu Sans,sans-serif" font-size="11"><text x="{a / 2}" y="14">{escape(left)}</text>'
+        f'<text x="{a + b / 2}" y="14">{escape(right)}</text></g></svg>\n'
+    ).encode()

@@ -9,11 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis.cells import CellRuns, Entry, cell_key, entries, group_runs
-from gpbench.analysis.text import natural
-from gpbench.claims.verdicts import Verdict
+from gpbench.analysis.formats import natural
+from gpbench.claims.definition import Claim
+from gpbench.claims.verdicts import Verdict, judge
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers import PAPERS, published
+from gpbench.records.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +52,7 @@ class Facts:
     trace, config: functions from a record's id to its arrays and the text of its configuration.
     """
 
-    records: Sequence[dict]
+    records: Sequence[Record]
     planned: Sequence[PlannedExperiment]
     cards: Mapping[str, Mapping[str, Any]]
     methods: Mapping[str, str]
@@ -72,12 +74,15 @@ class Facts:
     @cached_property
     def page_of(self) -> dict[str, str]:
         """The page of each record's cell, by the record's id."""
-        return {record["id"]: cell_page(cell) for cell in self.cells for record in cell.records}
+        return {record.id: cell_page(cell) for cell in self.cells for record in cell.records}
 
     @cached_property
     def n_runs(self) -> dict[str, Counter[str]]:
         """How many runs each method, data set and status has: a count for each of these fields."""
-        return {field: Counter(record[field] for record in self.records) for field in ("method", "dataset", "status")}
+        return {
+            field: Counter(getattr(record, field) for record in self.records)
+            for field in ("method", "dataset", "status")
+        }
 
     @cached_property
     def datasets(self) -> list[str]:
@@ -109,9 +114,22 @@ class Facts:
         return sorted([full, quick], key=lambda planned: not planned.n_recorded)
 
 
+def verdicts(claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[Record]) -> list[Verdict]:
+    """The verdicts on the claims of one file; none where no recorded run is of their experiments.
+
+    Raises ConfigError as `judge` does.
+    """
+    cells = {(of.experiment.id, of.preset): of.cells for of in planned}
+    recorded = {id for (id, _), of in cells.items() if any(cell.records for cell in of)}
+    of_any_runs = any(claim.clauses and not claim.experiments for claim in claims)
+    if not of_any_runs and recorded.isdisjoint(id for claim in claims for id in claim.experiments):
+        return []
+    return judge(claims, records, lambda id, preset: cells.get((id, preset), ()))
+
+
 def cell_page(cell: CellRuns) -> str:
     """The path of the page of a cell from the site's root."""
-    identity = cell_key({**cell.records[0], "preset": None})
+    identity = cell_key(cell.records[0], by_preset=False)
     return f"cell/{hashlib.sha256(repr(identity).encode()).hexdigest()[:12]}.html"
 
 
@@ -126,4 +144,4 @@ def page(kind: str, name: str) -> str:
 
 
 def _ids(planned: PlannedExperiment) -> set[str]:
-    return {record["id"] for cell in planned.cells for record in cell.records}
+    return {record.id for cell in planned.cells for record in cell.records}

@@ -12,8 +12,8 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 import gpbench
-from gpbench.analysis import blocks, formats, marks
-from gpbench.analysis import experiment as reports
+from gpbench.analysis import experiment as experiment_tables
+from gpbench.analysis import formats, tables
 from gpbench.analysis.cells import CellRuns, Entry, entries
 from gpbench.analysis.provenance import provenance, provenance_footer
 from gpbench.analysis.tables import LEGEND, notes, seconds_notes, title
@@ -23,11 +23,12 @@ from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
 from gpbench.papers import published
+from gpbench.records.record import Record
 from gpbench.report import figures
-from gpbench.report.figures import theme
-from gpbench.report.site import charts, claims, facts, headlines, views
+from gpbench.report.figures import style
+from gpbench.report.site import charts, facts, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
-from gpbench.report.site.rank_sections import rank_sections
+from gpbench.report.site.views import rank_sections
 
 _STATIC = ("style.css", "site.js")
 _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
@@ -59,7 +60,7 @@ class _Site:
             "title_of": title,
             "badges": views.badges,
             "legend": LEGEND,
-            "tied": marks.LEGEND,
+            "tied": tables.TIED,
             "papers": facts_.papers,
         }
 
@@ -107,8 +108,8 @@ def pages(of: Facts) -> Iterator[Page]:
         "Results",
         provenance=provenance(of.records),
         presets=presets,
-        agreements=headlines.agreements(of.entries),
-        best=site.table(headlines.best(marked)),
+        agreements=views.agreements(of.entries),
+        best=site.table(views.best(marked)),
         claims={paper: claim_report.summary(verdicts) for paper, verdicts in of.verdicts.items()},
         pictures=pictures,
         ranks=ranks[:1],
@@ -133,7 +134,7 @@ def pages(of: Facts) -> Iterator[Page]:
 def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page]:
     path = facts.page("claims", paper)
     badge = path.removesuffix(".html") + ".svg"
-    yield badge, claims.badge(paper, judged)
+    yield badge, charts.badge(paper, judged)
     yield site.page(
         path,
         "claims.html",
@@ -143,9 +144,9 @@ def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page
         badge=badge,
         summary=claim_report.summary(judged),
         note=claim_report.NOTE,
-        kinds=claims.BADGES,
-        plot=claims.plot,
-        links=lambda verdict: claims.links(verdict, site.facts.page_of),
+        kinds=views.VERDICT_BADGES,
+        plot=charts.claim_plot,
+        links=lambda verdict: views.links(verdict, site.facts.page_of),
         evidence=claim_report.evidence,
         marked=claim_report.marked,
     )
@@ -197,7 +198,7 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
         words = experiment.presets.get(planned.preset, "")
         section["preset_line"] = status.preset_line(planned.cells, planned.preset, words)
         for part, picture in experiment.pictures.items() if planned.n_recorded else ():
-            format = figures.KINDS[(picture.figure or {})["kind"]]
+            format = figures.KINDS[(picture.figure or {})["kind"]].format
             try:
                 content = _picture(site, picture, planned, format)
             except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
@@ -207,7 +208,7 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
             section["pictures"][file] = picture.title
             yield file, content
         if planned.n_recorded and experiment.table and (csv := _csv(planned)):
-            section |= _ranks_table(planned) if reports.is_of_ranks(experiment) else _table(site, planned)
+            section |= _ranks_table(planned) if experiment_tables.is_of_ranks(experiment) else _table(site, planned)
             yield f"{name}.csv", csv
             section["csv"] = f"{name}.csv"
         sections.append(section)
@@ -215,11 +216,11 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
 
 
 def _table(site: _Site, planned: PlannedExperiment) -> dict[str, Any]:
-    table_blocks = blocks.table_blocks(planned.experiment, planned.cells)
+    table_blocks = experiment_tables.table_blocks(planned.experiment, planned.cells)
     entries = [entry for block in table_blocks for entry in block.entries]
     footnotes = notes(entries)
 
-    def rows(block: blocks.Block) -> dict[str, dict[str, views.View]]:
+    def rows(block: experiment_tables.Block) -> dict[str, dict[str, views.View]]:
         return {
             name: {column: views.view(entry, site.facts.page_of, footnotes) for column, entry in row.items()}
             for name, row in block.rows.items()
@@ -228,21 +229,21 @@ def _table(site: _Site, planned: PlannedExperiment) -> dict[str, Any]:
     records = [record for cell in planned.cells for record in cell.records]
     return {
         "blocks": [(block.title, rows(block)) for block in table_blocks],
-        "columns": blocks.column_labels(planned.experiment, planned.cells),
+        "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
-        "verdict": reports.verdict(entries),
+        "verdict": experiment_tables.verdict(entries),
         "provenance": [*seconds_notes(entries), *provenance_footer(records)],
     }
 
 
 def _ranks_table(planned: PlannedExperiment) -> dict[str, Any]:
-    sheet = reports.table(planned.experiment, planned.preset, planned.cells, formats.MARKS["terminal"])
+    sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells, formats.MARKS["terminal"])
     return {"grids": sheet.grids, "feet": sheet.feet}
 
 
 def _csv(planned: PlannedExperiment) -> bytes | None:
     try:
-        sheet = reports.table(planned.experiment, planned.preset, planned.cells, formats.MARKS["csv"])
+        sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells, formats.MARKS["csv"])
     except ConfigError:  # no methods to rank
         return None
     return (formats.as_csv(sheet) + "\n").encode()
@@ -252,30 +253,30 @@ def _picture(site: _Site, picture: Experiment, planned: PlannedExperiment, forma
     figure = figures.draw(picture, planned.preset, planned.cells, site.facts.trace)
     file = io.BytesIO()
     figures.write(figure, file, format)
-    return theme.follow(file.getvalue()) if format == "svg" else file.getvalue()
+    return style.follow(file.getvalue()) if format == "svg" else file.getvalue()
 
 
 def _cell(site: _Site, cell: CellRuns) -> Page:
-    records = sorted(cell.records, key=lambda record: (record["split"], record["seed"]))
+    records = sorted(cell.records, key=lambda record: (record.split, record.seed))
     return site.page(
         facts.cell_page(cell),
         "cell.html",
         f"{cell.method} {cell.label}".rstrip() + f" on {cell.dataset} {cell.output}".rstrip(),
         cell=cell,
         records=records,
-        metrics=list(dict.fromkeys(name for record in records for name in record["metrics"])),
+        metrics=list(dict.fromkeys(name for record in records for name in record.metrics)),
         table=site.table(entries([cell], ["all"])),
         curves=charts.learning_curves(cell, site.facts.trace),
         provenance=provenance(records),
-        config="".join(_SECTIONS.findall(site.facts.config(cell.records[-1]["id"]))),
+        config="".join(_SECTIONS.findall(site.facts.config(cell.records[-1].id))),
     )
 
 
-def _json(record: dict[str, Any]) -> Markup:
+def _json(record: Record) -> Markup:
     """A record with a line for each field, which is ten times faster than an indent."""
 
     def lines(of: dict[str, Any]) -> str:
         fields = (f" {_ENCODE(key)}: {_ENCODE(value)}" for key, value in of.items())
         return "{\n" + ",\n".join(fields) + "\n}"
 
-    return htmlsafe_json_dumps(record, dumps=lines)
+    return htmlsafe_json_dumps(record.to_json(), dumps=lines)

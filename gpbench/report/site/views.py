@@ -1,12 +1,25 @@
 """Entries as the rows and cells of the site's tables show them."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import shorten
+from typing import Any
 
-from gpbench.analysis.cells import CellRuns, Entry
-from gpbench.analysis.marks import with_marks
-from gpbench.analysis.tables import notes, seconds_notes
-from gpbench.analysis.text import number
+from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs, imported_note
+from gpbench.analysis.formats import number
+from gpbench.analysis.ranks import Ranking, by_dataset, diverged_runs, labels, method_of, rank_table, ranking_notes
+from gpbench.analysis.tables import notes, seconds_notes, with_marks
+from gpbench.analysis.tests import nemenyi_quantile
+from gpbench.claims.verdicts import Judged
+from gpbench.errors import ConfigError
+from gpbench.metrics import METRICS, better
+from gpbench.papers.published import UNRANKED
+from gpbench.records.record import Record
+from gpbench.report.figures.comparisons import MAX_NAME
+
+VERDICT_BADGES = {"supported": "whole", "contradicted": "diverged", "undecided": "partial", "not run": "none"}
+"""The kind of badge of each verdict."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +60,7 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
     """The view of one entry."""
     return View(
         entry=entry,
-        page=page_of.get(entry.cell.records[0]["id"], "") if entry.cell.records else "",
+        page=page_of.get(entry.cell.records[0].id, "") if entry.cell.records else "",
         ours=number(entry.mean, entry.stderr) if entry.n_splits else "",
         published=number(entry.published.value) if entry.published else "",
         delta="" if entry.delta_se is None else f"{entry.delta_se:+.1f}",
@@ -59,12 +72,12 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 def badges(cell: CellRuns, diverged: int | None = None) -> list[tuple[str, str]]:
     """Warnings beside a value: quick preset, imported, diverged (by default all of the cell's), uncommitted changes."""
     if diverged is None:
-        diverged = sum(record["status"] == "diverged" for record in cell.records)
+        diverged = sum(record.diverged for record in cell.records)
     return [
-        *_counted("quick", "quick", cell, lambda record: record.get("preset") == "quick"),
-        *_counted("imported", "imported", cell, lambda record: bool(record.get("imported"))),
+        *_counted("quick", "quick", cell, lambda record: record.preset == "quick"),
+        *_counted("imported", "imported", cell, lambda record: bool(record.imported)),
         *([("diverged", f"{diverged} diverged")] if diverged else []),
-        *_counted("dirty", "uncommitted changes", cell, lambda record: bool(record.get("dirty"))),
+        *_counted("dirty", "uncommitted changes", cell, lambda record: bool(record.dirty)),
     ]
 
 
@@ -82,7 +95,125 @@ def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
     return marked
 
 
-def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[dict], bool]) -> list[tuple[str, str]]:
+def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record], bool]) -> list[tuple[str, str]]:
     """A badge where the condition holds for any run, with the number of these runs unless it holds for all."""
     n = sum(map(condition, cell.records))
     return [(kind, text if n == len(cell.records) else f"{text} ({n} of {len(cell.records)})")] if n else []
+
+
+AGREES = 2.0
+"""Joint standard errors within which our value and the published one agree."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many of our values of one paper agree with the published ones, are better, or are worse."""
+
+    paper: str
+    agree: int
+    better: int
+    worse: int
+
+    @property
+    def n(self) -> int:
+        """How many values can be compared."""
+        return self.agree + self.better + self.worse
+
+
+def agreements(entries: Sequence[Entry]) -> list[Agreement]:
+    """A count for each paper, over published values that are targets and differences with a standard error."""
+    counts: dict[str, list[int]] = {}
+    for entry in entries:
+        if (
+            entry.published
+            and entry.published.is_target
+            and entry.delta_se is not None
+            and (way := better(entry.metric))
+        ):
+            gain = entry.delta_se if way == "higher" else -entry.delta_se
+            of = counts.setdefault(entry.published.source, [0, 0, 0])
+            of[0 if abs(gain) <= AGREES else 1 if gain > 0 else 2] += 1
+    return [Agreement(paper, *of) for paper, of in counts.items()]
+
+
+def best(marked: Sequence[Entry]) -> list[Entry]:
+    """The entries that are marked as the best of their data set, split set and metric, without those of seconds."""
+    return [entry for entry in marked if entry.mark == "best"]
+
+
+@dataclass(frozen=True)
+class RankSection:
+    """The methods under one protocol and precision, ranked by one metric.
+
+    quick: whether runs of the quick preset are among these.
+    data: values by data set, method and split, for site.js.
+    ranking, names, notes: of the methods with the most data sets; the names are those of the diagram.
+    settings: the settings of methods whose labels omit them.
+    """
+
+    title: str
+    quick: bool
+    data: dict[str, Any]
+    ranking: Ranking
+    names: Sequence[str]
+    notes: Sequence[str]
+    settings: Sequence[str]
+
+
+def rank_sections(records: Sequence[Record]) -> list[RankSection]:
+    """A section for each protocol, precision and metric by which two methods can be ranked on two data sets."""
+    groups: dict[tuple, list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.protocol, record.precision or ""), []).append(record)
+    sections = []
+    for (protocol, precision), group in groups.items():
+        cells = group_runs(group, by_preset=False)
+        for metric in (name for name in METRICS if any(name in record.metrics for record in group)):
+            title = f"{metric}, protocol {protocol}, {precision}".removesuffix(", ")
+            if section := _section(cells, metric, title):
+                sections.append(section)
+    return sections
+
+
+def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection | None:
+    cells = [cell for cell in cells if cell.dataset not in UNRANKED]
+    n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
+    cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
+    table = by_dataset(cells, metric)
+    count = Counter(name for row in table.values() for name in row)
+    most = {name for name in count if count[name] == max(count.values())}
+    default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
+    diverged = diverged_runs(cells)
+    try:
+        ranking = rank_table(default, metric, diverged=diverged)
+    except ConfigError:
+        return None
+    labelled = [(name, cell) for name, cell in zip(labels(cells), cells) if name in count]
+    quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
+    pairs = [(name, *method_of(cell)) for name, cell in labelled]
+    settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
+    names = [shorten(name, MAX_NAME, placeholder=" …") for name in ranking.methods]
+    data = {
+        "metric": metric,
+        "higher": better(metric) == "higher",
+        "quantiles": [nemenyi_quantile(k) for k in range(2, len(count) + 1)],
+        "methods": list(count),
+        "default": [name in most for name in count],
+        "quick": quick,
+        "diverged": [(*key, n) for key, n in diverged.items()],
+        "datasets": table,
+    }
+    imported = imported_note(record for cell in cells for record in cell.records)
+    notes = [*ranking_notes(ranking), *filter(None, [imported])]
+    return RankSection(title, bool(quick), data, ranking, names, notes, settings)
+
+
+def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Names and pages of the cells that the numbers come from, each once."""
+    cells = {
+        page_of[cell.records[0].id]: f"{cell.method} {cell.label} on {cell.dataset} {cell.output}".rstrip()
+        for number in judged.numbers
+        for cell in number.cells
+        if cell.records[0].id in page_of
+    }
+    return [(name, page) for page, name in cells.items()]

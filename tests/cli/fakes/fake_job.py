@@ -9,6 +9,8 @@ import signal
 import time
 from pathlib import Path
 
+from gpbench.records.record import Record
+
 
 def run_job(plan, *, store, progress, stop):
     from gpbench.errors import ConfigError
@@ -32,21 +34,23 @@ def run_job(plan, *, store, progress, stop):
                 os.kill(os.getpid(), signal.SIGKILL)
             if method["fate"] == "full":
                 raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
-            record = {
-                "schema": SCHEMA,
-                "id": id,
-                "status": method["fate"],
-                "message": "NaN at step 3",
-                "dataset": cfg["dataset"]["name"],
-                "method": "fake",
-                "setting": setting,
-                "protocol": "plain",
-                "split": split,
-                "seed": cfg["seed"],
-                "metrics": {"nll": 0.25 * (split + 1) + cfg["seed"]},
-                "kept": cfg["run"]["keep"],
-                "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.5},
-            }
+            record = Record.from_json(
+                {
+                    "schema": SCHEMA,
+                    "id": id,
+                    "status": method["fate"],
+                    "message": "NaN at step 3",
+                    "dataset": cfg["dataset"]["name"],
+                    "method": "fake",
+                    "setting": setting,
+                    "protocol": "plain",
+                    "split": split,
+                    "seed": cfg["seed"],
+                    "metrics": {"nll": 0.25 * (split + 1) + cfg["seed"]},
+                    "kept": cfg["run"]["keep"],
+                    "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.5},
+                }
+            )
             store.write(record, cfg, {}, replace=plan.again or plan.needs_arrays)
             _note("record", id)
         records.append(record)

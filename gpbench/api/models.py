@@ -1,0 +1,148 @@
+"""Recorded runs from Python: the record, what was kept beside it, and predictions of new rows."""
+
+import sys
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gpbench import paths, runtime
+from gpbench.errors import ConfigError
+from gpbench.records.collected import open_store
+from gpbench.records.record import Record
+from gpbench.records.store import Store
+from gpbench.records.stores import open_existing
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from gpbench.train.predictor import Predictor
+
+Rows: TypeAlias = Any
+"""Rows to predict: an array (T, D), a DataFrame, or the path of a table."""
+
+
+class RecordedRun:
+    """A recorded run: what it was, how it went, and its model where the trained state was saved (`run.save=true`).
+
+    Attributes:
+        record: the record of the run.
+        config: the resolved configuration of the run.
+
+    Args:
+        store: the records that have it.
+        record: its record.
+    """
+
+    def __init__(self, store: Store, record: Record):
+        self.record, self.config = record, store.config(record.id)
+        self._store = store
+        self._predictor: Predictor | None = None
+
+    @property
+    def trace(self) -> "dict[str, np.ndarray]":
+        """Step, seconds, objective and metrics along the training, (points,) each; empty without a trace."""
+        return self._store.trace(self.record.id)
+
+    @property
+    def test_predictions(self) -> "dict[str, np.ndarray]":
+        """The predictions of the test rows by column, (t,) each: `row`, `target`, `log_prob`, ...; {} if not kept."""
+        return self._store.predictions(self.record.id)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of the columns of `predict_proba`; () for regression."""
+        return self._model().dataset.classes
+
+    def predict(self, X: Rows, *, return_std: bool = False) -> "np.ndarray | tuple[np.ndarray, np.ndarray]":
+        """Predicts new rows.
+
+        Args:
+            X: inputs in original units: an array (T, D), a DataFrame with columns of the data set's names, or the path
+                of a csv, Parquet or Excel file of either kind.
+            return_std: also return the standard deviations of the target, noise included; for regression.
+
+        Returns:
+            For regression the predictive means (T,) in original units; for classification the names of the most
+            probable classes (T,).
+
+        Raises:
+            ConfigError: the state of the run was not saved, or by another version of its method; `return_std` of
+                classes; or JAX was imported without 64-bit types.
+            DataError: the rows cannot be read.
+        """
+        import numpy as np
+
+        columns = self._columns(X)
+        if "mean" in columns:
+            return (columns["mean"], np.sqrt(columns["variance"])) if return_std else columns["mean"]
+        if return_std:
+            raise ConfigError("return_std: classes have no standard deviation; use predict_proba")
+        return np.array(self.labels)[np.argmax([*columns.values()], axis=0)]
+
+    def predict_proba(self, X: Rows) -> "np.ndarray":
+        """The probabilities (T, C) of the classes `labels` for new rows.
+
+        Args:
+            X: as for `predict`.
+
+        Raises:
+            ConfigError: the run is one of regression; or as `predict` raises it.
+            DataError: the rows cannot be read.
+        """
+        import numpy as np
+
+        columns = self._columns(X)
+        if "mean" in columns:
+            raise ConfigError("predict_proba is for classes, and this run is one of regression; use predict")
+        return np.stack([*columns.values()], axis=1)
+
+    def predict_frame(self, X: Rows) -> "pd.DataFrame":
+        """The predictions as `gpbench predict` writes them, a row for each row of X.
+
+        Args:
+            X: as for `predict`.
+
+        Returns:
+            The columns `mean` and `variance` in original units, or `probability of LABEL` for each class.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(X))
+
+    def _columns(self, X: Rows) -> "dict[str, np.ndarray]":
+        from gpbench.data import new_rows
+
+        model = self._model()
+        return model.predict(new_rows.inputs(X, model.card, model.dataset))
+
+    def _model(self) -> "Predictor":
+        if self._predictor is None:
+            sys.path[:0] = [folder for folder in self.config.get("config_dirs") or [] if folder not in sys.path]
+            runtime.require_float64(device=(self.config.get("run") or {}).get("device"))
+            from gpbench.train.predictor import Predictor
+
+            self._predictor = Predictor(self._store, self.record)
+        return self._predictor
+
+    def __repr__(self) -> str:
+        fields = ("id", "dataset", "method", "setting", "protocol")
+        names = "  ".join(str(value) for field in fields if (value := getattr(self.record, field)))
+        return f"{names}  split {self.record.split}  {self.record.status}"
+
+
+def load_run(run: str | None = None, *, results: str | PathLike[str] | None = None) -> RecordedRun:
+    """Opens a recorded run; one that was saved (`run__save=True`) predicts new rows.
+
+        model = gpbench.load_run("3f2a")
+        mean, std = model.predict(X, return_std=True)
+
+    Args:
+        run: the id of the run, or its first digits (`gpbench ls runs`); None is the latest.
+        results: the results folder; by default `GPBENCH_RESULTS`, or results/ here.
+
+    Raises:
+        ConfigError: no such folder, or no run or several whose ids begin so.
+    """
+    store = open_store(paths.results_dir()) if results is None else open_existing(Path(results))
+    return RecordedRun(store, store.last() if run is None else store.find(run))

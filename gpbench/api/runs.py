@@ -1,0 +1,311 @@
+"""Training from Python: `run` is one job, `multirun` one for each combination of values; both return `Runs`."""
+
+import itertools
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from gpbench import runtime
+from gpbench.analysis.statistics import mean_stderr
+from gpbench.api.words import Folders, composed, folders, word, words
+from gpbench.errors import ConfigError, DivergedError, GpbenchError, nearest, printable
+from gpbench.records.collected import open_store
+from gpbench.records.plan import RunPlan
+from gpbench.records.record import Record
+from gpbench.records.store import Store
+from gpbench.sweep.outcome import divergence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gpbench.api.tables import Table
+
+
+class Runs(Sequence[Record]):
+    """Recorded runs, in the order in which they were asked for.
+
+    Attributes:
+        results: the results folder.
+        already: the number of runs that were recorded before.
+
+    `print(runs)` shows the mean and standard error of each metric, as `gpbench run` does; in a notebook that is a
+    table.  `runs[0]` is a record, `runs[:2]` are `Runs` again.
+    """
+
+    def __init__(self, records: Iterable[Record], results: Path | str, already: int = 0):
+        self._records = list(records)
+        self.results, self.already = Path(results), already
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Runs": ...
+    def __getitem__(self, index: int | slice) -> "Record | Runs":
+        if isinstance(index, slice):
+            return Runs(self._records[index], self.results)
+        return self._records[index]
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row for each run, with a column `metrics.NAME` for each metric, as in `gpbench.frame`."""
+        from gpbench.records.frame import wide
+
+        return wide(self._records)
+
+    def table(self, metric: str | Sequence[str] = ()) -> "Table":
+        """Means and standard errors beside the published values, as `gpbench.table` makes it of these runs alone.
+
+        Args:
+            metric: names of metrics, or "all"; by default nll, or rmse and test_ll for regression.
+        """
+        from gpbench.api.tables import table_of
+
+        return table_of(self._records, metric or None)
+
+    def mean(self, metric: str) -> float:
+        """The mean of a metric over the runs that did not diverge; NaN where a value is not finite.
+
+        Raises:
+            ConfigError: the runs have no such metric.
+        """
+        return self._summary(metric)[0]
+
+    def stderr(self, metric: str) -> float:
+        """The standard error of the mean over splits; NaN for one run.  Raises ConfigError as `mean` does."""
+        return self._summary(metric)[1]
+
+    def _summary(self, metric: str) -> tuple[float, float]:
+        done = [record for record in self._records if not record.diverged]
+        known = {name for record in done for name in record.metrics}
+        if metric not in known:
+            raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
+        values = [record.metrics.get(metric) for record in done]
+        finite = [value for value in values if value is not None]
+        if len(finite) < len(values):
+            return float("nan"), float("nan")
+        mean, stderr = mean_stderr(finite)
+        return mean, float("nan") if stderr is None else stderr
+
+    def blocks(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        """For each data set, method, setting and protocol: these names, and rows of a name and a value."""
+        fields = ("dataset", "method", "setting", "protocol")
+        groups: dict[tuple, list[Record]] = {}
+        for record in self._records:
+            groups.setdefault(tuple(str(getattr(record, field)) for field in fields), []).append(record)
+        for names, records in groups.items():
+            yield printable("  ".join(names)).rstrip(), _rows(records)
+
+    @property
+    def footer(self) -> str:
+        """The results folder, and how many of the runs were recorded before."""
+        before = f"; {self.already} of {len(self)} were there already" if self.already else ""
+        return f"records in {self.results / 'runs'}{before}"
+
+    def __str__(self) -> str:
+        lines = []
+        for title, rows in self.blocks():
+            width = max(len(name) for name, _ in rows)
+            lines += [title, *(f"  {name:<{width}}  {value}" for name, value in rows)]
+        return "\n".join([*lines, self.footer])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.table("all")._repr_html_()
+
+
+def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
+    """Each metric's mean ± standard error, the seconds of all runs, and the number of runs."""
+    done = [record for record in records if not record.diverged]
+    rows = [
+        (metric, _mean_text([record.metrics[metric] for record in done]))
+        for metric in (done[0].metrics if done else ())
+    ]
+    for name in records[0].seconds:
+        rows.append((f"{name} s", f"{sum(record.seconds.get(name) or 0 for record in records):.2f}"))
+    outputs = len({record.output for record in records})
+    count = f"{len(done)}" + (f" of {len(records)}" if len(done) < len(records) else "")
+    return [*rows, ("splits", count) if outputs == 1 else ("runs", f"{count}, of {outputs} outputs")]
+
+
+def _mean_text(values: Sequence[float | None]) -> str:
+    """Mean ± standard error; what is not finite was recorded as None."""
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values) or not numbers:
+        return "not finite"
+    mean, stderr = mean_stderr(numbers)
+    return f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
+
+
+def run(
+    *,
+    overrides: Iterable[str] = (),
+    config_dir: Folders = (),
+    results: str | os.PathLike[str] | None = None,
+    **keys: Any,
+) -> Runs:
+    """Trains a method on splits of a data set, scores it on the test rows and records the result.
+
+    The same as `gpbench run`: a run that is recorded is not trained again, and one that was stopped is resumed from its
+    last checkpoint.
+
+        runs = gpbench.run(method="sep", dataset="pima", split="all", method__inducing=0.25)
+
+    Args:
+        overrides: words as on the command line, such as "method.inducing=0.25".
+        config_dir: folders with dataset/, method/ and protocol/ files of yours, and the modules that they name.
+        results: the results folder; by default `GPBENCH_RESULTS`, or results/ here.
+        **keys: the keys of the command line with their values; `gpbench run --cfg` shows all.  Two underscores stand
+            for a dot: `method__inducing=0.25`, `run__save=True`, `run__again=True`.  Lists are lists: `split=[0, 3]`.
+
+    Returns:
+        The runs, those that were recorded before included.
+
+    Raises:
+        ConfigError: a name, key or value is wrong.
+        DataError: the data are missing or damaged.
+        DivergedError: the objective of a run stopped being finite; the attribute `runs` has all of them.
+        Stopped: interrupted, or `run.time_limit` is over; the same call resumes.
+        ClaimedError: another process trains one of these runs.
+
+    Training happens in this process where JAX can be set up for it, and otherwise in one of its own: where JAX was
+    imported before, with other settings, outside the main thread, and with `run.processes`, `run.cores` or
+    `run.memory_fraction`.
+    """
+    config_dirs = folders(config_dir)
+    cfg = composed([*words(keys), *_results_word(results), *overrides], config_dirs)
+    here = _trains_here(cfg["run"])
+    if here:
+        _configure(cfg["run"])  # before a plan imports NumPy
+    plan = RunPlan.of(cfg)
+    recorded = plan.recorded(Store(plan.results))
+    if len(recorded) == len(plan.runs):
+        runs = Runs(recorded.values(), plan.results, len(recorded))
+    else:
+        runs = train_here(cfg, plan) if here else _train_in_child(plan, len(recorded))
+    if message := divergence(runs):
+        error = DivergedError(message)
+        error.runs = runs
+        raise error
+    return runs
+
+
+def multirun(
+    *,
+    jobs: int = 1,
+    overrides: Iterable[str] = (),
+    config_dir: Folders = (),
+    results: str | os.PathLike[str] | None = None,
+    **keys: Any,
+) -> Runs:
+    """Trains one job for each combination of values, each in a process of its own, as `gpbench run -m` does.
+
+        gpbench.multirun(method=["sep", "svi"], dataset=["pima", "heart"], split="all", jobs=2)
+
+    Args:
+        jobs: the number of processes at a time.
+        overrides: words for every job.
+        config_dir, results: as for `run`.
+        **keys: as for `run`, but a list is one job for each of its values; a list within a list is one value.
+
+    Returns:
+        The runs of all jobs.
+
+    Raises:
+        ConfigError: before any job starts where one of them has a wrong name, key or value.
+        SweepError: some jobs failed; the others are recorded.
+        DivergedError, Stopped: as for `run`.
+    """
+    from gpbench.experiments.plan import plans
+    from gpbench.sweep.jobs import Jobs
+    from gpbench.sweep.launcher import chosen_launcher
+
+    config_dirs = folders(config_dir)
+    choices = [_words_of_choices(key, value) for key, value in keys.items()]
+    common = [*_results_word(results), *overrides]
+    words_of_hydra = [text for text in common if text.startswith("hydra")]
+    common = [text for text in common if text not in words_of_hydra]
+    listed = [[*job, *common] for job in itertools.product(*choices)]
+    settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
+    cfg = composed([*settings, f"run.jobs={word(jobs)}"], config_dirs)
+    launcher = chosen_launcher(words_of_hydra, config_dirs) if words_of_hydra else ("basic", None)
+    sweep = Jobs(config_dirs, cfg["run"], *launcher)
+    sweep.launch(listed)
+    sweep.conclude()
+    records: dict[str, Record] = {}
+    for plan in plans(listed, config_dirs):
+        assert isinstance(plan, RunPlan)  # else a job had failed
+        records |= plan.with_run(again=False).recorded(open_store(plan.results))
+    return Runs(records.values(), cfg["run"]["results"])
+
+
+def _words_of_choices(key: str, value: Any) -> list[str]:
+    """A word for each value in a list, or the one word of another value.  Raises ConfigError for an empty list."""
+    several = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+    if several and not (value := list(value)):
+        raise ConfigError(f"{key}=[]: give at least one value")
+    return [text for choice in (value if several else [value]) for text in words({key: choice})]
+
+
+def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
+    """Trains and records what is missing of a configuration in this process, which must be set up for JAX or can be.
+
+    Args:
+        cfg: the resolved configuration.
+        plan: its plan, where it is known.
+
+    Returns:
+        All runs of the plan; none in a process that another one speaks for (`run.processes`).
+
+    Raises:
+        ClaimedError, PeerError, ConfigError, DataError, StorageError, Stopped: as `gpbench.train.session.train`.
+    """
+    from gpbench.train import session
+    from gpbench.train.stop import StopRequest
+
+    with StopRequest(cfg["run"]["time_limit"]) as stop:
+        session.configure(cfg["run"])
+        plan = plan or RunPlan.of(cfg)
+        records, already = session.train(plan, store=Store(plan.results), stop=stop)
+    return Runs(records, plan.results, already)
+
+
+def _results_word(results: str | os.PathLike[str] | None) -> list[str]:
+    return [] if results is None else words({"run.results": Path(results).expanduser().resolve()})
+
+
+def _trains_here(run: Mapping[str, Any]) -> bool:
+    """Whether this process can train with these settings: JAX has them, or is not imported yet."""
+    own = run["processes"] != 1 or run["cores"] is not None or run["memory_fraction"] is not None
+    in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that can handle signals
+    return in_main_thread and not own and runtime.can_configure(device=run["device"], devices=run["devices"] or 1)
+
+
+def _configure(run: Mapping[str, Any]) -> None:
+    from gpbench.train import session
+
+    session.configure(run)
+
+
+def _train_in_child(plan: RunPlan, already: int) -> Runs:
+    """Trains what is missing of a plan in a process of its own.  Raises the error that the process printed."""
+    from gpbench.sweep.child import Child
+
+    child = Child([], [f"--config-dir={folder}" for folder in plan.cfg["config_dirs"]], {}, plan=plan)
+    interrupted = False
+    try:
+        ended = child.how_it_ended()
+    except KeyboardInterrupt:
+        interrupted = True
+        child.terminate()
+        ended = child.how_it_ended()
+    if ended.code not in (0, DivergedError.exit_code):
+        kinds = {kind.exit_code: kind for kind in GpbenchError.__subclasses__()}
+        raise kinds.get(ended.code, GpbenchError)(ended.judged([], interrupted).text)
+    records = plan.with_run(again=False).recorded(Store(plan.results))
+    return Runs(records.values(), plan.results, already)

@@ -1,0 +1,101 @@
+"""The records that a table, a ranking or a comparison is made of: results folders, and filters of their records."""
+
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from gpbench import paths
+from gpbench.errors import ConfigError, nearest
+from gpbench.papers import published
+from gpbench.records.collected import open_store
+from gpbench.records.record import Record
+from gpbench.records.store import Store
+from gpbench.records.stores import open_existing
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FIELDS = ("dataset", "method", "protocol", "preset", "precision")
+"""Fields of a record that a filter can ask for."""
+
+Names = str | Sequence[str] | None
+"""Names, as a list or as one text with commas; None is all."""
+
+Results = str | PathLike[str] | Sequence[str | PathLike[str]] | None
+"""A results folder or a collected Parquet file, or several; None is the default folder."""
+
+
+class Filters(TypedDict, total=False):
+    """Only runs with these values; what is left out is not asked for.
+
+    `setting` is the text of settings, such as "m=15%", or "" for none; the others are names.
+    """
+
+    dataset: Names
+    method: Names
+    protocol: Names
+    preset: Names
+    precision: Names
+    setting: str | Sequence[str] | None
+
+
+def names(value: Names) -> list[str]:
+    """The names of a list, or of a text with commas; [] for None."""
+    return value.split(",") if isinstance(value, str) else list(value or ())
+
+
+def open_stores(results: Results = None) -> list[Store]:
+    """The stores of these results folders, or of the default one.  Raises ConfigError for a folder that is absent."""
+    several = [results] if isinstance(results, str | PathLike) else list(results or ())
+    return [open_existing(Path(folder)) for folder in several] or [open_store(paths.results_dir())]
+
+
+def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str, np.ndarray]]":
+    """From a record of one of these stores to the predictions beside it; two stores may have runs of one id."""
+
+    def read(record: Record) -> "dict[str, np.ndarray]":
+        store = next((store for store in stores if store.get(record.id, whole=False) == record), None)
+        return store.predictions(record.id) if store else {}
+
+    return read
+
+
+def select(records: Sequence[Record], filters: Filters) -> list[Record]:
+    """The records that match all filters.  Raises ConfigError for an unknown value, and where no record matches."""
+    if unknown := [key for key in filters if key not in Filters.__annotations__]:
+        raise ConfigError(f"no filter {unknown[0]!r}; {nearest(unknown[0], Filters.__annotations__)}")
+    for field in FIELDS:
+        if not (values := names(filters.get(field))):  # type: ignore[arg-type]
+            continue
+        known = {str(getattr(record, field) or "none") for record in records}
+        for name in values:
+            if name not in known:
+                raise ConfigError(f"no run has {field} {name!r}; {nearest(name, known)}")
+        records = [record for record in records if str(getattr(record, field) or "none") in values]
+    settings = filters.get("setting")
+    if settings is not None and (settings := [settings] if isinstance(settings, str) else list(settings)):
+        terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
+        records = [record for record in records if published.parts(record.setting) in terms]
+    if not records:
+        raise ConfigError("no run matches all of these filters; `gpbench ls runs` lists the runs")
+    return list(records)
+
+
+def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:
+    """Raises ConfigError for a metric that no record has."""
+    known = {"seconds", "objective", "all"}.union(*(record.metrics for record in records))
+    for metric in metrics:
+        if metric not in known:
+            raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
+
+
+def single_metric(metric: str | None, records: Sequence[Record], shared: Iterable[str] = ()) -> str:
+    """This metric, or by default nll, or rmse for regression: of the `shared` ones where there are any.
+
+    Raises ConfigError for one that no record has.
+    """
+    known = set(shared) or set().union(*(record.metrics for record in records))
+    name = metric or ("nll" if "nll" in known or "rmse" not in known else "rmse")
+    check_metrics([name], records)
+    return name

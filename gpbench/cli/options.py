@@ -1,0 +1,125 @@
+"""Options that several verbs have, and the output of a table: to the terminal, to a file, or as JSON."""
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpbench.analysis import formats
+from gpbench.analysis.formats import FORMATS, Sheet, chunks
+from gpbench.api.selection import FIELDS, Filters
+from gpbench.errors import ConfigError, StorageError, printable
+
+if TYPE_CHECKING:
+    from gpbench.api.tables import Table
+
+_PICTURES = (".png", ".pdf", ".svg")
+
+
+def add_config_dir(parser: Any, contents: str) -> None:
+    """Adds --config-dir, a folder with the user's own files of these kinds."""
+    parser.add_argument(
+        "--config-dir", action="append", default=[], type=Path, metavar="DIR", help=f"a folder with your own {contents}"
+    )
+
+
+def add_results(parser: Any, several: bool = False) -> None:
+    """Adds --results, a results folder, which may be repeated where `several`."""
+    if several:
+        text = "a results folder; may be repeated"
+        parser.add_argument("--results", type=Path, action="append", metavar="DIR", help=text)
+    else:
+        parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
+
+
+def add_json(parser: Any, contents: str = "") -> None:
+    """Adds --json, with what is printed."""
+    parser.add_argument("--json", action="store_true", help="print JSON" + f": {contents}" * bool(contents))
+
+
+def add_run(parser: Any) -> None:
+    """Adds RUN, --last and --results, which name one recorded run."""
+    parser.add_argument("run", nargs="?", metavar="RUN", help="the id of a run or its first digits (`gpbench ls runs`)")
+    parser.add_argument("--last", action="store_true", help="the latest run")
+    add_results(parser)
+
+
+def check_run(args: argparse.Namespace) -> None:
+    """Raises ConfigError unless either RUN or --last is given."""
+    if bool(args.run) == args.last:
+        raise ConfigError("give the id of one run, or --last; `gpbench ls runs` lists the runs")
+
+
+def add_filters(parser: Any) -> None:
+    """Adds --dataset, --method, --protocol, --preset, --precision and --setting."""
+    for field in FIELDS:
+        parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
+    parser.add_argument(
+        "--setting",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="only this setting, such as m=15%%, or '' for none; may be repeated",
+    )
+
+
+def filters(args: argparse.Namespace) -> Filters:
+    """The filters of a command line, for the functions of `gpbench.api`."""
+    return Filters(**{field: getattr(args, field) for field in (*FIELDS, "setting")})  # type: ignore[typeddict-item]
+
+
+def add_output(parser: Any, formats: Iterable[str] = FORMATS, *, picture: bool = True) -> None:
+    """Adds --format, --out, --results and --json, for verbs that make a table, and most of them a picture."""
+    parser.add_argument("--format", choices=formats, default="terminal", help="format of the table; default: terminal")
+    text = "write a picture if FILE ends in .png, .pdf or .svg, otherwise the table"
+    parser.add_argument(
+        "--out", type=Path, default=None, metavar="FILE", help=text if picture else "write the table to this file"
+    )
+    add_results(parser, several=True)
+    add_json(parser)
+
+
+def write_table(args: argparse.Namespace, table: "Table") -> None:
+    """Prints or writes a table, or its data as JSON; draws its picture where --out names one.
+
+    Raises:
+        ConfigError: --out names a picture of a table that has none.
+        StorageError: the file cannot be written.
+    """
+    is_picture = args.out is not None and args.out.suffix in _PICTURES
+    if is_picture and not table.has_figure:
+        raise ConfigError(f"--out {args.out}: there is no picture of this table; name a file with another ending")
+    if is_picture:
+        from gpbench.report.figures import write
+
+        figure = table.figure()
+        try:
+            write(figure, args.out)
+        except OSError as error:
+            raise _unwritable(args.out, error) from error
+    if args.json:
+        formats.print_json(table.data)
+    else:
+        write_sheet(table.sheet(args.format), args.format, None if is_picture else args.out)
+
+
+def write_sheet(sheet: Sheet, format: str, out: Path | None = None) -> None:
+    """Prints a sheet, on a terminal in tables that fit its width, or writes it to a file.  Raises StorageError."""
+    if out:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise _unwritable(out, error) from error
+    elif format == "terminal" and formats.width():
+        print("\n".join(map(printable, sheet.heads)))
+        for grid in sheet.grids:
+            for chunk in chunks(grid, formats.width()):
+                formats.print_table(chunk.header, chunk.rows, title=chunk.title)
+        print("\n".join(map(printable, sheet.feet)))
+    else:
+        print(FORMATS[format](sheet))
+
+
+def _unwritable(out: Path, error: OSError) -> StorageError:
+    return StorageError(f"cannot write {out}: {error.strerror or error}; name another file with --out")

@@ -1,0 +1,96 @@
+"""Settings that several methods share, declared once, with the initial values that they configure."""
+
+from typing import ClassVar
+
+from jaxtyping import Array, Float
+
+from gpbench.core.kernels import LengthscalePrior, LengthscaleStart, Spec, kernel_spec, lengthscale_prior
+from gpbench.core.likelihoods import Gaussian, Likelihood, likelihood_spec
+from gpbench.core.likelihoods import Spec as LikelihoodSpec
+from gpbench.methods.base import Batch, Method
+from gpbench.schema import setting
+
+
+class StartMethod(Method):
+    """A method whose initial lengthscales come from the data."""
+
+    lengthscale_start: LengthscaleStart = setting(
+        "median",
+        ["median", "root_median", "median_each"],
+        "Initial lengthscales: the median distance between rows, its square root, or the median distance along each "
+        "input.",
+    )
+
+
+class KernelMethod(StartMethod):
+    """A method with a covariance function."""
+
+    kernel: Spec = setting(
+        "squared_exponential", "kernel", "Covariance function: a name, or a name with options.", converter=kernel_spec
+    )
+
+
+class PriorMethod(KernelMethod):
+    """A method that can have a prior on its kernel's lengthscales."""
+
+    lengthscale_prior: LengthscalePrior | None = setting(
+        None,
+        "lengthscale_prior",
+        "Log-normal prior on the lengthscales, {median: M, spread: S}, whose log density is part of the objective; "
+        "null: none.",
+        converter=lengthscale_prior,
+    )
+
+
+class NoiseMethod(Method):
+    """A method with a Gaussian noise, or another one of the same scale, in regression."""
+
+    target_noise: float = setting(0.1, "positive", "Initial noise variance of the scaled targets, in regression.")
+    noise_floor: float = setting(
+        0.0,
+        "nonnegative",
+        "Smallest noise variance that training may reach in regression, in units of the scaled targets' variance.",
+    )
+
+    def initial_noise(self, X: Float[Array, "N D"]) -> Gaussian:
+        """The Gaussian likelihood that training starts from, in the dtype of X."""
+        return Gaussian.initial(self.target_noise, 0, X.dtype, floor=self.noise_floor)
+
+
+class NamedLikelihoodMethod(Method):
+    """A method whose likelihood is a setting."""
+
+    likelihood: LikelihoodSpec = setting(
+        "auto",
+        "likelihood",
+        "Likelihood p(y|f): a name, or a name with options; auto: gaussian, probit or softmax by the task.",
+        converter=likelihood_spec,
+    )
+
+
+class LikelihoodMethod(NamedLikelihoodMethod, NoiseMethod):
+    """A method with any likelihood that it declares in `likelihoods`."""
+
+    def initial_likelihood(self, data: Batch) -> Likelihood:
+        """The likelihood that training starts from.
+
+        Raises:
+            ConfigError: for a likelihood that does not fit the task.
+        """
+        noise = {"noise": self.target_noise, "floor": self.noise_floor}
+        return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
+
+
+class TwoClassMethod(NamedLikelihoodMethod):
+    """A method for two classes, with a likelihood that has no parameters."""
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
+    likelihoods: ClassVar[tuple[str, ...] | None] = ("probit", "logistic")
+
+    def class_likelihood(self, X: Float[Array, "N D"]) -> Likelihood:
+        """The likelihood of the labels -1 and 1, in the dtype of X.
+
+        Raises:
+            ConfigError: for a likelihood of regression or of more classes.
+        """
+        return self.likelihood.initial("binary", 2, noise=1.0, dtype=X.dtype)

@@ -1,0 +1,249 @@
+"""The record of a finished run: its fields, and the check of what comes from outside.
+
+Imports neither JAX nor NumPy nor pandas.
+"""
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from types import NoneType
+from typing import Any, get_args, get_origin
+
+from gpbench.records.identity import SCHEMA
+
+LARGEST = 1e150
+"""Largest absolute value of a metric or an objective: squares of larger numbers are not finite."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Record:
+    """The record of a finished run, as record.json has it.
+
+    A value is made by `from_json`, from what was stored, or by `create`, from a run's results.  Fields that a record
+    lacks, for instance those that another version of gpbench added, have their default.  Fields that this version does
+    not know are kept.  Two records are equal when they have the same fields with the same values.
+    """
+
+    id: str
+    """Hash of all that determines the run's numbers (`gpbench.records.identity`)."""
+    status: str
+    """`done`, or `diverged` where the objective or the predictions are not finite."""
+    dataset: str
+    """Name of the data set's card."""
+    method: str
+    """Name of the method."""
+    setting: str
+    """Settings in which the run differs from the method's defaults, as in `m=15%, update=outer`."""
+    protocol: str
+    """Name of the protocol."""
+    split: int
+    """Number of the split, from 0."""
+    seed: int
+    """Seed of the run's random keys."""
+    metrics: Mapping[str, float | None]
+    """Metrics on the test rows by name; None where one is not finite."""
+    seconds: Mapping[str, float | None]
+    """Seconds of this run by phase (`compile`, `train`, `evaluate`, ...); a group's are shared equally."""
+
+    schema: int | None = None
+    """Version of the definition of identity and record; records without one have version 1."""
+    cell: str | None = None
+    """Hash of the identity without split and seed: runs of one cell are averaged."""
+    message: str | None = None
+    """Reason for the divergence; None of other runs."""
+    preset: str | None = None
+    """Preset of the experiment for which the run was made."""
+    precision: str | None = None
+    """`float32` or `float64`."""
+    split_set: str | None = None
+    """Name of the card's set of splits."""
+    output: str | int | None = None
+    """Name of the output, where the data set has several."""
+    held_out: bool | None = None
+    """False where the test rows are training rows."""
+    scaled_by_all_rows: bool | None = None
+    """True where the scalers saw the test rows too."""
+    train_rows: int | None = None
+    """Number of training rows."""
+    test_rows: int | None = None
+    """Number of test rows."""
+    test_rows_outside: int | None = None
+    """Number of test rows outside the range of the training inputs."""
+    data_checksum: str | None = None
+    """SHA-256 of the data set's arrays."""
+    steps: int | None = None
+    """Number of training steps."""
+    converged: bool | None = None
+    """Whether the training's stopping rule was met; None where the method has none."""
+    objective: float | None = None
+    """Objective after the last step."""
+    group: int | None = None
+    """Number of runs that were trained together in one program."""
+    settings: Mapping[str, float | None] | None = None
+    """Settings chosen on validation rows, by name."""
+    diagnostics: Mapping[str, float | None] | None = None
+    """Diagnostics of the method by name, as R-hat."""
+    peak_memory_mb: float | None = None
+    """Peak memory of the process or the device, in MB."""
+    step_memory_mb: float | None = None
+    """Memory of one compiled training step, in MB."""
+    kept: bool | None = None
+    """Whether the arrays that pictures show were kept (`run.keep`)."""
+    saved: bool | None = None
+    """Whether the trained state was saved (`run.save`)."""
+    device: str | None = None
+    """Name of the device."""
+    devices: int | None = None
+    """Number of devices."""
+    processes: int | None = None
+    """Number of processes."""
+    simulated: bool | None = None
+    """Whether the devices are simulated by one processor."""
+    versions: Mapping[str, Any] | None = None
+    """Versions of Python, gpbench and the packages that can change a number."""
+    commit: str | None = None
+    """Commit of the code."""
+    dirty: bool | None = None
+    """Whether code or configuration differed from the commit."""
+    host: Mapping[str, Any] | None = None
+    """Processor, cores and memory of the machine."""
+    created: str | None = None
+    """Time at which the run began (ISO 8601, UTC)."""
+    imported: bool | None = None
+    """True for another program's predictions."""
+    source: str | None = None
+    """File with another program's predictions."""
+    source_checksum: str | None = None
+    """SHA-256 of that file."""
+
+    @classmethod
+    def from_json(cls, value: Any, id: str | None = None) -> "Record":
+        """The record that a JSON value holds, checked.
+
+        Args:
+            value: what `json.loads` returned; anything else than a whole record is refused.
+            id: the id that the record must have.
+
+        Raises:
+            ValueError: the record lacks a field, a value has another type or range, or it is of a newer gpbench.
+        """
+        if problem := _problem(value, id):
+            raise ValueError(problem)
+        record = cls.__new__(cls)
+        # The instance's dictionary has what the JSON has, in its order; the class has the defaults of all else.
+        vars(record).update(value)
+        return record
+
+    @classmethod
+    def create(cls, **values: Any) -> "Record":
+        """The record of these fields; numbers that are not finite, or beyond `LARGEST`, become None.
+
+        Raises:
+            ValueError: as in `from_json`.
+        """
+        return cls.from_json(clean(values))
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON has it: the fields that it was made with, in that order."""
+        return dict(vars(self))
+
+    def value(self, name: str) -> Any:
+        """The value of a field, or of a field's entry, as in `metrics.nll`; None where there is none."""
+        field, _, key = name.partition(".")
+        value = vars(self).get(field)
+        if not key:
+            return value
+        return value.get(key) if isinstance(value, Mapping) else None
+
+    def names(self) -> Iterator[str]:
+        """The names that `value` knows."""
+        for name, value in vars(self).items():
+            yield name
+            if isinstance(value, Mapping):
+                yield from (f"{name}.{key}" for key in value)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the run diverged."""
+        return self.status == "diverged"
+
+    @property
+    def label(self) -> str:
+        """Data set, method, setting and split, as in `pima  sep  m=15%  0`."""
+        return "  ".join(filter(None, [self.dataset, self.method, self.setting, str(self.split)]))
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """Sort key: the oldest record first."""
+        return self.created or "", self.id
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other) if isinstance(other, Record) else NotImplemented
+
+
+FIELDS = tuple(field.name for field in fields(Record))
+"""Names of a record's fields."""
+
+
+def clean(value: Any, largest: float = LARGEST) -> Any:
+    """JSON-clean: NaN, infinities and numbers beyond `largest` to None, NumPy's to Python's, tuples to lists."""
+    if isinstance(value, Mapping):
+        return {str(key): clean(item, largest) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [clean(item, largest) for item in value]
+    return None if isinstance(value, float) and not (math.isfinite(value) and abs(value) <= largest) else value
+
+
+def _problem(value: Any, id: str | None) -> str:
+    """What is wrong with a record; "" where nothing is."""
+    if not isinstance(value, dict):
+        return "its record.json is not a mapping"
+    kinds, needed, reserved = _kinds()
+    wrong = [name for name in needed if name not in value]
+    wrong += [name for name, item in value.items() if name in kinds and type(item) not in kinds[name]]
+    if wrong:
+        return f"{', '.join(wrong)} missing or of the wrong type"
+    if clash := reserved & value.keys():
+        return f"{min(clash)} is no field of a record"
+    if (value.get("schema") or 1) > SCHEMA:
+        return f"it has schema {value['schema']}, and this gpbench reads up to {SCHEMA}: upgrade"
+    if id is not None and value["id"] != id:
+        return f"it says that its id is {_short(value['id'])}"
+    if value["status"] not in ("done", "diverged"):
+        return f"status {_short(value['status'])!r} is neither done nor diverged"
+    if value["split"] < 0:
+        return f"split {value['split']} is below 0"
+    for table in ("metrics", "seconds", "diagnostics", "settings"):
+        for name, number in (value.get(table) or {}).items():
+            if type(number) not in (float, int, NoneType):
+                return f"{_short(name)} is not a number"
+            if number is not None and not abs(number) <= LARGEST:
+                return f"{_short(name)} is {number:g}, beyond {LARGEST:g}"
+    if not abs(value.get("objective") or 0) <= LARGEST:
+        return f"objective is {value['objective']:g}, beyond {LARGEST:g}"
+    return ""
+
+
+@functools.cache
+def _kinds() -> tuple[Mapping[str, tuple[type, ...]], tuple[str, ...], frozenset[str]]:
+    """The exact types of each field (a truth value is no number), the fields that all have, and reserved names."""
+    kinds = {field.name: _types(field.type) for field in fields(Record)}
+    needed = tuple(field.name for field in fields(Record) if field.default is MISSING)
+    return kinds, needed, frozenset(dir(Record)).difference(kinds)
+
+
+def _types(annotation: Any) -> tuple[type, ...]:
+    if (origin := get_origin(annotation)) is Mapping:
+        return (dict,)
+    if origin is not None:  # a union
+        return tuple(kind for item in get_args(annotation) for kind in _types(item))
+    return (int, float) if annotation is float else (annotation,)
+
+
+def _short(text: str) -> str:
+    """A text of unknown length in a message of one line, whatever its characters."""
+    shown = ascii(text)[1:-1]
+    return shown if len(shown) <= 60 else shown[:57] + "..."

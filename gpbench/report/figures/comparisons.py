@@ -1,0 +1,195 @@
+"""Figures of comparisons: critical-difference diagrams of average ranks, and paired differences with intervals.
+
+A diagram (J. Demšar, JMLR 7, 2006, section 3.2.2) has average ranks on an axis and the methods on both sides of it.
+"""
+
+from collections.abc import Callable, Sequence
+from textwrap import fill, shorten
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gpbench.analysis import rankings
+from gpbench.analysis.differences import NOTE, Difference, Side
+from gpbench.analysis.provenance import provenance_lines, seconds_lines
+from gpbench.analysis.rankings import SetRanking
+from gpbench.analysis.ranks import Ranking, ranking_notes
+from gpbench.analysis.tables import title
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
+from gpbench.metrics import METRICS, better
+from gpbench.report.figures import style
+
+_STEP = 0.26
+"""Inches between two names."""
+MAX_NAME = 40
+"""Characters of a name; there is room for one on each side of the axis."""
+_MAX_NOTE = 400
+"""Characters of a note: names of many data sets would leave no room for the diagram."""
+_MAX_TICKS = 15
+"""Above this number of methods every second tick has its number."""
+
+
+def draw_ranking(ranking: Ranking) -> Figure:
+    """The diagram of one ranking, with its notes."""
+    with style.context():
+        figure = style.figure(7.2, height(ranking) + 0.75)
+        panel(figure.subplots(), ranking, height(ranking))
+        notes = [shorten(note, _MAX_NOTE, placeholder=" …") for note in ranking_notes(ranking)]
+        style.caption(figure, _title(ranking.metric), notes)
+    return figure
+
+
+def panel(axis: Axes, ranking: Ranking, inches: float, margin: float = 0.34) -> None:
+    """Bars join methods that are not significantly different; Nemenyi's critical difference is at the top.
+
+    `inches` is the height of the panel, `margin` the room for names on each side as a fraction of the axis of ranks.
+    """
+    k, top = len(ranking.methods), _top(ranking)
+    room = 0.5 + margin * (k - 1)
+    axis.set(xlim=(1 - room, k + room), ylim=(top - inches, top))
+    axis.axis("off")
+    _scale(axis, ranking)
+    for row, (first, last) in enumerate(ranking.groups, 1):
+        y = -0.12 * row
+        left, right = ranking.average[first] - 0.012 * k, ranking.average[last] + 0.012 * k
+        axis.plot([left, right], [y, y], color="black", linewidth=3.2, solid_capstyle="butt")
+    _names(axis, ranking, -_bars(ranking))
+
+
+def height(ranking: Ranking) -> float:
+    """The height in inches that a panel needs."""
+    return _top(ranking) + _bars(ranking) + _STEP * ((len(ranking.methods) + 1) // 2) + 0.15
+
+
+def _top(ranking: Ranking) -> float:
+    return 0.55 if ranking.critical else 0.3
+
+
+def _bars(ranking: Ranking) -> float:
+    return 0.12 * (len(ranking.groups) + 1)
+
+
+def _title(metric: str) -> str:
+    known = METRICS.get(metric)
+    return f"Average ranks: {metric}" + (f" ({known.better} is better)" if known else "")
+
+
+def _scale(axis: Axes, ranking: Ranking) -> None:
+    k = len(ranking.methods)
+    axis.plot([1, k], [0, 0], color="black", linewidth=1)
+    for rank in range(1, k + 1):
+        axis.plot([rank, rank], [0, 0.07], color="black", linewidth=1)
+        if k <= _MAX_TICKS or rank % 2:
+            axis.text(rank, 0.1, str(rank), ha="center", va="bottom", fontsize=8)
+    if ranking.critical:
+        end, y = 1 + ranking.critical, 0.38
+        axis.plot([1, end], [y, y], color="black", linewidth=1.2)
+        for x in (1, end):
+            axis.plot([x, x], [y - 0.05, y + 0.05], color="black", linewidth=1.2)
+        axis.text(end + 0.02 * k, y, f"critical difference {ranking.critical:.2f}", va="center", fontsize=8)
+
+
+def _names(axis: Axes, ranking: Ranking, below: float) -> None:
+    """Names the better half on the left, best at the top; the others on the right, worst at the top."""
+    k = len(ranking.methods)
+    half = (k + 1) // 2
+    for position, (name, average) in enumerate(zip(ranking.methods, ranking.average)):
+        left, name = position < half, shorten(name, MAX_NAME, placeholder=" …")
+        y = below - _STEP * (position if left else k - 1 - position) - 0.1
+        edge = 0.75 if left else k + 0.25
+        axis.plot([average, average, edge], [0, y, y], color="#555555", linewidth=0.8)
+        if left:
+            axis.text(edge - 0.012 * k, y, f"{name}  {average:.2f}", ha="right", va="center", fontsize=9)
+        else:
+            axis.text(edge + 0.012 * k, y, f"{average:.2f}  {name}", ha="left", va="center", fontsize=9)
+
+
+_WIDTH = 5.6
+"""Inches of a diagram."""
+_NO_DIAGRAM = 0.6
+"""Inches of the height of a panel without one."""
+
+
+def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws a row of diagrams for each set, of all methods first, and a column for each metric.
+
+    A panel without a diagram says why.  Options of the experiment's `figure`:
+
+    label: the key or keys whose values name a method.
+    metrics: the metrics by which methods are ranked.
+    sets: lists of methods by name; optional.
+
+    Raises ConfigError where no set can be ranked.
+    """
+    options = experiment.figure or {}
+    of = rankings.rankings(experiment, planned, options)
+    columns = [[one for one in of if one.metric == metric] for metric in options["metrics"]]
+    heights = [max(map(_ranks_height, row)) for row in zip(*columns)]
+    figure = style.figure(_WIDTH * len(columns), sum(heights) + 0.35 * len(heights) + 1.2)
+    axes = figure.subplots(len(heights), len(columns), squeeze=False, height_ratios=heights)
+    margin = _margin(of)
+    for axes_of_metric, column in zip(axes.T, columns):
+        for axis, one, inches in zip(axes_of_metric, column, heights):
+            _ranks_panel(axis, one, inches, margin)
+    figure.supxlabel("\n".join(rankings.shared_notes(of)))
+    return figure
+
+
+def _ranks_panel(axis: Axes, one: SetRanking, inches: float, margin: float) -> None:
+    if one.ranking:
+        panel(axis, one.ranking, inches, margin)
+        head = f"Friedman's p = {one.ranking.p:.2g}"
+    else:
+        axis.axis("off")
+        axis.text(0, 0.8, fill(one.problem, 85), transform=axis.transAxes, va="top", fontsize=7.5, color="#666666")
+        head = "no ranking"
+    axis.set_title(f"{one.name}: {head}", loc="left", fontsize=9)
+
+
+def _ranks_height(one: SetRanking) -> float:
+    return height(one.ranking) if one.ranking else _NO_DIAGRAM
+
+
+def _margin(of: Sequence[SetRanking]) -> float:
+    """Room for the longest name and its rank on each side, as a fraction of the length of the axis of ranks."""
+    longest = max(len(name) for one in of if one.ranking for name in one.ranking.methods)
+    inches = 0.35 + 0.075 * (min(longest, MAX_NAME) + 6)
+    return inches / max(_WIDTH - 2 * inches, 1.0)
+
+
+def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
+    """A - B for each data set, from the top.
+
+    Hollow points have no test, as those of a single split, and grey ones are not significantly different from 0.
+    """
+    metric = differences[0].metric
+    hues = {"A": style.POSITIVE, "B": style.NEGATIVE, "": "#777777"}
+    with style.context():
+        figure = style.figure(6.8, 1.7 + 0.26 * len(differences))
+        axis = figure.subplots()
+        for y, d in enumerate(differences):
+            mean, low, high = d.test.mean, d.test.low, d.test.high
+            ends = [mean, mean] if low is None or high is None else [low, high]
+            axis.plot(ends, [y, y], color=hues[d.winner], linewidth=1.8, solid_capstyle="butt")
+            axis.plot(
+                mean,
+                y,
+                "o",
+                color=hues[d.winner],
+                markersize=5,
+                markerfacecolor="white" if low is None else hues[d.winner],
+            )
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set_yticks(range(len(differences)), [f"{d.name} (n = {d.n})" for d in differences])
+        axis.set_ylim(len(differences) - 0.4, -0.6)
+        label = f"difference of {metric}, {a.value} - {b.value}"
+        if direction := better(metric):
+            left, right = (a.value, b.value) if direction == "lower" else (b.value, a.value)
+            label = f"← {left} better     {label}     {right} better →"
+        axis.set_xlabel(label)
+        records = [record for d in differences for cell in (d.a, d.b) for record in cell.records]
+        runs = provenance_lines(records)
+        timed = seconds_lines(records) if metric == "seconds" else []
+        style.caption(figure, f"{a.value} and {b.value}: {title(metric)}", [NOTE, *runs, *timed])
+    return figure

@@ -1,0 +1,195 @@
+"""Regression with one input: a panel for each run with its rows, predictive mean ± 2 standard deviations and bases."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from numpy import ndarray
+
+from gpbench.analysis.experiment import labels
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
+from gpbench.records.record import Record
+from gpbench.report.figures import style
+
+_MARGIN = 0.05
+
+
+def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws a panel for each cell, whose title is what its job has of the key or keys `label`, or else its method.
+
+    `reference`, optional, is a method: its mean ± 2 standard deviations are dashed lines in the other panels.  `margin`
+    is the part of the range of the rows that is drawn on either side of them.
+    """
+    options = experiment.figure or {}
+    runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
+    lines = next((run for cell, run in zip(planned, runs) if cell.method == options.get("reference")), None)
+    figure = style.figure(3.1 * len(planned) + 0.3, 2.9)
+    axes = figure.subplots(1, len(planned), sharex=True, sharey=True, squeeze=False)[0]
+    for axis, cell, run in zip(axes, planned, runs):
+        axis.set_title(_title(experiment, options["label"], cell), fontsize=9)
+        if "kept_mean" in run:
+            curve(axis, run, options.get("margin", _MARGIN), None if run is lines else lines)
+            axis.set_xlabel(_caption(cell.done[0]))
+        else:
+            axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
+    return figure
+
+
+def _title(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> str:
+    first = keys if isinstance(keys, str) else keys[0]
+    return " ".join(labels(experiment, keys, cell)) or experiment.label(first, cell.method)
+
+
+def _caption(record: Record) -> str:
+    """The nMSE, and the number of relevance vectors where the method has them."""
+    count = (record.diagnostics or {}).get("relevant")
+    return f"nMSE {record.metrics['nmse']:.3f}" + (f", {count:.0f} relevance vectors" if count is not None else "")
+
+
+def curve(
+    axis: Axes, run: Mapping[str, ndarray], margin: float = _MARGIN, reference: Mapping[str, ndarray] | None = None
+) -> None:
+    """Draws the arrays of one run, in the scaled units in which it was trained."""
+    rows = run["kept_X"][:, 0]
+    low, high = rows.min() - margin * np.ptp(rows), rows.max() + margin * np.ptp(rows)
+    x, mean, spread = _within(run, low, high)
+    axis.scatter(rows, run["kept_y"], s=3, color="#888888", linewidths=0, alpha=0.7)
+    axis.fill_between(x, mean - spread, mean + spread, color=style.POSITIVE, alpha=0.2, linewidth=0)
+    axis.plot(x, mean, color=style.POSITIVE)
+    if reference:
+        x, mean, spread = _within(reference, low, high)
+        for edge in (mean - spread, mean + spread):
+            axis.plot(x, edge, color="black", linestyle="dashed", linewidth=0.8)
+    axis.set_xlim(x[0], x[-1])
+    bottom, top = axis.get_ylim()
+    bases = [run[name][:, 0] for name in ("kept_inducing", "kept_covariance_inducing") if name in run]
+    for height, Z, colour in zip((0.03, 0.08), bases, ("black", style.NEGATIVE)):
+        level = np.full(len(Z), bottom + height * (top - bottom))
+        axis.plot(Z, level, "|", color=colour, markersize=5, markeredgewidth=0.8)
+    axis.set_ylim(bottom, top)
+
+
+def _within(run: Mapping[str, ndarray], low: float, high: float) -> tuple[Float[ndarray, " G"], ...]:
+    """The grid from `low` to `high`, the mean and two standard deviations there."""
+    x = run["kept_grid"][:, 0]
+    inside = (x >= low) & (x <= high)
+    return x[inside], run["kept_mean"][inside], 2.0 * np.sqrt(run["kept_var"][inside])
+
+
+def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws the training rows, and a column for each cell: its mean on the first split, and below it its hidden units.
+
+    Columns are titled by the values of the keys `label`.
+    """
+    keys = (experiment.figure or {})["label"]
+    runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
+    units = max((run["kept_hidden"].shape[1] for run in runs if "kept_hidden" in run), default=0)
+    figure = style.figure(1.9 * (1 + len(planned)) + 0.3, 1.8 * (1 + units) + 0.3)
+    axes = figure.subplots(1 + units, 1 + len(planned), sharex=True, sharey=True, squeeze=False)
+    for axis in axes.flat:
+        axis.set(xticks=[], yticks=[])
+        axis.grid(False)
+    for axis in axes[1:, 0]:
+        axis.set_visible(False)
+    if first := next((run for run in runs if "kept_mean" in run), None):
+        limits = first["kept_y"].min(), first["kept_y"].max()
+        axes[0, 0].scatter(
+            *first["kept_X"].T, s=4, c=first["kept_y"], vmin=limits[0], vmax=limits[1], linewidths=0, rasterized=True
+        )
+        axes[0, 0].set_title(f"{len(first['kept_X'])} training rows", fontsize=8)
+    for column, cell, run in zip(axes[:, 1:].T, planned, runs):
+        label = "-".join(labels(experiment, keys, cell))
+        if "kept_mean" in run:
+            surface(column[0], run, run["kept_mean"], vmin=limits[0], vmax=limits[1])
+            column[0].set_title(f"{label}: nMSE {cell.done[0].metrics['nmse']:.3f}", fontsize=8)
+        else:
+            column[0].text(0.5, 0.5, f"{label}: missing", transform=column[0].transAxes, ha="center", color="#888888")
+        for unit, axis in enumerate(column[1:]):
+            if "kept_hidden" in run and unit < run["kept_hidden"].shape[1]:
+                surface(axis, run, run["kept_hidden"][:, unit])
+                axis.set_title(f"hidden unit {unit + 1}", fontsize=8)
+            else:
+                axis.set_visible(False)
+    return figure
+
+
+def surface(
+    axis: Axes, run: Mapping[str, ndarray], values: ndarray, vmin: float | None = None, vmax: float | None = None
+) -> None:
+    """Draws values on the grid of a run, with contours."""
+    grid = run["kept_grid"]
+    side = round(len(grid) ** 0.5)
+    xs, ys = grid[:side, 0], grid[::side, 1]
+    image = np.asarray(values).reshape(side, side)
+    axis.imshow(image, extent=(xs[0], xs[-1], ys[0], ys[-1]), origin="lower", aspect="auto", vmin=vmin, vmax=vmax)
+    axis.contour(xs, ys, image, levels=8, colors="white", linewidths=0.5, alpha=0.7)
+
+
+_MAX_ROWS = 1500
+"""How many training rows are drawn; more would hide the background."""
+
+
+def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+    """Draws a boundary for each cell, by the values of the keys `rows` and `columns`."""
+    options = experiment.figure or {}
+    row_key, column_key = options["rows"], options["columns"]
+    rows, columns = (list(dict.fromkeys(cell.job[key] for cell in planned)) for key in (row_key, column_key))
+    side = min(1.75, 11.0 / len(columns))
+    figure = style.figure(side * len(columns) + 0.3, (side + 0.18) * len(rows) + 0.4)
+    axes = figure.subplots(len(rows), len(columns), sharex=True, sharey=True, squeeze=False)
+    for axis in axes.flat:
+        axis.set(xticks=[], yticks=[])
+        axis.grid(False)
+        axis.spines[["top", "right"]].set_visible(True)
+    for cell in planned:
+        axis = axes[rows.index(cell.job[row_key]), columns.index(cell.job[column_key])]
+        run = arrays(cell.done[0].id) if cell.done else {}
+        if "kept_grid" in run:
+            boundary(axis, run)
+            axis.set_title(f"error {100 * (cell.done[0].metrics['error'] or 0.0):.1f} %", fontsize=7.5, pad=2)
+        else:
+            axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
+    for axis, row in zip(axes[:, 0], rows):
+        axis.set_ylabel(experiment.label(row_key, row), fontsize=10)
+    for axis, column in zip(axes[-1], columns):
+        axis.set_xlabel(experiment.label(column_key, column), fontsize=10)
+    return figure
+
+
+def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
+    """Draws training rows, class probability, decision boundary and inducing points from the arrays of one run."""
+    grid = run["kept_grid"]
+    side = round(len(grid) ** 0.5)
+    xs, ys = grid[:side, 0], grid[::side, 1]
+    probability = np.exp(run["kept_log_probs"][:, 1]).reshape(side, side)
+    shades = LinearSegmentedColormap.from_list("classes", style.SHADES)
+    axis.imshow(
+        probability,
+        extent=(xs[0], xs[-1], ys[0], ys[-1]),
+        origin="lower",
+        cmap=shades,
+        vmin=0,
+        vmax=1,
+        aspect="auto",
+        interpolation="bilinear",
+    )
+    X, y = run["kept_X"][:_MAX_ROWS], run["kept_y"][:_MAX_ROWS]
+    axis.scatter(
+        X[:, 0],
+        X[:, 1],
+        s=2.2,
+        c=np.where(y > 0, style.POSITIVE, style.NEGATIVE),
+        alpha=0.55,
+        linewidths=0,
+        rasterized=True,
+    )
+    if probability.min() < 0.5 < probability.max():
+        axis.contour(xs, ys, probability, levels=[0.5], colors="black", linewidths=1.1)
+    if "kept_inducing" in run:
+        Z = run["kept_inducing"]
+        axis.scatter(Z[:, 0], Z[:, 1], s=13, c="black", edgecolors="white", linewidths=0.6, zorder=3)
+    axis.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))

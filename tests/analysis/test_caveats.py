@@ -1,0 +1,48 @@
+"""Footnotes of cells."""
+
+import math
+
+from samples import sample
+
+from gpbench.analysis.cells import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONVERGED, UNMIXED, UNMIXED_WEIGHTS, caveats
+
+
+def of(*records, metric="nll"):
+    return caveats("mine", metric, [sample(**record) for record in records], None)
+
+
+def test_a_run_that_did_not_converge_is_named_and_one_without_a_criterion_is_not():
+    assert of({"converged": True}, {"converged": False}) == [UNCONVERGED]
+    assert of({"converged": True}, {"converged": None}, {}) == []
+
+
+def test_rows_that_are_not_held_out_are_named():
+    assert of({"held_out": True}, {"held_out": False}) == [LEAKED]
+
+
+def test_a_bound_below_that_of_a_constant_prediction_is_degenerate_in_any_units():
+    constant = -0.5 * math.log(2 * math.pi * math.e)
+    for scale in (0.01, 1.0, 100.0):
+        log_likelihoods = {"ll_std": 0.3, "test_ll": 0.3 - math.log(scale)}
+        for bound, notes in ((constant + 0.1, []), (constant - 0.1, [DEGENERATE])):
+            metrics = log_likelihoods | {"vlb_per_row": bound - math.log(scale)}
+            assert of({"metrics": metrics}, metric="vlb") == of({"metrics": metrics}, metric="vlb_per_row") == notes
+            assert of({"metrics": metrics}, metric="test_ll") == []
+    assert of({"metrics": {"vlb_per_row": None}}, metric="vlb") == []
+
+
+def test_chains_that_have_not_mixed_or_diverged_are_named():
+    good = {"rhat": 1.01, "ess": 400.0, "divergences": 0.0}
+    assert of({"diagnostics": good}, {}) == []
+    for poor in ({"rhat": 1.2}, {"ess": 12.0}, {"rhat": None}):
+        assert of({"diagnostics": good}, {"diagnostics": good | poor}) == [UNMIXED]
+    assert of({"diagnostics": good | {"divergences": 3.0}}) == [DIVERGENT]
+    outputs = {"rhat_outputs": 1.01, "ess_outputs": 400.0}
+    assert of({"diagnostics": good | outputs}) == []
+    assert of({"diagnostics": good | outputs | {"rhat": 1.2, "ess": 5.0}}) == [UNMIXED_WEIGHTS]
+
+
+def test_an_objective_that_still_rose_is_named_but_not_that_of_chains():
+    assert of({"diagnostics": {"slope": 0.019}}, {"diagnostics": {"slope": -1.0}}) == []
+    assert of({"diagnostics": {"slope": 0.019}}, {"diagnostics": {"slope": 0.021}}) == [RISING]
+    assert of({"diagnostics": {"slope": 1.0, "rhat": 1.01, "ess": 400.0}}) == []

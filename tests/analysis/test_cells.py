@@ -1,0 +1,128 @@
+"""Cells of a table: means over splits of one configuration, without diverged runs."""
+
+import math
+
+import pytest
+
+from gpbench.analysis.cells import entries, entry, group_runs
+from gpbench.analysis.provenance import provenance, provenance_lines
+from gpbench.records.record import Record
+
+
+def run(split=0, nll=0.5, **fields):
+    return Record.from_json(
+        {
+            "id": f"{fields}{split}",
+            "status": "done",
+            "dataset": "pima",
+            "method": "sep",
+            "setting": "m=50%",
+            "protocol": "clean",
+            "precision": "float64",
+            "preset": None,
+            "split": split,
+            "seed": 0,
+            "output": None,
+            "metrics": {"nll": nll, "error": 0.2},
+            "seconds": {"train": 2.0},
+            "cell": "c",
+            **fields,
+        }
+    )
+
+
+def one(records, metric="nll"):
+    (cell,) = group_runs(records)
+    return entry(cell, metric)
+
+
+def test_mean_and_standard_error_over_splits():
+    ours = one([run(0, 0.4), run(1, 0.5), run(2, 0.6)])
+    assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 3, 0)
+    assert ours.stderr == pytest.approx(0.1 / math.sqrt(3))
+
+
+def test_delta_is_in_joint_standard_errors():
+    ours = one([run(0, 0.4), run(1, 0.5), run(2, 0.6)])
+    assert ours.published.value == 0.5
+    ours = one([run(0, 0.5), run(1, 0.6), run(2, 0.7)])
+    assert ours.delta_se == pytest.approx(0.1 / math.hypot(0.1 / math.sqrt(3), 0.05 / math.sqrt(20)))
+
+
+def test_one_split_has_no_standard_error_and_no_delta():
+    ours = one([run(0, 0.4)])
+    assert (ours.mean, ours.stderr, ours.delta_se) == (0.4, None, None)
+
+
+def test_diverged_runs_are_counted_and_never_averaged():
+    records = [run(0, 0.4), run(1, 0.6), run(2, 99.0, status="diverged"), run(3, None)]
+    ours = one(records)
+    assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 2, 2)
+
+
+def test_a_cell_of_diverged_runs_alone_has_an_entry():
+    (ours,) = entries(group_runs([run(0, status="diverged", metrics={})]), ["nll"])
+    assert (ours.mean, ours.n_splits, ours.diverged) == (None, 0, 1)
+
+
+def test_seeds_are_averaged_within_a_split_first():
+    ours = one([run(0, 0.0), run(0, 0.2, seed=1), run(1, 0.5)])
+    assert (ours.mean, ours.n_splits) == (pytest.approx(0.3), 2)
+
+
+@pytest.mark.parametrize("field", ["protocol", "precision", "preset"])
+def test_different_values_are_never_mixed_and_stand_in_the_label(field):
+    cells = group_runs([run(0), run(1, **{field: "other"})])
+    assert len(cells) == 2
+    assert {cell.label for cell in cells} == {
+        f"m=50%, {field}={getattr(run(), field) or 'none'}",
+        f"m=50%, {field}=other",
+    }
+    assert all(entry(cell, "nll").published.value == 0.5 for cell in cells)
+
+
+def test_a_setting_that_names_what_differs_is_not_told_it_again():
+    cells = group_runs([run(0), run(1, precision="float32", setting="m=50%, precision=float32")])
+    assert {cell.label for cell in cells} == {"m=50%, precision=float64", "m=50%, precision=float32"}
+
+
+@pytest.mark.parametrize("field", ["cell", "data_checksum"])
+def test_configurations_with_equal_names_are_labelled_by_a_digest(field):
+    cells = group_runs([run(0, **{field: "aaaa"}), run(1, **{field: "bbbb"})])
+    assert len({cell.label for cell in cells}) == 2
+
+
+def test_leaked_results_of_ours_and_of_the_paper_are_marked():
+    clean = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", metrics={"rmse": 1.0})
+    leaked = run(held_out=False)
+    ours = one([clean], "rmse")
+    assert not ours.held_out and "8-bit" in ours.notes[0]
+    assert not one([leaked]).held_out and "training rows" in one([leaked]).notes[0]
+    assert one([run()]).held_out and one([run()]).notes == []
+
+
+def test_naval_has_a_note_that_it_is_not_for_ranking():
+    assert "not for ranking" in one([run(dataset="naval", metrics={"rmse": 1.0})], "rmse").notes[0]
+
+
+def test_the_default_metric_is_the_tasks():
+    regression = run(dataset="boston", metrics={"rmse": 1.0, "test_ll": -1.0, "nmse": 0.1})
+    assert [e.metric for e in entries(group_runs([run()]))] == ["nll"]
+    assert [e.metric for e in entries(group_runs([regression]))] == ["rmse", "test_ll"]
+    assert [e.metric for e in entries(group_runs([regression]), ["all"])] == ["nmse", "rmse", "test_ll", "seconds"]
+
+
+def test_seconds_are_training_seconds():
+    assert one([run()], "seconds").mean == 2.0
+
+
+def test_cells_are_in_natural_order():
+    cells = group_runs([run(setting="m=100"), run(setting="m=15"), run(setting="m=15", dataset="crabs")])
+    assert [(cell.dataset, cell.setting) for cell in cells] == [("crabs", "m=15"), ("pima", "m=15"), ("pima", "m=100")]
+
+
+def test_provenance_counts_devices_and_commits():
+    counts = provenance([run(device="cpu", commit="a" * 40), run(1, device="gpu", dirty=True, commit="a" * 40)])
+    assert counts["device"] == {"cpu": 1, "gpu": 1}
+    assert provenance_lines([run()])[0].startswith("1 run: ") and provenance_lines([run(), run(1)])[0][:7] == "2 runs:"
+    assert counts["commit"] == {"a" * 12: 1, "a" * 12 + " with changes": 1}

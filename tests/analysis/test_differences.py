@@ -1,0 +1,184 @@
+"""Paired differences: the right pairs, verdicts, and unambiguous sides."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gpbench.analysis import differences, formats
+from gpbench.analysis.differences import Side, paired_differences, parse_sides
+from gpbench.errors import ConfigError
+from gpbench.records.record import Record
+from gpbench.report.figures.comparisons import draw_differences
+
+A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
+
+
+def record(method="sep", split=0, nll=0.5, dataset="pima", **fields):
+    return Record.from_json(
+        {
+            "id": f"{method}{dataset}{split}{fields}",
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "m=15%",
+            "protocol": "clean",
+            "split": split,
+            "seed": 0,
+            "metrics": {"nll": nll},
+            "commit": "a1b2",
+            "train_rows": 900,
+            "test_rows": 100,
+            "precision": "float64",
+            "seconds": {},
+            **fields,
+        }
+    )
+
+
+def both(a=A, b=B, of_a=(), **of_b):
+    return [record(split=k, nll=v, **dict(of_a)) for k, v in enumerate(a)] + [
+        record(**{"method": "svi", "split": k, "nll": v, **of_b}) for k, v in enumerate(b)
+    ]
+
+
+def compared(records, first="sep", second="svi", metric="nll"):
+    return paired_differences(*parse_sides(first, second, records), records, metric)
+
+
+def test_only_splits_that_both_have_count():
+    (one,), _ = compared(both(b=[*B, 99.0]))
+    assert one.n == 5 and one.mean_b == pytest.approx(np.mean(B))
+
+
+def test_the_winner_follows_the_direction_of_the_metric_and_needs_significance():
+    (close,), _ = compared(both())
+    (clear,), _ = compared(both(b=[b + 1 for b in B]))
+    assert (close.winner, clear.winner) == ("", "A")
+    records = [replace(r, metrics={"test_ll": r.metrics["nll"]}) for r in both(b=[b + 1 for b in B])]
+    (higher,), _ = compared(records, metric="test_ll")
+    assert higher.winner == "B"
+
+
+def test_a_side_on_one_split_or_without_its_numbers_of_rows_is_never_better():
+    clear = both(b=[b + 1 for b in B])
+    unknown = [replace(r, train_rows=None) for r in clear]
+    reasons = ("a single split", "records without the numbers of training and test rows")
+    for records, reason in zip((clear[::5], unknown), reasons):
+        pairs, _ = compared(records)
+        assert (pairs[0].winner, pairs[0].test.low) == ("", None)
+        sheet = differences.sheet(Side("method", "sep"), Side("method", "svi"), pairs, [])
+        assert f"no test ({reason}): pima m=15%" in sheet.feet and "no significant difference in 0" in sheet.feet[0]
+        assert sheet.grids[0].rows[0][-1] == "" and sheet.rows[0]["better"] is None
+
+
+def test_the_larger_ratio_of_both_sides_counts():
+    (one,), _ = compared(both(train_rows=200))
+    assert one.ratio == 0.5
+
+
+def test_other_split_sets_are_other_rows():
+    line = "sep has pima on random90, svi on groups90: split sets are not compared"
+    with pytest.raises(ConfigError, match=line):
+        compared(both(of_a={"split_set": "random90"}, split_set="groups90"))
+
+
+def test_several_settings_on_both_sides_without_a_common_one_are_counted():
+    records = [record(m, k, setting=f"{m}={size}") for m in ("sep", "svi") for size in range(3) for k in range(2)]
+    line = r"sep \(3 settings\) and svi \(3 settings\) share pima, but no setting is on both sides: choose one with --s"
+    with pytest.raises(ConfigError, match=line):
+        compared(records)
+
+
+@pytest.mark.parametrize("first, second", [("sep", "sep"), ("method:sep", "sep"), ("commit:a1", "a1b2")])
+def test_the_same_records_on_both_sides_are_refused(first, second):
+    with pytest.raises(ConfigError, match="is on both sides; name two different ones"):
+        parse_sides(first, second, both())
+
+
+def test_shared_metrics_are_those_of_a_data_set_that_both_have():
+    own = [record("sep", dataset="wdbc"), record("svi", dataset="heart")]
+    shared = [record(m, dataset="boston", metrics={"rmse": 1.0}) for m in ("sep", "svi")]
+    sides = Side("method", "sep"), Side("method", "svi")
+    assert differences.shared_metrics(*sides, [*own, *shared]) == {"rmse"}
+
+
+def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_line():
+    a = {"seconds": {"train": 1.0}, "host": {"cores": 1}, "versions": {"jax": "0.1", "numpy": "2"}}
+    b = {**a, "host": {"cores": 8}, "versions": {"jax": "0.2", "numpy": "2"}}
+    sides = Side("method", "sep"), Side("method", "svi")
+    line = "seconds are not comparable where these differ: cores 1 (5), 8 (5); jax 0.1 (5), 0.2 (5)"
+    for records, metric, expected in (
+        (both(of_a=a, **b), "seconds", [line]),
+        (both(of_a=a, **a), "seconds", []),
+        (both(of_a=a, **b), "nll", []),
+    ):
+        pairs, _ = compared(records, metric=metric)
+        feet = differences.sheet(*sides, pairs, []).feet
+        assert [foot for foot in feet if foot.startswith("seconds")] == expected
+        assert (line.split(":")[0] in draw_differences(*sides, pairs).get_supxlabel()) == bool(expected)
+
+
+def test_settings_are_paired_alike_and_an_only_setting_with_all():
+    sizes = [record(split=k, setting=size) for k in (0, 1) for size in ("m=15%", "m=25%")]
+    pairs, unmatched = compared([*sizes, *both(a=[], setting="m=25%")[:2], *both(a=[], setting="m=99")[:2]])
+    assert [(d.a.setting, d.b.setting) for d in pairs] == [("m=25%", "m=25%")]
+    assert [(c.method, c.label) for c in unmatched] == [("sep", "m=15%"), ("svi", "m=99")]
+    pairs, unmatched = compared([*sizes, *both(a=[], setting="")[:2]])
+    assert [(d.a.setting, d.b.setting) for d in pairs] == [("m=15%", ""), ("m=25%", "")] and not unmatched
+
+
+def test_nothing_else_differs_within_a_pair():
+    with pytest.raises(ConfigError, match="no common split"):
+        compared(both(protocol="hl2016"))
+    with pytest.raises(ConfigError, match="no common split"):
+        compared(both(data_checksum="other"))
+
+
+def test_diverged_runs_are_counted_and_in_no_mean():
+    (one,), _ = compared([*both(), record(split=9, status="diverged"), record("svi", 9)])
+    assert (one.n, one.diverged) == (5, 1)
+
+
+def test_two_commits_of_the_same_runs_are_compared():
+    before = [record(split=k, nll=v) for k, v in enumerate(A)]
+    records = before + [record(split=k, nll=v + 1, commit="c3d4") for k, v in enumerate(A)]
+    (one,), _ = compared(records, "commit:a1", "c3")
+    assert one.test.mean == pytest.approx(-1)
+
+
+@pytest.mark.parametrize(
+    "first, second, line",
+    [
+        ("sepp", "svi", "did you mean sep"),
+        ("methd:sep", "svi", "did you mean method"),
+        ("method:x", "svi", "no run has method"),
+        ("sep", "clean", "different kinds"),
+        ("both", "svi", "ambiguous: use method:both or protocol:both"),
+        ("", "svi", "no run has ''"),
+        ("commit:a1", "c3", "2 commits start with 'a1'"),
+    ],
+)
+def test_unknown_and_ambiguous_sides_are_one_line(first, second, line):
+    records = [*both(), record("both", protocol="both"), record(split=8, commit="a1ff"), record(split=9, commit="c3")]
+    with pytest.raises(ConfigError, match=line):
+        parse_sides(first, second, records)
+
+
+def test_the_table_has_the_winner_and_the_interval_in_every_format():
+    a, b = Side("method", "sep"), Side("method", "svi")
+    pairs, unmatched = paired_differences(a, b, both(b=[b + 1 for b in B]), "nll")
+    sheet = differences.sheet(a, b, pairs, unmatched)
+    for name in ("terminal", "md", "latex"):
+        text = formats.FORMATS[name](sheet)
+        assert "pima m=15" in text and "sep is significantly better in 1 of 1" in text and "-1.03" in text
+    assert formats.as_csv(sheet).splitlines()[0].startswith("dataset,output,method_a")
+
+
+def test_the_picture_has_a_line_for_each_data_set():
+    a, b = Side("method", "sep"), Side("method", "svi")
+    records = [*both(), *both(a=A[:1], b=B[:1], of_a={"dataset": "heart"}, dataset="heart")]
+    pairs, _ = paired_differences(a, b, records, "nll")
+    (axis,) = draw_differences(a, b, pairs).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["heart m=15% (n = 1)", "pima m=15% (n = 5)"]
+    assert "← sep better" in axis.get_xlabel()

@@ -1,0 +1,250 @@
+"""A paper's table from records: values and marks in every format, and what is missing is named."""
+
+import csv
+import io
+import math
+from dataclasses import replace
+
+import pytest
+
+from gpbench.analysis import formats
+from gpbench.analysis.cells import entries, group_runs
+from gpbench.analysis.experiment import table, table_blocks
+from gpbench.analysis.tables import has_few, with_marks
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell, absent, preset_line
+from gpbench.records.record import Record
+
+EXPERIMENT = Experiment(
+    id="sep/test",
+    title="A table",
+    paper="sep",
+    blocks=[],
+    presets={"quick": "4 splits"},
+    labels={"method.inducing": {"0.15": "m=15%"}},
+    table={
+        "blocks": "method.inducing",
+        "rows": "dataset",
+        "columns": "method",
+        "metrics": ["nll"],
+        "average": "seconds",
+    },
+)
+NLL = {"gfitc": [0.40, 0.52, 0.47, 0.55], "sep": [0.41, 0.50, 0.48, 0.54], "svi": [0.60, 0.71, 0.69, 0.75]}
+
+
+def record(dataset="pima", method="sep", split=0, nll=0.5, **fields):
+    return Record.from_json(
+        {
+            "id": f"{dataset}{method}{split}",
+            "cell": dataset + method,
+            "status": "done",
+            "dataset": dataset,
+            "method": method,
+            "setting": "m=15%",
+            "protocol": "hl2016",
+            "precision": "float64",
+            "preset": "quick",
+            "split": split,
+            "seed": 0,
+            "train_rows": 900,
+            "test_rows": 100,
+            "output": None,
+            "metrics": {"nll": nll},
+            "device": "a cpu",
+            "commit": "c" * 40,
+            "seconds": {"compile": 1.0, "train": 2.0 + split},
+            "versions": {"jax": "0.10", "numpy": "2"},
+            **fields,
+        }
+    )
+
+
+def cell(dataset="pima", method="sep", **fields):
+    job = {"dataset": dataset, "method": method, "method.inducing": "0.15"}
+    return Cell(job=job, id=dataset + method, dataset=dataset, method=method, seed=0, splits=range(4), **fields)
+
+
+CELLS = [cell(dataset, method) for dataset in ("pima", "australian") for method in NLL]
+RECORDS = [record(d, m, k, nll) for d in ("pima", "australian") for m in NLL for k, nll in enumerate(NLL[m])]
+
+
+def with_records(cells, records):
+    """The cells with those of the records that are theirs."""
+    return [replace(cell, records=tuple(r for r in records if r.cell == cell.id)) for cell in cells]
+
+
+def render(format, records=RECORDS, preset="quick"):
+    sheet = table(EXPERIMENT, preset, with_records(CELLS, records), formats.MARKS[format])
+    return formats.FORMATS[format](sheet)
+
+
+@pytest.mark.parametrize(
+    "format, best, tied",
+    [
+        ("terminal", "0.482 ± 0.027*", "0.485 ± 0.033≈"),
+        ("md", "**0.482 ± 0.027**", "*0.485 ± 0.033*"),
+        ("latex", r"\textbf{0.482 $\pm$ 0.027}", r"\underline{0.485 $\pm$ 0.033}"),
+    ],
+)
+def test_best_and_tied_are_marked_beside_splits_and_published(format, best, tied):
+    text = render(format)
+    assert f"{best} (4) [0.52, -1.2 se]" in text and f"{tied} (4) [0.54, -1.5 se]" in text
+    assert "0.688 ± 0.032 (4) [0.49, +5.9 se]" in text.replace(r"$\pm$", "±")
+    assert "not significantly different from the best (corrected resampled t test over splits, 5" in text
+
+
+def test_csv_has_the_same_numbers_and_marks():
+    rows = list(csv.DictReader(io.StringIO(render("csv"))))
+    by_cell = {(r["dataset"], r["method"], r["metric"]): r for r in rows}
+    assert [by_cell["pima", m, "nll"]["mark"] for m in NLL] == ["tied", "best", ""]
+    ours = by_cell["pima", "sep", "nll"]
+    assert (float(ours["mean"]), float(ours["published"]), ours["n_splits"]) == (pytest.approx(0.4825), 0.52, "4")
+    assert by_cell["(average)", "sep", "seconds"]["mean"] == "3.5"
+
+
+def test_latex_uses_booktabs():
+    assert all(rule in render("latex") for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
+
+
+def test_average_seconds_are_beside_the_published_ones():
+    (line,) = [line for line in render("terminal").splitlines() if line.startswith("average seconds")]
+    assert line.count("3.50 ± 0.65 (4)") == 3 and all(f"[{paper}]" in line for paper in (59, 17, 40))
+
+
+def test_values_that_are_not_targets_have_a_footnote_and_are_not_in_the_verdict():
+    text = render("terminal")
+    assert "[0.69, -6.6 se]¹" in text and "¹ not a target" in text
+    assert "within 2 standard errors of the paper, or better: 2 of 3 cells; not: pima svi m=15% +5.9" in text
+
+
+def test_the_foot_has_device_precision_versions_commit_and_seconds():
+    text = render("terminal")
+    facts = ("device a cpu", "precision float64", "jax 0.10, numpy 2", "commit cccccccccccc", "compile 24, train 84")
+    assert all(fact in text for fact in facts)
+
+
+def test_missing_cells_and_splits_are_counted_and_named():
+    records = [r for r in RECORDS if r.method != "svi" and r.split != 2]
+    text = render("terminal", records)
+    assert "MISSING: 12 of 24 runs, in 6 of 6 cells: dataset=pima method=gfitc (1 of 4); " in text
+    assert "dataset=pima method=svi (4 of 4)" in text and "0 done [0.49]" in text
+    assert "MISSING" not in render("terminal") and absent(with_records(CELLS, RECORDS)) == ""
+    assert absent(with_records(CELLS, []), 2).endswith("; and 4 more")
+
+
+def test_a_table_without_any_record_still_shows_the_paper():
+    assert "0 done [0.52]" in render("terminal", []) and render("csv", []).count("\n") == 9
+
+
+def test_the_head_names_the_quick_preset_and_mixed_presets():
+    assert "QUICK PRESET: 4 splits" in render("md").splitlines()[1]
+    mixed = [*RECORDS[:-1], replace(RECORDS[-1], preset="full")]
+    assert "MIXED presets: runs were made with full (1), quick (23)" in render("terminal", mixed).splitlines()[1]
+    full = [replace(r, preset="full") for r in RECORDS]
+    assert preset_line(with_records(CELLS, full), "full", "20 splits") == "preset full: 20 splits"
+    assert "MIXED" in preset_line(with_records(CELLS, RECORDS), "full", "")
+
+
+def test_diverged_runs_are_counted_and_tie_with_nothing():
+    diverged = {"status": "diverged", "metrics": {"nll": None}}
+    text = render("terminal", [replace(r, **diverged) if r.method == "gfitc" else r for r in RECORDS])
+    assert "0 done (4 diverged) [0.54]" in text and "0.482 ± 0.027* (4)" in text
+
+
+def marks(row):
+    return [entry.mark for entry in with_marks(row)]
+
+
+@pytest.mark.parametrize("fields", [{"dataset": "naval"}, {"dataset": "mine", "held_out": False}])
+def test_nothing_is_marked_on_a_set_that_is_not_for_ranking_or_where_rows_are_not_held_out(fields):
+    records = [
+        record(method=m, split=k, metrics={"test_ll": x}, **fields)
+        for m, x in (("a", 1.0), ("b", 3.0))
+        for k in range(3)
+    ]
+    assert marks(entries(group_runs(records), ["test_ll"])) == ["", ""]
+
+
+def test_where_more_is_better_the_largest_is_best():
+    def row(spread):
+        records = [
+            record(method=m, split=k, metrics={"test_ll": x * (1 + spread * k)}, dataset="mine")
+            for m, x in (("a", 1.0), ("b", 3.0))
+            for k in range(3)
+        ]
+        return marks(entries(group_runs(records), ["test_ll"]))
+
+    assert row(0.1) == ["", "best"]
+    assert row(0.0) == ["tied", "best"]  # equal differences allow no test, which shows nothing
+
+
+def test_a_method_with_few_splits_is_not_compared_and_does_not_confine_the_others_to_its_own():
+    """Over two splits b is not significantly worse than a, over all six it is."""
+    values = {"a": [1.0, 1.1, 1.2, 1.1, 1.0, 1.1], "b": [1.1, 1.3, 1.3, 1.2, 1.1, 1.2], "c": [0.5, 0.6]}
+
+    def row(**methods):
+        records = [record(method=m, split=k, nll=x) for m, of in methods.items() for k, x in enumerate(of)]
+        return entries(group_runs(records), ["nll"])
+
+    assert marks(row(**values)) == ["best", "", ""] and has_few(row(**values))
+    assert marks(row(a=values["a"][:2], b=values["b"][:2])) == ["best", "tied"]
+    assert not has_few(row(a=values["a"], c=[0.5, 0.6, 0.7]))
+
+
+def test_one_split_and_unknown_numbers_of_rows_mark_nothing():
+    row = entries(group_runs([record(method=m) for m in ("a", "b")]), ["nll"])
+    assert marks(row) == ["", ""] and math.isfinite(row[0].mean)
+    older = [record(method=m, split=k, nll=x + k / 99) for m, x in (("a", 1.0), ("b", 3.0)) for k in range(3)]
+    older[0] = replace(older[0], test_rows=None)
+    assert marks(entries(group_runs(older), ["nll"])) == ["", ""]
+
+
+def test_a_difference_that_only_the_plain_test_shows_is_marked_as_none():
+    # differences 1, 2, 3, 3: plain t = 4.7, corrected with 1/9: 3.9; with 1/1: 2.1, and t(3) needs 3.18
+    runs = [(m, k, x) for m, of in (("a", (1, 1, 1, 1)), ("b", (2, 3, 4, 4))) for k, x in enumerate(of)]
+    for rows, second in ((1000, ""), (100, "tied")):
+        row = entries(group_runs([record(method=m, split=k, nll=x, train_rows=rows) for m, k, x in runs]), ["nll"])
+        assert marks(row) == ["best", second]
+
+
+def test_an_average_over_data_sets_needs_the_rows_of_all_of_them():
+    def of_seconds(records):
+        blocks = table_blocks(EXPERIMENT, with_records(CELLS, records))
+        return [entry.cell.ratio for entry in blocks[0].rows["average seconds"].values()]
+
+    assert of_seconds(RECORDS) == [pytest.approx(1 / 9)] * 3
+    assert of_seconds([replace(r, test_rows=None) if r.dataset == "australian" else r for r in RECORDS]) == [None] * 3
+
+
+def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_beside_the_papers():
+    layout = {"rows": "output", "columns": "method", "metrics": ["nmse"]}
+    experiment = replace(EXPERIMENT, table=layout)
+    values = {"y1": (0.1, 0.2), "y2": (0.3, 0.6)}
+    cells = [
+        Cell(job={"method": "svi"}, id=name, dataset="kuka1", method="svi", seed=0, splits=range(2), output=name)
+        for name in values
+    ]
+    records = [
+        record("kuka1", "svi", k, cell=name, output=name, metrics={"nmse": nmse})
+        for name, of in values.items()
+        for k, nmse in enumerate(of)
+    ]
+    sheet = table(experiment, "quick", with_records(cells, records), formats.MARKS["csv"])
+    by_output = {row["output"]: row for row in sheet.rows}
+    assert list(by_output) == ["y1", "y2", "mean", "std"]
+    assert by_output["mean"]["mean"] == pytest.approx(0.3) and by_output["std"]["mean"] == pytest.approx(0.15)
+    assert (by_output["mean"]["published"], by_output["std"]["published"]) == (0.169, 0.025)
+
+
+def test_several_keys_of_blocks_give_a_table_for_each_combination_of_their_values():
+    cells = [replace(c, job={**c.job, "protocol": p}, id=f"{c.id}{p}") for c in CELLS[:3] for p in ("hl2016", "clean")]
+    records = [
+        record(method=m, split=k, nll=nll, cell=f"pima{m}{p}", protocol=p)
+        for p in ("hl2016", "clean")
+        for m in NLL
+        for k, nll in enumerate(NLL[m])
+    ]
+    experiment = replace(EXPERIMENT, table={**EXPERIMENT.table, "blocks": ["method.inducing", "protocol"]})
+    titles = [block.title for block in table_blocks(experiment, with_records(cells, records))]
+    assert [title.split(", nll")[0] for title in titles] == ["m=15%, hl2016", "m=15%, clean"]

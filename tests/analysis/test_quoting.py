@@ -1,0 +1,119 @@
+"""Names of users' cards and records in every format of a table: each as it is read, and none as a command."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from gpbench.analysis.formats import FORMATS, MARKS, Grid, Sheet, aligned
+from gpbench.cli import main
+from gpbench.errors import printable
+from gpbench.records.record import Record
+
+
+def written(format, *names):
+    cells = tuple((name, "1.0") for name in names)
+    rows = [{"method": name, "value": 1.0} for name in names]
+    return FORMATS[format](Sheet(["head"], [Grid("grid", ("method", "value"), cells)], ["foot"], rows))
+
+
+@pytest.mark.parametrize(
+    "name, tex",
+    [
+        ("a\\b", r"a\textbackslash{}b"),
+        ("{a}", r"\{a\}"),
+        ("a~b", r"a\textasciitilde{}b"),
+        ("a^b", r"a\textasciicircum{}b"),
+        ("a&b", r"a\&b"),
+        ("50%", r"50\%"),
+        ("$a$", r"\$a\$"),
+        ("#1", r"\#1"),
+        ("a_b", r"a\_b"),
+        ("a|b<c>", "a$|$b$<$c$>$"),
+        ("0.1 ± 0.2¹", r"0.1 $\pm$ 0.2$^1$"),
+    ],
+)
+def test_latex_prints_the_name(name, tex):
+    assert f"\n{tex} & 1.0 \\\\\n" in written("latex", name)
+
+
+def test_marks_of_latex_are_commands_and_what_they_surround_is_quoted():
+    marks = MARKS["latex"]
+    text = written("latex", marks.on("{a}", "best"), marks.on("b_c", "tied"))
+    assert r"\textbf{\{a\}} & 1.0" in text and r"\underline{b\_c} & 1.0" in text
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)"])
+def test_no_cell_of_csv_is_a_formula(name):
+    assert [row["method"] for row in csv.DictReader(io.StringIO(written("csv", name)))] == [f"'{name}'"[:-1]]
+
+
+@pytest.mark.parametrize("name", ["-1.5", "+2e-3", "sep", "a,b", 'say "a"'])
+def test_other_cells_of_csv_are_as_they_were(name):
+    assert [row["method"] for row in csv.DictReader(io.StringIO(written("csv", name)))] == [name]
+
+
+@pytest.mark.parametrize(
+    "name, md",
+    [
+        ("a|b", r"| a\|b | 1.0 |"),
+        ("<script>", "| &lt;script> | 1.0 |"),
+        ("a\nb", r"| a\nb | 1.0 |"),
+        ("N < 10", "| N < 10 | 1.0 |"),
+        (">a", "| &gt;a | 1.0 |"),
+    ],
+)
+def test_markdown_is_one_row_of_text(name, md):
+    assert md in written("md", name).splitlines()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_format_lets_a_name_command_the_terminal(format):
+    text = written(format, "\x1b[2Jred\x07\x9b", "two\nlines", "\u202eleft", "\ud800")
+    assert text.replace("\n", "").isprintable() and "u202eleft" in text
+    text.encode()
+
+
+def test_columns_are_aligned_by_what_is_printed():
+    header, first, second = aligned(("name", "n"), [("a\x1b", "7"), ("abc", "8")])
+    assert first.index("7") == second.index("8") == header.index("n", 4)
+    assert printable("Nyström ± 0.1 ≈") == "Nyström ± 0.1 ≈"
+
+
+def test_ls_show_and_table_print_a_name_with_terminal_escapes_as_text(tmp_path, capsys):
+    record = Record.from_json(
+        {
+            "id": "0" * 16,
+            "status": "done",
+            "dataset": "pi\x1b[31mma",
+            "method": "se\x1bcp",
+            "setting": "a\nb",
+            "protocol": "clean",
+            "split": 0,
+            "seed": 0,
+            "metrics": {"nll": 0.5},
+            "seconds": {"train": 2.0},
+        }
+    )
+    folder = tmp_path / "runs" / record.id
+    folder.mkdir(parents=True)
+    (folder / "record.json").write_text(json.dumps(record.to_json()))
+    (tmp_path / "dataset").mkdir()
+    card = 'name: mine\ntask: regression\ntitle: "a\\e[31mb"\nsources: [{kind: file, path: a.csv, target: y}]\n'
+    (tmp_path / "dataset" / "mine.yaml").write_text(card)
+    for words in (
+        ["ls", "runs"],
+        ["show", "--last"],
+        ["table"],
+        ["table", "--metric", "nlll"],
+        ["ls", "datasets"],
+        ["data", "info", "mine"],
+    ):
+        where = ["--config-dir"] if "datasets" in words or "data" in words else ["--results"]
+        main([*words, *where, str(tmp_path)])
+        captured = capsys.readouterr()
+        assert "\x1b" not in captured.out + captured.err and captured.out + captured.err
+    (tmp_path / "all.csv").write_text("")
+    assert main(["table", "--results", str(tmp_path), "--format", "csv", "--out", str(tmp_path / "all.csv")]) == 0
+    assert "se\\x1bcp" in (tmp_path / "all.csv").read_text()

@@ -1,0 +1,235 @@
+"""Rankings and dots of an experiment: the numbers are those of its records, in the table and in the figures."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from samples import sample
+
+from gpbench.analysis import rankings
+from gpbench.analysis.experiment import table
+from gpbench.analysis.formats import MARKS
+from gpbench.analysis.ranks import rank_values
+from gpbench.cli.plot import plot
+from gpbench.errors import ConfigError
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
+from gpbench.papers.published import UNRANKED
+from gpbench.report import figures
+from gpbench.report.figures import style
+
+RANKS = {
+    "kind": "ranks",
+    "label": ["method", "method.hidden"],
+    "metrics": ["test_ll", "rmse"],
+    "sets": {"GPs": ["dgp", "svi"], "neural networks": ["pbp", "hmc"]},
+}
+DOTS = {"kind": "dots", "label": RANKS["label"], "metric": "test_ll", "sets": RANKS["sets"]}
+EXPERIMENT = Experiment(
+    id="aep_dgp/test",
+    title="A ranking",
+    paper="aep_dgp",
+    blocks=[],
+    presets={"quick": "few", "full": "all"},
+    labels={"method.hidden": {"[2]": "2"}},
+    table=RANKS,
+)
+JOBS = [
+    {"method": "dgp", "method.hidden": "[2]"},
+    {"method": "dgp", "method.hidden": "[3]"},
+    {"method": "svi"},
+    {"method": "pbp"},
+    {"method": "hmc"},
+]
+NAMES = ["dgp-2", "dgp-[3]", "svi", "pbp", "hmc"]
+DATASETS = ["boston", "concrete", "energy", "naval", "yacht"]
+SPLITS = 3
+
+
+def values(dataset: str, name: str) -> np.ndarray:
+    """The log-likelihood on each split."""
+    return np.random.default_rng([DATASETS.index(dataset), NAMES.index(name)]).normal(size=SPLITS)
+
+
+def record(dataset, name, split, **fields):
+    test_ll = float(values(dataset, name)[split])
+    shared = {"preset": "full", "precision": "float64", "device": "a cpu", "train_rows": 90, "test_rows": 10}
+    measured = {"metrics": {"test_ll": test_ll, "rmse": np.exp(-test_ll)}, "seconds": {"train": 1.0}}
+    return sample(f"{dataset}{name}{split}", split=split, **shared | measured | fields)
+
+
+def cells(without=(), datasets=DATASETS, **fields):
+    """Every method on every data set; those pairs of data set and method that are `without` have no records."""
+    return [
+        Cell(
+            job={"dataset": dataset, **job},
+            id=f"{dataset}{name}",
+            dataset=dataset,
+            method=job["method"],
+            seed=0,
+            splits=range(SPLITS),
+            records=() if (dataset, name) in without else [record(dataset, name, k, **fields) for k in range(SPLITS)],
+        )
+        for dataset in datasets
+        for name, job in zip(NAMES, JOBS)
+    ]
+
+
+def drawn(options, planned):
+    return figures.draw(replace(EXPERIMENT, figure=options), "full", planned, lambda id: {})
+
+
+def panels(figure):
+    """The panels of a dot plot by data set."""
+    return {axis.get_title().removesuffix(" †"): axis for axis in figure.axes if axis.get_title()}
+
+
+@pytest.mark.parametrize("name, members", [(rankings.ALL, NAMES), ("GPs", NAMES[:3]), ("neural networks", NAMES[3:])])
+def test_each_set_is_ranked_as_its_values_alone_are(name, members):
+    ranked = [dataset for dataset in DATASETS if dataset not in UNRANKED]
+    means = {
+        "test_ll": [[values(d, m).mean() for m in members] for d in ranked],
+        "rmse": [[np.exp(-values(d, m)).mean() for m in members] for d in ranked],
+    }
+    of = {(one.methods, one.metric): one.ranking for one in rankings.rankings(EXPERIMENT, cells(), RANKS)}
+    assert len(of) == 6
+    for metric, matrix in means.items():
+        expected = rank_values(np.array(matrix), members, metric)
+        ours = of[name, metric]
+        assert (ours.methods, ours.average, ours.groups) == (expected.methods, expected.average, expected.groups)
+        assert (ours.p, ours.critical, ours.datasets) == (expected.p, expected.critical, tuple(ranked))
+
+
+def test_the_table_has_ranks_by_method_and_set_with_statistics_below():
+    sheet = table(EXPERIMENT, "full", cells(), MARKS["terminal"])
+    assert [grid.title.split(" (")[0] for grid in sheet.grids] == ["average rank, test_ll", "average rank, rmse"]
+    grid, of = sheet.grids[0], rankings.rankings(EXPERIMENT, cells(), RANKS)
+    assert grid.header == ("method", "all methods", "GPs", "neural networks")
+    column = {row[0]: row[2] for row in grid.rows}
+    gps = of[1].ranking
+    assert [column[m].rstrip("*≈") for m in gps.methods] == [f"{average:.2f}" for average in gps.average]
+    assert column[gps.methods[0]].endswith("*") and column["pbp"] == column["hmc"] == ""
+    assert (column["data sets"], column["Friedman's p"]) == ("4", f"{gps.p:.2g}")
+    assert column["critical difference"] == f"{gps.critical:.2f}"
+    by_place = {(row["methods"], row["metric"], row["method"]): row["average_rank"] for row in sheet.rows}
+    assert len(by_place) == 2 * (5 + 3 + 2) and by_place["GPs", "test_ll", gps.methods[0]] == gps.average[0]
+
+
+def test_data_sets_without_a_method_are_left_out_of_the_sets_that_have_the_method():
+    of = rankings.rankings(EXPERIMENT, cells(without={("yacht", "hmc")}), RANKS)
+    assert {one.methods: len(one.ranking.datasets) for one in of} == {"all methods": 3, "GPs": 4, "neural networks": 3}
+    notes = rankings.shared_notes(of)
+    assert f"all methods, neural networks: left out: {UNRANKED['naval']}; yacht (without hmc)" in notes
+    assert f"GPs: left out: {UNRANKED['naval']}" in notes
+    assert sum("groups: no significant difference" in note for note in notes) == 1
+
+
+def test_methods_without_runs_are_not_ranked_and_a_set_of_them_says_why():
+    absent = {(dataset, "hmc") for dataset in DATASETS}
+    of = rankings.rankings(EXPERIMENT, cells(without=absent), RANKS)
+    assert sorted(of[0].ranking.methods) == sorted(NAMES[:-1])
+    assert "not ranked, without runs: hmc" in of[0].ranking.caveats
+    assert of[2].ranking is None and "ranks need at least two methods" in of[2].problem
+    figure = drawn(RANKS, cells(without=absent))
+    assert figure.axes[4].get_title(loc="left") == "neural networks by test_ll: no ranking"
+    assert "at least two methods" in figure.axes[4].texts[0].get_text()
+
+
+@pytest.mark.parametrize("make", [lambda of: drawn(RANKS, of), lambda of: table(EXPERIMENT, "full", of, MARKS["csv"])])
+def test_methods_without_common_data_sets_are_one_line(make):
+    with pytest.raises(ConfigError, match="test: all methods by test_ll: ranks need at least two data sets") as caught:
+        make(cells(datasets=["boston", "naval"]))
+    assert "\n" not in str(caught.value)
+
+
+def test_rows_that_are_not_held_out_are_named_below_a_ranking():
+    of = rankings.rankings(EXPERIMENT, cells(held_out=False), RANKS)
+    assert any(note.startswith("not held out") for note in rankings.shared_notes(of))
+
+
+def test_two_runs_of_one_name_are_refused():
+    with pytest.raises(ConfigError, match="boston dgp: two cells of the table are at one place"):
+        rankings.rankings(EXPERIMENT, cells(), {**RANKS, "label": "method"})
+
+
+def test_diagrams_have_a_row_for_each_set_and_a_column_for_each_metric():
+    figure = drawn(RANKS, cells())
+    heads = [axis.get_title(loc="left").split(":")[0] for axis in figure.axes]
+    assert heads == [
+        f"{name} by {metric}" for name in ("all methods", "GPs", "neural networks") for metric in ("test_ll", "rmse")
+    ]
+    of = {one.name: one.ranking for one in rankings.rankings(EXPERIMENT, cells(), RANKS)}
+    for head, axis in zip(heads, figure.axes):
+        texts = " ".join(text.get_text() for text in axis.texts)
+        assert {name for name in NAMES if name in texts} == set(of[head].methods)
+        assert all(f"{average:.2f}" in texts for average in of[head].average)
+        assert f"critical difference {of[head].critical:.2f}" in texts
+    assert "left out: naval depends" in figure.get_supxlabel()
+
+
+def marks_of(axis):
+    """The means and half-widths of a panel's dots by their line."""
+    of = {}
+    for dot, _, (bar,) in (container.lines for container in axis.containers):
+        ((x, y),) = dot.get_xydata()
+        low, high = bar.get_segments()[0][:, 0]
+        of[int(y)] = (x, (high - low) / 2)
+    return of
+
+
+def test_dots_are_at_the_means_of_the_records_with_their_standard_errors():
+    figure = drawn(DOTS, cells())
+    assert list(panels(figure)) == DATASETS and len(figure.axes) == 5
+    labels = figure.axes[0].get_yticklabels()
+    assert [label.get_text() for label in labels] == NAMES
+    assert [label.get_color() for label in labels] == [style.PALETTE[c] for c in ("blue",) * 3 + ("vermillion",) * 2]
+    for dataset, axis in panels(figure).items():
+        arrows = [line for line in axis.lines if line.get_marker() in "<>"]
+        of = marks_of(axis)
+        assert len(of) + len(arrows) == len(NAMES) and len(of) >= 4
+        for k, (mean, stderr) in of.items():
+            ours = values(dataset, NAMES[k])
+            assert mean == pytest.approx(ours.mean()) and stderr == pytest.approx(ours.std(ddof=1) / np.sqrt(SPLITS))
+
+
+def test_published_values_are_open_diamonds_where_they_are_targets():
+    diamonds = {
+        dataset: {int(y): x for line in axis.lines if line.get_marker() == "D" for x, y in line.get_xydata()}
+        for dataset, axis in panels(drawn(DOTS, cells())).items()
+    }
+    assert diamonds["boston"] == {3: -2.57, 4: -2.27}  # pbp and hmc; those of dgp are not of held-out rows
+    assert diamonds["naval"] == {}
+
+
+def test_missing_cells_naval_and_diverged_runs_are_said():
+    planned = cells(without={("boston", "svi")})
+    records = [*planned[0].records[:2], replace(planned[0].records[2], status="diverged")]
+    figure = drawn(DOTS, [replace(planned[0], records=records), *planned[1:]])
+    assert [text.get_text() for text in panels(figure)["boston"].texts] == ["missing"]
+    assert "naval †" in [axis.get_title() for axis in figure.axes]
+    notes = figure.get_supxlabel().replace("\n", " ")
+    assert "† naval depends" in notes and "diverged runs do not count: dgp-2 on boston (1)" in notes
+    assert "standard error, not corrected for rows that splits share" in notes and "MISSING: 3 of 75 runs" in notes
+
+
+def test_a_value_far_on_the_worse_side_is_an_arrow_with_its_number_and_one_on_the_better_side_is_not():
+    near = [record("yacht", "svi", k, metrics={"test_ll": -1.0 + 0.01 * k}) for k in range(SPLITS)]
+    far = [record("yacht", "svi", k, metrics={"test_ll": 50.0 + k}) for k in range(SPLITS)]
+
+    def panel(sign):
+        planned = [replace(cell, records=near) for cell in cells(datasets=["yacht"])]
+        records = [replace(one, metrics={"test_ll": sign * one.metrics["test_ll"]}) for one in far]
+        return panels(drawn({**DOTS, "sets": {}}, [*planned[:-1], replace(planned[-1], records=records)]))["yacht"]
+
+    worse, better = panel(-1), panel(1)
+    assert [line.get_marker() for line in worse.lines if line.get_marker() in "<>"] == ["<"]
+    assert [text.get_text() for text in worse.texts] == ["-51.00 ± 0.58"] and worse.get_xlim()[0] > -5
+    assert not better.texts and better.get_xlim()[1] > 51
+
+
+def test_several_figures_are_several_files(tmp_path):
+    experiment = replace(EXPERIMENT, figures={"test_ll": DOTS, "diagrams": RANKS})
+    files = plot(experiment, "full", cells(), tmp_path, None)
+    names = [f"test-{name}.{ending}" for name in ("test_ll", "diagrams") for ending in ("png", "pdf")]
+    assert files == [tmp_path / "aep_dgp" / name for name in names]
+    assert all(file.is_file() for file in files)

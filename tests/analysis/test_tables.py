@@ -1,0 +1,138 @@
+"""Tables as text: the same content in every format."""
+
+import csv
+import io
+
+from gpbench.analysis import formats, tables
+from gpbench.analysis.cells import entries, group_runs
+from gpbench.analysis.provenance import provenance_lines
+from gpbench.records.record import Record
+
+
+def run(split=0, **fields):
+    return Record.from_json(
+        {
+            "id": f"{fields}{split}",
+            "status": "done",
+            "dataset": "pima",
+            "method": "sep",
+            "setting": "m=50%",
+            "protocol": "clean",
+            "precision": "float64",
+            "preset": None,
+            "split": split,
+            "seed": 0,
+            "output": None,
+            "metrics": {"nll": 0.5 + split / 100, "error": 0.2},
+            "seconds": {"train": 2.0},
+            "cell": "c",
+            "device": "cpu",
+            "versions": {"jax": "0.10"},
+            **fields,
+        }
+    )
+
+
+def entries_of(records, metrics=()):
+    return entries(group_runs(records), metrics)
+
+
+def sheet(records, metrics=()):
+    return tables.sheet(entries_of(records, metrics))
+
+
+def parsed(records, metrics=()):
+    return list(csv.DictReader(io.StringIO(formats.as_csv(sheet(records, metrics)))))
+
+
+def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
+    first, *rest = formats.as_csv(sheet([run(), run(1)])).splitlines()
+    assert first == (
+        "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,protocol,"
+        "preset"
+    )
+    assert len(rest) == 1
+    (row,) = parsed([run(dataset="mine", preset="quick")])
+    assert row == {
+        "dataset": "mine",
+        "output": "",
+        "method": "sep",
+        "setting": "m=50%",
+        "metric": "nll",
+        "mean": "0.5",
+        "stderr": "",
+        "n_splits": "1",
+        "published": "",
+        "published_err": "",
+        "delta_se": "",
+        "held_out": "true",
+        "protocol": "clean",
+        "preset": "quick",
+    }
+
+
+def test_csv_has_one_row_per_metric_and_marks_what_is_not_held_out():
+    leaked = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", metrics={"rmse": 0.1, "test_ll": 1.0})
+    assert [(row["metric"], row["published"], row["held_out"]) for row in parsed([leaked])] == [
+        ("rmse", "0.07", "false"),
+        ("test_ll", "1.31", "false"),
+    ]
+    assert [row["metric"] for row in parsed([run()], ["nll", "seconds"])] == ["nll", "seconds"]
+
+
+def test_seconds_of_different_machines_are_named_where_seconds_are_shown():
+    records = [run(host={"cores": 1}), run(1, host={"cores": 2}), run(dataset="heart", host={"cores": 2}, group=5)]
+    line = "seconds are not comparable where these differ: cores 1 (1), 2 (2); runs trained together 1 (2), 5 (1)"
+    assert line in sheet(records, ["nll", "seconds"]).feet and line not in sheet(records).feet
+    assert not any("comparable" in foot for foot in sheet(records[:1], ["seconds"]).feet)
+
+
+def test_a_cell_has_mean_error_splits_diverged_runs_and_the_published_value():
+    output = formats.as_text(sheet([run(), run(1), run(2, status="diverged")]))
+    assert "0.5050 ± 0.0050 (2) (1 diverged) [0.5, +0.4 se]" in output
+    assert tables.LEGEND in output
+    assert "0 done (1 diverged)" in formats.as_text(sheet([run(status="diverged")]))
+
+
+def test_marks_lead_to_footnotes_in_every_text_format():
+    deep = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", held_out=False)
+    records = [run(dataset="australian"), deep]
+    for name in ("terminal", "md", "latex"):
+        output = formats.FORMATS[name](sheet(records))
+        first, second = ("¹", "²") if name != "latex" else ("$^1$", "$^2$")
+        assert f"[0.64]{first}" in output and f"{first} not a target" in output and f"{second} not held out" in output
+
+
+def test_mixed_properties_are_named():
+    same = provenance_lines([run(), run(1)])
+    mixed = provenance_lines([run(), run(1, device="gpu", protocol="hl")])
+    assert len(same) == 1 and "protocol clean" in same[0] and "jax 0.10" in same[0] and "preset none" in same[0]
+    assert "MIXED protocol: clean (1), hl (1)" in mixed and "MIXED device: cpu (1), gpu (1)" in mixed
+
+
+def test_rows_are_data_sets_and_columns_methods_with_their_settings():
+    (grid,) = sheet([run(), run(method="svi"), run(dataset="crabs"), run(output="y1")]).grids
+    assert grid.header == ("data set", "sep m=50%", "svi m=50%")
+    assert [row[0] for row in grid.rows] == ["crabs", "pima", "pima y1"] and grid.rows[0][2] == ""
+
+
+def test_a_wide_table_is_cut_into_whole_columns_that_fit():
+    (grid,) = sheet([run(setting=f"m={m}") for m in range(10)]).grids
+    parts = formats.chunks(grid, 60)
+    assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:])
+    assert len(parts) > 1 and all(len(line) <= 60 for p in parts for line in formats.aligned(p.header, p.rows))
+
+
+def test_latex_and_markdown_escape_their_own_signs():
+    records = [run(dataset="mnist_odd_even", setting="a|b%")]
+    assert r"mnist\_odd\_even" in formats.as_latex(sheet(records)) and r"a$|$b\%" in formats.as_latex(sheet(records))
+    assert r"a\|b%" in formats.as_markdown(sheet(records))
+
+
+def test_numbers_have_two_digits_of_their_standard_error():
+    assert formats.number(0.11234, 0.0112) == "0.112 ± 0.011"
+    assert formats.number(-36.123, 12.3) == "-36 ± 12"
+    assert formats.number(9.99, 0.0996) == "9.990 ± 0.100"
+    assert (
+        formats.number(98500.0, None) == "9.85e+04" and formats.number(None) == "-" and formats.number(1.0, 0.0) == "1"
+    )

@@ -1,0 +1,198 @@
+"""The Python interface makes the same records and says the same as the command line."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpbench
+from gpbench.api.words import words
+from gpbench.cli import main
+from gpbench.config.compose import compose
+
+ROOT = Path(__file__).resolve().parents[2]
+SEP = ROOT / "results" / "sep" / "records.parquet"
+LINEAR = {"method": "linear", "dataset": "sinc", "run__device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A results folder with two saved runs of a linear model, and one of a logistic model."""
+    folder = tmp_path_factory.mktemp("results")
+    gpbench.run(**LINEAR, split=[0, 1], run__save=True, results=folder)
+    gpbench.run(method="logistic", dataset="wdbc", run__save=True, run__device="cpu", results=folder)
+    return folder
+
+
+def output(capsys, *argv) -> str:
+    capsys.readouterr()
+    assert main(list(map(str, argv))) in (0, 1)
+    return capsys.readouterr().out.rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    "keys, line",
+    [
+        ({"split": [0, 3]}, "split=[0,3]"),
+        ({"method": "svi", "method__inducing": np.int64(5)}, "method=svi method.inducing=5"),
+        ({"method.inducing": 0.25}, "method.inducing=0.25"),
+        ({"run__results": Path("it's here"), "run__save": True}, r"run.results='it\'s here' run.save=true"),
+        ({"run__time_limit": None, "split": "all"}, "run.time_limit=null split=all"),
+    ],
+)
+def test_keywords_are_the_words_of_the_command_line(keys, line):
+    expected = re.split(r" (?=\w+[.=])", line)
+    assert compose(words(keys)) == compose(expected)
+
+
+def test_a_run_from_python_has_the_record_of_the_command_line(results, tmp_path, capsys):
+    runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
+    text = output(capsys, "run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={tmp_path}", "--json")
+    records = json.loads(text.splitlines()[-1])["records"]
+    assert [record.id for record in runs] == [record["id"] for record in records]
+    assert [record.metrics for record in runs] == [record["metrics"] for record in records]
+
+
+def test_recorded_runs_are_not_trained_again(results):
+    runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
+    assert runs.already == 2 and len(runs) == 2 and len(runs[:1]) == 1
+    assert "2 of 2 were there already" in str(runs) and "rmse" in str(runs)
+    assert runs.mean("rmse") == pytest.approx(runs.frame["metrics.rmse"].mean())
+    with pytest.raises(gpbench.ConfigError, match="no run has the metric 'rmsee'; did you mean"):
+        runs.mean("rmsee")
+
+
+def test_the_printed_runs_are_what_the_command_prints(results, capsys):
+    runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
+    words = ["run", "dataset=sinc", "method=linear", "split=[0,1]", f"run.results={results}", "run.device=cpu"]
+    assert output(capsys, *words) == str(runs)
+
+
+def test_a_wrong_word_is_the_error_of_the_command_line(results, capsys):
+    with pytest.raises(gpbench.ConfigError) as caught:
+        gpbench.run(method="seb", results=results)
+    assert main(["run", "method=seb"]) == 2
+    assert capsys.readouterr().err.strip() == f"gpbench: {caught.value}"
+
+
+def test_a_multirun_is_every_combination(results):
+    runs = gpbench.multirun(**LINEAR, split=[0, 1], overrides=["seed=0"], results=results)
+    assert [record.split for record in runs] == [0, 1]
+    with pytest.raises(gpbench.ConfigError, match=r"split=\[\]: give at least one value"):
+        gpbench.multirun(dataset="sinc", split=[], results=results)
+
+
+CASES = [
+    (lambda: gpbench.table("sep/table1", results=SEP), "table sep/table1"),
+    (
+        lambda: gpbench.table(dataset="heart", metric="nll,error", results=SEP),
+        "table --dataset heart --metric nll,error",
+    ),
+    (lambda: gpbench.rank(setting="m=15%", results=SEP), "rank --setting m=15%"),
+    (lambda: gpbench.compare("sep", "svi", dataset=["heart"], results=SEP), "compare sep svi --dataset heart"),
+    (lambda: gpbench.power("sep", "svi", setting="m=15%", results=SEP), "power sep svi --setting m=15%"),
+    (lambda: gpbench.verify("sep/c01", results=SEP), "verify sep/c01"),
+]
+
+
+@pytest.mark.parametrize("make, line", CASES, ids=[line for _, line in CASES])
+def test_both_faces_say_the_same(make, line, capsys):
+    table = make()
+    argv = [*line.split(), "--results", SEP]
+    assert output(capsys, *argv) == str(table)
+    assert output(capsys, *argv, "--format", "md") == table.to_markdown()
+    assert output(capsys, *argv, "--format", "latex") == table.to_latex()
+    assert output(capsys, *argv, "--format", "csv") == table.to_csv()
+    data = json.loads(json.dumps(table.data))
+    assert json.loads(output(capsys, *argv, "--json")) == data and len(table.frame)
+
+
+def test_a_table_without_a_picture_says_so():
+    assert gpbench.rank(setting="m=15%", results=SEP).has_figure
+    with pytest.raises(gpbench.ConfigError, match="no picture"):
+        gpbench.verify("sep/c01", results=SEP).figure()
+
+
+def test_filters_that_do_not_exist_are_named():
+    with pytest.raises(gpbench.ConfigError, match="no filter 'data'; did you mean dataset"):
+        gpbench.table(data="heart", results=SEP)
+    with pytest.raises(gpbench.ConfigError, match="--dataset: sep/table1 says itself"):
+        gpbench.table("sep/table1", dataset="heart", results=SEP)
+
+
+def test_a_split_is_scaled_and_can_be_undone():
+    data = gpbench.load("sinc")
+    split = data.split(3)
+    np.testing.assert_allclose(split.X.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(split.original_inputs(split.X), data.X[split.train_rows])
+    np.testing.assert_allclose(split.original_targets(split.y_test), data.y[split.test_rows])
+    np.testing.assert_allclose(split.scale_inputs(data.X[split.test_rows]), split.X_test)
+    assert not {*split.train_rows} & {*split.test_rows} and data.splits == 20
+    assert [*data.frame.columns] == [*data.columns, split.target]
+    with pytest.raises(gpbench.ConfigError, match="split"):
+        data.split(20)
+
+
+def test_classes_are_named():
+    data = gpbench.load("wdbc")
+    assert set(data.frame[data.rows.target]) == set(data.rows.classes) == set(data.split(0).labels)
+
+
+def test_a_saved_run_predicts_its_test_rows(results):
+    run = gpbench.load_run(gpbench.run(**LINEAR, results=results)[0].id, results=results)
+    kept, data = run.test_predictions, gpbench.load("sinc")
+    mean, std = run.predict(data.X[kept["row"]], return_std=True)
+    np.testing.assert_allclose(mean, kept["mean"], rtol=1e-5)
+    np.testing.assert_allclose(std**2, kept["variance"], rtol=1e-5)
+    frame = pd.DataFrame(data.X[:3])
+    np.testing.assert_allclose(run.predict_frame(frame)["mean"], run.predict(data.X[:3]))
+    with pytest.raises(gpbench.DataError, match=r"X has the shape \(4,\)"):
+        run.predict(data.X[:4, 0])
+    with pytest.raises(gpbench.ConfigError, match="is for classes"):
+        run.predict_proba(data.X[:4])
+
+
+def test_a_saved_classifier_names_classes(results):
+    run, data = gpbench.load_run(results=results), gpbench.load("wdbc")
+    probabilities = run.predict_proba(data.frame[list(data.columns)[::-1]].head(50))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert np.mean(run.predict(data.X) == data.frame[data.rows.target]) > 0.9
+    with pytest.raises(gpbench.ConfigError, match="use predict_proba"):
+        run.predict(data.X, return_std=True)
+
+
+def test_a_run_that_was_not_saved_says_how_to_save_it(tmp_path):
+    gpbench.run(**LINEAR, results=tmp_path)
+    run = gpbench.load_run(results=tmp_path)
+    assert run.record.dataset == "sinc" and run.config["method"]
+    with pytest.raises(gpbench.ConfigError, match=r"has no saved state: train it again with run\.save=true"):
+        run.predict([[0.0]])
+
+
+def test_the_package_is_imported_without_its_libraries():
+    heavy = "{'numpy', 'jax', 'pandas', 'scipy', 'hydra', 'yaml'}"
+    code = f"import sys, gpbench; assert not {heavy} & set(sys.modules); dir(gpbench); gpbench.GpbenchError"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_every_public_name_is_there():
+    for name in gpbench.__all__:
+        assert getattr(gpbench, name) is not None and name in dir(gpbench)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        gpbench.nothing  # noqa: B018
+
+
+def test_jax_with_other_settings_trains_in_a_process_of_its_own(tmp_path):
+    code = (
+        "import jax, gpbench; assert not jax.config.read('jax_enable_x64'); "
+        f"print(gpbench.run(method='linear', dataset='sinc', results={str(tmp_path)!r}).mean('rmse'))"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "JAX_ENABLE_X64"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and float(done.stdout) > 0, done.stderr

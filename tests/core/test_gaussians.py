@@ -1,0 +1,62 @@
+"""Sites, probit moments and their damping."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from gpbench.core.gaussians import Sites, damp, initial_sites, moment_match
+from gpbench.core.likelihoods import Probit
+
+
+def tilted_moments(y, mean, variance, extra):
+    """Normaliser, mean and variance of Φ(y f/√(1+extra)) N(f | mean, variance), by numerical integration."""
+
+    def weight(f):
+        return norm.cdf(y * f / np.sqrt(1 + extra)) * norm.pdf(f, mean, np.sqrt(variance))
+
+    lo, hi = mean - 12 * np.sqrt(variance), mean + 12 * np.sqrt(variance)
+    z = quad(weight, lo, hi, epsabs=1e-14)[0]
+    m = quad(lambda f: f * weight(f), lo, hi, epsabs=1e-14)[0] / z
+    v = quad(lambda f: (f - m) ** 2 * weight(f), lo, hi, epsabs=1e-14)[0] / z
+    return z, m, v
+
+
+@pytest.mark.parametrize("y, mean, variance, extra", [(1, 0.3, 0.7, 0.2), (-1, 0.3, 0.7, 0.2), (1, -2.5, 3.0, 0.0)])
+def test_matched_site_gives_the_tilted_distribution_its_moments(y, mean, variance, extra):
+    z, m, v = tilted_moments(y, mean, variance, extra)
+    at = [jnp.array([float(value)]) for value in (mean, variance, variance + extra, y)]
+    log_z, slope, curvature = Probit().normaliser_derivatives(at[0], at[2], at[3])
+    site = moment_match(at[0], at[1], slope, curvature)
+    posterior_precision = 1 / variance + site.nu[0]
+    posterior_mean = (mean / variance + site.tau[0]) / posterior_precision
+    np.testing.assert_allclose(np.exp(log_z[0]), z, rtol=1e-9)
+    np.testing.assert_allclose([posterior_mean, 1 / posterior_precision], [m, v], rtol=1e-7)
+
+
+def test_probit_derivatives_are_those_of_the_log_normaliser():
+    y, mean, variance, h = jnp.array([1.0, -1.0]), jnp.array([0.4, 0.4]), jnp.array([0.5, 2.0]), 1e-4
+    up, mid, down = (Probit().log_normaliser(mean + d, variance, y) for d in (h, 0.0, -h))
+    _, slope, curvature = Probit().normaliser_derivatives(mean, variance, y)
+    np.testing.assert_allclose(slope, (up - down) / (2 * h), rtol=1e-6)
+    np.testing.assert_allclose(curvature, -(up - 2 * mid + down) / h**2, rtol=1e-5)
+
+
+def test_probit_stays_finite_and_right_far_in_the_wrong_tail():
+    log_z, slope, _ = Probit().normaliser_derivatives(jnp.array([-60.0]), jnp.array([0.0]), jnp.array([1.0]))
+    np.testing.assert_allclose(log_z, norm.logcdf(-60.0), rtol=1e-12)
+    np.testing.assert_allclose(slope, 60.0 + 1 / 60.0, rtol=1e-4)  # the Mills ratio's expansion
+
+
+def test_initial_sites_have_no_information_and_those_of_weight_0_none_at_all():
+    sites = initial_sites(jnp.array([1.0, 0.0]))
+    np.testing.assert_array_equal(sites.tau, 0.0)
+    assert 0.0 < sites.nu[0] <= 1e-9 and sites.nu[1] == 0.0
+
+
+def test_damping_moves_a_fraction_of_the_way_and_keeps_fixed_points():
+    old, new = Sites(jnp.array([1.0]), jnp.array([0.0])), Sites(jnp.array([3.0]), jnp.array([1.0]))
+    half = damp(new, old, 0.5)
+    assert (float(half.nu[0]), float(half.tau[0])) == (2.0, 0.5)
+    assert float(damp(old, old, 0.3).nu[0]) == 1.0
