@@ -4,14 +4,22 @@ from typing import Any
 
 
 def loader() -> Any:
-    """The class that PyYAML's functions take as `Loader`: mappings, lists, texts, numbers and null alone."""
+    """Loader class for PyYAML's functions: mappings, lists, texts, numbers and null alone."""
     import yaml
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load(text: str | bytes) -> Any:
-    """The value of one document.  Raises yaml.YAMLError, and ValueError for bytes that are no text."""
+    """Parses one document.
+
+    Args:
+        text: The document.
+
+    Raises:
+        yaml.YAMLError: It is no YAML.
+        ValueError: Its bytes are no text.
+    """
     import yaml
 
     return yaml.load(text, Loader=loader())
