@@ -51,7 +51,9 @@ def test_a_feature_follows_from_its_seed_alone():
     np.testing.assert_array_equal(
         values_of(basis, kernel, jnp.asarray([7, 2]))[:, 4:], values_of(basis, kernel, jnp.asarray([2]))
     )
-    np.testing.assert_allclose(basis.store(3, X.dtype).evaluate(kernel, X, jnp.arange(10)), whole, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        basis.store(3, X.dtype).evaluate(kernel, X, jnp.arange(10)), whole, rtol=1e-12, atol=1e-13
+    )
     single = jax.tree.map(lambda a: a.astype(jnp.float32), (kernel, X))
     np.testing.assert_allclose(basis.evaluate(*single, jnp.arange(10)), whole, atol=2e-6)
     longer = RandomFeatures(jax.random.key(5), 80, 4, 0)
