@@ -149,11 +149,11 @@ def _family(name: str) -> type[Family]:
     return cls
 
 
-def _default(field: Field) -> Any:
+def _default(field: "Field[Any]") -> Any:
     return MISSING if field.default is MISSING else _converted(field, field.default)
 
 
-def _converted(field: Field, value: Any) -> Any:
+def _converted(field: "Field[Any]", value: Any) -> Any:
     """The value of an option as a `Spec` keeps it: hashable, a whole number in a real option as a float."""
     if converter := field.metadata.get("converter"):
         return converter(value)
