@@ -264,7 +264,7 @@ def test_layers_that_cannot_be_are_one_line(words, line):
 
 def test_a_kernel_without_psi_statistics_is_one_line_that_names_those_with_them():
     cfg = compose(["method=dgp", "dataset=sinc", "method.kernel=matern52", "method.inducing=5"])
-    with pytest.raises(ConfigError, match=r"psi statistics.*squared exponential kernel, not matern52"):
+    with pytest.raises(ConfigError, match=r"dgp needs a squared exponential kernel, not matern52"):
         build_method(cfg["method"]).init(regression(), key=KEY)
 
 

@@ -19,14 +19,7 @@ from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.additive_layer import AdditiveLayer, effects_on_grids, initial_layer, shares
-from gpbench.methods.parts.components import (
-    Component,
-    check_distinct,
-    check_inducing,
-    components_spec,
-    pairs_spec,
-    zero_mean_base,
-)
+from gpbench.methods.parts.components import Component, check_distinct, components_spec, pairs_spec, zero_mean_base
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.settings import StartMethod
 from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
@@ -97,7 +90,6 @@ class GAM(StartMethod, VariationalMethod):
         return components
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> VariationalParameters:
-        check_inducing(self.inducing)
         if self.rank is not None and self.posterior != "coupled_precision":
             raise ConfigError(f"method.rank is for method.posterior=coupled_precision, not {self.posterior}: omit it")
         X, likelihood = data.X[: data.total], self.initial_likelihood(data)

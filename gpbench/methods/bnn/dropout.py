@@ -23,7 +23,7 @@ from gpbench.core.networks import Network, as_latents
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientState, SampledMethod
 from gpbench.schema import setting
 
 
@@ -35,13 +35,12 @@ class DropoutParameters(eqx.Module):
     noise_precision: Float[Array, ""]
 
 
-class Dropout(NetworkMethod, GradientMethod):
+class Dropout(NetworkMethod, SampledMethod):
     """Configuration of `dropout`; see the module's docstring."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
     searchable: ClassVar[tuple[str, ...]] = ("dropout", "noise_precision")
-    sampled: ClassVar[bool] = True
 
     dropout: float = setting(0.05, "below_one", "Dropout rate: the probability that an input of a layer is set to 0.")
     noise_precision: float = setting(

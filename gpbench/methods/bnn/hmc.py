@@ -19,7 +19,6 @@ from gpbench.core.mapping import map_members
 from gpbench.core.networks import Network
 from gpbench.core.predictive import Predictive
 from gpbench.core.samplers import Adaptation, Sampler, Samples, Schedule, blackjax, mixture, schedule
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
@@ -53,6 +52,7 @@ class HmcState(eqx.Module):
 class HMC(NetworkMethod):
     """Configuration of `hmc`; see the module's docstring."""
 
+    batch_size: int | None = setting(None, "null", "No minibatches: a transition needs all rows.")
     chains: int = setting(4, "count", "Number of chains, each from an initial network of its own.")
     warmup: int = setting(
         500,
@@ -81,8 +81,6 @@ class HMC(NetworkMethod):
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> HmcState:
         blackjax(self.name)  # fails early where it is not installed
-        if self.batch_size is not None:
-            raise ConfigError(f"{self.name} needs all rows in each step: leave method.batch_size=null")
         self.initial_likelihood(data)  # raises ConfigError where it does not fit
         return warm_up(self, data, self.schedule.size, key=key)
 

@@ -82,8 +82,6 @@ class DGP(DeepMethod, GradientMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DgpParameters:
         if self.energy == "sep" and self.alpha != 1:
             raise ConfigError(f"method.energy=sep needs method.alpha=1, not {self.alpha:g}: it is EP with the power 1")
-        if self.alpha == 0:
-            raise ConfigError("method.alpha=0: dgp needs a power above 0; svi and dsdgp have the variational bound")
         require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
         if self.predictive == "sample" and self.hidden:
             require_points("method.samples", self.samples, sum(self.hidden))

@@ -16,9 +16,8 @@ from gpbench.core.gaussians import Normal, Sites, damp, initial_sites, moment_ma
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
 from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.schema import setting
@@ -32,7 +31,7 @@ class Inference(eqx.Module):
     q: Normal
 
 
-class GFITC(SparseMethod, TwoClassMethod, GradientMethod):
+class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
     """Configuration of `gfitc`; see the module's docstring.
 
     Every evaluation of the evidence runs EP to convergence, from the sites of the last step.  Its gradient needs no
@@ -50,8 +49,6 @@ class GFITC(SparseMethod, TwoClassMethod, GradientMethod):
     )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> SparseLayer:
-        if self.optimiser is not None:
-            raise ConfigError("gfitc's evidence is no sum over rows: leave method.optimiser=null, or use sep or svi")
         self.class_likelihood(data.X)
         return self.initial_layer(data, additive_noise=True, key=key)
 

@@ -19,10 +19,9 @@ from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import log_determinant
 from gpbench.core.memory import require_memory
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import ExactStart
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
 from gpbench.schema import setting
 
 _BLOCK = 2048
@@ -61,7 +60,7 @@ class AlaCarteParameters(eqx.Module):
         return total + of_rows(self, jax.tree.map(lambda leaf: leaf[n - n % size :], rows)) if n % size else total
 
 
-class AlaCarte(ExactStart, GradientMethod):
+class AlaCarte(FullBatchMethod, ExactStart):
     """Configuration of `alacarte`; see the module's docstring.  L-BFGS maximises the evidence of all rows.
 
     A step takes the memory of about six matrices of T x T and six of T x 2,048 numbers, however many rows there are.
@@ -92,8 +91,6 @@ class AlaCarte(ExactStart, GradientMethod):
         return f"m={2 * self.frequencies}"
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> AlaCarteParameters:
-        if self.optimiser is not None:
-            raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
         require(self.kernel, SquaredExponential, self.name)
         X, dtype, T = data.X[: data.total], data.X.dtype, 2 * self.frequencies
         # Measured: the evidence with its gradient takes up to 6.5 T (T + rows of a block) numbers

@@ -7,14 +7,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.linalg import describe_failure, log_determinant
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import ExactGP, ExactStart, Solution, log_posterior, require_rows
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
 from gpbench.schema import setting
 
 
-class GPR(ExactStart, GradientMethod):
+class GPR(FullBatchMethod, ExactStart):
     """Configuration of `gpr`; see the module's docstring.  L-BFGS moves kernel and noise to the largest evidence."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
@@ -26,8 +25,6 @@ class GPR(ExactStart, GradientMethod):
     )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> ExactGP:
-        if self.optimiser is not None:
-            raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
         X = data.first(self.rows).X
         require_rows(X, "method.rows")
         return self.configured_gp(X)

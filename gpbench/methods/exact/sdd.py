@@ -91,8 +91,6 @@ class SDD(ExactStart):
         require(self.kernel, SPECTRAL, self.name)
         if data.task != "regression":
             raise ConfigError(f"{self.name} is for regression, and these are {data.classes} classes: try svi")
-        if self.samples < 2:
-            raise ConfigError(f"method.samples={self.samples}: variances come from samples: choose at least 2")
         data, rows = data.first(None), self.subset_rows or data.total
         gp = self.subset_gp(data, rows)
         batch = min(self.batch_size or data.total, data.total)
