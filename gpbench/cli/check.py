@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     for finding in examine(cfg["method"], args.rows):
         findings.append(finding)
         if not args.json:
-            why = f": {finding.why}" if finding.why else ""
+            why = f": {finding.reason}" if finding.reason else ""
             print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{why}", flush=True)
     if args.json:
         formats.print_json([asdict(finding) for finding in findings])

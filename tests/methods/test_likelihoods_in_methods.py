@@ -27,7 +27,6 @@ from gpbench.core.gaussians import Normal, initial_sites
 from gpbench.core.likelihoods import Logistic, RobustMax, Softmax, StudentT
 from gpbench.errors import ConfigError
 from gpbench.methods.ep.gfitc import GFITC
-from gpbench.methods.ep.sep import SEP
 from gpbench.methods.vi.svi import SVI, VariationalParameters
 from gpbench.train.batches import whole
 
@@ -52,10 +51,10 @@ def test_ep_with_every_point_inducing_is_full_ep_under_the_logistic_likelihood()
     np.testing.assert_allclose(objective[-1], log_z, rtol=1e-6)
 
 
-@pytest.mark.parametrize("cls, name", [(GFITC, "gaussian"), (SEP, "softmax")])
+@pytest.mark.parametrize("cls, name", [(GFITC, "gaussian"), (sep, "softmax")])
 def test_a_likelihood_of_another_task_is_refused(cls, name):
     with pytest.raises(ConfigError, match=f"needs a probit or logistic likelihood, not {name}"):
-        cls(likelihood=name, optimiser=None)
+        cls(likelihood=name)
 
 
 def random_q(seed, m, latents):

@@ -59,8 +59,8 @@ class Dropout(NetworkMethod, SampledMethod):
     def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
         """An initial state with another `dropout` or `noise_precision`."""
         values = {**self.settings(state), **settings}
-        chosen = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
-        return eqx.tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(chosen))
+        rates = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
+        return eqx.tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(rates))
 
     def settings(self, state: GradientState) -> dict[str, Array]:
         return {"dropout": state.parameters.rate, "noise_precision": state.parameters.noise_precision}

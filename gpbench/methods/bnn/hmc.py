@@ -99,8 +99,8 @@ class HMC(NetworkMethod):
         each = position.likelihood.log_prob(position.network(data.X), data.y)
         total = jnp.sum(data.weight * each)
         for layer, log_v in zip(position.network.layers, position.log_variances):
-            for part in (layer.weight, layer.bias):
-                total += jnp.sum(norm.logpdf(part, 0.0, jnp.exp(0.5 * log_v)))
+            for array in (layer.weight, layer.bias):
+                total += jnp.sum(norm.logpdf(array, 0.0, jnp.exp(0.5 * log_v)))
         hyper = lambda log_value, centre: log_inverse_gamma(log_value, self.prior_shape, self.prior_shape * centre)
         total += jnp.sum(hyper(position.log_variances, 1.0))
         logs = zip(jax.tree.leaves(position.likelihood), jax.tree.leaves(self.initial_likelihood(data)))

@@ -80,8 +80,8 @@ class LinearisedLaplace(NetworkMethod):
         The objective is the log evidence.
         """
 
-        def move(carry, at):
-            (network, optimiser), (key, size) = carry, at
+        def move(carry, inputs):
+            (network, optimiser), (key, size) = carry, inputs
             rows = minibatch(batch, self.minibatch, key=key)
             slope = jax.grad(lambda n: -self.log_joint(n, state.likelihood, state.precisions, rows))(network)
             updates, optimiser = self.optimiser.update(slope, optimiser, network)
@@ -121,7 +121,7 @@ class LinearisedLaplace(NetworkMethod):
         squares = jnp.sum(data.weight * (data.y - network(data.X)) ** 2)
         noise = squares / jnp.maximum(data.total - jnp.sum(effective), 1.0)
         above = jnp.maximum(noise - likelihood.floor, _LEAST)
-        return precisions, eqx.tree_at(lambda part: part.log_noise, likelihood, jnp.log(above))
+        return precisions, eqx.tree_at(lambda model: model.log_noise, likelihood, jnp.log(above))
 
     def predict(self, state: LaplaceState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         f = state.network(X)

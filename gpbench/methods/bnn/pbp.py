@@ -155,8 +155,8 @@ def refine_prior(state: PbpState) -> PbpState:
         narrowed = 1.0 / (precision + 1.0 / cavity.noise)
         refined = PriorFactors(1.0 / cavity.noise, new.shape - cavity.shape, new.rate - cavity.rate)
         ok = usable & new.valid
-        chosen = (new, (m / v * narrowed, narrowed, refined)), (prior, weight)
-        return jax.tree.map(partial(jnp.where, ok), *chosen)
+        outcomes = (new, (m / v * narrowed, narrowed, refined)), (prior, weight)
+        return jax.tree.map(partial(jnp.where, ok), *outcomes)
 
     prior, (means, variances, factors) = jax.lax.scan(refine, state.prior, (means, variances, state.factors))
     return PbpState(PbpPosterior(unravel(means), unravel(variances), q.noise), prior, factors)

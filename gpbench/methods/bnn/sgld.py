@@ -110,10 +110,10 @@ class SGLD(NetworkMethod):
         cooled = (1.0 + state.count.astype(value.dtype) / self.cooling_start) ** -self.cooling / batch.total
         sampler = blackjax(self.name).sgld(lambda _, gradient: gradient)
 
-        def move(part, slope, size, key):
+        def move(block, slope, size, key):
             # Its step is half of ε: θ + s ∇ + √(2s) N(0, I)
-            moved = sampler.step(key, part, slope, 0.5 * size * cooled)
-            return jax.tree.map(lambda new, old: new.astype(old.dtype), moved, part)
+            moved = sampler.step(key, block, slope, 0.5 * size * cooled)
+            return jax.tree.map(lambda new, old: new.astype(old.dtype), moved, block)
 
         old, keys = state.position, jax.random.split(key)
         network = move(old.network, gradient.network, state.step_size, keys[0])

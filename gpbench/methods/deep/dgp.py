@@ -171,4 +171,4 @@ class DGP(DeepMethod, GradientMethod):
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:
     """What takes rows through the first layer, and their moments through the others: all that is (M, M)."""
     first, *others = layers
-    return first, tuple(Projection.of(posterior) for posterior in others)
+    return first, tuple(Projection.create(posterior) for posterior in others)

@@ -88,7 +88,7 @@ class DSDGP(DeepMethod, GradientMethod):
         return of_output(layers[-1].moments_at(X))
 
     def posteriors(self, parameters: DsdgpParameters) -> list[LayerPosterior]:
-        return [LayerPosterior.of(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
+        return [LayerPosterior.create(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters

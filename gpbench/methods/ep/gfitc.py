@@ -73,9 +73,9 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
         inner = on_inducing(sites, rest)
         factor = site_product(V, inner)
         q = factor.posterior()
-        at = marginals(q, V, V, inner)
-        value = log_normaliser(likelihood, data.y, rest, q, at, factor.shift, inner, data.weight)
-        (gradient,) = pull_back(approximate_gradient(likelihood, data.y, rest, A, V, q, at, inner, data.weight))
+        cavities = marginals(q, V, V, inner)
+        value = log_normaliser(likelihood, data.y, rest, q, cavities, factor.shift, inner, data.weight)
+        (gradient,) = pull_back(approximate_gradient(likelihood, data.y, rest, A, V, q, cavities, inner, data.weight))
         prior, slope = jax.value_and_grad(SparseLayer.log_prior)(layer)
         return value + prior, jax.tree.map(jnp.add, gradient, slope), Inference(sites, A, q)
 
@@ -90,8 +90,8 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
 
         def again(last: Sweep) -> Sweep:
             inner = on_inducing(last.sites, rest)
-            at = marginals(site_product(V, inner).posterior(), V, V, inner)
-            mean, variance = at.cavity_mean, rest + at.cavity_variance
+            cavities = marginals(site_product(V, inner).posterior(), V, V, inner)
+            mean, variance = cavities.cavity_mean, rest + cavities.cavity_variance
             _, slope, curvature = likelihood.normaliser_derivatives(mean, variance, data.y)
             new = damp(moment_match(mean, variance, slope, curvature), last.sites, data.weight)
             change = jnp.maximum(jnp.max(jnp.abs(new.nu - last.sites.nu)), jnp.max(jnp.abs(new.tau - last.sites.tau)))

@@ -47,8 +47,8 @@ class RunningProducts(eqx.Module):
         """The product of all n sites; of the last epoch's, those not seen in this one count in proportion."""
         if self.directions is not None:
             return self.product
-        left = 1.0 - self.rows_seen / n
-        return jax.tree.map(lambda last, now: left * last + now, self.product, self.next_product)
+        rest_share = 1.0 - self.rows_seen / n
+        return jax.tree.map(lambda last, now: rest_share * last + now, self.product, self.next_product)
 
 
 class SepApproximation(eqx.Module):
@@ -135,10 +135,10 @@ class SEP(SparseMethod, TwoClassMethod):
             factor = whiten(running.total(batch.total), A, cov.zz)
         q = factor.posterior()
         counted, weight = sites.power(batch.weight), batch.weight * batch.scale
-        at = marginals(q, V, V, counted)
-        value = log_normaliser(likelihood, batch.y, rest, q, at, factor.shift, counted, weight)
+        cavities = marginals(q, V, V, counted)
+        value = log_normaliser(likelihood, batch.y, rest, q, cavities, factor.shift, counted, weight)
         if self.gradient == "approximate":
-            slope = approximate_gradient(likelihood, batch.y, rest, A, V, q, at, counted, weight)
+            slope = approximate_gradient(likelihood, batch.y, rest, A, V, q, cavities, counted, weight)
         else:
             fixed = self.gradient == "exact"
             slope = jax.grad(energy, argnums=1)(likelihood, cov, batch.y, counted, weight, outside, fixed_factors=fixed)
@@ -223,11 +223,11 @@ class SEP(SparseMethod, TwoClassMethod):
             directions = jnp.where(batch.weight > 0, present, before).T
         next_product = running.next_product + added
         # After an epoch every site has been refined once: the epoch's product is that of all sites, exactly.
-        seen = running.rows_seen + batch.weight.sum()
-        whole = seen >= batch.total
+        visited = running.rows_seen + batch.weight.sum()
+        whole = visited >= batch.total
         product = _select(whole, next_product, product)
         next_product = jax.tree.map(lambda a: jnp.where(whole, 0.0, a), next_product)
-        running = RunningProducts(product, next_product, directions, jnp.where(whole, 0.0, seen))
+        running = RunningProducts(product, next_product, directions, jnp.where(whole, 0.0, visited))
         return sites, running, running.total(batch.total) - added
 
     def objective(self, state: SepState, data: Batch) -> Float[Array, ""]:

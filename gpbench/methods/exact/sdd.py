@@ -136,11 +136,11 @@ class SDD(ExactStart):
     def posterior(self, state: SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
         """The posterior mean at X, and what to add to it for each of the S posterior samples."""
 
-        def at(x):
+        def block(x):
             Ka = product(state.gp.kernel, x, state.X, state.average)
             return Ka[:, 0], state.draws(state.gp.kernel, x) - Ka[:, 1:]
 
-        return in_blocks(at, X)
+        return in_blocks(block, X)
 
     def predict(self, state: SddState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         mean, deviations = self.posterior(state, X)
@@ -151,7 +151,9 @@ class SDD(ExactStart):
         n = min(_CHECKED, len(state.X))
         residual, b = eqx.filter_jit(_residual)(state, state.X[:n]), state.targets[:n]
         norm = jnp.linalg.norm
-        mean, samples = (norm(residual[:, part]) / norm(b[:, part]) for part in (slice(1), slice(1, None)))
+        mean, samples = (
+            norm(residual[:, row_range]) / norm(b[:, row_range]) for row_range in (slice(1), slice(1, None))
+        )
         return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
 
     def diagnose(self, state: SddState) -> str:
@@ -173,9 +175,9 @@ def step_limit(gp: ExactGP, X: Float[Array, "N D"], rows: int, batch: int, momen
     by itself: it is drawn once in N / B steps, and moves until the next time by β (N / B) / (1 - ρ) of its residual,
     which falls by d times that.
     """
-    n, noise, part = len(X), gp.likelihood.noise, X[:rows]
-    top = jnp.linalg.eigvalsh(gp.kernel.cross(part, part))[-1] * (n / len(part)) + noise
-    diagonal = jnp.mean(gp.kernel.diag(part)) + noise
+    n, noise, row_range = len(X), gp.likelihood.noise, X[:rows]
+    top = jnp.linalg.eigvalsh(gp.kernel.cross(row_range, row_range))[-1] * (n / len(row_range)) + noise
+    diagonal = jnp.mean(gp.kernel.diag(row_range)) + noise
     return 1.0 / (top * (1 + 2 * momentum) / (2 + 2 * momentum) + diagonal * (-(-n // batch)) / (2 - 2 * momentum))
 
 

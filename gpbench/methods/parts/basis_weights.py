@@ -91,7 +91,7 @@ class ControlVariate(eqx.Module):
     root: Float[Array, "p p"] | None
 
     def term(
-        self, left: Float[Array, "p W"], right: Float[Array, "p W"], precision: Float[Array, ""]
+        self, draw_a: Float[Array, "p W"], draw_b: Float[Array, "p W"], precision: Float[Array, ""]
     ) -> Float[Array, ""]:
         """⟨R, M R⟩ - ⟨left, M right⟩, where left and right are independent unbiased estimates of R: 0 in expectation.
 
@@ -106,8 +106,8 @@ class ControlVariate(eqx.Module):
             return value if self.root is None else value + jnp.sum((self.root @ a) * (self.root @ b))
 
         R = jax.lax.stop_gradient(self.running)
-        centred = product(left - R, right - R)
-        constant = product(R, R) - product(left, right) + centred
+        centred = product(draw_a - R, draw_b - R)
+        constant = product(R, R) - product(draw_a, draw_b) + centred
         return jax.lax.stop_gradient(constant) - centred
 
     def advance(self, basis: Basis, locations: Locations, changes: Float[Array, "c W"]) -> "ControlVariate":
@@ -159,8 +159,8 @@ def gram_product(
 
     @jax.checkpoint
     def add(total, tile):
-        rows, left = tile
-        return total + jnp.sum(left * (basis.gram(kernel, rows, locations[1]) @ columns[1])), None
+        rows, draw_a = tile
+        return total + jnp.sum(draw_a * (basis.gram(kernel, rows, locations[1]) @ columns[1])), None
 
     return jax.lax.scan(add, jnp.zeros((), columns[0].dtype), tiles(basis.block, locations[0], columns[0]))[0]
 
@@ -221,5 +221,5 @@ def latent_moments(
     size = -(-len(X) // parts)
     index = jnp.minimum(jnp.arange(parts * size), len(X) - 1).reshape(parts, size)
     moments = jax.lax.map(of_rows, X[index])
-    mean, variance, norms = (part.ravel()[: len(X)] for part in moments)
+    mean, variance, norms = (moment.ravel()[: len(X)] for moment in moments)
     return mean, variance, norms

@@ -28,7 +28,7 @@ class Projection(eqx.Module):
     weights: Float[Array, "P M M"]
 
     @classmethod
-    def of(cls, posterior: LayerPosterior) -> "Projection":
+    def create(cls, posterior: LayerPosterior) -> "Projection":
         """Of a layer with its q."""
 
         def unit(A, q):

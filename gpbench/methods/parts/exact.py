@@ -83,11 +83,11 @@ def fit_subset(
     """
     if data.task != "regression":
         raise ConfigError("method.subset_rows fits an exact GP to regression targets: leave it null for classes")
-    part = data.first(rows)
-    require_rows(part.X, "method.subset_rows")
-    kernel = spec.initial(part.X, start=start)
-    model = ExactGP(kernel, Gaussian.initial(noise, 0, part.X.dtype, floor=floor))
-    return _largest_evidence(model, part.X, part.y, prior)
+    subset = data.first(rows)
+    require_rows(subset.X, "method.subset_rows")
+    kernel = spec.initial(subset.X, start=start)
+    model = ExactGP(kernel, Gaussian.initial(noise, 0, subset.X.dtype, floor=floor))
+    return _largest_evidence(model, subset.X, subset.y, prior)
 
 
 @eqx.filter_jit

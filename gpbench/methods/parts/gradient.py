@@ -100,9 +100,9 @@ class GradientMethod(Method):
             return GradientState(parameters, optimiser, state.variables), Info(-optimiser.value)
         parameters, variables = self.update(state.parameters, state.variables, batch)
         value, gradient, _ = self.evaluate(parameters, None, batch, key=key)
-        part = self.trainable(parameters)
-        updates, optimiser = self.optimiser.update(self.trainable(gradient), state.optimiser, part)
-        parameters = eqx.tree_at(self.trainable, parameters, optax.apply_updates(part, updates))
+        moving = self.trainable(parameters)
+        updates, optimiser = self.optimiser.update(self.trainable(gradient), state.optimiser, moving)
+        parameters = eqx.tree_at(self.trainable, parameters, optax.apply_updates(moving, updates))
         parameters, variables = self.refine(parameters, variables, batch)
         return GradientState(parameters, optimiser, variables), Info(-value)
 
