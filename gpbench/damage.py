@@ -1,4 +1,4 @@
-"""What damaged archives raise: apart from `gpbench.errors`, so that verbs that read none start quickly."""
+"""Errors that damaged archives raise: apart from `gpbench.errors`, so that verbs that read none start quickly."""
 
 import struct
 import zipfile
@@ -18,4 +18,4 @@ DAMAGED = (
     zipfile.BadZipFile,
     MemoryError,
 )
-"""Of `numpy.load` and the arrays of its archives: any of these, depending on which byte is wrong."""
+"""Errors of `numpy.load` and of the arrays of its archives: any of these, depending on which byte is wrong."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _MOST = 30
-"""So many known names fit into one line."""
+"""Largest number of names in one line."""
 
 
 class GpbenchError(Exception):

@@ -29,7 +29,15 @@ def names(config_dirs: Sequence[Path | str] = ()) -> list[str]:
 
 
 def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
-    """The card of a data set.  Raises ConfigError for an unknown name or a card that is no card."""
+    """Reads the card of a data set.
+
+    Args:
+        name: the name of the data set.
+        config_dirs: the user's folders with dataset/ files.
+
+    Raises:
+        ConfigError: an unknown name, or a file that is no card.
+    """
     files = _files(config_dirs)
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
@@ -41,7 +49,7 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
 
 
 def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], list[ConfigError]]:
-    """Every card by name, in alphabetical order, and the errors of those that are no cards: one stops no other."""
+    """Every card by name, in alphabetical order, and the errors of faulty ones, which are left out."""
     cards: dict[str, dict] = {}
     faults: list[ConfigError] = []
     for name in names(config_dirs):

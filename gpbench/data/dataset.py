@@ -1,4 +1,4 @@
-"""What a data set is once it is in memory, and the one checksum that says it is the right one."""
+"""Data sets in memory: tables as readers return them, data sets with their names, and checksums of their arrays."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +14,14 @@ _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the
 
 @dataclass(frozen=True)
 class Raw:
-    """A table as a reader hands it over, before its card is applied.
+    """A table as a reader returns it, before its card is applied.
 
-    `X`: cells as numbers, NaN where one is missing.  `target`: labels as text, "" where one is missing, or numbers; a
-    column for each output where there are several.  `columns`, `outputs`: names of inputs and outputs, () where the
-    file has none.  `folds`: index arrays that came with the file.  `groups`: the group of each row, () for none.
+    Attributes:
+        X: cells as numbers, NaN for a missing one.
+        target: labels as text, "" for a missing one, or numbers; a column for each output where there are several.
+        columns, outputs: names of inputs and outputs, () where the file has none.
+        folds: index arrays that came with the file.
+        groups: the group of each row, () for none.
     """
 
     X: np.ndarray
@@ -33,11 +36,21 @@ class Raw:
 class Dataset:
     """All rows of a data set in original units.
 
-    `y`: -1/+1 (binary), 0..C-1 (multiclass) or original units (regression), always float64; (N, O) for O > 1 outputs,
-    which `outputs` then names, () for one.  `classes`: the original labels in order of code; labels that share a code
-    are joined by "/"; () for regression.  `folds`: index arrays that came with the data: `yang` (N,) fold of each row;
-    `raetsch_train`, `raetsch_test` (realisations, rows).  `groups`: numbers 0..G-1 of what rows belong together, such
-    as a trajectory or a person; None where the data set has no such groups.
+    Attributes:
+        name: name of the data card.
+        task: "regression", "binary" or "multiclass".
+        X: inputs (N, D).
+        y: targets (N,), float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units (regression); (N, O) for
+            O > 1 outputs.
+        columns: names of the inputs, () where there are none.
+        classes: original labels in the order of their codes, labels of one code joined by "/"; () for regression.
+        checksum: sha256 of the arrays.
+        folds: index arrays that came with the data: `yang` (N,), the fold of each row; `raetsch_train` and
+            `raetsch_test` (realisations, rows).
+        outputs: names of the outputs, () for a single one.
+        groups: numbers 0 to G-1 of the groups of rows that belong together, such as a trajectory or a person, (N,);
+            None without groups.
+        target: name of the target, where there is one output.
     """
 
     name: str
@@ -51,16 +64,16 @@ class Dataset:
     outputs: tuple[str, ...] = ()
     groups: Int[np.ndarray, " N"] | None = None
     target: str = "target"
-    """What messages call the column of y, where there is one output."""
+    """Name of the column y, where there is one output."""
 
 
 def canonical(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
-    """The arrays that make a data set what it is, by name: the arrays that its checksum covers."""
+    """The arrays that the checksum of a data set covers, by name."""
     return {"X": X, "y": y} | ({} if groups is None else {"groups": groups})
 
 
 def checksum(arrays: Mapping[str, np.ndarray]) -> str:
-    """sha256 over names, shapes, types and bytes (little-endian, C order): the same on every machine."""
+    """The sha256 of arrays over names, shapes, types and bytes (little-endian, C order), equal on all machines."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -71,11 +84,16 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
-    """Applies a card to a table: drops rows with missing cells where the card says so, codes the labels, names the
-    columns, takes the checksum.  `labels` overrides the card's where a source spells them differently.
+    """Applies a card to a table: drops incomplete rows if the card says so, codes labels, names columns.
 
-    Raises DataError for a table without rows, arrays of the wrong shape or type, missing or infinite cells, unknown
-    labels, one class only, several outputs of a task other than regression, and sizes that are not the card's.
+    Args:
+        card: the data card.
+        raw: the table.
+        labels: codes by label, instead of the card's, for a source that spells them differently.
+
+    Raises:
+        DataError: a table without rows, arrays of the wrong shape or type, missing or infinite cells, unknown labels,
+            one class only, several outputs of a task other than regression, or sizes that are not the card's.
     """
     name, task = card["name"], card["task"]
     _check_arrays(name, raw.X, raw.target)
@@ -102,44 +120,44 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         outputs = _names(name, "outputs", target.shape[1], card.get("output_names") or raw.outputs, "y")
     if (expected := card.get("outputs")) and expected != max(1, len(outputs)):
         raise DataError(f"{name}: the table has {max(1, len(outputs))} outputs, but its card says {expected}")
-    called = outputs or raw.outputs or ("target",)
-    y, classes = _codes(name, task, target, labels or card.get("labels"), called)
+    target_names = outputs or raw.outputs or ("target",)
+    y, classes = _codes(name, task, target, labels or card.get("labels"), target_names)
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
         classes = _classes({_label(key): code for key, code in card["labels"].items()})
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
-    check_finite(name, X, y, columns, called)
+    check_finite(name, X, y, columns, target_names)
     numbers = np.unique(groups, return_inverse=True)[1].astype("<i8") if groups.size else None
     for key, value in raw.folds.items():
         if value.dtype.kind not in "biu":
             raise DataError(f"{name}: the index array {key!r} is of type {value.dtype}: must be whole numbers")
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in raw.folds.items()}
     digest = checksum(canonical(X, y, numbers))
-    return Dataset(name, task, X, y, columns, classes, digest, folds, outputs, numbers, called[0])
+    return Dataset(name, task, X, y, columns, classes, digest, folds, outputs, numbers, target_names[0])
 
 
 def _check_arrays(name: str, X: np.ndarray, target: np.ndarray) -> None:
     """Raises DataError unless inputs are a matrix of real numbers, and targets a vector or matrix of such or labels."""
-    for what, array, kinds, shapes in (
+    for noun, array, kinds, shapes in (
         ("inputs", X, _REAL, {2: "(rows, inputs)"}),
         ("targets", target, _REAL + "U", {1: "(rows,)", 2: "(rows, outputs)"}),
     ):
         if array.ndim not in shapes:
-            raise DataError(f"{name}: {what} of shape {array.shape}: must be {' or '.join(shapes.values())}")
+            raise DataError(f"{name}: {noun} of shape {array.shape}: must be {' or '.join(shapes.values())}")
         if array.dtype.kind not in kinds:
-            raise DataError(f"{name}: {what} of type {array.dtype}: must be real numbers")
+            raise DataError(f"{name}: {noun} of type {array.dtype}: must be real numbers")
 
 
 _REAL = "biuf"  # kinds of dtype
 
 
-def _names(name: str, what: str, count: int, labels: Sequence, letter: str) -> tuple[str, ...]:
+def _names(name: str, noun: str, count: int, labels: Sequence, letter: str) -> tuple[str, ...]:
     """The labels of `count` inputs or outputs as text; x1, x2, ... or y1, y2, ... by default."""
     names = tuple(map(str, labels or (f"{letter}{i + 1}" for i in range(count))))
     if len(names) != count:
-        raise DataError(f"{name}: {count} {what}, but its card names {len(names)} {what.replace('inputs', 'columns')}")
+        raise DataError(f"{name}: {count} {noun}, but its card names {len(names)} {noun.replace('inputs', 'columns')}")
     if len(set(names)) < count:
-        raise DataError(f"{name}: two {what} have the same name; names are {', '.join(names[:20])}")
+        raise DataError(f"{name}: two {noun} have the same name; names are {', '.join(names[:20])}")
     return names
 
 
@@ -209,7 +227,7 @@ def _number(name: str, task: str, labels: list[str]) -> dict[str, int]:
 
 
 def _label(value) -> str:
-    """One spelling of a label: "1", "+1", "1.0" and 1 are the same."""
+    """The label in its normal spelling: "1", "+1", "1.0" and 1 are the same."""
     text = str(value).strip()
     try:
         return str(int(float(text))) if float(text).is_integer() else text
