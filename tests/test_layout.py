@@ -9,8 +9,8 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "paths", "plugins", "yamls", "damage"},
-    {"ranges"},
+    {"errors", "paths", "plugins", "damage"},
+    {"ranges", "yamls"},
     {"schema", "metrics", "papers"},
     {"core"},
     {"methods", "runtime"},
