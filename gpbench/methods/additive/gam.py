@@ -30,7 +30,9 @@ _START_ROWS = 10_000
 
 
 class GAM(StartMethod, VariationalMethod):
-    """Configuration of `gam`; see the module's docstring, and `VariationalMethod` for what moves what.
+    """Sparse variational additive Gaussian processes (Adam, Durrande and John 2018): `gam`.
+
+    See the module's docstring, and `VariationalMethod` for what moves what.
 
     A natural-gradient step of any of the posteriors costs what one of coupled_covariance does: O(N T² + T³) for N rows
     and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²).

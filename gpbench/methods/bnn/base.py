@@ -1,6 +1,6 @@
 """Shared fields of the neural methods, which configure a network and its likelihood, and mean-field inference."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -64,7 +64,7 @@ class MeanFieldMethod(NetworkMethod, SampledMethod):
         """The average of p(y|f) over networks from q, the same for all rows."""
         q, likelihood = state.parameters.q, state.parameters.likelihood
 
-        def density(key):
+        def density(key: PRNGKeyArray) -> Any:
             outputs = q.sample(key=key)(X)
             return likelihood.predictive(outputs, jnp.zeros_like(outputs))
 

@@ -11,7 +11,7 @@ same mask for all rows.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -36,7 +36,10 @@ class DropoutParameters(eqx.Module):
 
 
 class Dropout(NetworkMethod, SampledMethod):
-    """Configuration of `dropout`; see the module's docstring."""
+    """A network with dropout in training and prediction (Gal and Ghahramani 2016): `dropout`.
+
+    See the module's docstring.
+    """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
@@ -80,7 +83,7 @@ class Dropout(NetworkMethod, SampledMethod):
         """The average of N(f(x), 1/τ) over masks, the same for all rows."""
         parameters = state.parameters
 
-        def density(key):
+        def density(key: PRNGKeyArray) -> Any:
             f = masked_outputs(parameters, X, shared=True, key=key)
             return GaussianPredictive(f, jnp.full_like(f, 1.0 / parameters.noise_precision))
 

@@ -7,6 +7,8 @@ Gelman, JMLR 2014) sets the number, and the warm-up their size and a diagonal ma
 step is one transition of every chain.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -50,7 +52,10 @@ class HmcState(eqx.Module):
 
 
 class HMC(NetworkMethod):
-    """Configuration of `hmc`; see the module's docstring."""
+    """A Bayesian neural network by the no-U-turn sampler (Hoffman and Gelman 2014): `hmc`.
+
+    See the module's docstring.
+    """
 
     batch_size: int | None = setting(None, "null", "No minibatches: a transition needs all rows.")
     chains: int = setting(4, "count", "Number of chains, each from an initial network of its own.")
@@ -151,7 +156,7 @@ class HMC(NetworkMethod):
         return f"every transition of a chain diverged ({total} of {count * self.chains} of all chains)"
 
 
-def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale) -> Float[Array, "..."]:
+def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) -> Float[Array, "..."]:
     """The log density of log v, where v has the inverse gamma distribution with this shape and scale."""
     # log v^(-a-1) + log v, the second the Jacobian's
     return shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
@@ -167,7 +172,7 @@ def followed(position: HmcPosition, log_joints: Float[Array, " C"], data: Batch)
 def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> HmcState:
     """The state after the warm-up, with room for `size` samples; compiled once for all data of one shape."""
 
-    def adapt(key):
+    def adapt(key: PRNGKeyArray) -> Any:
         start_key, run_key = jax.random.split(key)
         return method.sampler(data).warm_up(method.initial_position(data, key=start_key), method.warmup, key=run_key)
 

@@ -44,7 +44,10 @@ class LaplaceState(eqx.Module):
 
 
 class LinearisedLaplace(NetworkMethod):
-    """Configuration of `laplace`; see the module's docstring."""
+    """A network with a linearised Laplace approximation (Immer et al. 2021): `laplace`.
+
+    See the module's docstring.
+    """
 
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax", "robust_max")
 
@@ -80,7 +83,7 @@ class LinearisedLaplace(NetworkMethod):
         The objective is the log evidence.
         """
 
-        def move(carry, inputs):
+        def move(carry: Any, inputs: Any) -> Any:
             (network, optimiser), (key, size) = carry, inputs
             rows = minibatch(batch, self.minibatch, key=key)
             slope = jax.grad(lambda n: -self.log_joint(n, state.likelihood, state.precisions, rows))(network)

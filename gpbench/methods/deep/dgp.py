@@ -42,7 +42,10 @@ class DgpParameters(eqx.Module):
 
 
 class DGP(DeepMethod, GradientMethod):
-    """Configuration of `dgp`; see the module's docstring.  `hidden=[]` is the tied-factor model of one layer."""
+    """A deep Gaussian process by approximate EP with tied factors (Bui et al. 2016): `dgp`.
+
+    See the module's docstring.  `hidden=[]` is the tied-factor model of one layer.
+    """
 
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
 
@@ -127,14 +130,14 @@ class DGP(DeepMethod, GradientMethod):
             value += jnp.sum((1 - n / alpha) * phi + n / alpha * phi_cavity)
             cavities.append(LayerPosterior(layer, cavity, A))
 
-        def log_normalisers(shared, block):
+        def log_normalisers(shared: Any, block: Any) -> Any:
             (first, others, likelihood), ((X, y), weight) = shared, block
             return jnp.sum(weight * likelihood.log_normaliser(*self._output(first, others, X), y, alpha=alpha)) / alpha
 
         shared = (*_maps(cavities), parameters.likelihood)
         return value + batch.scale * sum_in_blocks(log_normalisers, shared, (batch.X, batch.y), batch.weight, _BLOCK)
 
-    def _output(self, first: LayerPosterior, others: tuple[Projection, ...], X: Float[Array, "N D"]):
+    def _output(self, first: LayerPosterior, others: tuple[Projection, ...], X: Float[Array, "N D"]) -> Any:
         """Mean and variance of the output, each (N,) or (N, P), by moment matching layer after layer (section 5)."""
         h = first.moments_at(X)
         for depth, projection in enumerate(others, start=1):

@@ -4,7 +4,7 @@ Naish-Guzman and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the i
 has prior covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -32,7 +32,9 @@ class Inference(eqx.Module):
 
 
 class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
-    """Configuration of `gfitc`; see the module's docstring.
+    """Generalised FITC classification (Naish-Guzman and Holden 2008): `gfitc`.
+
+    See the module's docstring.
 
     Every evaluation of the evidence runs EP to convergence, from the sites of the last step.  Its gradient needs no
     derivative of the sites: at convergence the evidence is stationary in them.
@@ -56,7 +58,7 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
         A = inverse_cholesky(parameters.gram())
         return Inference(initial_sites(data.weight), A, unit_factor(len(A), A.dtype).posterior())
 
-    def evaluate(self, parameters: SparseLayer, extra: Inference, batch: Batch, *, key: PRNGKeyArray):
+    def evaluate(self, parameters: SparseLayer, extra: Inference, batch: Batch, *, key: PRNGKeyArray) -> Any:
         value, gradient, inference = self.evidence(parameters, batch, extra.sites)
         return -value, jax.tree.map(jnp.negative, gradient), inference
 
@@ -79,7 +81,7 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
         prior, slope = jax.value_and_grad(SparseLayer.log_prior)(layer)
         return value + prior, jax.tree.map(jnp.add, gradient, slope), Inference(sites, A, q)
 
-    def converge(self, likelihood: Likelihood, data: Batch, V, rest, sites: Sites) -> Sites:
+    def converge(self, likelihood: Likelihood, data: Batch, V: Any, rest: Any, sites: Sites) -> Sites:
         """The sites after parallel damped EP updates to convergence, O(N M²) each."""
 
         class Sweep(NamedTuple):
@@ -98,7 +100,7 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
             rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
             return Sweep(last.number + 1, change, rho, damp(new, last.sites, rho))
 
-        def unconverged(last: Sweep):
+        def unconverged(last: Sweep) -> Any:
             return (last.number < self.sweeps) & (last.change > self.tolerance)
 
         start = Sweep(0, jnp.asarray(jnp.inf, V.dtype), jnp.asarray(self.damping, V.dtype), sites)

@@ -5,7 +5,7 @@ random features φ (`core.fastfood`).  Evidence and posterior of this model are 
 factor, in O(N T²) operations.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -46,12 +46,12 @@ class AlaCarteParameters(eqx.Module):
         rows = (data.X, data.y, data.weight)
 
         @jax.checkpoint
-        def of_rows(parameters: AlaCarteParameters, rows) -> Natural:
+        def of_rows(parameters: AlaCarteParameters, rows: Any) -> Natural:
             X, y, weight = rows
             precision = weight / parameters.likelihood.noise
             return site_product(parameters.features(X), Sites(precision, precision * y))
 
-        def add(total, rows):
+        def add(total: Any, rows: Any) -> Any:
             return total + of_rows(self, rows), None
 
         cut = lambda leaf: leaf[: n - n % size].reshape(-1, size, *leaf.shape[1:])
@@ -61,7 +61,9 @@ class AlaCarteParameters(eqx.Module):
 
 
 class AlaCarte(FullBatchMethod, ExactStart):
-    """Configuration of `alacarte`; see the module's docstring.  L-BFGS maximises the evidence of all rows.
+    """Bayesian linear regression on Fastfood features (Yang et al. 2015): `alacarte`.
+
+    See the module's docstring.  L-BFGS maximises the evidence of all rows.
 
     A step takes the memory of about six matrices of T x T and six of T x 2,048 numbers, however many rows there are.
     """

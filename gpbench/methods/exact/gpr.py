@@ -1,6 +1,6 @@
 """`gpr`: exact GP regression (Rasmussen and Williams 2006, chapter 2), O(N³) a step: for few rows, or some of many."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -14,7 +14,10 @@ from gpbench.schema import setting
 
 
 class GPR(FullBatchMethod, ExactStart):
-    """Configuration of `gpr`; see the module's docstring.  L-BFGS moves kernel and noise to the largest evidence."""
+    """Exact Gaussian process regression (Rasmussen and Williams 2006): `gpr`.
+
+    See the module's docstring.  L-BFGS moves kernel and noise to the largest evidence.
+    """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
@@ -34,7 +37,7 @@ class GPR(FullBatchMethod, ExactStart):
         n, dtype = len(X), X.dtype
         return Solution(jnp.zeros((n, n), dtype), jnp.zeros(n, dtype)), X
 
-    def loss(self, parameters: ExactGP, batch: Batch, *, key: PRNGKeyArray):
+    def loss(self, parameters: ExactGP, batch: Batch, *, key: PRNGKeyArray) -> Any:
         value, solution = self.evidence(parameters, batch)
         return -value, (solution, batch.first(self.rows).X)
 

@@ -27,7 +27,7 @@ each row.
 
 import dataclasses
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -69,7 +69,10 @@ class SddState(eqx.Module):
 
 
 class SDD(ExactStart):
-    """Configuration of `sdd`; see the module's docstring."""
+    """Gaussian process regression by stochastic dual descent (Lin et al. 2024): `sdd`.
+
+    See the module's docstring.
+    """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential", "matern12", "matern32", "matern52")
@@ -136,7 +139,7 @@ class SDD(ExactStart):
     def posterior(self, state: SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
         """The posterior mean at X, and what to add to it for each of the S posterior samples."""
 
-        def block(x):
+        def block(x: Any) -> Any:
             Ka = product(state.gp.kernel, x, state.X, state.average)
             return Ka[:, 0], state.draws(state.gp.kernel, x) - Ka[:, 1:]
 
@@ -189,7 +192,7 @@ def _residual(state: SddState, X: Float[Array, "P D"]) -> Float[Array, "P C"]:
 
 
 @eqx.filter_jit
-def _start(method: SDD, gp: ExactGP, X, y, limit, key: PRNGKeyArray) -> SddState:
+def _start(method: SDD, gp: ExactGP, X: Any, y: Any, limit: Any, key: PRNGKeyArray) -> SddState:
     """The state before the first step; compiled once for all data of one shape."""
     draw_key, noise_key = jax.random.split(key)
     draws = prior_draws(gp.kernel, X, method.frequencies, method.samples, key=draw_key)

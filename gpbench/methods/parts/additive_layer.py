@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -28,7 +29,7 @@ class ComponentStack(eqx.Module):
     def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "G M N"], Float[Array, "G N"]]:
         """V = L⁻¹ Kzx of every component, Kzz = L Lᵀ, and k(x, x)."""
 
-        def whiten_one(kernel: Effect, Z, x):
+        def whiten_one(kernel: Effect, Z: Any, x: Any) -> Any:
             return inverse_cholesky(kernel.cross(Z, Z)) @ kernel.cross(Z, x), kernel.diag(x)
 
         rows = jnp.moveaxis(X[:, np.asarray(self.inputs)], 1, 0)
@@ -178,7 +179,7 @@ def _initial_inducing(rows: Float[Array, "N S"], m: int, *, key: PRNGKeyArray) -
     return inducing_points(rows, m, "kmeans", key=key)
 
 
-def _grid(m: int, dtype) -> Float[Array, "M 1"]:
+def _grid(m: int, dtype: Any) -> Float[Array, "M 1"]:
     return jnp.linspace(0.0, 1.0, m, dtype=dtype)[:, None]
 
 

@@ -244,7 +244,7 @@ def _pass(
 ) -> tuple[Float[Array, "N W"], tuple[Any, Float[Array, "c W"]], Float[Array, " c"]]:
     """Φ `columns`; the gradient of ⟨cotangent, Φ columns⟩ + Σ factors sums in kernel (or None) and columns; sums."""
 
-    def of_tile(kernel, columns, locations, factors):
+    def of_tile(kernel: Any, columns: Any, locations: Any, factors: Any) -> Any:
         # the unit outside the products: the gradient in it inside would be a sum over all entries, which is slow
         unit, values = basis.unit(kernel), basis.values(kernel, X, locations)
         outputs = unit * (values @ columns)
@@ -253,7 +253,7 @@ def _pass(
 
     differentiate = jax.grad(of_tile, argnums=(0, 1) if learned else (1,), has_aux=True)
 
-    def add(totals, tile):
+    def add(totals: Any, tile: Any) -> Any:
         locations, columns, factors = tile
         (*of_kernel, of_columns), (outputs, sums) = differentiate(kernel, columns, locations, factors)
         return jax.tree.map(jnp.add, totals, (outputs, of_kernel)), (of_columns, sums)

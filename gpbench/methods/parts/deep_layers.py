@@ -70,7 +70,7 @@ class LayerPosterior(eqx.Module):
     def moments_at(self, X: Float[Array, "N D"]) -> Moments:
         """Mean and variance of every unit, (N, P) each, noise included, at known inputs."""
 
-        def unit(Z, A, q):
+        def unit(Z: Any, A: Any, q: Any) -> Any:
             features, kernel = InducingPoints(Z), self.layer.kernel
             V = A @ features.cross(kernel, X)
             mean, variance = q.project(V)

@@ -117,7 +117,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
         factor = natural_gradient_step(variables, expected, mean, variance, V, weight, gamma, offset)
         return eqx.tree_at(lambda p: p.q, p, factor.posterior()), factor
 
-    def trainable(self, parameters: Decoupled):
+    def trainable(self, parameters: Decoupled) -> Any:
         """With natural gradients the optimiser leaves q alone."""
         p = parameters
         return p if self.natural_step is None else (p.kernel, p.likelihood, p.alpha, p.a, p.beta)
