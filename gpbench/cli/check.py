@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,12 +59,12 @@ def run(args: argparse.Namespace) -> int:
     for finding in _of_family(kind, name, args.overrides, folders) if colon else _of_method(args, folders):
         findings.append(finding)
         if not args.json:
-            reason = f": {finding.why}" if finding.why else ""
+            reason = f": {finding.reason}" if finding.reason else ""
             print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{reason}", flush=True)
     if args.json:
         from gpbench.analysis import formats
 
-        formats.print_json([asdict(finding) for finding in findings])
+        formats.print_json([_fields(finding) for finding in findings])
     if broken := sum(finding.verdict == "broken" for finding in findings):
         raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/{page}")
     return 0
@@ -99,3 +98,8 @@ def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Pat
     from gpbench.contract import families
 
     return families.examine_kernel(value) if kind == "kernel" else families.examine_likelihood(value)
+
+
+def _fields(finding: Any) -> dict[str, str]:
+    """The finding as JSON has it, with its reason as `why`."""
+    return {"task": finding.task, "claim": finding.claim, "verdict": finding.verdict, "why": finding.reason}
