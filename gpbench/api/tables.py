@@ -295,7 +295,7 @@ def verify(
             preset=preset,
             protocol=protocol,
         )
-        if selection.has(verdict.claim)
+        if selection.includes(verdict.claim)
     ]
     sheet = report.sheet(judged)
     return Table(sheet, [report.as_dict(verdict) for verdict in judged])
