@@ -190,7 +190,6 @@ def test_a_table_of_which_nothing_is_recorded_says_what_to_run(tmp_path, call, m
     assert code == 2 and "nothing is recorded of sep/table1 in preset quick; make it with gpbench reproduce" in err
 
 
-
 # ----- what is printed
 
 
