@@ -237,7 +237,7 @@ class BasisMethod(ExactStart, LikelihoodMethod):
         needs_root = self.features == "inducing" and not self.relevance
         root = inverse_cholesky(hyper.kernel.cross(support, support)) if needs_root else None
         blocks = jnp.arange(max(1, -(-self.dense_columns // basis.block)))  # of the only entries that are not 0
-        running = basis.at(hyper.kernel, support, blocks) @ columns(take(weights, blocks), basis.index(blocks))
+        running = basis.evaluate(hyper.kernel, support, blocks) @ columns(take(weights, blocks), basis.index(blocks))
         return ControlVariate(support, hyper.kernel, running, root)
 
 
