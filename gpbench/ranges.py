@@ -310,9 +310,10 @@ def check_node(
             _check_name(name, key, value, hint, task)
         elif key in _OBJECTS:
             _OBJECTS[key].check(name, value, hint)
-        if isinstance(value, Mapping) and str(target := value.get("_target_")).startswith("gpbench.core.optimisers."):
+        target = str(value.get("_target_")) if isinstance(value, Mapping) else ""
+        if isinstance(value, Mapping) and target.startswith("gpbench.core.optimisers."):
             if target not in OPTIMISERS:
-                raise ConfigError(f"{name}: no optimiser {target!r}; {nearest(str(target), OPTIMISERS)}")
+                raise ConfigError(f"{name}: no optimiser {target!r}; {nearest(target, OPTIMISERS)}")
             if unknown := [str(key) for key in value if not str(key).startswith("_") and key not in OPTIMISERS[target]]:
                 hint = nearest(unknown[0], OPTIMISERS[target])
                 raise ConfigError(f"{name}: {target} has no argument {unknown[0]!r}; {hint}")
