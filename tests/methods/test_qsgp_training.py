@@ -215,7 +215,7 @@ def test_at_the_best_bound_few_relevance_vectors_are_left():
             {"features": "inducing", "basis": None, "augmentation": True, "likelihood": "laplace"},
             "proposition 4 is derived for Gaussian noise, not for laplace",
         ),
-        ({"likelihood": "student_t"}, "qsgp needs a log-concave likelihood"),
+        ({"likelihood": "student_t"}, "qsgp needs a gaussian, laplace, probit or logistic likelihood"),
         ({"features": "inducing", "basis": None, "optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
         ({"basis": 10**13}, "basis functions with 0 dense columns need"),
     ],
