@@ -27,7 +27,7 @@ from gpbench.config.compose import compose  # noqa: E402
 from gpbench.core.additive import CoupledCovariance, coupled_precision, mean_field  # noqa: E402
 from gpbench.core.gaussians import Natural  # noqa: E402
 from gpbench.data import splits  # noqa: E402
-from gpbench.methods.parts.variational import Parameters, repeat  # noqa: E402
+from gpbench.methods.parts.variational import VariationalParameters, repeat  # noqa: E402
 from gpbench.report.figures import style, write  # noqa: E402
 from gpbench.train import batches  # noqa: E402
 
@@ -54,7 +54,7 @@ def losses(dataset: str) -> Mapping[str, float]:
     factor = Natural(V @ V.T / likelihood.noise, V @ data.y / likelihood.noise)
 
     def bound(q) -> float:
-        return float(method.bound(Parameters(layer, likelihood, repeat(q, likelihood.latents())), data))
+        return float(method.bound(VariationalParameters(layer, likelihood, repeat(q, likelihood.latents())), data))
 
     full = bound(CoupledCovariance(factor.posterior()))
     by_rank = {str(r): full - bound(coupled_precision(factor, r)) for r in RANKS if r <= len(V)}

@@ -33,8 +33,7 @@ from gpbench.core.bases.fourier import spectral_degrees  # noqa: E402
 from gpbench.core.kernels import Kernel  # noqa: E402
 from gpbench.methods.base import Batch  # noqa: E402
 from gpbench.methods.parts.basis_bound import squared_error  # noqa: E402
-from gpbench.methods.parts.basis_projections import outputs_of  # noqa: E402
-from gpbench.methods.parts.basis_weights import ControlVariate  # noqa: E402
+from gpbench.methods.parts.basis_weights import ControlVariate, outputs_of  # noqa: E402
 from gpbench.methods.parts.exact import fit_subset  # noqa: E402
 from gpbench.report.figures import style, write  # noqa: E402
 from gpbench.train import batches  # noqa: E402

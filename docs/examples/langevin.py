@@ -1,4 +1,4 @@
-"""A small Bayesian neural network by stochastic gradient Langevin dynamics, the second example of add_a_method.md."""
+"""Bayesian linear regression by stochastic gradient Langevin dynamics, the second example (Welling and Teh 2011)."""
 
 import equinox as eqx
 import jax
@@ -6,50 +6,39 @@ import jax.numpy as jnp
 
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive
 from gpbench.methods.base import Info, Method
+from gpbench.schema import setting
 
 
-class State(eqx.Module):
-    weights: dict
-    samples: dict  # the last weights, with a leading axis
+class LangevinState(eqx.Module):
+    weights: jax.Array
+    samples: jax.Array  # the last weights, (S, D + 1)
     count: jax.Array
 
 
-class SGLD(Method):
-    """Welling and Teh (2011): half a step along the gradient of the log posterior, and noise of the step's variance."""
+class Langevin(Method):
+    """Half a step along the gradient of the log posterior, and noise of the step's variance."""
 
     tasks = frozenset({"regression"})
 
-    units: int = eqx.field(static=True, kw_only=True, default=20)
-    samples: int = eqx.field(static=True, kw_only=True, default=50)
-    step_size: float = eqx.field(static=True, kw_only=True, default=1e-4)
-    noise: float = eqx.field(static=True, kw_only=True, default=0.1)
+    samples: int = setting(50, "count", "Number of samples that a prediction averages.")
+    step_size: float = setting(1e-4, "positive", "Variance of the noise in a step.")
+    noise: float = setting(0.1, "positive", "Noise variance of the scaled targets.")
 
     def init(self, data, *, key):
-        shapes = {"in": (data.X.shape[1] + 1, self.units), "out": (self.units + 1,)}
-        keys = jax.random.split(key)
-        weights = {n: jax.random.normal(k, s, data.X.dtype) / s[0] ** 0.5 for k, (n, s) in zip(keys, shapes.items())}
-        samples = jax.tree.map(lambda w: jnp.repeat(w[None], self.samples, 0), weights)
-        return State(weights, samples, jnp.asarray(0))
-
-    def network(self, weights, X):
-        ones = jnp.ones((len(X), 1), X.dtype)
-        hidden = jnp.tanh(jnp.hstack([X, ones]) @ weights["in"])
-        return jnp.hstack([hidden, ones]) @ weights["out"]
+        weights = jax.random.normal(key, (data.X.shape[1] + 1,), data.X.dtype)
+        return LangevinState(weights, jnp.tile(weights, (self.samples, 1)), jnp.asarray(0))
 
     def log_posterior(self, weights, batch):
-        error = batch.y - self.network(weights, batch.X)
-        prior = sum(jnp.sum(w**2) for w in jax.tree.leaves(weights))
-        return -0.5 * (batch.scale * jnp.sum(batch.weight * error**2) / self.noise + prior)
+        error = batch.y - batch.X @ weights[1:] - weights[0]
+        return -0.5 * (batch.scale * jnp.sum(batch.weight * error**2) / self.noise + jnp.sum(weights**2))
 
     def step(self, state, batch, *, key):
         value, gradient = jax.value_and_grad(self.log_posterior)(state.weights, batch)
-        keys = dict(zip(state.weights, jax.random.split(key)))
-        noise = {name: jax.random.normal(keys[name], w.shape, w.dtype) for name, w in state.weights.items()}
-        move = lambda w, g, e: w + 0.5 * self.step_size * g + self.step_size**0.5 * e
-        weights = jax.tree.map(move, state.weights, gradient, noise)
-        samples = jax.tree.map(lambda s, w: s.at[state.count % self.samples].set(w), state.samples, weights)
-        return State(weights, samples, state.count + 1), Info(value)
+        noise = jax.random.normal(key, gradient.shape, gradient.dtype)
+        weights = state.weights + 0.5 * self.step_size * gradient + self.step_size**0.5 * noise
+        samples = state.samples.at[state.count % self.samples].set(weights)
+        return LangevinState(weights, samples, state.count + 1), Info(value)
 
     def predict(self, state, X, *, key):
-        density = lambda weights: GaussianPredictive(self.network(weights, X), jnp.full(len(X), self.noise, X.dtype))
+        density = lambda w: GaussianPredictive(X @ w[1:] + w[0], jnp.full(len(X), self.noise, X.dtype))
         return MixturePredictive(jax.vmap(density)(state.samples), jnp.zeros(self.samples, X.dtype))

@@ -6,28 +6,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpbench.config.build import build_method
-from gpbench.contract import runs, steps
+from gpbench.contract import checks
 from gpbench.contract.compare import Broken, Doubtful
 from gpbench.contract.problems import CLASSES, Problem
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
 
 CHECKS: tuple[Callable[[Problem], None], ...] = (
-    steps.describes_itself,
-    steps.starts_with_arrays,
-    steps.starts_reproducibly,
-    steps.keeps_its_shape,
-    steps.steps_purely,
-    steps.compiles_once,
-    steps.heeds_weights,
-    runs.trains_side_by_side,
-    runs.goes_on_from_a_checkpoint,
-    runs.has_a_finite_objective,
-    runs.improves,
-    runs.predicts_finitely,
-    runs.predicts_distributions,
-    runs.predicts_row_by_row,
-    steps.works_in_float32,
+    checks.describes_itself,
+    checks.starts_with_arrays,
+    checks.starts_reproducibly,
+    checks.keeps_its_shape,
+    checks.steps_purely,
+    checks.compiles_once,
+    checks.heeds_weights,
+    checks.trains_side_by_side,
+    checks.goes_on_from_a_checkpoint,
+    checks.has_a_finite_objective,
+    checks.improves,
+    checks.predicts_finitely,
+    checks.predicts_distributions,
+    checks.predicts_row_by_row,
+    checks.works_in_float32,
 )
 
 STEPS = 6

@@ -19,11 +19,11 @@ from gpbench.core.predictive import Predictive
 from gpbench.data.members import Member, named
 from gpbench.methods.base import Batch, Info, Method, State
 from gpbench.train import batches, progress
+from gpbench.train.batches import prediction_key, take_step
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, initial
 from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
-from gpbench.train.steps import prediction_key, take_step
 from gpbench.train.stop import StopRequest
 
 CLASSES = {"binary": 2, "multiclass": 3, "regression": 0}

@@ -86,6 +86,7 @@ class Estimator(BaseEstimator):
         """The state after the last step, on the host.  Raises DivergedError."""
         import jax
 
+        from gpbench.methods.base import diagnosis
         from gpbench.train import progress
         from gpbench.train.checkpoint import Checkpoint
         from gpbench.train.loop import Cadence, fit
@@ -106,7 +107,7 @@ class Estimator(BaseEstimator):
             )
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
         if not np.isfinite(result.predictions["log_prob"]).all():
-            raise DivergedError(method.diagnose(state) or f"{method.name} diverged: its predictions are not finite")
+            raise DivergedError(diagnosis(method, state) or f"{method.name} diverged: its predictions are not finite")
         return jax.device_get(state)
 
     def _group(

@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
@@ -79,9 +79,6 @@ class Method(eqx.Module):
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size"})
     """Fields that `setting` shows, so that tables do not list them again."""
 
-    has_effects: ClassVar[bool] = False
-    """Whether `arrays` has effects of the inputs, which pictures show of data with more than two inputs."""
-
     name: str = setting("", "text", "Name in records, tables and file names.")
     steps: int = setting(1, "count", "Number of steps that the training loop takes.")
     batch_size: int | None = setting(
@@ -117,7 +114,14 @@ class Method(eqx.Module):
         for kind, accepted in (("kernel", self.kernels), ("likelihood", self.likelihoods)):
             if kind in declared:
                 check_family(kind, getattr(self, kind), accepted, self.name or type(self).__name__)
+        if self.rates and not isinstance(self, HasRates):
+            raise ConfigError(f"method.rates: {self.name} has no initial step size to choose: leave it empty")
+        if self.search and not isinstance(self, HasSearch):
+            raise ConfigError(f"method.search: {self.name} has no settings to choose")
         for name, values in self.search:
+            if self.searchable and name not in self.searchable:
+                known = " and ".join(self.searchable)
+                raise ConfigError(f"method.search: {self.name} can choose {known}, not {name}")
             for value in values:
                 words = declared[name].metadata[RANGE] if name in declared else "number"
                 ranges.parse(words).check(f"method.search.{name}", value)
@@ -137,64 +141,122 @@ class Method(eqx.Module):
         Deterministic methods ignore the key.  A row's density depends on that row and the key alone.
         """
 
+    @property
+    def label(self) -> str:
+        """Size by which tables tell runs of this method apart, as papers print it, as in `m=15%`."""
+        return ""
+
+
+@runtime_checkable
+class HasObjective(Protocol):
+    """A method that can evaluate what training maximises on all rows."""
+
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
-        """What training makes larger (log evidence, bound, ...).  Optional."""
-        raise NotImplementedError
+        """The objective of all rows in `data`, such as the log evidence or a bound on it, in nats."""
+
+
+@runtime_checkable
+class HasConvergence(Protocol):
+    """A method with a criterion of convergence."""
 
     def converged(self, state: State) -> Bool[Array, ""] | None:
-        """Whether further steps leave this state as it is, so that training may end; None: no criterion.  Optional."""
-        return None
+        """True where further steps leave the state as it is, so that training ends; None: no criterion."""
+
+
+@runtime_checkable
+class HasBound(Protocol):
+    """A method with a variational bound on the density of held-out rows (metric `vlb`)."""
 
     def kl(self, state: State) -> Float[Array, ""] | None:
-        """KL of the posterior from the prior, in nats, for the bound on held-out rows (metric `vlb`).  Optional."""
-        return None
+        """KL divergence of the posterior from the prior, in nats; None where the metric is not defined."""
 
     def expected_log_prob(
         self, state: State, X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"] | None:
-        """E_q log p(y|f) for every row, in nats of the scaled targets, for the metric `vlb`.  Optional."""
-        return None
+        """E_q log p(y|f) of every row, in nats of the scaled targets."""
+
+
+@runtime_checkable
+class HasRates(Protocol):
+    """A method whose initial step size the run can choose among `Method.rates`."""
 
     def with_rate(self, state: State, rate: float) -> State:
-        """An initial state with another initial step size.  Optional: for methods that have `rates`."""
-        raise NotImplementedError
+        """An initial state with another initial step size."""
 
-    def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
-        """An initial state with other values of some of its `settings`.  Optional: for methods that have a `search`."""
-        raise NotImplementedError
+
+@runtime_checkable
+class HasSearch(Protocol):
+    """A method some of whose settings the run can choose on validation rows (`Method.search`).
+
+    They are arrays in the state, so that one compiled program serves all values.
+    """
 
     def settings(self, state: State) -> dict[str, Array]:
-        """The settings of a state among which `search` may choose, by name, for the record too.  Optional."""
-        return {}
+        """The settings of a state among which `search` chooses, by name; the record has them too."""
+
+    def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
+        """An initial state with other values of some of these settings."""
+
+
+@runtime_checkable
+class HasDiagnostics(Protocol):
+    """A method with numbers that tell whether training has converged."""
 
     def diagnostics(self, state: State) -> dict[str, Array]:
-        """Numbers that tell whether training has converged, such as R-hat, for the record.  Optional."""
-        return {}
+        """Scalars for the record, by name, such as `rhat`."""
 
-    def arrays(self, state: State) -> dict[str, Array]:
-        """What pictures show of a state beside the predictions, such as inducing points.  Optional."""
-        return {}
 
-    def latents(self, state: State, X: Float[Array, "N D"]) -> dict[str, Array]:
-        """What pictures show of hidden functions at X, such as the means of hidden units (N, H).  Optional."""
-        return {}
+@runtime_checkable
+class HasDiagnosis(Protocol):
+    """A method that can tell the reason of a divergence."""
 
     def diagnose(self, state: State) -> str:
-        """Why a run with this state may have diverged, for its one-line error.  Optional."""
-        return ""
+        """Probable reason why a run with this state diverged, for its one-line error; "" where it is unknown."""
 
-    def most(self, n: int) -> dict[str, int]:
-        """Fields with the largest number that makes a difference with n training rows: beyond it is the same."""
-        return {"batch_size": n, "subset_rows": n}
+
+@runtime_checkable
+class HasArrays(Protocol):
+    """A method with arrays that pictures show beside the predictions."""
+
+    def arrays(self, state: State) -> dict[str, Array]:
+        """Arrays by name, such as the inducing points `inducing` (M, D)."""
+
+
+@runtime_checkable
+class HasLatents(Protocol):
+    """A method with hidden functions that pictures show."""
+
+    def latents(self, state: State, X: Float[Array, "N D"]) -> dict[str, Array]:
+        """Values of hidden functions at X by name, such as the means of hidden units `hidden` (N, H)."""
+
+
+@runtime_checkable
+class HasEffects(Protocol):
+    """A method whose predictor is a sum of effects, which pictures show for any number of inputs."""
+
+    def effects(self, state: State) -> dict[str, Array]:
+        """Effects on grids of their inputs, and their shares of the variance, by name."""
+
+
+@runtime_checkable
+class HasLimits(Protocol):
+    """A method with settings that are counts of what the data have."""
+
+    def limits(self, n: int) -> dict[str, int]:
+        """Largest value that makes a difference with n training rows, by setting."""
+
+
+@runtime_checkable
+class HasRowMemory(Protocol):
+    """A method whose state grows with the training rows."""
 
     def row_memory(self, n: int) -> int:
-        """How many numbers the state holds for each of n training rows.  Optional: few need not be counted."""
-        return 0
+        """Count of numbers in the state for each of n training rows."""
 
-    @property
-    def label(self) -> str:
-        """The size that tables tell runs of this method apart by, as the papers print it: `m=15%`.  Optional."""
-        return ""
+
+def diagnosis(method: Method, state: State) -> str:
+    """Probable reason of a divergence, or "" where the method has none to tell."""
+    return method.diagnose(state) if isinstance(method, HasDiagnosis) else ""
 
 
 def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:

@@ -1,11 +1,13 @@
 """Which rows a step sees.  Pure and traced: the rows of step t follow from the key and t alone."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Int, Key, PRNGKeyArray
 
 from gpbench.core.random import permute
-from gpbench.methods.base import Batch
+from gpbench.methods.base import Batch, Info, Method, State
 
 
 def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
@@ -32,3 +34,30 @@ def at_step(data: Batch, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArr
     offset = block * size + jnp.arange(size)
     index = (first + offset) % n
     return Batch(data.X[index], data.y[index], index, (offset < n).astype(data.weight.dtype), n, data.classes)
+
+
+_ROWS, _STEP, _PREDICTION, _VALIDATION = range(4)
+
+
+def take_step(
+    method: Method,
+    state: State,
+    data: Batch,
+    t: Int[Array, ""],
+    *,
+    key: Key[Array, ""],
+    split: Callable[[Batch], Batch] = lambda batch: batch,
+) -> tuple[State, Info]:
+    """Step t, on the rows of that step; `split` distributes these over devices.  `key` is the run's."""
+    batch = split(at_step(data, method.batch_size, t, key=jax.random.fold_in(key, _ROWS)))
+    return method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, _STEP), t))
+
+
+def prediction_key(key: Key[Array, ""]) -> Key[Array, ""]:
+    """The key that `predict` gets in a run."""
+    return jax.random.fold_in(key, _PREDICTION)
+
+
+def validation_key(key: Key[Array, ""]) -> Key[Array, ""]:
+    """The key by which a run draws its validation rows."""
+    return jax.random.fold_in(key, _VALIDATION)

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench.data.members import Member
-from gpbench.methods.base import Method, State
+from gpbench.methods.base import HasRates, HasSearch, Method, State
 from gpbench.train import batches
 from gpbench.train.trials import best_rate, best_settings
 
@@ -88,9 +88,9 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)
         with run.timed("search") if run else nullcontext():
-            if method.search and run:
+            if isinstance(method, HasSearch) and method.search and run:
                 state = method.with_settings(state, best_settings(method, data.first(group.rows), key=key))
-            if method.rates:
+            if isinstance(method, HasRates) and method.rates:
                 state = method.with_rate(state, best_rate(method, state, data, key=key) if run else method.rates[0])
         states.append(state)
     if len(states) > 1:

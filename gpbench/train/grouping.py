@@ -13,6 +13,7 @@ from gpbench.core import memory
 from gpbench.core.random import run_key
 from gpbench.data import ScaledSplit, splits
 from gpbench.data.store import warn
+from gpbench.methods.base import HasLimits, HasRowMemory
 from gpbench.records.plan import Run
 from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.devices import fill
@@ -39,8 +40,10 @@ def groups(context: Context) -> Iterator[list[Run]]:
 
 
 def _say_cut(context: Context, n: int) -> None:
-    """Says on stderr which numbers of the command line mean less than they say, with n training rows."""
-    for name, most in context.method.most(n).items():
+    """Say on stderr which numbers of the command line mean less than they say, with n training rows."""
+    method = context.method
+    limits = {"batch_size": n, "subset_rows": n} | (method.limits(n) if isinstance(method, HasLimits) else {})
+    for name, most in limits.items():
         value = context.plan.cfg["changes"].get(f"method.{name}")
         if isinstance(value, int) and value > most:
             warn(f"method.{name}={value} is more than the {most:,} there are: all are used")
@@ -81,7 +84,8 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
         for run in runs
     ]
     n, d = prepared[0].X.shape
-    numbers = len(runs) * n * (d + 1 + method.row_memory(n))
+    of_rows = method.row_memory(n) if isinstance(method, HasRowMemory) else 0
+    numbers = len(runs) * n * (d + 1 + of_rows)
     size = np.dtype(context.precision).itemsize
     what = f"{len(runs)} x {n} rows and what the method holds for each"
     memory.require_memory(numbers * size, what, "inducing points or samples")

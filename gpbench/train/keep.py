@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, Key
 
 from gpbench.data import ScaledSplit
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Method
-from gpbench.train.steps import prediction_key
+from gpbench.methods.base import HasArrays, HasEffects, HasLatents, Method
+from gpbench.train.batches import prediction_key
 
 _PER_AXIS = {1: 1200, 2: 120}
 _MARGIN = {1: 1.0, 2: 0.05}
@@ -19,7 +19,7 @@ _MARGIN = {1: 1.0, 2: 0.05}
 
 def check(method: Method, inputs: int) -> None:
     """Raises ConfigError where there would be nothing to draw: more than two inputs, and no effects of their own."""
-    if inputs not in _PER_AXIS and not method.has_effects:
+    if inputs not in _PER_AXIS and not isinstance(method, HasEffects):
         raise ConfigError(
             f"run.keep=true is for data with one or two inputs, and these have {inputs}; leave it, or choose method=gam"
         )
@@ -35,7 +35,12 @@ def arrays(
     of hidden units; `kept_inducing` (M, D) and the like.  With more than two inputs there is no grid.  `key` is that
     of the member's steps, so that sampled predictions are those that were scored.
     """
-    X, of_method = prepared.X, dict(jax.jit(method.arrays)(state))
+    X = prepared.X
+    drawn: dict[str, Array] = {}
+    if isinstance(method, HasArrays):
+        drawn |= jax.jit(method.arrays)(state)
+    if isinstance(method, HasEffects):
+        drawn |= jax.jit(method.effects)(state)
     known = {
         "X": X,
         "y": prepared.y,
@@ -48,10 +53,12 @@ def arrays(
         grid = _grid(X)
         summary = jax.jit(lambda state, X: method.predict(state, X, key=prediction_key(key)).summary())
         points = jnp.asarray(grid, precision)
-        of_method |= summary(state, points) | jax.jit(method.latents)(state, points)
+        drawn |= summary(state, points)
+        if isinstance(method, HasLatents):
+            drawn |= jax.jit(method.latents)(state, points)
         known["grid"] = grid
     # float32 is finer than any picture
-    return {f"kept_{name}": np.asarray(value, np.float32) for name, value in (known | of_method).items()}
+    return {f"kept_{name}": np.asarray(value, np.float32) for name, value in (known | drawn).items()}
 
 
 def _grid(X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "G D"]:

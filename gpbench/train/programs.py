@@ -14,11 +14,11 @@ import numpy as np
 
 from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
-from gpbench.methods.base import Method
+from gpbench.methods.base import HasBound, HasConvergence, Method
 from gpbench.train import batches
+from gpbench.train.batches import prediction_key, take_step
 from gpbench.train.devices import Devices
 from gpbench.train.group import Fit, Group, initial
-from gpbench.train.steps import prediction_key, take_step
 
 
 def lay_out(devices: Devices, group: Group) -> Group:
@@ -111,7 +111,8 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
 
         first = (state, jnp.full((), jnp.nan, X.dtype), jnp.zeros((), X.dtype))
         state, objective, total = jax.lax.fori_loop(start, end, one_step, first)
-        return state, (objective, total / (end - start)), method.converged(state)
+        converged = method.converged(state) if isinstance(method, HasConvergence) else None
+        return state, (objective, total / (end - start)), converged
 
     return map_members(on_member, state, X, y, keys)
 
@@ -121,6 +122,8 @@ def _predict(method: Method, state, X, y, keys):
 
     def on_member(state, X, y, key):
         known = method.predict(state, X, key=prediction_key(key)).arrays(y)
+        if not isinstance(method, HasBound):
+            return known
         bound = {"expected_log_prob": method.expected_log_prob(state, X, y), "kl": method.kl(state)}
         return known if any(part is None for part in bound.values()) else known | bound
 

@@ -8,6 +8,7 @@ import numpy as np
 from gpbench import metrics
 from gpbench.core import memory
 from gpbench.data import ScaledSplit, splits
+from gpbench.methods.base import HasDiagnostics, HasSearch, diagnosis
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
 from gpbench.records.record import Record
@@ -77,14 +78,14 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
     finite = np.isfinite(fit.predictions["log_prob"][i]).all() and (method.steps == 0 or np.isfinite(objective))
     state, message = context.state(fit, i), None
     if not finite:
-        why = method.diagnose(state) or "the objective or the predictions are not finite"
+        why = diagnosis(method, state) or "the objective or the predictions are not finite"
         message = f"at step {fit.step} of {method.steps}: {why}"
     values = scores(prepared, fit.predictions, i)
-    diagnostics: dict[str, Any] = dict(method.diagnostics(state))
+    diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
     if not ended and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
         diagnostics["slope"] = slope
-    extras = {"settings": method.settings(state), "diagnostics": diagnostics}
+    extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     return Record.create(
         schema=SCHEMA,
         id=run.id,

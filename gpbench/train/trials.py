@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, Method, State
+from gpbench.methods.base import Batch, HasConvergence, HasRates, HasSearch, Method, State
 from gpbench.train import batches
-from gpbench.train.steps import prediction_key, take_step, validation_key
+from gpbench.train.batches import prediction_key, take_step, validation_key
 
 _VALIDATION = 0.2
 """The part of the training rows on which settings are compared."""
@@ -38,6 +38,7 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     names, values = zip(*method.search)
     combinations = [dict(zip(names, chosen)) for chosen in itertools.product(*values)]
     trial = dataclasses.replace(method, steps=method.trial_steps)  # a sampler's burn-in is a part of all steps
+    assert isinstance(trial, HasSearch)
     state = trial.init(fit, key=key)
     if unknown := set(names) - (known := trial.settings(state).keys()):
         choice = f"can choose {' and '.join(known)}, not {min(unknown)}" if known else "has no settings to choose"
@@ -54,7 +55,7 @@ def _validated(method: Method, state: State, fit: Batch, validation: Batch, key:
 
     def unfinished(carry):
         t, state = carry
-        converged = method.converged(state)
+        converged = method.converged(state) if isinstance(method, HasConvergence) else None
         return (t < method.trial_steps) & ~(jnp.asarray(False) if converged is None else converged)
 
     def advance(carry):
@@ -71,6 +72,7 @@ def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -
     The objective, a minibatch's, is averaged over the last fifth of the steps.  A rate that diverges is chosen only
     where all do.
     """
+    assert isinstance(method, HasRates)
     objectives = [float(_trial(method, method.with_rate(state, rate), data, key)) for rate in method.rates]
     finite = [value if value == value else float("-inf") for value in objectives]
     return method.rates[max(range(len(finite)), key=finite.__getitem__)]

@@ -15,7 +15,7 @@ from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian
 from gpbench.errors import ConfigError
 from gpbench.methods.exact import alacarte
-from gpbench.methods.exact.alacarte import AlaCarte, Parameters
+from gpbench.methods.exact.alacarte import AlaCarte, AlaCarteParameters
 from gpbench.methods.exact.gpr import GPR
 from gpbench.methods.parts.exact import ExactGP, fit_subset
 from gpbench.train.batches import whole
@@ -25,7 +25,7 @@ NOISE = Gaussian(jnp.asarray(np.log(0.05)))
 
 def model(frequencies, key=KEY, dtype="float64"):
     """Parameters with the kernel of the other tests, a noise variance of 0.05, and random frequencies."""
-    parameters = Parameters(KERNEL, NOISE, Fastfood.sample(2, frequencies, "float64", key=key))
+    parameters = AlaCarteParameters(KERNEL, NOISE, Fastfood.sample(2, frequencies, "float64", key=key))
     return jax.tree.map(lambda leaf: leaf.astype(dtype), parameters)
 
 

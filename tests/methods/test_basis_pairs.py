@@ -7,8 +7,8 @@ import pytest
 
 from gpbench.core.bases import KernelFunctions, RandomFeatures
 from gpbench.core.kernels import SquaredExponential
-from gpbench.methods.parts import basis_projections
-from gpbench.methods.parts.basis_pairs import Draw, paired_loss
+from gpbench.methods.parts import basis_weights
+from gpbench.methods.parts.basis_bound import Draw, paired_loss
 
 RNG = np.random.default_rng(0)
 X, TARGETS, WEIGHT = (jnp.asarray(RNG.normal(size=shape)) for shape in ((5, 2), (5, 3), (5,)))
@@ -21,7 +21,7 @@ BLOCKS = jnp.asarray([0, 2]), jnp.asarray([2, 1])
 @pytest.mark.parametrize("name", BASES)
 def test_three_passes_have_the_value_and_the_gradient_of_the_loss(name, learned, monkeypatch):
     """In the columns, in what the loss depends on, and in the kernel where it is learned; over several tiles."""
-    monkeypatch.setitem(basis_projections._TILES, jax.default_backend(), 2)
+    monkeypatch.setitem(basis_weights._TILES, jax.default_backend(), 2)
     basis = BASES[name]
     locations = [basis.locations(blocks, 2, X.dtype) for blocks in BLOCKS]
     columns, factors = jnp.asarray(RNG.normal(size=(2, 4, 3))), jnp.asarray(RNG.normal(size=(2, 4)))

@@ -19,7 +19,7 @@ from gpbench.core.psi import Moments
 from gpbench.errors import ConfigError
 from gpbench.methods.deep.dgp import DGP
 from gpbench.methods.parts.deep_layers import DeepLayer, LayerPosterior, of_output
-from gpbench.methods.parts.deep_propagation import Projection, propagate
+from gpbench.methods.parts.deep_moments import Projection, propagate
 from gpbench.train.batches import at_step, whole
 
 ADAM = optax.adam(0.02)

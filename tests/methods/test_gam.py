@@ -245,7 +245,7 @@ def test_effects_on_grids_are_those_of_rows_and_shares_are_their_variances():
     data = rows(60)
     method = gam(inducing=9)
     state, _ = train(method, data, 2)
-    kept = {name: np.asarray(value) for name, value in jax.jit(method.arrays)(state).items()}
+    kept = {name: np.asarray(value) for name, value in jax.jit(method.effects)(state).items()}
     low, high = np.asarray(data.X.min(0)), np.asarray(data.X.max(0))
     assert kept["effect1_inputs"].tolist() == [[0], [1]] and kept["effect2_inputs"].tolist() == [[0, 1]]
     for size, columns in ((1, [[0], [1]]), (2, [[0, 1]])):

@@ -31,7 +31,7 @@ from gpbench.core.optimisers import decaying_adam
 from gpbench.errors import ConfigError
 from gpbench.methods.ep.gfitc import GFITC
 from gpbench.methods.exact.gpr import GPR
-from gpbench.methods.parts.collapsed import Parameters as Collapsed
+from gpbench.methods.parts.collapsed import CollapsedParameters as Collapsed
 from gpbench.methods.parts.exact import ExactGP
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svdgp import SVDGP

@@ -13,7 +13,7 @@ from scipy.stats import norm
 from gpbench.core.assumed_density import Gamma, output_moments
 from gpbench.core.networks import Affine, Network
 from gpbench.errors import ConfigError
-from gpbench.methods.bnn.pbp import PBP, Posterior, PriorFactors, State, include, random_order, refine_prior
+from gpbench.methods.bnn.pbp import PBP, PbpPosterior, PbpState, PriorFactors, include, random_order, refine_prior
 from gpbench.train.batches import whole
 
 INCLUDE = jax.jit(include)
@@ -34,7 +34,7 @@ def posterior(widths, seed=0):
         return Network(tuple(layer(i, o) for i, o in pairwise(widths)))
 
     mean = network(lambda shape: rng.normal(size=shape))
-    return Posterior(mean, network(lambda shape: rng.uniform(0.1, 2.0, shape)), NOISE)
+    return PbpPosterior(mean, network(lambda shape: rng.uniform(0.1, 2.0, shape)), NOISE)
 
 
 def test_a_row_under_a_linear_model_has_the_marginals_of_exact_conditioning():
@@ -112,8 +112,8 @@ def test_the_priors_factors_are_refined_by_expectation_propagation_one_weight_af
     variance = jax.tree.map(lambda leaf: 0.3 * leaf, q.variance)
     variance = Network((variance.layers[0], Affine(variance.layers[1].weight, jnp.array([50.0]), 3.0**0.5)))
     zeros = jnp.zeros(count)
-    state = State(
-        Posterior(q.mean, variance, NOISE),
+    state = PbpState(
+        PbpPosterior(q.mean, variance, NOISE),
         Gamma(jnp.array(6.0), jnp.array(6.0)),
         PriorFactors(zeros + 5.0 / 6.0, zeros, zeros),
     )
@@ -133,7 +133,7 @@ def test_the_priors_factors_are_refined_by_expectation_propagation_one_weight_af
             jax.tree.map(lambda leaf, by=by: by * leaf, part)
             for part, by in ((state.posterior.mean, 1.3), (state.posterior.variance, 0.8))
         ]
-        state = State(Posterior(*moved, NOISE), state.prior, state.factors)
+        state = PbpState(PbpPosterior(*moved, NOISE), state.prior, state.factors)
         m, v = 1.3 * m, 0.8 * v
     assert factors[-1][2] == 0.0 and all(factor[2] != 0.0 for factor in factors[:-1])
 

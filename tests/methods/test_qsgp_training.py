@@ -13,8 +13,7 @@ from scipy.optimize import minimize
 from gpbench.errors import ConfigError
 from gpbench.methods.parts.basis_weights import columns
 from gpbench.methods.weight_space.qsgp import QSGP
-from gpbench.train.batches import whole
-from gpbench.train.steps import take_step
+from gpbench.train.batches import take_step, whole
 from gpbench.train.trials import best_settings
 
 N = 12
@@ -157,8 +156,8 @@ def test_predictions_in_parts_are_those_of_one(monkeypatch):
     method = qsgp(dense_columns=3, basis=19)
     state, _ = trained(method)
     whole = method.predict(state, TEST, key=KEY)
-    monkeypatch.setattr("gpbench.methods.parts.basis_predictions._ROWS", 4)
-    monkeypatch.setattr("gpbench.methods.parts.basis_predictions._FUNCTIONS", 6)
+    monkeypatch.setattr("gpbench.methods.parts.basis_weights._ROWS", 4)
+    monkeypatch.setattr("gpbench.methods.parts.basis_weights._FUNCTIONS", 6)
     parts = method.predict(state, TEST, key=KEY)
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-12)
     np.testing.assert_allclose(parts.var, whole.var, rtol=1e-12)
@@ -248,7 +247,7 @@ def test_only_kernel_functions_have_centres_and_only_trained_precisions_a_count(
 
 def test_the_most_functions_of_a_draw_are_all_of_them_and_memory_is_theirs(monkeypatch):
     method = QSGP(name="qsgp", basis=500, basis_batch=2000, control_rows=None)
-    assert method.most(60) == {"batch_size": 60, "subset_rows": 60, "basis_batch": 500}
+    assert method.limits(60) == {"basis_batch": 500}
     monkeypatch.setattr("gpbench.core.memory.free_memory", lambda: 1000)
     with pytest.raises(ConfigError, match=r"^500 basis functions .* try fewer of them \(method.basis, "):
         method.init(DATA, key=KEY)

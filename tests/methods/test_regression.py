@@ -16,7 +16,7 @@ from gpbench.core.likelihoods import Gaussian
 from gpbench.errors import ConfigError
 from gpbench.methods.ep.pep import PowerEP
 from gpbench.methods.exact.gpr import GPR
-from gpbench.methods.parts.collapsed import Parameters as Collapsed
+from gpbench.methods.parts.collapsed import CollapsedParameters as Collapsed
 from gpbench.methods.parts.exact import ExactGP
 from gpbench.methods.vi import svi
 from gpbench.methods.vi.svi import SVI

@@ -17,7 +17,7 @@ from gpbench.core.likelihoods import Probit
 from gpbench.core.optimisers import adaptive_rates
 from gpbench.errors import ConfigError
 from gpbench.methods.base import inducing_count
-from gpbench.methods.ep.sep import Running
+from gpbench.methods.ep.sep import RunningProducts
 from gpbench.train.batches import whole
 
 ADAPTIVE = adaptive_rates(1e-2)
@@ -171,7 +171,7 @@ def as_minibatch(method, data, state):
     flat = unit_factor(m, data.X.dtype)
     directions = jnp.zeros((n, m)) if method.memory == "factors" else None
     return eqx.tree_at(
-        lambda s: s.running, state, Running(flat, flat, directions, jnp.zeros(())), is_leaf=lambda x: x is None
+        lambda s: s.running, state, RunningProducts(flat, flat, directions, jnp.zeros(())), is_leaf=lambda x: x is None
     )
 
 

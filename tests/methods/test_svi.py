@@ -31,7 +31,7 @@ from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Gaussian, Probit
 from gpbench.core.optimisers import adadelta
 from gpbench.errors import ConfigError
-from gpbench.methods.parts.collapsed import Parameters as Collapsed
+from gpbench.methods.parts.collapsed import CollapsedParameters as Collapsed
 from gpbench.methods.vi.svi import SVI, Parameters
 from gpbench.methods.vi.vsgpr import VSGPR
 from gpbench.train.batches import at_step, whole

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from gpbench.core.networks import MeanField, normal_network
 from gpbench.methods.base import Batch
-from gpbench.methods.bnn.base import Parameters
+from gpbench.methods.bnn.base import MeanFieldParameters
 from gpbench.methods.bnn.vi_g import VIG
 from gpbench.train.batches import whole
 
@@ -33,7 +33,7 @@ def random_parameters(method, data):
     """Parameters away from their start, with standard deviations around 0.4."""
     start = method.init_parameters(data, key=KEY)
     mean, log_std = (normal_network(start.q.mean, key=jax.random.key(seed)) for seed in (1, 2))
-    return Parameters(MeanField(mean, jax.tree.map(lambda leaf: 0.3 * leaf - 1.0, log_std)), start.likelihood)
+    return MeanFieldParameters(MeanField(mean, jax.tree.map(lambda leaf: 0.3 * leaf - 1.0, log_std)), start.likelihood)
 
 
 def test_gradients_of_a_linear_model_are_those_written_out():
@@ -77,7 +77,7 @@ def test_the_mean_of_a_linear_model_rests_at_regularised_least_squares(prior):
     def gradient_at(m):
         places = lambda network: (network.layers[0].weight, network.layers[0].bias)
         mean = eqx.tree_at(places, p.q.mean, (jnp.asarray(m[:2, None]), jnp.asarray(m[2:])))
-        at = Parameters(MeanField(mean, p.q.log_std), p.likelihood)
+        at = MeanFieldParameters(MeanField(mean, p.q.log_std), p.likelihood)
         return estimate(vector(gradients(method, at, data, keys).q.mean))
 
     slope, error = gradient_at(m)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from gpbench.core.networks import MeanField, normal_network
 from gpbench.errors import ConfigError
-from gpbench.methods.bnn.base import Parameters
+from gpbench.methods.bnn.base import MeanFieldParameters
 from gpbench.methods.bnn.vi_kw import VIKW
 from gpbench.train.batches import whole
 
@@ -50,7 +50,7 @@ def tiny():
     parameters = method.init_parameters(data, key=KEY)
     mean, log_std = (normal_network(parameters.q.mean, key=jax.random.key(seed)) for seed in (1, 2))
     q = MeanField(mean, jax.tree.map(lambda leaf: 0.3 * leaf - 1.0, log_std))
-    return method, Parameters(q, parameters.likelihood), data
+    return method, MeanFieldParameters(q, parameters.likelihood), data
 
 
 @pytest.mark.parametrize("scaled", [True, False])

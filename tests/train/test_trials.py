@@ -9,6 +9,7 @@ import pytest
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Info, Method
+from gpbench.schema import setting
 from gpbench.train.batches import whole
 from gpbench.train.trials import best_settings
 
@@ -22,6 +23,8 @@ class State(eqx.Module):
 
 class Width(Method):
     """Predicts the mean of the targets, with a standard deviation that is a setting."""
+
+    damping: float = setting(0.5, "fraction", "Damping, which it has no use for.")
 
     def init(self, data, *, key):
         return State(jnp.mean(data.y), jnp.asarray(1.0))

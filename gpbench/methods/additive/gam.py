@@ -18,7 +18,7 @@ from gpbench.core.kernels import Spec
 from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.additive_layer import AdditiveLayer, initial_layer
+from gpbench.methods.parts.additive_layer import AdditiveLayer, effects_on_grids, initial_layer, shares
 from gpbench.methods.parts.components import (
     Component,
     check_distinct,
@@ -27,10 +27,9 @@ from gpbench.methods.parts.components import (
     pairs_spec,
     zero_mean_base,
 )
-from gpbench.methods.parts.effects import effects_on_grids, shares
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.settings import StartMethod
-from gpbench.methods.parts.variational import Parameters, VariationalMethod, repeat
+from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
 from gpbench.schema import setting
 
 _START_ROWS = 10_000
@@ -54,7 +53,6 @@ class GAM(StartMethod, VariationalMethod):
         "sum",
         "product",
     )
-    has_effects: ClassVar[bool] = True
 
     posterior: str = setting(
         "coupled_precision",
@@ -98,7 +96,7 @@ class GAM(StartMethod, VariationalMethod):
         check_distinct(components)
         return components
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> VariationalParameters:
         check_inducing(self.inducing)
         if self.rank is not None and self.posterior != "coupled_precision":
             raise ConfigError(f"method.rank is for method.posterior=coupled_precision, not {self.posterior}: omit it")
@@ -111,7 +109,9 @@ class GAM(StartMethod, VariationalMethod):
         if self.rank is not None and not 1 <= self.rank <= total:
             raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
         layer = initial_layer(X, components, self.kernel, int(self.inducing), start=self.lengthscale_start, key=key)
-        return Parameters(layer, likelihood, repeat(initial_posterior(self, layer, data), likelihood.latents()))
+        return VariationalParameters(
+            layer, likelihood, repeat(initial_posterior(self, layer, data), likelihood.latents())
+        )
 
     def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:
         match self.posterior:
@@ -129,7 +129,7 @@ class GAM(StartMethod, VariationalMethod):
         means, variances = state.parameters.layer.effects(X, *state.parameters.q.moments())
         return {"effects": means, "effect_variances": variances}
 
-    def arrays(self, state: GradientState) -> dict[str, Array]:
+    def effects(self, state: GradientState) -> dict[str, Array]:
         """Effects on grids (`effects_on_grids`), and `shares` of the variance (K, C); of one latent function alone."""
         p = state.parameters
         if p.likelihood.latents() > 1:

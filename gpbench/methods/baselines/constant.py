@@ -8,7 +8,7 @@ from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive, P
 from gpbench.methods.base import Batch, Info, Method
 
 
-class State(eqx.Module):
+class ConstantState(eqx.Module):
     """Counts per class, or [mean, variance]; `binary` and `classes` say which kind of data they came from."""
 
     summary: Float[Array, " C"]
@@ -18,10 +18,10 @@ class State(eqx.Module):
 class Constant(Method):
     """Predicts the same for every input.  Class frequencies have one count added to each class (Laplace's rule)."""
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
-        return State(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> ConstantState:
+        return ConstantState(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+    def step(self, state: ConstantState, batch: Batch, *, key: PRNGKeyArray) -> tuple[ConstantState, Info]:
         y, weight = batch.y, batch.weight
         if state.classes == 0:
             mean = weight @ y / batch.total
@@ -29,17 +29,17 @@ class Constant(Method):
         else:
             codes = _class_codes(y, state.classes)
             summary = 1.0 + weight @ (codes[:, None] == jnp.arange(state.classes)).astype(y.dtype)
-        new = State(summary, state.classes)
+        new = ConstantState(summary, state.classes)
         return new, Info(self.objective(new, batch))
 
-    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: ConstantState, data: Batch) -> Float[Array, ""]:
         """The log likelihood of the training data."""
         return data.weight @ self._predict(state, data.X).log_prob(data.y)
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: ConstantState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         return self._predict(state, X)
 
-    def _predict(self, state: State, X: Float[Array, "N D"]) -> Predictive:
+    def _predict(self, state: ConstantState, X: Float[Array, "N D"]) -> Predictive:
         n = X.shape[0]
         if state.classes == 0:
             mean, variance = state.summary

@@ -7,11 +7,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.methods.base import Batch, Info, Method
-from gpbench.methods.baselines.base import with_intercept
+from gpbench.methods.baselines import with_intercept
 from gpbench.schema import setting
 
 
-class State(eqx.Module):
+class LinearState(eqx.Module):
     """Weights (intercept last), the inverse Cholesky factor of their precision over the noise, the noise variance."""
 
     weights: Float[Array, " E"]
@@ -26,28 +26,28 @@ class Linear(Method):
 
     ridge: float = setting(1e-6, "nonnegative", "Prior precision of the weights over the noise variance.")
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> LinearState:
         e = data.X.shape[1] + 1
-        return State(jnp.zeros(e, data.X.dtype), jnp.eye(e, dtype=data.X.dtype), jnp.ones((), data.X.dtype))
+        return LinearState(jnp.zeros(e, data.X.dtype), jnp.eye(e, dtype=data.X.dtype), jnp.ones((), data.X.dtype))
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+    def step(self, state: LinearState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LinearState, Info]:
         X, y = batch.weight[:, None] * with_intercept(batch.X), batch.weight * batch.y
         e = X.shape[1]
         # w = (XᵀX + ridge)⁻¹ Xᵀy
         A = inverse_cholesky(X.T @ X + self.ridge * jnp.eye(e, dtype=X.dtype))
         weights = A.T @ (A @ (X.T @ y))
         noise = jnp.sum((y - X @ weights) ** 2) / max(batch.total - e, 1)
-        new = State(weights, A, noise)
+        new = LinearState(weights, A, noise)
         return new, Info(self.objective(new, batch))
 
-    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: LinearState, data: Batch) -> Float[Array, ""]:
         """The log predictive density of the training data."""
         return data.weight @ self._predict(state, data.X).log_prob(data.y)
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> GaussianPredictive:
+    def predict(self, state: LinearState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> GaussianPredictive:
         return self._predict(state, X)
 
-    def _predict(self, state: State, X: Float[Array, "N D"]) -> GaussianPredictive:
+    def _predict(self, state: LinearState, X: Float[Array, "N D"]) -> GaussianPredictive:
         X = with_intercept(X)
         # noise (1 + xᵀ (XᵀX + ridge)⁻¹ x)
         return GaussianPredictive(X @ state.weights, state.noise * (1.0 + jnp.sum((X @ state.A.T) ** 2, axis=1)))

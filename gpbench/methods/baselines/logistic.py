@@ -8,11 +8,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.predictive import CategoricalPredictive
 from gpbench.methods.base import Batch, Info, Method
-from gpbench.methods.baselines.base import with_intercept
+from gpbench.methods.baselines import with_intercept
 from gpbench.schema import setting
 
 
-class State(eqx.Module):
+class LogisticState(eqx.Module):
     """Weights (intercept last) for every class, and L-BFGS's memory."""
 
     weights: Float[Array, "E C"]
@@ -26,11 +26,11 @@ class Logistic(Method):
 
     ridge: float = setting(1.0, "nonnegative", "Prior precision of the weights; intercepts have none.")
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> LogisticState:
         weights = jnp.zeros((data.X.shape[1] + 1, data.classes), data.X.dtype)
-        return State(weights, optax.lbfgs().init(weights))
+        return LogisticState(weights, optax.lbfgs().init(weights))
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+    def step(self, state: LogisticState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LogisticState, Info]:
         def loss(weights):
             return -self._log_posterior(weights, batch)
 
@@ -41,16 +41,16 @@ class Logistic(Method):
         # At the optimum the line search finds nothing better and may answer NaN: stay there.
         moved = optax.apply_updates(state.weights, updates)
         sound = jnp.all(jnp.isfinite(moved))
-        new = State(moved, optimiser)
+        new = LogisticState(moved, optimiser)
         return jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, state), Info(-value)
 
     def _log_posterior(self, weights, data: Batch) -> Float[Array, ""]:
         log_probs = CategoricalPredictive(with_intercept(data.X) @ weights).log_prob(data.y)
         return data.scale * jnp.sum(data.weight * log_probs) - 0.5 * self.ridge * jnp.sum(weights[:-1] ** 2)
 
-    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: LogisticState, data: Batch) -> Float[Array, ""]:
         """The log posterior density of the weights, up to a constant."""
         return self._log_posterior(state.weights, data)
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> CategoricalPredictive:
+    def predict(self, state: LogisticState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> CategoricalPredictive:
         return CategoricalPredictive(with_intercept(X) @ state.weights)

@@ -41,7 +41,7 @@ class NetworkMethod(LikelihoodMethod):
         return initial_network(widths, scaled=self.scaled, key=key, dtype=data.X.dtype)
 
 
-class Parameters(eqx.Module):
+class MeanFieldParameters(eqx.Module):
     """q and the likelihood, which mean-field variational inference optimises together."""
 
     q: MeanField
@@ -57,10 +57,10 @@ class MeanFieldMethod(NetworkMethod, GradientMethod):
     draws: int = setting(1, "count", "Number of samples of q in a step.")
     samples: int = setting(100, "count", "Number of networks that a prediction averages.")
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> MeanFieldParameters:
         likelihood = self.initial_likelihood(data)
         mean = self.initial_network(data, likelihood.latents(), key=key)
-        return Parameters(MeanField.around(mean, self.initial_std), likelihood)
+        return MeanFieldParameters(MeanField.around(mean, self.initial_std), likelihood)
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         """The average of p(y|f) over networks from q, the same for all rows."""

@@ -27,7 +27,7 @@ from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.schema import setting
 
 
-class Parameters(eqx.Module):
+class DropoutParameters(eqx.Module):
     """The network, and what the optimiser leaves alone: rate and precision are arrays, so that a program serves all."""
 
     network: Network
@@ -52,10 +52,10 @@ class Dropout(NetworkMethod, GradientMethod):
     )
     samples: int = setting(100, "count", "Number of masks that a prediction averages.")
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DropoutParameters:
         as_array = lambda value: jnp.asarray(value, data.X.dtype)
         network = self.initial_network(data, 1, key=key)
-        return Parameters(network, as_array(self.dropout), as_array(self.noise_precision))
+        return DropoutParameters(network, as_array(self.dropout), as_array(self.noise_precision))
 
     def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
         """An initial state with another `dropout` or `noise_precision`."""
@@ -66,10 +66,10 @@ class Dropout(NetworkMethod, GradientMethod):
     def settings(self, state: GradientState) -> dict[str, Array]:
         return {"dropout": state.parameters.rate, "noise_precision": state.parameters.noise_precision}
 
-    def trainable(self, parameters: Parameters) -> Network:
+    def trainable(self, parameters: DropoutParameters) -> Network:
         return parameters.network
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: DropoutParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         """-Σ log N(y | f(x), 1/τ) + ½ l² (1 - p) |w|², every row with masks of its own."""
         f = masked_outputs(parameters, batch.X, shared=False, key=key)
         fit = batch.scale * jnp.sum(batch.weight * norm.logpdf(batch.y, f, parameters.noise_precision**-0.5))
@@ -90,7 +90,7 @@ class Dropout(NetworkMethod, GradientMethod):
 
 
 def masked_outputs(
-    parameters: Parameters, X: Float[Array, "N D"], *, shared: bool, key: PRNGKeyArray
+    parameters: DropoutParameters, X: Float[Array, "N D"], *, shared: bool, key: PRNGKeyArray
 ) -> Float[Array, " N"]:
     """f(x) where every input of a layer is 0 with probability p, or else divided by 1 - p.
 

@@ -33,7 +33,7 @@ class Member(eqx.Module):
     likelihood: Likelihood | None
 
 
-class Parameters(eqx.Module):
+class EnsembleParameters(eqx.Module):
     """All members, stacked along a first axis; and the range of every input over the training rows."""
 
     members: Member
@@ -73,7 +73,7 @@ class Ensemble(NetworkMethod, GradientMethod):
         "paper, or the mixture.",
     )
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> EnsembleParameters:
         likelihood = self.initial_likelihood(data)
         regression = data.task == "regression"
         if regression and not isinstance(likelihood, Gaussian):
@@ -90,12 +90,14 @@ class Ensemble(NetworkMethod, GradientMethod):
         low = jnp.min(jnp.where(counts, data.X, jnp.inf), axis=0)
         stacked = [member(member_key) for member_key in jax.random.split(key, self.members)]
         members = jax.tree.map(lambda *leaves: jnp.stack(leaves), *stacked)
-        return Parameters(members, high - low)
+        return EnsembleParameters(members, high - low)
 
-    def init_variables(self, parameters: Parameters, data: Batch) -> Clock:
+    def init_variables(self, parameters: EnsembleParameters, data: Batch) -> Clock:
         return Clock(jnp.asarray(0), jnp.asarray(self.stop_after or self.steps))
 
-    def refine(self, parameters: Parameters, variables: Clock, batch: Batch) -> tuple[Parameters, Clock]:
+    def refine(
+        self, parameters: EnsembleParameters, variables: Clock, batch: Batch
+    ) -> tuple[EnsembleParameters, Clock]:
         """Counts the step."""
         return parameters, Clock(variables.count + 1, variables.stop_after)
 
@@ -117,10 +119,10 @@ class Ensemble(NetworkMethod, GradientMethod):
     def settings(self, state: GradientState) -> dict[str, Array]:
         return {"stop_after": state.variables.stop_after}
 
-    def trainable(self, parameters: Parameters) -> Any:
+    def trainable(self, parameters: EnsembleParameters) -> Any:
         return parameters.members
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: EnsembleParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         """The sum over members, whose gradient is each one's own: an elementwise optimiser trains each alone."""
 
         def total(X, member):

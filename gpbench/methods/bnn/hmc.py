@@ -28,7 +28,7 @@ _PROBES = 5
 """How many training rows have their outputs followed for the diagnostics."""
 
 
-class Position(eqx.Module):
+class HmcPosition(eqx.Module):
     """What is sampled: the network, the logarithms of its layers' prior variances, and the likelihood."""
 
     network: Network
@@ -36,14 +36,14 @@ class Position(eqx.Module):
     likelihood: Likelihood
 
 
-class State(eqx.Module):
+class HmcState(eqx.Module):
     """The chains, with a leading axis C: position, step size and mass matrix, divergences so far.
 
     `samples` are of (position, quantities): the chains' positions, and (C, Q) their log joints and outputs at some
     training rows.
     """
 
-    position: Position
+    position: HmcPosition
     adaptation: Adaptation
     divergences: Int[Array, " C"]
     samples: Samples
@@ -79,7 +79,7 @@ class HMC(NetworkMethod):
         """Which states are kept.  Raises ConfigError where none is."""
         return schedule(self.steps, self.samples)
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> HmcState:
         blackjax(self.name)  # fails early where it is not installed
         if self.batch_size is not None:
             raise ConfigError(f"{self.name} needs all rows in each step: leave method.batch_size=null")
@@ -90,13 +90,13 @@ class HMC(NetworkMethod):
         """The transitions of one chain."""
         return Sampler(lambda position: self.log_joint(position, data), self.max_doublings, self.name)
 
-    def initial_position(self, data: Batch, *, key: PRNGKeyArray) -> Position:
+    def initial_position(self, data: Batch, *, key: PRNGKeyArray) -> HmcPosition:
         """Where a chain starts: prior variances 1, noise `target_noise`."""
         likelihood = self.initial_likelihood(data)
         network = self.initial_network(data, likelihood.latents(), key=key)
-        return Position(network, jnp.zeros(len(network.layers), data.X.dtype), likelihood)
+        return HmcPosition(network, jnp.zeros(len(network.layers), data.X.dtype), likelihood)
 
-    def log_joint(self, position: Position, data: Batch) -> Float[Array, ""]:
+    def log_joint(self, position: HmcPosition, data: Batch) -> Float[Array, ""]:
         """log p(y, θ, log v, log noise): the density of the logarithms, with their Jacobians."""
         each = position.likelihood.log_prob(position.network(data.X), data.y)
         total = jnp.sum(data.weight * each)
@@ -108,7 +108,7 @@ class HMC(NetworkMethod):
         logs = zip(jax.tree.leaves(position.likelihood), jax.tree.leaves(self.initial_likelihood(data)))
         return total + sum(hyper(log_value, jnp.exp(initial)) for log_value, initial in logs)
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+    def step(self, state: HmcState, batch: Batch, *, key: PRNGKeyArray) -> tuple[HmcState, Info]:
         """One transition of every chain.  The objective is the mean of the chains' log joints.
 
         It is NaN from the time when every transition of a run's steps has diverged in one of the chains.
@@ -120,15 +120,15 @@ class HMC(NetworkMethod):
         samples = state.samples.extend((end.position, quantities), self.schedule.keeps(count))
         failed = jnp.any(divergences >= self.steps)
         objective = jnp.where(failed, jnp.nan, jnp.mean(end.initial_log_density))
-        return State(end.position, state.adaptation, divergences, samples, count), Info(objective)
+        return HmcState(end.position, state.adaptation, divergences, samples, count), Info(objective)
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: HmcState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         empty = jnp.zeros_like(state.samples.values[1][0])
         positions, _ = state.samples.or_current((state.position, empty))
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), positions)
         return mixture(flat, jnp.repeat(state.samples.log_weights(X.dtype), self.chains), X)
 
-    def diagnostics(self, state: State) -> dict[str, Array]:
+    def diagnostics(self, state: HmcState) -> dict[str, Array]:
         """After the last step: the largest `rhat`, the smallest `ess`, and the number of `divergences` of all chains.
 
         R-hat and bulk effective sample size (Vehtari et al. 2021) of the chains' log joints and of their outputs at a
@@ -146,7 +146,7 @@ class HMC(NetworkMethod):
         every = {"rhat": jnp.max(rhat), "ess": jnp.min(ess), "divergences": jnp.sum(state.divergences)}
         return every | {"rhat_outputs": jnp.max(rhat[1:]), "ess_outputs": jnp.min(ess[1:])}
 
-    def diagnose(self, state: State) -> str:
+    def diagnose(self, state: HmcState) -> str:
         worst, total, count = int(jnp.max(state.divergences)), int(jnp.sum(state.divergences)), int(state.count)
         if worst < max(1, count):
             return ""
@@ -159,14 +159,14 @@ def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale) -> Fl
     return shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
 
 
-def followed(position: Position, log_joints: Float[Array, " C"], data: Batch) -> Float[Array, "C Q"]:
+def followed(position: HmcPosition, log_joints: Float[Array, " C"], data: Batch) -> Float[Array, "C Q"]:
     """What the diagnostics are of, for every chain: its log joint, and its outputs at the first training rows."""
     outputs = jax.vmap(lambda network: network(data.X[:_PROBES]).ravel())(position.network)
     return jnp.concatenate([log_joints[:, None], outputs], axis=1)
 
 
 @eqx.filter_jit
-def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> State:
+def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> HmcState:
     """The state after the warm-up, with room for `size` samples; compiled once for all data of one shape."""
 
     def adapt(key):
@@ -176,4 +176,4 @@ def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> State:
     position, adaptation = map_members(adapt, jax.random.split(key, method.chains))
     log_joints = jax.vmap(lambda position: method.log_joint(position, data))(position)
     samples = Samples.empty((position, followed(position, log_joints, data)), size)
-    return State(position, adaptation, jnp.zeros(method.chains, int), samples, jnp.asarray(0))
+    return HmcState(position, adaptation, jnp.zeros(method.chains, int), samples, jnp.asarray(0))

@@ -31,7 +31,7 @@ _LEAST = 1e-6
 """Of the noise variance, where nothing else bounds it, and of a sum of squares that divides."""
 
 
-class State(eqx.Module):
+class LaplaceState(eqx.Module):
     """The network and its optimiser, the layers' prior precisions, the likelihood, the approximation, and the count of
     steps."""
 
@@ -57,7 +57,7 @@ class LinearisedLaplace(NetworkMethod):
         0.1, "below_one", "Fraction of the steps before the first update of prior precisions and noise."
     )
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> LaplaceState:
         """Raises ConfigError for likelihoods of regression other than gaussian."""
         likelihood = self.initial_likelihood(data)
         if data.task == "regression" and not isinstance(likelihood, Gaussian):
@@ -65,7 +65,7 @@ class LinearisedLaplace(NetworkMethod):
         network = self.initial_network(data, likelihood.latents(), key=key)
         precisions = jnp.ones(len(network.layers), data.X.dtype)
         posterior = laplace.WeightPosterior(jnp.eye(laplace.vector(network).size, dtype=data.X.dtype))
-        return State(network, self.optimiser.init(network), precisions, likelihood, posterior, jnp.asarray(0))
+        return LaplaceState(network, self.optimiser.init(network), precisions, likelihood, posterior, jnp.asarray(0))
 
     def log_joint(
         self, network: Network, likelihood: Likelihood, precisions: Float[Array, " L"], batch: Batch
@@ -74,7 +74,7 @@ class LinearisedLaplace(NetworkMethod):
         fit = batch.scale * jnp.sum(batch.weight * likelihood.log_prob(network(batch.X), batch.y))
         return fit - 0.5 * jnp.sum(precisions * laplace.by_layer(laplace.vector(network) ** 2, network))
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+    def step(self, state: LaplaceState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LaplaceState, Info]:
         """`inner_steps` of the optimiser, of falling size, and then new precisions and noise.
 
         The objective is the log evidence.
@@ -102,7 +102,7 @@ class LinearisedLaplace(NetworkMethod):
         precisions, likelihood = jax.tree.map(
             lambda new, old: jnp.where(updates, new, old), new, (state.precisions, state.likelihood)
         )
-        return State(network, optimiser, precisions, likelihood, posterior, state.count + 1), Info(evidence)
+        return LaplaceState(network, optimiser, precisions, likelihood, posterior, state.count + 1), Info(evidence)
 
     def updated(
         self,
@@ -123,7 +123,7 @@ class LinearisedLaplace(NetworkMethod):
         above = jnp.maximum(noise - likelihood.floor, _LEAST)
         return precisions, eqx.tree_at(lambda part: part.log_noise, likelihood, jnp.log(above))
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: LaplaceState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         f = state.network(X)
         variances = state.posterior.variances(state.network, X)
         return state.likelihood.predictive(f, variances.reshape(f.shape))

@@ -29,7 +29,7 @@ _FLAT = 1e-6
 """Prior factors are not refined at weights whose cavity precision is at most this: the data say nothing of them."""
 
 
-class Posterior(eqx.Module):
+class PbpPosterior(eqx.Module):
     """Means and variances of the weights, and the noise's precision."""
 
     mean: Network
@@ -48,10 +48,10 @@ class PriorFactors(eqx.Module):
     rate: Float[Array, "*W"]
 
 
-class State(eqx.Module):
+class PbpState(eqx.Module):
     """The posterior, q(λ) of the weights' prior precision, and the prior's factors (W,), flat over the networks."""
 
-    posterior: Posterior
+    posterior: PbpPosterior
     prior: Gamma
     factors: PriorFactors
 
@@ -67,7 +67,7 @@ class PBP(NetworkMethod):
         6.0, "positive", "Rate of these Gamma priors; for the noise in units of the scaled targets' variance."
     )
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> PbpState:
         """Means from N(0, 1/(I + 1)) in a layer with I inputs, as in the authors' program; variances E 1/λ.
 
         Raises ConfigError for likelihoods other than gaussian.
@@ -81,16 +81,16 @@ class PBP(NetworkMethod):
         variance = jax.tree.map(lambda leaf: jnp.full_like(leaf, gamma.noise), network)
         zeros = jnp.zeros_like(ravel_pytree(network)[0])
         factors = PriorFactors(zeros + 1.0 / gamma.noise, zeros, zeros)
-        return State(Posterior(mean, variance, gamma), gamma, factors)
+        return PbpState(PbpPosterior(mean, variance, gamma), gamma, factors)
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+    def step(self, state: PbpState, batch: Batch, *, key: PRNGKeyArray) -> tuple[PbpState, Info]:
         """One pass.  The objective is Σ log Z, each row's evidence given the rows before it."""
         order = random_order(batch, key=key)
         rows = batch.X[order], batch.y[order], batch.weight[order] > 0.0
         posterior, log_z = jax.lax.scan(include, state.posterior, rows)
-        return refine_prior(State(posterior, state.prior, state.factors)), Info(batch.scale * jnp.sum(log_z))
+        return refine_prior(PbpState(posterior, state.prior, state.factors)), Info(batch.scale * jnp.sum(log_z))
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> GaussianPredictive:
+    def predict(self, state: PbpState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> GaussianPredictive:
         q = state.posterior
         mean, variance = output_moments(q.mean, q.variance, X)
         return GaussianPredictive(mean, variance + q.noise.noise)
@@ -108,7 +108,7 @@ def random_order(batch: Batch, *, key: PRNGKeyArray) -> Int[Array, " B"]:
     return jnp.argsort(jnp.where(batch.weight > 0.0, number, 2.0))
 
 
-def include(q: Posterior, row: tuple) -> tuple[Posterior, Float[Array, ""]]:
+def include(q: PbpPosterior, row: tuple) -> tuple[PbpPosterior, Float[Array, ""]]:
     """The posterior with the row (x, y, whether it counts), and log Z (section 3).
 
     A weight whose variance would not be positive, or a number that would not be finite, stays as it is.
@@ -126,7 +126,7 @@ def include(q: Posterior, row: tuple) -> tuple[Posterior, Float[Array, ""]]:
     is_valid = lambda m, v: counts & jnp.isfinite(m) & jnp.isfinite(v) & (v > 0.0)
     valid = jax.tree.map(is_valid, means, variances)
     noise = q.noise.observe(*observation)
-    posterior = Posterior(
+    posterior = PbpPosterior(
         jax.tree.map(jnp.where, valid, means, q.mean),
         jax.tree.map(jnp.where, valid, variances, q.variance),
         jax.tree.map(partial(jnp.where, counts & noise.valid), noise, q.noise),
@@ -134,7 +134,7 @@ def include(q: Posterior, row: tuple) -> tuple[Posterior, Float[Array, ""]]:
     return posterior, jnp.where(counts, log_z, 0.0)
 
 
-def refine_prior(state: State) -> State:
+def refine_prior(state: PbpState) -> PbpState:
     """EP's update of the factor N(w | 0, 1/λ) of every weight, one after another, since they share λ.
 
     The cavity N(m, v) of a weight meets the evidence N(m | 0, v + E 1/λ), as a residual of precision λ would.
@@ -159,4 +159,4 @@ def refine_prior(state: State) -> State:
         return jax.tree.map(partial(jnp.where, ok), *chosen)
 
     prior, (means, variances, factors) = jax.lax.scan(refine, state.prior, (means, variances, state.factors))
-    return State(Posterior(unravel(means), unravel(variances), q.noise), prior, factors)
+    return PbpState(PbpPosterior(unravel(means), unravel(variances), q.noise), prior, factors)

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.networks import Affine, MeanField, Network, backpropagate
 from gpbench.methods.base import Batch
-from gpbench.methods.bnn.base import MeanFieldMethod, Parameters
+from gpbench.methods.bnn.base import MeanFieldMethod, MeanFieldParameters
 from gpbench.schema import setting
 
 
@@ -34,8 +34,8 @@ class VIG(MeanFieldMethod):
         return q.kl(*q.best_prior()) if self.prior == "fitted" else q.kl()
 
     def evaluate(
-        self, parameters: Parameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], Parameters, None]:
+        self, parameters: MeanFieldParameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], MeanFieldParameters, None]:
         """The sampled loss; the module's gradients for q, and the plain gradient for the likelihood; None."""
         q, likelihood = parameters.q, parameters.likelihood
         draws = jax.vmap(lambda key: fit_and_slopes(q.sample(key=key), likelihood, batch))
@@ -46,7 +46,7 @@ class VIG(MeanFieldMethod):
         spread = jax.tree.map(lambda log_s, square: jnp.exp(2.0 * log_s) * square, q.log_std, square)
         kl, kl_slope = jax.value_and_grad(self.kl_of)(q)
         gradient = jax.tree.map(jnp.add, MeanField(slope, spread), kl_slope)
-        return value + kl, Parameters(gradient, noise_slope), None
+        return value + kl, MeanFieldParameters(gradient, noise_slope), None
 
 
 def fit_and_slopes(

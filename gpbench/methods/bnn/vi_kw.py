@@ -10,13 +10,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.methods.base import Batch
-from gpbench.methods.bnn.base import MeanFieldMethod, Parameters
+from gpbench.methods.bnn.base import MeanFieldMethod, MeanFieldParameters
 
 
 class VIKW(MeanFieldMethod):
     """Configuration of `vi_kw`; see the module's docstring."""
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(
+        self, parameters: MeanFieldParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], None]:
         """KL[q || N(0, I)] - Σ log p(y|f), the sum an unbiased estimate of its expectation under q."""
         q, likelihood = parameters.q, parameters.likelihood
         draw = lambda key: likelihood.log_prob(q.sample_outputs(batch.X, key=key), batch.y)

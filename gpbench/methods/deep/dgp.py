@@ -25,8 +25,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_factors import FACTORS, Factors, NaturalFactors
 from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
-from gpbench.methods.parts.deep_moment_matching import average_factors
-from gpbench.methods.parts.deep_propagation import Projection, propagate
+from gpbench.methods.parts.deep_moments import Projection, average_factors, propagate
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.schema import setting
 
@@ -34,7 +33,7 @@ _BLOCK = 256
 """Rows of which log Z is computed at a time: their ψ2 sums take 10 MB with M = 100, however many rows there are."""
 
 
-class Parameters(eqx.Module):
+class DgpParameters(eqx.Module):
     """What the energy is a function of."""
 
     layers: tuple[DeepLayer, ...]
@@ -80,7 +79,7 @@ class DGP(DeepMethod, GradientMethod):
     )
     samples: int = setting(64, "count", "Number of paths in a sampled prediction.")
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DgpParameters:
         if self.energy == "sep" and self.alpha != 1:
             raise ConfigError(f"method.energy=sep needs method.alpha=1, not {self.alpha:g}: it is EP with the power 1")
         if self.alpha == 0:
@@ -93,15 +92,15 @@ class DGP(DeepMethod, GradientMethod):
         keys = jax.random.split(jax.random.fold_in(key, 1), len(layers))
         initial = (NaturalFactors if self.energy == "sep" else FACTORS[self.factors]).initial
         factors = tuple(initial(layer, depth, key=key) for depth, (layer, key) in enumerate(zip(layers, keys)))
-        return Parameters(layers, factors, likelihood)
+        return DgpParameters(layers, factors, likelihood)
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: DgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         return -self.tied_energy(parameters, batch) - self.log_prior(parameters.layers), None
 
-    def trainable(self, parameters: Parameters) -> Any:
+    def trainable(self, parameters: DgpParameters) -> Any:
         return (parameters.layers, parameters.likelihood) if self.energy == "sep" else parameters
 
-    def update(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
+    def update(self, parameters: DgpParameters, variables: Any, batch: Batch) -> tuple[DgpParameters, Any]:
         """With `energy=sep` the tied factors make a damped step to the average of those that the rows imply."""
         if self.energy == "aep":
             return parameters, variables
@@ -120,7 +119,7 @@ class DGP(DeepMethod, GradientMethod):
         factors = tuple(old.towards(new, rate) for old, new in zip(parameters.factors, targets))
         return eqx.tree_at(lambda p: p.factors, parameters, factors), variables
 
-    def tied_energy(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
+    def tied_energy(self, parameters: DgpParameters, batch: Batch) -> Float[Array, ""]:
         """F of section 4.2, or an unbiased estimate of it from a minibatch, in nats; larger is better."""
         n, alpha = batch.total, self.alpha
         value, cavities = jnp.zeros((), batch.X.dtype), []
@@ -144,7 +143,7 @@ class DGP(DeepMethod, GradientMethod):
             h = propagate(projection, h, full=self.hidden_covariance == "full" and depth < len(others))
         return of_output(h)
 
-    def posteriors(self, parameters: Parameters) -> list[LayerPosterior]:
+    def posteriors(self, parameters: DgpParameters) -> list[LayerPosterior]:
         posteriors = []
         for layer, factors in zip(parameters.layers, parameters.factors):
             A = layer.whitening()

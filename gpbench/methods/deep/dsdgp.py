@@ -24,7 +24,7 @@ _HIDDEN_ROOT = 0.01
 """The initial q of hidden layers has this standard deviation: nearly without noise."""
 
 
-class Parameters(eqx.Module):
+class DsdgpParameters(eqx.Module):
     """What the bound is a function of; `means` (D, P) of the hidden layers are fixed."""
 
     layers: tuple[DeepLayer, ...]
@@ -38,7 +38,7 @@ class DSDGP(DeepMethod, GradientMethod):
 
     samples: int = setting(64, "count", "Number of paths in a prediction.")
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DsdgpParameters:
         if self.hidden:
             require_points("method.samples", self.samples, sum(self.hidden))
         likelihood, means = self.initial_likelihood(data), self._linear_means(data)
@@ -50,7 +50,7 @@ class DSDGP(DeepMethod, GradientMethod):
             if layer is not layers[-1]:
                 start = Normal(start.mean, _HIDDEN_ROOT * start.root)
             q.append(jax.tree.map(lambda leaf, units=units: jnp.broadcast_to(leaf, (units, *leaf.shape)), start))
-        return Parameters(layers, tuple(q), likelihood, means)
+        return DsdgpParameters(layers, tuple(q), likelihood, means)
 
     def _linear_means(self, data: Batch) -> tuple[Float[Array, "_ _"], ...]:
         """Of each hidden layer: principal axes of the training inputs for the first, the identity for the others."""
@@ -66,11 +66,11 @@ class DSDGP(DeepMethod, GradientMethod):
             width = units
         return tuple(means)
 
-    def trainable(self, parameters: Parameters):
+    def trainable(self, parameters: DsdgpParameters):
         """Everything but the fixed means."""
         return parameters.layers, parameters.q, parameters.likelihood
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(self, parameters: DsdgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         noise = jax.random.normal(key, (len(batch.y), sum(self.hidden)), batch.X.dtype)
         mean, variance = self._output(parameters, batch.X, noise)
         expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y)
@@ -78,7 +78,7 @@ class DSDGP(DeepMethod, GradientMethod):
         bound = batch.scale * jnp.sum(batch.weight * expected) - kl
         return -bound - self.log_prior(parameters.layers), None
 
-    def _output(self, parameters: Parameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]):
+    def _output(self, parameters: DsdgpParameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]):
         """Mean and variance of the output, (N,) or (N, P) each, along the path of this noise of the H hidden units."""
         parts = jnp.split(noise, np.cumsum(self.hidden)[:-1], axis=1) if self.hidden else []
         layers = self.posteriors(parameters)
@@ -87,7 +87,7 @@ class DSDGP(DeepMethod, GradientMethod):
             X = h.mean + X @ W + jnp.sqrt(h.cov) * e
         return of_output(layers[-1].moments_at(X))
 
-    def posteriors(self, parameters: Parameters) -> list[LayerPosterior]:
+    def posteriors(self, parameters: DsdgpParameters) -> list[LayerPosterior]:
         return [LayerPosterior.of(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:

@@ -32,7 +32,7 @@ from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.schema import setting
 
 
-class Running(eqx.Module):
+class RunningProducts(eqx.Module):
     """What minibatches need beside the sites: how each site entered their product, and this epoch's product so far.
 
     `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`).
@@ -51,7 +51,7 @@ class Running(eqx.Module):
         return jax.tree.map(lambda last, now: left * last + now, self.product, self.next_product)
 
 
-class Approximation(eqx.Module):
+class SepApproximation(eqx.Module):
     """q(w) in the coordinates whitened by A, at the hyper-parameters where it was computed."""
 
     layer: SparseLayer
@@ -59,7 +59,7 @@ class Approximation(eqx.Module):
     q: Normal
 
 
-class State(eqx.Module):
+class SepState(eqx.Module):
     """Hyper-parameters and sites, the last approximation, and what carries the optimiser and minibatches on."""
 
     layer: SparseLayer
@@ -67,8 +67,8 @@ class State(eqx.Module):
     optimiser: optax.OptState
     caution: Float[Array, ""]
     """Factor on damping and steps: it halves whenever a step has lost the energy."""
-    approximation: Approximation
-    running: Running | None
+    approximation: SepApproximation
+    running: RunningProducts | None
 
 
 class SEP(SparseMethod, TwoClassMethod):
@@ -105,7 +105,7 @@ class SEP(SparseMethod, TwoClassMethod):
         1e-4, "nonnegative", "Largest change of a site at which EP has converged (update=outer)."
     )
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> SepState:
         n, dtype = len(data.y), data.X.dtype
         whole = self.batch_size is None or self.batch_size >= data.total
         if self.gradient == "scalars" and not whole:
@@ -115,12 +115,12 @@ class SEP(SparseMethod, TwoClassMethod):
         Kzz = layer.gram()
         flat = unit_factor(len(Kzz), dtype)
         directions = jnp.zeros((n, len(Kzz)), dtype) if self.memory == "factors" else None
-        running = None if whole else Running(flat, flat, directions, jnp.zeros((), dtype))
-        approximation = Approximation(layer, inverse_cholesky(Kzz), flat.posterior())
+        running = None if whole else RunningProducts(flat, flat, directions, jnp.zeros((), dtype))
+        approximation = SepApproximation(layer, inverse_cholesky(Kzz), flat.posterior())
         sites = initial_sites(data.weight)
-        return State(layer, sites, self.optimiser.init(layer), jnp.ones((), dtype), approximation, running)
+        return SepState(layer, sites, self.optimiser.init(layer), jnp.ones((), dtype), approximation, running)
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+    def step(self, state: SepState, batch: Batch, *, key: PRNGKeyArray) -> tuple[SepState, Info]:
         likelihood = self.class_likelihood(batch.X)
         cov, pull_back = jax.vjp(lambda layer: layer.covariances(batch.X), state.layer)
         A = inverse_cholesky(cov.zz)
@@ -148,13 +148,13 @@ class SEP(SparseMethod, TwoClassMethod):
 
         updates, optimiser = self.optimiser.update(jax.tree.map(jnp.negative, gradient), state.optimiser, state.layer)
         layer = optax.apply_updates(state.layer, jax.tree.map(lambda u: state.caution * u, updates))
-        accepted = State(layer, sites, optimiser, state.caution, Approximation(state.layer, A, q), running)
+        accepted = SepState(layer, sites, optimiser, state.caution, SepApproximation(state.layer, A, q), running)
         return self._accept(is_finite, accepted, state, batch), Info(value)
 
-    def _accept(self, is_finite, new: State, old: State, batch: Batch) -> State:
+    def _accept(self, is_finite, new: SepState, old: SepState, batch: Batch) -> SepState:
         """The new state; or, where the energy is lost to NaN, a return to the last approximation's hyper-parameters
         with half the caution: all later steps are half as bold (hl2016)."""
-        back = State(
+        back = SepState(
             old.approximation.layer, old.sites, old.optimiser, 0.5 * old.caution, old.approximation, old.running
         )
         if new.running is None or old.running is None:
@@ -173,7 +173,7 @@ class SEP(SparseMethod, TwoClassMethod):
         state = _select(is_finite, strip(new), strip(back))
         return eqx.tree_at(per_row, state, (sites, directions), is_leaf=is_none)
 
-    def _refine_all(self, state: State, data: Batch, V, rest) -> Sites:
+    def _refine_all(self, state: SepState, data: Batch, V, rest) -> Sites:
         """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
         rho = self.damping * state.caution * data.weight
         likelihood = self.class_likelihood(data.X)
@@ -197,7 +197,7 @@ class SEP(SparseMethod, TwoClassMethod):
 
         return jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))[-1]
 
-    def _refine_minibatch(self, state: State, running: Running, batch: Batch, cov: Covariances, A, V, rest):
+    def _refine_minibatch(self, state: SepState, running: RunningProducts, batch: Batch, cov: Covariances, A, V, rest):
         """The batch's sites refined, the running products with the batch's old factors replaced by the new, and the
         product of all sites outside the batch.
 
@@ -227,30 +227,30 @@ class SEP(SparseMethod, TwoClassMethod):
         whole = seen >= batch.total
         product = _select(whole, next_product, product)
         next_product = jax.tree.map(lambda a: jnp.where(whole, 0.0, a), next_product)
-        running = Running(product, next_product, directions, jnp.where(whole, 0.0, seen))
+        running = RunningProducts(product, next_product, directions, jnp.where(whole, 0.0, seen))
         return sites, running, running.total(batch.total) - added
 
-    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: SepState, data: Batch) -> Float[Array, ""]:
         cov = state.layer.covariances(data.X)
         likelihood = self.class_likelihood(data.X)
         log_z = energy(likelihood, cov, data.y, state.sites, data.weight, None, fixed_factors=False)
         return log_z + state.layer.log_prior()
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: SepState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         approximation = state.approximation
         cov = approximation.layer.covariances(X)
         V = approximation.A @ cov.zx
         mean, variance = approximation.q.project(V)
         return self.class_likelihood(X).predictive(mean, residual(cov, V) + variance)
 
-    def arrays(self, state: State) -> dict[str, Array]:
+    def arrays(self, state: SepState) -> dict[str, Array]:
         return {"inducing": state.layer.features.Z}
 
     def row_memory(self, n: int) -> int:
         minibatches = self.batch_size is not None and self.batch_size < n
         return 2 + (inducing_count(self.inducing, n) if minibatches and self.memory == "factors" else 0)
 
-    def diagnose(self, state: State) -> str:
+    def diagnose(self, state: SepState) -> str:
         return state.layer.diagnose()
 
 

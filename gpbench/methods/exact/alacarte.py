@@ -21,7 +21,7 @@ from gpbench.core.memory import require_memory
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.exact_start import ExactStart
+from gpbench.methods.parts.exact import ExactStart
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.schema import setting
 
@@ -29,7 +29,7 @@ _BLOCK = 2048
 """How many rows have their features in memory at a time while the evidence and its gradient are computed."""
 
 
-class Parameters(eqx.Module):
+class AlaCarteParameters(eqx.Module):
     """Kernel, noise of y about f, and the random frequencies, in units of the lengthscales."""
 
     kernel: SquaredExponential
@@ -47,7 +47,7 @@ class Parameters(eqx.Module):
         rows = (data.X, data.y, data.weight)
 
         @jax.checkpoint
-        def of_rows(parameters: Parameters, rows) -> Natural:
+        def of_rows(parameters: AlaCarteParameters, rows) -> Natural:
             X, y, weight = rows
             precision = weight / parameters.likelihood.noise
             return site_product(parameters.features(X), Sites(precision, precision * y))
@@ -91,7 +91,7 @@ class AlaCarte(ExactStart, GradientMethod):
     def label(self) -> str:
         return f"m={2 * self.frequencies}"
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> AlaCarteParameters:
         if self.optimiser is not None:
             raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
         require(self.kernel, SquaredExponential, self.name)
@@ -101,16 +101,18 @@ class AlaCarte(ExactStart, GradientMethod):
         gp = self.configured_gp(X) if self.subset_rows is None else self.subset_gp(data, self.subset_rows)
         assert isinstance(gp.kernel, SquaredExponential)
         fastfood = Fastfood.sample(X.shape[1], self.frequencies, dtype, key=key)
-        return Parameters(gp.kernel, gp.likelihood, fastfood)
+        return AlaCarteParameters(gp.kernel, gp.likelihood, fastfood)
 
-    def init_extra(self, parameters: Parameters, data: Batch) -> Normal:
+    def init_extra(self, parameters: AlaCarteParameters, data: Batch) -> Normal:
         return unit_factor(2 * self.frequencies, data.X.dtype).posterior()
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Normal]:
+    def loss(
+        self, parameters: AlaCarteParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], Normal]:
         value, posterior = self.evidence(parameters, batch)
         return -value, posterior
 
-    def evidence(self, parameters: Parameters, data: Batch) -> tuple[Float[Array, ""], Normal]:
+    def evidence(self, parameters: AlaCarteParameters, data: Batch) -> tuple[Float[Array, ""], Normal]:
         """log N(y | 0, ΦᵀΦ + σ²I) of Φ (T, N) in nats, and the posterior of w.
 
         With a prior on the lengthscales its log density is added.

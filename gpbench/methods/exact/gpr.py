@@ -9,8 +9,7 @@ from gpbench.core.linalg import describe_failure, log_determinant
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.exact import ExactGP, Solution, log_posterior, require_rows
-from gpbench.methods.parts.exact_start import ExactStart
+from gpbench.methods.parts.exact import ExactGP, ExactStart, Solution, log_posterior, require_rows
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.schema import setting
 

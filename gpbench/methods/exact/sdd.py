@@ -40,8 +40,7 @@ from gpbench.core.kernels import require
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
-from gpbench.methods.parts.exact import ExactGP
-from gpbench.methods.parts.exact_start import ExactStart
+from gpbench.methods.parts.exact import ExactGP, ExactStart
 from gpbench.schema import setting
 
 _CHECKED = 1000
@@ -52,7 +51,7 @@ _WINDOW = 100
 """All steps are so many times as many as those that the average remembers."""
 
 
-class State(eqx.Module):
+class SddState(eqx.Module):
     """The model, the weights of the mean (first column) and of the samples, and what they are solved for."""
 
     gp: ExactGP
@@ -88,7 +87,7 @@ class SDD(ExactStart):
     def label(self) -> str:
         return f"samples={self.samples}, batch={self.batch_size}"
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> SddState:
         require(self.kernel, SPECTRAL, self.name)
         if data.task != "regression":
             raise ConfigError(f"{self.name} is for regression, and these are {data.classes} classes: try svi")
@@ -100,11 +99,11 @@ class SDD(ExactStart):
         limit = step_limit(gp, data.X, rows, batch, self.momentum)
         return _start(self, gp, data.X, data.y, limit, key)
 
-    def with_rate(self, state: State, rate: float) -> State:
+    def with_rate(self, state: SddState, rate: float) -> SddState:
         """An initial state with another `step_size`."""
         return eqx.tree_at(lambda s: s.step_size, state, jnp.full_like(state.step_size, rate))
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+    def step(self, state: SddState, batch: Batch, *, key: PRNGKeyArray) -> tuple[SddState, Info]:
         """One step.  It reports minus the dual objective of the mean at α + ρv, estimated from the batch.
 
         Weights become NaN where a residual has grown (`_GROWTH`), so that a run that diverges never ends well.
@@ -131,12 +130,12 @@ class SDD(ExactStart):
         new = dataclasses.replace(state, weights=weights, velocity=velocity, average=average)
         return new, Info(jnp.where(sound, value, jnp.nan))
 
-    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: SddState, data: Batch) -> Float[Array, ""]:
         """Minus the dual objective of the mean at ᾱ, at most ½ yᵀH⁻¹y.  O(N² D) time."""
         residual = _residual(state, state.X)
         return 0.5 * jnp.sum(state.average[:, 0] * (state.targets + residual)[:, 0])
 
-    def posterior(self, state: State, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
+    def posterior(self, state: SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
         """The posterior mean at X, and what to add to it for each of the S posterior samples."""
 
         def at(x):
@@ -145,11 +144,11 @@ class SDD(ExactStart):
 
         return in_blocks(at, X)
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: SddState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         mean, deviations = self.posterior(state, X)
         return state.gp.likelihood.predictive(mean, jnp.mean(deviations**2, axis=1))
 
-    def diagnostics(self, state: State) -> dict[str, Array]:
+    def diagnostics(self, state: SddState) -> dict[str, Array]:
         """|b - Hᾱ| / |b| on the first rows, of the mean and of all samples together; and the step size."""
         n = min(_CHECKED, len(state.X))
         residual, b = eqx.filter_jit(_residual)(state, state.X[:n]), state.targets[:n]
@@ -157,7 +156,7 @@ class SDD(ExactStart):
         mean, samples = (norm(residual[:, part]) / norm(b[:, part]) for part in (slice(1), slice(1, None)))
         return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
 
-    def diagnose(self, state: State) -> str:
+    def diagnose(self, state: SddState) -> str:
         if bool(jnp.isfinite(state.average).all()):
             return ""
         step_size = float(state.step_size)
@@ -182,7 +181,7 @@ def step_limit(gp: ExactGP, X: Float[Array, "N D"], rows: int, batch: int, momen
     return 1.0 / (top * (1 + 2 * momentum) / (2 + 2 * momentum) + diagonal * (-(-n // batch)) / (2 - 2 * momentum))
 
 
-def _residual(state: State, X: Float[Array, "P D"]) -> Float[Array, "P C"]:
+def _residual(state: SddState, X: Float[Array, "P D"]) -> Float[Array, "P C"]:
     """b - Hᾱ of the first rows, which are X."""
     average, noise = state.average, state.gp.likelihood.noise
     Ka = in_blocks(lambda x: product(state.gp.kernel, x, state.X, average), X)
@@ -190,7 +189,7 @@ def _residual(state: State, X: Float[Array, "P D"]) -> Float[Array, "P C"]:
 
 
 @eqx.filter_jit
-def _start(method: SDD, gp: ExactGP, X, y, limit, key: PRNGKeyArray) -> State:
+def _start(method: SDD, gp: ExactGP, X, y, limit, key: PRNGKeyArray) -> SddState:
     """The state before the first step; compiled once for all data of one shape."""
     draw_key, noise_key = jax.random.split(key)
     draws = prior_draws(gp.kernel, X, method.frequencies, method.samples, key=draw_key)
@@ -198,4 +197,4 @@ def _start(method: SDD, gp: ExactGP, X, y, limit, key: PRNGKeyArray) -> State:
     targets = jnp.column_stack([y, in_blocks(partial(draws, gp.kernel), X) + noise])
     weights, velocity, average = (jnp.zeros_like(targets) for _ in range(3))
     step_size = jnp.asarray(method.step_size, X.dtype)
-    return State(gp, draws, X, targets, weights, velocity, average, limit, step_size)
+    return SddState(gp, draws, X, targets, weights, velocity, average, limit, step_size)

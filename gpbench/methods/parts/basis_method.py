@@ -20,12 +20,12 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
-from gpbench.methods.parts.exact_start import ExactStart
+from gpbench.methods.parts.exact import ExactStart
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.schema import setting
 
 
-class State(eqx.Module):
+class BasisState(eqx.Module):
     """`sums` are AdaGrad's of `weights`, `rate` its initial rate; `squares` the mean over rows of each function's
     square, without its unit."""
 
@@ -113,7 +113,7 @@ class BasisMethod(ExactStart, LikelihoodMethod):
     def label(self) -> str:
         return f"{self.features}, m={'n' if self.basis is None else _short(self.basis)}, k={self.dense_columns}"
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> BasisState:
         X, dtype = data.X[: data.total], data.X.dtype
         self._check(data)
         hyper = self._initial_hyper(data)
@@ -133,13 +133,13 @@ class BasisMethod(ExactStart, LikelihoodMethod):
         sums = jax.tree.map(jnp.zeros_like, weights)
         optimiser = None if self.optimiser is None else self.optimiser.init(hyper)
         rate, rows, step = jnp.asarray(self.rate, dtype), jnp.asarray(data.total), jnp.asarray(0)
-        return State(basis, hyper, optimiser, weights, sums, rate, squares, control, rows, step)
+        return BasisState(basis, hyper, optimiser, weights, sums, rate, squares, control, rows, step)
 
-    def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
+    def with_settings(self, state: BasisState, settings: Mapping[str, float]) -> BasisState:
         """An initial state with another `rate`."""
         return eqx.tree_at(lambda s: s.rate, state, jnp.asarray(settings["rate"], state.rate.dtype))
 
-    def settings(self, state: State) -> dict[str, Array]:
+    def settings(self, state: BasisState) -> dict[str, Array]:
         return {"rate": state.rate}
 
     def _check(self, data: Batch) -> None:
@@ -186,8 +186,8 @@ class BasisMethod(ExactStart, LikelihoodMethod):
         fewer = "of them (method.basis, method.basis_batch)" + (", method.store=false" if self.store else "")
         require_memory((numbers + work) * itemsize, what, fewer)
 
-    def most(self, n: int) -> dict[str, int]:
-        return super().most(n) | {"basis_batch": self.size(n)}
+    def limits(self, n: int) -> dict[str, int]:
+        return {"basis_batch": self.size(n)}
 
     def size(self, n: int) -> int:
         """m for n training rows."""

@@ -3,14 +3,16 @@
 Paper `qsgp` (Evans and Nair 2020), sections 2.2 and 2.4 and appendix F.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from gpbench.core.bases import Basis, Locations
+from gpbench.core.bases import Basis, KernelFunctions, Locations
+from gpbench.core.bases.base import take
 from gpbench.core.kernels import Kernel
-from gpbench.methods.parts.basis_projections import outputs_of
 
 
 class Weights(eqx.Module):
@@ -112,3 +114,112 @@ class ControlVariate(eqx.Module):
         """After a step that changed [mean, dense columns of C] of the weights there by `changes`."""
         change = outputs_of(basis, self.kernel, self.X, locations, changes)
         return eqx.tree_at(lambda c: c.running, self, self.running + change)
+
+
+_TILES = {"cpu": 500, "gpu": 2_000}
+"""How many functions a tile has on CPUs and elsewhere, or one block where that has more: see docs/large.md."""
+
+
+def project(
+    basis: Basis,
+    kernel: Kernel,
+    X: Float[Array, "N D"],
+    locations: Locations,
+    columns: Float[Array, "c W"],
+    scales2: Float[Array, " c"],
+) -> tuple[Float[Array, "N W"], Float[Array, " N"]]:
+    """Φ `columns` and Φ² `scales2` of the functions Φ (N, c) at these locations, Φ² elementwise."""
+
+    @jax.checkpoint
+    def add(totals, tile):
+        locations, columns, scales2 = tile
+        values = basis.values(kernel, X, locations)
+        outputs, narrow = totals
+        return (outputs + values @ columns, narrow + values**2 @ scales2), None
+
+    start, unit = (jnp.zeros((len(X), columns.shape[1]), X.dtype), jnp.zeros(len(X), X.dtype)), basis.unit(kernel)
+    outputs, narrow = jax.lax.scan(add, start, tiles(basis.block, locations, columns, scales2))[0]
+    return unit * outputs, unit**2 * narrow
+
+
+def outputs_of(
+    basis: Basis, kernel: Kernel, X: Float[Array, "N D"], locations: Locations, columns: Float[Array, "c W"]
+) -> Float[Array, "N W"]:
+    """Φ `columns` alone.  Differentiable in the columns, and not in the kernel."""
+    return project(basis, jax.lax.stop_gradient(kernel), X, locations, columns, jnp.zeros(len(columns), X.dtype))[0]
+
+
+def gram_product(
+    basis: KernelFunctions,
+    kernel: Kernel,
+    locations: tuple[Locations, Locations],
+    columns: tuple[Float[Array, "c W"], Float[Array, "c W"]],
+) -> Float[Array, ""]:
+    """Σ_w left_wᵀ K right_w with the kernel matrix between the functions of two draws."""
+
+    @jax.checkpoint
+    def add(total, tile):
+        rows, left = tile
+        return total + jnp.sum(left * (basis.gram(kernel, rows, locations[1]) @ columns[1])), None
+
+    return jax.lax.scan(add, jnp.zeros((), columns[0].dtype), tiles(basis.block, locations[0], columns[0]))[0]
+
+
+def tiles(block: int, locations: Locations, *arrays: Array) -> tuple[Any, ...]:
+    """Locations of blocks, and arrays with a row for each of their functions, in tiles.
+
+    The last tile is filled up with blocks of zeros, whose functions count nothing as their columns are 0.
+    """
+    blocks = len(jax.tree.leaves(locations)[0])
+    size = max(1, min(_TILES.get(jax.default_backend(), _TILES["gpu"]) // block, blocks))
+    count = -(-blocks // size)
+    missing = count * size - blocks
+
+    def cut(leaf, rows):
+        filled = jnp.pad(leaf, ((0, missing * rows), *[(0, 0)] * (leaf.ndim - 1)))
+        return filled.reshape(count, size * rows, *leaf.shape[1:])
+
+    return jax.tree.map(lambda leaf: cut(leaf, 1), locations), *(cut(array, block) for array in arrays)
+
+
+_ROWS, _FUNCTIONS = 10_000, 2_000
+"""The largest part of Φ that is in memory at a time."""
+
+
+def latent_moments(
+    basis: Basis,
+    weights: Weights,
+    squares: Float[Array, "B block"] | None,
+    kernel: Kernel,
+    noise: Float[Array, ""],
+    rows: Int[Array, ""],
+    X: Float[Array, "N D"],
+) -> tuple[Float[Array, " N"], Float[Array, " N"], Float[Array, " N"]]:
+    """Mean and variance of f at X, and Σ_i φ_i(x)² for the augmentation of proposition 4."""
+    count = min(basis.blocks, max(1, _FUNCTIONS // basis.block))
+
+    def of_rows(X):
+        def add(first, totals):
+            index = first * count + jnp.arange(count)
+            blocks = jnp.minimum(index, basis.blocks - 1)
+            fresh = jnp.repeat(index < basis.blocks, basis.block)  # the last chunk has some blocks again
+            locations = basis.locations(blocks, X.shape[1], X.dtype)
+            functions = jnp.where(fresh, basis.functions(kernel, X, locations), 0.0)
+            drawn, drawn_squares = take((weights, squares), blocks)
+            scales2 = diagonal_squares(drawn, drawn_squares, basis, blocks, locations, kernel, noise, rows)
+            parts = (functions @ columns(drawn, basis.index(blocks)), functions**2 @ scales2, jnp.sum(functions**2, 1))
+            return jax.tree.map(jnp.add, totals, parts)
+
+        zero = jnp.zeros(len(X), X.dtype)
+        start = (jnp.zeros((len(X), 1 + weights.width), X.dtype), zero, zero)
+        outputs, narrow, norms = jax.lax.fori_loop(0, -(-basis.blocks // count), add, start)
+        return outputs[:, 0], narrow + jnp.sum(outputs[:, 1:] ** 2, axis=1), norms
+
+    if len(X) <= _ROWS:
+        return of_rows(X)
+    parts = -(-len(X) // _ROWS)
+    size = -(-len(X) // parts)
+    index = jnp.minimum(jnp.arange(parts * size), len(X) - 1).reshape(parts, size)
+    moments = jax.lax.map(of_rows, X[index])
+    mean, variance, norms = (part.ravel()[: len(X)] for part in moments)
+    return mean, variance, norms

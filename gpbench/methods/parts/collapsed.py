@@ -24,7 +24,7 @@ from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.schema import setting
 
 
-class Parameters(eqx.Module):
+class CollapsedParameters(eqx.Module):
     """What the objective is a function of."""
 
     layer: SparseLayer
@@ -58,21 +58,23 @@ class CollapsedMethod(SparseMethod, NoiseMethod, GradientMethod):
     ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """The row noise r and the correction c, in nats, from d (`rest`) and σ² (`noise`)."""
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> CollapsedParameters:
         if self.optimiser is not None:
             raise ConfigError(f"{self.name}'s objective is no sum over rows: leave method.optimiser=null, or use svi")
         layer = self.initial_layer(data.first(self.rows), additive_noise=False, key=key)
-        return Parameters(layer, self.initial_noise(data.X))
+        return CollapsedParameters(layer, self.initial_noise(data.X))
 
-    def init_extra(self, parameters: Parameters, data: Batch) -> Optimum:
+    def init_extra(self, parameters: CollapsedParameters, data: Batch) -> Optimum:
         A = inverse_cholesky(parameters.layer.gram())
         return Optimum(A, unit_factor(len(A), A.dtype).posterior())
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Optimum]:
+    def loss(
+        self, parameters: CollapsedParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], Optimum]:
         value, optimum = self.bound(parameters, batch)
         return -value, optimum
 
-    def bound(self, parameters: Parameters, data: Batch) -> tuple[Float[Array, ""], Optimum]:
+    def bound(self, parameters: CollapsedParameters, data: Batch) -> tuple[Float[Array, ""], Optimum]:
         """The objective on the rows it is trained on, in nats, and q at its optimum.
 
         With a prior on the lengthscales its log density is added.

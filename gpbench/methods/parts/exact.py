@@ -15,6 +15,7 @@ from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
+from gpbench.methods.parts.settings import NoiseMethod, PriorMethod
 
 _MATRICES = 11
 """How many N x N matrices the evidence and its gradient take at once: measured with 1,000 to 4,000 rows."""
@@ -107,3 +108,21 @@ def _largest_evidence(model: ExactGP, X, y, prior: LengthscalePrior | None) -> E
 
     _, model, _ = jax.lax.while_loop(unfinished, advance, (0, model, lbfgs.start(model)))
     return model
+
+
+class ExactStart(PriorMethod, NoiseMethod):
+    """The fields that decide it.  Noise variances are in units of the scaled targets' variance."""
+
+    def configured_gp(self, X: Float[Array, "N D"]) -> ExactGP:
+        """Kernel and noise as configured, with lengthscales from the rows X."""
+        return ExactGP(self.kernel.initial(X, start=self.lengthscale_start), self.initial_noise(X))
+
+    def subset_gp(self, data: Batch, rows: int) -> ExactGP:
+        """Kernel and noise of `fit_subset` on the first `rows` rows, from those configured.
+
+        Raises ConfigError for data that are no regression, and where memory is too small.
+        """
+        start, prior = self.lengthscale_start, self.lengthscale_prior
+        return fit_subset(
+            self.kernel, data, rows, start=start, noise=self.target_noise, floor=self.noise_floor, prior=prior
+        )

@@ -35,7 +35,7 @@ class Layer(Protocol):
         """Why a factorisation fails with these parameters, or "" where none does."""
 
 
-class Parameters(eqx.Module):
+class VariationalParameters(eqx.Module):
     """What the bound is a function of.  With P > 1 latent functions the leaves of `q` have a leading axis P.
 
     `q` has `project(V)`, mean and variance (N,) of Vᵀw, and `kl()` from N(0, I): `core.gaussians.Normal`, or one of
@@ -77,14 +77,16 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         """The q of one latent function: of the method's form, the closest to the factor times N(0, I)."""
         return factor.posterior()
 
-    def tightening(self, parameters: Parameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
+    def tightening(self, parameters: VariationalParameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
         """What each row adds to the bound above, in nats, where a tighter one is known."""
         return 0.0
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(
+        self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], None]:
         return -self.bound(parameters, batch), None
 
-    def bound(self, parameters: Parameters, batch: Batch) -> Float[Array, ""]:
+    def bound(self, parameters: VariationalParameters, batch: Batch) -> Float[Array, ""]:
         """The lower bound on the log evidence, or an unbiased estimate of it from a minibatch, in nats.
 
         With a prior on the hyper-parameters its log density is added.
@@ -114,7 +116,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
     def diagnose(self, state: GradientState) -> str:
         return state.parameters.layer.diagnose()
 
-    def init_variables(self, parameters: Parameters, data: Batch) -> Natural | None:
+    def init_variables(self, parameters: VariationalParameters, data: Batch) -> Natural | None:
         """With natural gradients, the factor q(w) / N(w | 0, I) of each latent function."""
         if self.natural_step is None:
             return None
@@ -122,20 +124,20 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         return repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
 
     def update(
-        self, parameters: Parameters, variables: Natural | None, batch: Batch
-    ) -> tuple[Parameters, Natural | None]:
+        self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
+    ) -> tuple[VariationalParameters, Natural | None]:
         """A natural-gradient step of q of the size that the configuration gives, before the gradient step."""
         return (parameters, variables) if self.natural_step == "auto" else self._step_q(parameters, variables, batch)
 
     def refine(
-        self, parameters: Parameters, variables: Natural | None, batch: Batch
-    ) -> tuple[Parameters, Natural | None]:
+        self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
+    ) -> tuple[VariationalParameters, Natural | None]:
         """With `natural_step="auto"` the natural-gradient step comes last, so that q fits the hyper-parameters."""
         return self._step_q(parameters, variables, batch) if self.natural_step == "auto" else (parameters, variables)
 
     def _step_q(
-        self, parameters: Parameters, variables: Natural | None, batch: Batch
-    ) -> tuple[Parameters, Natural | None]:
+        self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
+    ) -> tuple[VariationalParameters, Natural | None]:
         """Parameters and factors after a natural-gradient step of q, where it has a factor (`init_variables`)."""
         if variables is None or self.natural_step is None:
             return parameters, None
@@ -165,13 +167,13 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         q = jax.vmap(lambda factor: self.times_prior(factor, parameters.layer))(factor)
         return eqx.tree_at(lambda p: p.q, parameters, q), factor
 
-    def trainable(self, parameters: Parameters):
+    def trainable(self, parameters: VariationalParameters):
         """With natural gradients the optimiser sees the hyper-parameters alone."""
         return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
 
 
 def marginals(
-    parameters: Parameters, X: Float[Array, "N D"]
+    parameters: VariationalParameters, X: Float[Array, "N D"]
 ) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."], Float[Array, "M N"], Float[Array, " N"]]:
     """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9); V, and the rest's variance."""
     V, rest = parameters.layer.whitened(X)
@@ -182,7 +184,7 @@ def marginals(
     return mean, variance + rest[:, None], V, rest
 
 
-def kl_of(parameters: Parameters) -> Float[Array, ""]:
+def kl_of(parameters: VariationalParameters) -> Float[Array, ""]:
     """KL[q || prior] in nats, of all latent functions together."""
     if parameters.likelihood.latents() == 1:
         return parameters.q.kl()

@@ -24,7 +24,7 @@ from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import fit_subset
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
-from gpbench.methods.parts.variational import Parameters, VariationalMethod, repeat
+from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
 from gpbench.schema import setting
 
 
@@ -50,7 +50,7 @@ class SVI(SparseMethod, VariationalMethod):
         "features alone.",
     )
 
-    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
+    def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> VariationalParameters:
         likelihood = self.initial_likelihood(data)
         if self.conditional == "scaled" and not isinstance(likelihood, Gaussian):
             raise ConfigError(
@@ -61,7 +61,7 @@ class SVI(SparseMethod, VariationalMethod):
         if self.subset_rows is not None:
             layer, likelihood = self._subset_start(layer, likelihood, data, self.subset_rows)
         q = standard_normal(layer.gram().shape[0], data.X.dtype)
-        return Parameters(layer, likelihood, repeat(q, likelihood.latents()))
+        return VariationalParameters(layer, likelihood, repeat(q, likelihood.latents()))
 
     def _subset_start(
         self, layer: SparseLayer, likelihood: Likelihood, data: Batch, rows: int
@@ -76,20 +76,22 @@ class SVI(SparseMethod, VariationalMethod):
         gp = fit_subset(self.kernel, data, rows, start=start, noise=noise, floor=likelihood.floor, prior=prior)
         return eqx.tree_at(lambda layer: layer.kernel, layer, gp.kernel), gp.likelihood
 
-    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
+    def loss(
+        self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], None]:
         """Minus the bound.  With `fixed` its gradient in the rest is 0: L-BFGS, which moves everything, leaves it."""
         if self.fixed:
             constant = jax.lax.stop_gradient(parameters)
             parameters = eqx.tree_at(_variational, constant, _variational(parameters))
         return super().loss(parameters, batch, key=key)
 
-    def trainable(self, parameters: Parameters) -> Any:
+    def trainable(self, parameters: VariationalParameters) -> Any:
         """With `fixed` the optimiser sees the inducing features, and q where no natural gradients move it."""
         if not self.fixed:
             return super().trainable(parameters)
         return _variational(parameters) if self.natural_step is None else parameters.layer.features
 
-    def tightening(self, parameters: Parameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
+    def tightening(self, parameters: VariationalParameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
         if self.conditional != "scaled" or not isinstance(parameters.likelihood, Gaussian):
             return 0.0
         ratio = rest / parameters.likelihood.noise
@@ -99,6 +101,6 @@ class SVI(SparseMethod, VariationalMethod):
         return {"inducing": state.parameters.layer.features.Z}
 
 
-def _variational(parameters: Parameters) -> tuple[Any, Any]:
+def _variational(parameters: VariationalParameters) -> tuple[Any, Any]:
     """What belongs to the approximation and not to the model: inducing features and q."""
     return parameters.layer.features, parameters.q

@@ -17,9 +17,8 @@ from gpbench.core.likelihoods import Gaussian
 from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
-from gpbench.methods.parts.basis_method import BasisMethod, State
-from gpbench.methods.parts.basis_predictions import latent_moments
-from gpbench.methods.parts.basis_weights import columns
+from gpbench.methods.parts.basis_method import BasisMethod, BasisState
+from gpbench.methods.parts.basis_weights import columns, latent_moments
 
 _FOLLOWING = 0.01
 """The least weight of a minibatch in the running mean squares of the functions, where hyper-parameters move."""
@@ -36,7 +35,7 @@ class QSGP(BasisMethod):
     2,000 functions at 10,000 rows.
     """
 
-    def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
+    def step(self, state: BasisState, batch: Batch, *, key: PRNGKeyArray) -> tuple[BasisState, Info]:
         basis, control = state.basis, state.control
         sample = self._sample(state, batch, key=key)
         drawn = take(state.weights, sample.blocks)
@@ -63,12 +62,12 @@ class QSGP(BasisMethod):
             weight = self._following(state, sample)
             mixed = sample.squares + weight * (squares.reshape(sample.squares.shape) - sample.squares)
             new_squares = state.squares.at[sample.blocks].set(mixed)  # type: ignore[union-attr]
-        new = State(
+        new = BasisState(
             basis, hyper, optimiser, weights, sums, state.rate, new_squares, control, state.rows, state.step + 1
         )
         return new, Info(-value)
 
-    def _sample(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> Sample:
+    def _sample(self, state: BasisState, batch: Batch, *, key: PRNGKeyArray) -> Sample:
         """The blocks of a step.  Theorem 3 needs a single draw, but for its printed form and where S is a matrix."""
         basis, gaussian = state.basis, isinstance(state.hyper.likelihood, Gaussian)
         count = min(-(-self.basis_batch // basis.block), basis.blocks)
@@ -81,18 +80,18 @@ class QSGP(BasisMethod):
         locations = basis.locations(blocks, batch.X.shape[1], batch.X.dtype)
         return Sample(basis, blocks, locations, squares, state.rows, draws, drawn[2] if printed else None)
 
-    def _fall(self, state: State) -> Float[Array, ""]:
+    def _fall(self, state: BasisState) -> Float[Array, ""]:
         """What is left of the rates."""
         return self.decay ** (state.step / max(1, self.steps)).astype(state.weights.mean.dtype)
 
-    def _following(self, state: State, sample: Sample) -> Float[Array, ""]:
+    def _following(self, state: BasisState, sample: Sample) -> Float[Array, ""]:
         """The weight of a minibatch in the running mean squares: all count alike until hyper-parameters move them."""
         drawn = len(sample.blocks) / sample.draws / state.basis.blocks
         visits = 2.0 + state.step * (1.0 - (1.0 - drawn) ** sample.draws)  # as expected, the initial value counting too
         least = 0.0 if self.optimiser is None else _FOLLOWING
         return jnp.maximum(1.0 / visits, least).astype(state.weights.mean.dtype)
 
-    def _moved_hyper(self, state: State, gradient: Hyper) -> tuple[Hyper, optax.OptState]:
+    def _moved_hyper(self, state: BasisState, gradient: Hyper) -> tuple[Hyper, optax.OptState]:
         """Hyper-parameters after an optimiser's step; as they are in the first part of the steps."""
         assert self.optimiser is not None
         updates, optimiser = self.optimiser.update(gradient, state.hyper_optimiser, state.hyper)
@@ -104,7 +103,7 @@ class QSGP(BasisMethod):
 
     # ----- what comes of it
 
-    def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: BasisState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         kernel, likelihood = state.hyper.kernel, state.hyper.likelihood
         noise = likelihood.noise if isinstance(likelihood, Gaussian) else jnp.ones((), X.dtype)
         basis, rows = state.basis, state.rows
@@ -114,7 +113,7 @@ class QSGP(BasisMethod):
             variance += noise * prior**2 / (norms + noise * prior)
         return likelihood.predictive(mean, jnp.zeros_like(variance) if self.plug_in else variance)
 
-    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: BasisState, data: Batch) -> Float[Array, ""]:
         """The deterministic bound, from all rows and all functions, in O(N m) memory.
 
         Where S is a kernel matrix ½ log|S| is left out, so that the number is no bound on the evidence.
@@ -126,14 +125,14 @@ class QSGP(BasisMethod):
         sample = Sample(state.basis, blocks, locations, squares, state.rows, 2)
         return -negative_bound(state.hyper, take(state.weights, blocks), sample, data, learned=False)[0]
 
-    def diagnostics(self, state: State) -> dict[str, Array]:
+    def diagnostics(self, state: BasisState) -> dict[str, Array]:
         """With relevance vectors, how many there are: prior precisions below 1e4 (appendix I.3), 1e3 and 1e5."""
         if state.weights.log_precision is None:
             return {}
         limits = {"relevant": _FINITE, "relevant_1e3": 1e3, "relevant_1e5": 1e5}
         return {name: jnp.sum(self._relevant(state, limit)) for name, limit in limits.items()}
 
-    def arrays(self, state: State) -> dict[str, Array]:
+    def arrays(self, state: BasisState) -> dict[str, Array]:
         """The centres (M, D) of kernel functions; NaN, which is not drawn, for those that are no relevance vectors."""
         if not isinstance(state.basis, KernelFunctions):
             return {}
@@ -142,11 +141,11 @@ class QSGP(BasisMethod):
             return {"inducing": centres}
         return {"inducing": jnp.where(self._relevant(state, _FINITE)[:, None], centres, jnp.nan)}
 
-    def _relevant(self, state: State, limit: float) -> Bool[Array, " M"]:
+    def _relevant(self, state: BasisState, limit: float) -> Bool[Array, " M"]:
         """Whether the prior precision of each function is below `limit`."""
         assert state.weights.log_precision is not None
         return state.weights.log_precision.ravel()[: state.basis.size] < math.log(limit)
 
-    def diagnose(self, state: State) -> str:
+    def diagnose(self, state: BasisState) -> str:
         moves = "" if self.optimiser is None else ", smaller rates in method.optimiser"
         return f"the steps grew without bound: try a smaller method.rate{moves} or a larger method.basis_batch"

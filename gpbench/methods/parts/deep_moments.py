@@ -1,21 +1,68 @@
-"""Stochastic EP for deep GPs: the tied factors follow the factors that single rows imply (paper `aep_dgp`, appendix B).
-
-With the cavity of a unit N(m, V) and log Zₙ as a function of it, the tilted distribution of row n has mean
-m + V g and covariance V - V (g gᵀ - 2 G) V, g and G the derivatives with respect to m and V.  The factor that takes the
-cavity there is row n's, and stochastic EP moves the tied factor towards the average of their natural parameters.
-
-At the stationary points of the tied energy (`DGP.tied_energy`) it is the moments of the tilted distributions that
-average to those of q, so that the two agree where all rows imply the same factor, and not otherwise.
-"""
+"""Probabilistic backpropagation: moments of a layer's outputs under uncertain inputs (paper `aep_dgp`, section 5)."""
 
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from gpbench.core.gaussians import Natural, Normal
+from gpbench.core.kernels import SquaredExponential
+from gpbench.core.psi import Moments, psi1, psi2_cross_sum, psi2_sum
 from gpbench.methods.base import Batch
+from gpbench.methods.parts.deep_layers import DeepLayer, LayerPosterior
+
+_LEAST_VARIANCE = 1e-8
+"""Of an output, relative to the kernel's amplitude: rounding can make a variance negative."""
+
+
+class Projection(eqx.Module):
+    """A layer for uncertain inputs: with E u and cov u of each unit, α = Kzz⁻¹ E u and B = Kzz⁻¹ (cov u - Kzz) Kzz⁻¹.
+
+    `weights` is B + α αᵀ.
+    """
+
+    layer: DeepLayer
+    alpha: Float[Array, "P M"]
+    weights: Float[Array, "P M M"]
+
+    @classmethod
+    def of(cls, posterior: LayerPosterior) -> "Projection":
+        """Of a layer with its q."""
+
+        def unit(A, q):
+            RA, alpha = jnp.tril(q.root) @ A, A.T @ q.mean
+            return alpha, RA.T @ RA - A.T @ A + jnp.outer(alpha, alpha)
+
+        return cls(posterior.layer, *jax.vmap(unit)(posterior.A, posterior.q))
+
+
+def propagate(projection: Projection, h: Moments, *, full: bool = False) -> Moments:
+    """Moments of every unit, noise included, at inputs with the moments `h` (section 5; with `full`, appendix G).
+
+    A unit's mean is ψ1 α and its variance ψ0 + Σ (B + α αᵀ) ψ2 - mean² + noise.
+    """
+    layer, alphas = projection.layer, projection.alpha
+    kernel = layer.kernel
+    assert isinstance(kernel, SquaredExponential)
+    mean = jax.vmap(lambda Z, alpha: psi1(kernel, Z, h) @ alpha, out_axes=1)(layer.Z, alphas)
+    second = jax.vmap(lambda Z, W: psi2_sum(kernel, Z, h, W), out_axes=1)(layer.Z, projection.weights)
+    variance = jnp.maximum(kernel.amplitude + second - mean**2, _LEAST_VARIANCE * kernel.amplitude) + layer.noise
+    if not full or layer.units == 1:
+        return Moments(mean, variance)
+    columns = []
+    for a in range(layer.units):
+        between = [
+            variance[:, a]
+            if a == b
+            else psi2_cross_sum(kernel, layer.Z[a], layer.Z[b], h, jnp.outer(alphas[a], alphas[b]))
+            - mean[:, a] * mean[:, b]
+            for b in range(layer.units)
+        ]
+        columns.append(jnp.stack(between, axis=1))
+    return Moments(mean, jnp.stack(columns, axis=2))
+
 
 _LEAST = 1e-3
 """The least variance of a row's tilted distribution, in units of the cavity's, with which it implies a factor."""

@@ -1,9 +1,0 @@
-"""What linear models share."""
-
-import jax.numpy as jnp
-from jaxtyping import Array, Float
-
-
-def with_intercept(X: Float[Array, "N D"]) -> Float[Array, "N E"]:
-    """The inputs and a column of ones."""
-    return jnp.concatenate([X, jnp.ones((X.shape[0], 1), X.dtype)], axis=1)
