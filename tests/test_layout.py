@@ -9,7 +9,7 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "paths", "plugins", "yamls", "damage"},
+    {"errors", "paths", "plugins", "files"},
     {"ranges"},
     {"schema", "metrics", "papers"},
     {"core"},

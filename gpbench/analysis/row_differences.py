@@ -74,7 +74,7 @@ def row_losses(metric: str, predictions: "Mapping[str, np.ndarray]") -> "np.ndar
     """What of the metric lies in each row, as in `gpbench.metrics`; None for a metric that is no mean over rows."""
     import numpy as np
 
-    from gpbench.records.predictions import log_probs
+    from gpbench.records.arrays import log_probs
 
     y = predictions["target"]
     if metric in ("nll", "mnlp"):

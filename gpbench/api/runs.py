@@ -11,7 +11,7 @@ from gpbench import runtime
 from gpbench.analysis.statistics import mean_stderr
 from gpbench.api.words import Folders, composed, folders, word, words
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, nearest, printable
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import yaml
 
-from gpbench import paths, yamls
+from gpbench import paths
 from gpbench.config.cards import check, unreadable
 from gpbench.errors import ConfigError, nearest
+from gpbench.files import load_yaml
 
 
 def _files(config_dirs: Sequence[Path | str]) -> dict[str, Path]:
@@ -34,7 +35,7 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
     try:
-        card = yamls.load(files[name].read_text(encoding="utf-8"))
+        card = load_yaml(files[name].read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError, OSError) as error:
         raise unreadable(files[name], error) from None
     return checked(card, files[name])

@@ -13,7 +13,7 @@ from gpbench.data import cards, members, splits
 from gpbench.errors import ConfigError, DataError, GpbenchError
 from gpbench.imports.submissions import Submission
 from gpbench.records import identity
-from gpbench.records.predictions import MOST_ROWS, Predictions
+from gpbench.records.arrays import MOST_ROWS, Predictions
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 

@@ -1,7 +1,7 @@
 """Collections: many records in one Parquet file, which `gpbench collect` makes and every verb reads.
 
-One row a record: its JSON in the column `record`, the text of its config.yaml in `config`, its packed arrays in `trace`,
-and beside them columns of what is filtered by, for other programs.  The values come from `record` alone.
+One row a record: its JSON in the column `record`, the text of its config.yaml in `config`, its packed arrays in
+`trace`, and beside them columns of what is filtered by, for other programs.  The values come from `record` alone.
 
 A flipped bit is an error, whichever byte it is in.  Parquet has checksums of pages, and none of its footer, which has
 names, types and positions: a digest of the footer stands before it, where other readers pass over it.
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from gpbench.errors import ConfigError, StorageError
 from gpbench.records import arrays
+from gpbench.records.folder import plain
 from gpbench.records.record import Record
-from gpbench.records.seal import plain
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def write(path: Path, rows: Sequence[tuple[Record, str]], traces: Mapping[str, b
     records = [record for record, _ in rows]
     columns = {name: _column([getattr(record, name) for record in records]) for name in _COLUMNS}
     columns[_RECORD] = pa.array([_text(record) for record in records], pa.string())
-    columns[_CONFIG] = pa.array([config for _, config in rows], pa.string())
+    columns[_CONFIG] = pa.array([config for _, config in rows], pa.string()).dictionary_encode()
     columns[_TRACE] = pa.array([(traces or {}).get(record.id) for record in records], pa.binary())
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -171,7 +171,7 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
     Raises:
         ConfigError: the file cannot be read, or is no collection.
     """
-    table, sealed = _table(path, (_RECORD, _CONFIG, _OLD))
+    table, sealed = _table(path, without=[_TRACE])
     if _OLD in table.column_names:
         raise ConfigError(
             f"{path} was collected by an earlier gpbench, in another format; `gpbench collect DIR --out {path}` makes"
@@ -202,7 +202,7 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
 
 def read_traces(path: Path) -> dict[str, bytes | None]:
     """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
-    table, _ = _table(path, ("id", _TRACE))
+    table, _ = _table(path, names=["id", _TRACE])
     if {*table.column_names} != {"id", _TRACE}:
         return {}
     return dict(zip(table.column("id").to_pylist(), table.column(_TRACE).to_pylist(), strict=True))
@@ -226,7 +226,11 @@ def _value(text: str) -> Any:
 
 
 def _texts(column: "pa.ChunkedArray") -> list[str | None]:
-    """The texts of a column with few different ones, of which each is made once."""
+    """The texts of a column; equal ones are one object where the column is a dictionary, as `write` makes it."""
+    import pyarrow.types as kinds
+
+    if not kinds.is_dictionary(column.type):
+        return column.to_pylist()
     whole = column.combine_chunks()
     known = [*whole.dictionary.to_pylist(), None]
     return [known[-1 if index is None else index] for index in whole.indices.to_pylist()]
@@ -242,7 +246,7 @@ def _column(values: list[Any]) -> "pa.Array":
 
     if {type(value) for value in values} == {int}:
         return pa.array(values, pa.int64())
-    return pa.array([None if value is None else str(value) for value in values], pa.string())
+    return pa.array([None if value is None else str(value) for value in values], pa.string()).dictionary_encode()
 
 
 def _content(table: "pa.Table") -> bytes:
@@ -259,18 +263,19 @@ def _content(table: "pa.Table") -> bytes:
     return whole[:start] + _MARK + hashlib.sha256(whole[start:]).digest() + whole[start:]
 
 
-def _table(path: Path, names: Sequence[str]) -> "tuple[pa.Table, bool]":
-    """Those of these columns that the file has, and whether it is sealed.
+def _table(path: Path, *, names: Sequence[str] = (), without: Sequence[str] = ()) -> "tuple[pa.Table, bool]":
+    """The columns of these names, or all but those `without`; and whether the file is sealed.
 
-    Raises ConfigError for a file that cannot be read.
+    All that are read are checked.  Raises ConfigError for a file that cannot be read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         sealed = _check_footer(path)
-        with pq.ParquetFile(path, page_checksum_verification=True, read_dictionary=[_CONFIG]) as file:
-            table = file.read([name for name in file.schema_arrow.names if name in names])
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            known = file.schema_arrow.names
+            table = file.read([name for name in known if (name in names if names else name not in without)])
             table.validate(full=True)
             return table, sealed
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gpbench import paths
 from gpbench.errors import ConfigError
+from gpbench.records.collection import open_existing
 from gpbench.records.record import Record
-from gpbench.records.store import Store
-from gpbench.records.stores import latest, open_existing, recorded
+from gpbench.records.store import Store, latest, recorded
 
 if TYPE_CHECKING:
     import pandas as pd

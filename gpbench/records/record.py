@@ -7,7 +7,6 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
-from types import NoneType
 from typing import Any, get_args, get_origin
 
 from gpbench.records.identity import SCHEMA

@@ -11,16 +11,14 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import ConfigError, StorageError, nearest
-from gpbench.records import arrays, configs
+from gpbench.records import arrays
 from gpbench.records import folder as files
-from gpbench.records import predictions as prediction_file
 from gpbench.records.record import Record
-from gpbench.records.rows import with_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,22 +101,22 @@ class Store:
     def config(self, id: str) -> dict:
         """The resolved configuration of a run; empty if its folder has none that can be read, which is said."""
         try:
-            return configs.mapping(self.config_text(id))
+            return files.parse_config(self.config_text(id))
         except ValueError as error:
             self._say(id, f"{self.runs / id}: its {files.CONFIG} is left out: {error}")
             return {}
 
     def config_text(self, id: str) -> str:
         """The same as it lies there, in YAML."""
-        return self._beside(id, files.CONFIG, configs.text, "")
+        return self._beside(id, files.CONFIG, files.decode_config, "")
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of trace.npz: step, seconds (training so far), objective, one per metric; empty if none."""
         return self._beside(id, files.TRACE, arrays.unpack, {})
 
     def predictions(self, id: str) -> "dict[str, np.ndarray]":
-        """The predictions of the test rows (`gpbench.records.predictions`); empty if none were kept."""
-        return self._beside(id, prediction_file.FILE, prediction_file.unpack, {})
+        """The predictions of the test rows (`gpbench.records.arrays`); empty if none were kept."""
+        return self._beside(id, arrays.PREDICTIONS, arrays.unpack_predictions, {})
 
     def state(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read."""
@@ -130,7 +128,7 @@ class Store:
         config: Mapping[str, Any],
         trace: "Mapping[str, np.ndarray]",
         *,
-        predictions: prediction_file.Predictions | None = None,
+        predictions: arrays.Predictions | None = None,
         state: "Mapping[str, np.ndarray] | None" = None,
         replace: bool = False,
     ) -> Path:
@@ -166,7 +164,7 @@ class Store:
         record, fault = files.read(str(self.runs), id)
         if record and whole and (fault := files.damage(str(self.runs), id)):
             return None, fault
-        return record and with_rows(record, lambda: self.config_text(id)), fault
+        return record, fault
 
     def _beside(self, id: str, name: str, unpack: Callable[[bytes], _Content], nothing: _Content) -> _Content:
         """What another file of the run holds; `nothing` where it is absent, or damaged, which is said once."""
@@ -216,6 +214,21 @@ class Store:
                     shutil.rmtree(left, ignore_errors=True)
             except (OSError, ValueError, IndexError):
                 continue
+
+
+def recorded(stores: Sequence[Store]) -> list[Record]:
+    """Every record of these stores.  Raises ConfigError where there is none."""
+    records = [record for store in stores for record in store.all()]
+    if not records:
+        folders = ", ".join(str(store.runs) for store in stores)
+        raise ConfigError(f"no runs in {folders} yet; train with `gpbench run`")
+    return records
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """The latest record of each id, oldest first: several folders may have the same run."""
+    by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
+    return sorted(by_id.values(), key=lambda record: record.age)
 
 
 def alive(pid: int) -> bool:

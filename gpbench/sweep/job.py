@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpbench.records import locks
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.sweep import outcome
 from gpbench.sweep.outcome import Outcome

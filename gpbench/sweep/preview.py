@@ -6,7 +6,7 @@ from pathlib import Path
 from gpbench.errors import SweepError
 from gpbench.experiments.plan import plans
 from gpbench.records import locks
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.display import Lines
 

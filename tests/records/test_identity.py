@@ -129,7 +129,7 @@ def test_id_is_the_same_in_another_process():
 
 def test_records_import_neither_jax_nor_numpy():
     code = (
-        "import sys; from gpbench.records import collected, environment as e, identity, plan, store; "
+        "import sys; from gpbench.records import collection, environment as e, identity, plan, store; "
         "e.facts(); assert not {'jax', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

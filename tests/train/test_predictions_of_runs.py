@@ -6,8 +6,8 @@ from toys import HERE, job
 
 from gpbench.config.compose import compose
 from gpbench.data import configured, splits
+from gpbench.records.arrays import log_probs
 from gpbench.records.plan import RunPlan
-from gpbench.records.predictions import log_probs
 from gpbench.records.store import Store
 from gpbench.train import context
 
