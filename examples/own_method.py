@@ -2,41 +2,48 @@
 # # A method of one's own beside two of ours
 #
 # `docs/examples/robust_gp.py` is a sparse GP with Student t noise in 60 lines, and `method/robust_gp.yaml` its file;
-# docs/add_a_method.md walks through both.  `--config-dir` is all that gpbench needs to find them.
+# docs/add_a_method.md walks through both.  `config_dir` is all that gpbench needs to find them.
 
 # %%
-import json
-import subprocess
 from pathlib import Path
 
+import gpbench
+
 ROOT = Path(__file__).resolve().parents[1] if "__file__" in globals() else Path("..").resolve()
-
-
-def shell(command: str) -> str:
-    """Runs a line of the shell in the repository and prints what it says."""
-    done = subprocess.run(command, shell=True, cwd=ROOT, text=True, capture_output=True, check=True)
-    print(f"$ {command}\n{done.stdout}")
-    return done.stdout
-
+MINE = ROOT / "docs" / "examples"
 
 # %% [markdown]
-# Three methods on five splits of the example's data.  Repeat a command that was stopped: it trains what is missing.
+# The data as a method sees them: rows of one split, scaled, and the way back.
 
 # %%
-shell("gpbench run --config-dir docs/examples -m dataset=coffee method=robust_gp,linear,gpr 'split=[0,1,2,3,4]'")
+data = gpbench.load("coffee", config_dir=MINE)
+split = data.split(0)
+print(data)
+print("training inputs", split.X.shape, "columns", split.columns, "target", split.target)
+print("first target in its own units:", split.original_targets(split.y)[0])
+
+# %% [markdown]
+# Three methods on five splits.  Repeat a call that was stopped: it trains what is missing.
+
+# %%
+runs = [
+    gpbench.run(config_dir=MINE, dataset="coffee", method=method, split=[0, 1, 2, 3, 4])
+    for method in ("robust_gp", "linear", "gpr")
+]
+for method_runs in runs:
+    print(method_runs)
 
 # %% [markdown]
 # Means over the same splits, and paired differences with intervals that allow for training rows that splits share.
 
 # %%
-shell("gpbench table --dataset coffee --metric rmse,test_ll")
-shell("gpbench compare robust_gp gpr --dataset coffee --metric test_ll")
+print(gpbench.table(dataset="coffee", metric=["rmse", "test_ll"]))
+print(gpbench.compare("robust_gp", "gpr", dataset="coffee", metric="test_ll"))
 
 # %% [markdown]
-# The same numbers for a program.
+# The same numbers in pandas.
 
 # %%
-answer = subprocess.check_output("gpbench table --dataset coffee --metric rmse --json", shell=True, cwd=ROOT)
-means = {row["method"]: row["mean"] for row in json.loads(answer)}
-print("root mean squared errors, smallest first:", sorted(means, key=means.__getitem__))
+means = gpbench.table(dataset="coffee", metric="rmse").frame.set_index("method")["mean"]
+print("root mean squared errors, smallest first:", [*means.sort_values().index])
 assert means["robust_gp"] < means["linear"]

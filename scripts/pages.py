@@ -3,6 +3,7 @@
 Links between the files of the repository then lead to the same places on the site as in a checkout.
 """
 
+import ast
 import re
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,32 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def _interfaces(config: Any) -> list[File]:
+    """A page for each package or module of the navigation: its public names, or all its modules where it has none."""
+    root = Path(config.config_file_path).parent
     names = re.findall(r"api/(\w+)\.md", Path(config.config_file_path).read_text(encoding="utf-8"))
-    return [
-        File.generated(config, f"api/{name}.md", content=f"# gpbench.{name}\n\n::: gpbench.{name}\n") for name in names
-    ]
+    return [File.generated(config, f"api/{name}.md", content=_page(root, name)) for name in names]
+
+
+def _page(root: Path, name: str) -> str:
+    module = name if name == "gpbench" else f"gpbench.{name}"
+    path = root.joinpath(*module.split("."))
+    tree = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8"))
+    head = f"# {module}\n\n::: {module}\n"
+    if not (public := _public(tree)):
+        return head
+    head += "    options: {members: false, show_submodules: false, show_root_heading: false}\n"
+    return "\n".join([head, *(f"::: {module}.{each}\n    options: {{show_submodules: false}}\n" for each in public)])
+
+
+def _public(tree: ast.Module) -> list[str]:
+    """The names in `__all__`, without modules and what begins with an underscore."""
+    modules = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in ("gpbench", "gpbench.core")
+        for alias in node.names
+    }
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return [name for name in ast.literal_eval(node.value) if not name.startswith("_") and name not in modules]
+    return []

@@ -1,6 +1,6 @@
-"""Cells of a table: runs of one configuration on one data set, averaged over splits, beside the published value.
+"""Cells of a table: runs of one configuration on one data set, their means over splits, and caveats.
 
-A cell never mixes configurations, and a diverged run is in no mean.
+A cell never mixes configurations, and diverged runs are in no mean.
 """
 
 import functools
@@ -22,7 +22,15 @@ _LABEL_FIELDS = ("protocol", "precision", "preset")
 class CellRuns:
     """The recorded runs of a cell, which differ in split and seed only.
 
-    `label` is the setting, followed by whatever else distinguishes this cell from the others of the same selection.
+    Args:
+        dataset: Name of the data set.
+        output: Name of the output; "" for a data set with one.
+        method: Name of the method.
+        setting: Settings in which the runs differ from the method's defaults.
+        label: The setting, and the fields that distinguish this cell from the others of the same selection.
+        preset: Presets of the runs, joined by "+".
+        held_out: False where test rows are training rows.
+        records: The records of the runs.
     """
 
     dataset: str
@@ -36,19 +44,19 @@ class CellRuns:
 
     @property
     def split_set(self) -> str:
-        """The split set of the runs; "" where their records lack it."""
+        """Name of the split set; "" where the records lack it."""
         return self.records[0].split_set or ""
 
     @property
     def ratio(self) -> float | None:
-        """n_test / n_train, averaged over the runs; None without runs, and where a record lacks either number."""
+        """Mean of n_test / n_train over the runs; None without runs, and where a record lacks either number."""
         sizes = [(record.train_rows, record.test_rows) for record in self.records]
         ratios = [test / train for train, test in sizes if train and test]
         return fmean(ratios) if ratios and len(ratios) == len(sizes) else None
 
     @property
     def imported(self) -> bool:
-        """Whether any of the runs is another program's (`gpbench import`)."""
+        """True where a run is another program's (`gpbench import`)."""
         return any(record.imported for record in self.records)
 
 
@@ -56,11 +64,16 @@ class CellRuns:
 class Entry:
     """One metric of one cell.
 
-    values: by split, averaged over seeds, without diverged runs.
-    mean, stderr: None without values, and for `stderr` with fewer than two.
-    diverged: how many runs diverged or have a metric that is not finite.
-    delta_se: (ours - published) in joint standard errors, or None.
-    mark: "best", "tied" (not significantly different from the best) or "".
+    Args:
+        cell: The cell.
+        metric: Name of the metric.
+        values: Values by split, averaged over seeds, without diverged runs.
+        mean: Mean over splits; None without values.
+        stderr: Standard error of the mean over splits, not corrected for shared rows; None below two values.
+        diverged: Number of runs that diverged or have a metric that is not finite.
+        published: The published value, or None.
+        delta_se: (ours - published) in joint standard errors, or None.
+        mark: "best", "tied" (not significantly different from the best) or "".
     """
 
     cell: CellRuns
@@ -75,12 +88,12 @@ class Entry:
 
     @property
     def n_splits(self) -> int:
-        """How many splits the mean is over."""
+        """Number of splits of the mean."""
         return len(self.values)
 
     @property
     def held_out(self) -> bool:
-        """Whether both our value and the published one are results on held-out rows."""
+        """True where both our value and the published one are of held-out rows."""
         return self.cell.held_out and (self.published is None or self.published.held_out)
 
     @functools.cached_property
@@ -92,7 +105,12 @@ class Entry:
 def group_runs(records: Iterable[Record], *, by_preset: bool = True) -> list[CellRuns]:
     """Groups records into cells, in natural order of data set, output, method and label.
 
-    With `by_preset=False` a cell has the runs of its configuration from all presets, and `preset` names all of these.
+    Args:
+        records: The records, in any order.
+        by_preset: Whether runs of different presets are different cells.
+
+    Returns:
+        The cells; their labels tell them from each other within these records.
     """
     groups: dict[tuple, list[Record]] = {}
     for record in records:
@@ -104,7 +122,15 @@ def group_runs(records: Iterable[Record], *, by_preset: bool = True) -> list[Cel
 
 
 def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entry]:
-    """An entry for each cell and metric: the given metrics, all recorded ones for "all", or by default the task's."""
+    """Summarises each cell by each metric.
+
+    Args:
+        cells: The cells.
+        metrics: Names of metrics, or "all" for every recorded one and seconds; by default nll, or rmse and test_ll.
+
+    Returns:
+        The entries, cell by cell, without metrics that no run on the data set has.
+    """
     recorded: dict[str, set[str]] = {}
     for cell in cells:
         for record in cell.records:
@@ -119,14 +145,14 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
 
 
 def entry(cell: CellRuns, metric: str) -> Entry:
-    """The entry of one metric: averaged over the seeds of each split, then mean and standard error over splits."""
+    """Summarises a cell by one metric: the mean over seeds, then mean and standard error over splits."""
     diverged = sum(_diverged(record, metric) for record in cell.records)
     published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
     return summarise(cell, metric, by_split(cell, metric), published, diverged)
 
 
 def by_split(cell: CellRuns, metric: str) -> dict[int, float]:
-    """The metric on each split, averaged over its seeds, without diverged runs."""
+    """The metric by split, averaged over seeds, without diverged runs."""
     values: dict[int, list[float]] = {}
     for record in cell.records:
         value = _value(record, metric)
@@ -144,7 +170,7 @@ def summarise(
 
 
 def cell_key(record: Record, *, by_preset: bool = True) -> tuple:
-    """What the records of one cell have in common; with `by_preset=False` but for the preset."""
+    """The fields that all records of a cell share; the preset is one of them unless `by_preset` is False."""
     names = ("dataset", "output", "method", "setting", *_LABEL_FIELDS, "held_out", "data_checksum", "cell")
     return tuple(getattr(record, name) if by_preset or name != "preset" else None for name in names)
 
@@ -164,7 +190,7 @@ def _cell_runs(records: Sequence[Record], label: str) -> CellRuns:
 
 
 def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, str]:
-    """The setting and the fields that differ within the selection; digests where cells still have the same label."""
+    """The setting and the fields that differ within the selection; then digests for cells of the same label."""
     labels = _add_differing({key: record.setting for key, record in firsts.items()}, firsts, fields)
     namesakes: dict[tuple, dict[tuple, str]] = {}
     for key, record in firsts.items():
@@ -225,11 +251,11 @@ DEGENERATE = "degenerate: in some of these runs or all the bound is below that o
 
 _WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST = 1.05, 100, 0.02
 _CONSTANT = -1.4189
-"""The bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
+"""Bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
 
 
 def caveats(dataset: str, metric: str, records: Sequence[Record], published: Published | None) -> list[str]:
-    """The footnotes of one metric of a cell, from its records and its published value."""
+    """The footnotes of one metric of a cell, from its records and its published value, each once."""
     lines = [
         LEAKED if any(record.held_out is False for record in records) else "",
         published.note if published else "",
@@ -246,7 +272,7 @@ def caveats(dataset: str, metric: str, records: Sequence[Record], published: Pub
 
 
 def imported_note(records: Iterable[Record]) -> str:
-    """Which of these records are other programs' predictions, and from which files; "" if none is."""
+    """The methods whose predictions are another program's, with their files; "" without any."""
     sources = {
         f"{record.method} ({record.source}, SHA-256 {(record.source_checksum or '')[:12]})": None
         for record in records
@@ -256,34 +282,37 @@ def imported_note(records: Iterable[Record]) -> str:
 
 
 def _diagnostics(record: Record) -> Mapping:
-    """What a sampler's record says of its chains; {} for other methods."""
+    """The diagnostics of a sampler's chains; {} for other methods."""
     return record.diagnostics or {}
 
 
 def _is_rising(record: Record) -> bool:
-    """Whether training may have ended too early: for chains R-hat is used instead."""
+    """Tests whether training may have ended too early; chains are tested by R-hat instead."""
     diagnostics = _diagnostics(record)
     return "rhat" not in diagnostics and (diagnostics.get("slope") or 0.0) > _STEEPEST
 
 
 def _is_unmixed(record: Record) -> bool:
-    """Whether the outputs of a sampler's chains differ (Vehtari et al. 2021), or samples are too few to decide."""
+    """Tests whether a sampler's chains differ in outputs (Vehtari et al. 2021), or have too few samples to decide."""
     diagnostics = _diagnostics(record)
     if "rhat" not in diagnostics:
         return False
-    # of the outputs where they are apart: weights of a network need not mix, since layers can exchange factors
+    # Outputs where they are recorded: the weights of a network need not mix, since layers can exchange factors.
     rhat, ess = (diagnostics.get(f"{name}_outputs", diagnostics.get(name)) for name in ("rhat", "ess"))
     return rhat is None or rhat > _WORST_RHAT or ess is None or ess < _FEWEST_SAMPLES
 
 
 def _is_unmixed_over_weights(record: Record) -> bool:
-    """Whether the chains of a network differ in more than its outputs."""
+    """Tests whether the chains of a network differ in more than its outputs."""
     diagnostics = _diagnostics(record)
     return "rhat_outputs" in diagnostics and (diagnostics.get("rhat") or math.inf) > _WORST_RHAT
 
 
 def _is_degenerate(record: Record) -> bool:
-    """Whether a run's bound is below a constant prediction's; the log-likelihoods tell the scale of the targets."""
+    """Tests whether a run's bound is below that of a constant prediction.
+
+    The difference of the two log-likelihoods is the logarithm of the scale of the targets.
+    """
     names = ("vlb_per_row", "test_ll", "ll_std")
     values = [value for name in names if (value := record.metrics.get(name)) is not None]
     if len(values) < len(names):

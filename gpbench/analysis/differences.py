@@ -1,4 +1,4 @@
-"""Paired differences between two methods, protocols, presets, precisions or commits, on the splits that both have."""
+"""Paired differences of two methods, protocols, presets, precisions or commits, on the splits that both have."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,18 +21,23 @@ NOTE = (
 
 
 _Contexts = dict[tuple, tuple[list[CellRuns], list[CellRuns]]]
-"""The cells of both sides by what the two of a pair must share."""
+"""Cells of both sides by the fields that a pair must share."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: all records whose field `kind` has this value; commits match by their first digits."""
+    """One side of a comparison: the records whose field has a value.
+
+    Args:
+        kind: Name of the field, one of KINDS.
+        value: Value of the field; the first digits of a commit.
+    """
 
     kind: str
     value: str
 
-    def has(self, record: Record) -> bool:
-        """Whether the record is on this side."""
+    def includes(self, record: Record) -> bool:
+        """Returns whether the record is on this side."""
         return self.matches(str(getattr(record, self.kind) or "none"))
 
     def matches(self, value: str) -> bool:
@@ -42,9 +47,16 @@ class Side:
 
 @dataclass(frozen=True)
 class Difference:
-    """A - B of one metric on one data set, over `n` splits.
+    """The difference A - B of one metric on one data set.
 
-    `ratio` is n_test / n_train, None where unknown; `diverged` counts the diverged runs of both sides.
+    Args:
+        a, b: The cells of both sides.
+        metric: Name of the metric.
+        mean_a, mean_b: Means over the common splits.
+        test: Corrected t test of the differences.
+        n: Number of common splits.
+        ratio: n_test / n_train; None where unknown.
+        diverged: Number of diverged runs of both sides.
     """
 
     a: CellRuns
@@ -59,7 +71,7 @@ class Difference:
 
     @property
     def winner(self) -> str:
-        """Which side is significantly better: "A", "B" or ""."""
+        """The side that is significantly better: "A", "B" or ""."""
         if not self.test.significant or not better(self.metric):
             return ""
         return "A" if (self.test.mean < 0) == (better(self.metric) == "lower") else "B"
@@ -72,22 +84,27 @@ class Difference:
 
 
 def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Side, Side]:
-    """The two sides that the user names, as KIND:VALUE or as a value of one kind only.
+    """Reads the names of two sides.
 
-    Raises ConfigError for an unknown or ambiguous name, for two kinds, and where both sides have the same records.
+    Args:
+        first, second: Names as KIND:VALUE, or values that records have of one kind only.
+        records: The records to compare.
+
+    Raises:
+        ConfigError: A name is unknown or ambiguous, the kinds differ, or both sides have the same records.
     """
     a, b = _parse_side(first, records), _parse_side(second, records)
     if a.kind != b.kind:
         raise ConfigError(f"{a.kind} {a.value} and {b.kind} {b.value} are of different kinds; compare two of one kind")
-    if all(a.has(record) == b.has(record) for record in records):
+    if all(a.includes(record) == b.includes(record) for record in records):
         raise ConfigError(f"{a.kind} {a.value} is on both sides; name two different ones")
     return a, b
 
 
 def shared_metrics(a: Side, b: Side, records: Sequence[Record]) -> set[str]:
-    """The metrics that both sides have on one of the data sets."""
+    """The metrics that both sides have on a data set."""
     of_a, of_b = (
-        {(record.dataset, metric) for record in records if side.has(record) for metric in record.metrics}
+        {(record.dataset, metric) for record in records if side.includes(record) for metric in record.metrics}
         for side in (a, b)
     )
     return {metric for _, metric in of_a & of_b}
@@ -96,26 +113,44 @@ def shared_metrics(a: Side, b: Side, records: Sequence[Record]) -> set[str]:
 def paired_differences(
     a: Side, b: Side, records: Sequence[Record], metric: str
 ) -> tuple[list[Difference], list[CellRuns]]:
-    """The differences of all pairs of cells that differ in the side alone, and the cells without a partner.
+    """The differences of all pairs of cells that differ in the side alone.
 
     Settings that both sides have are paired; the only setting of one side is paired with all of the other.
-    Raises ConfigError where no pair has a common split, with the reason.
+
+    Args:
+        a, b: The two sides.
+        records: The records.
+        metric: Name of the metric.
+
+    Returns:
+        The differences, and the cells without a partner.
+
+    Raises:
+        ConfigError: No pair has a common split; the message has the reason.
     """
     contexts: _Contexts = {}
     for k, side in enumerate((a, b)):
-        for cell in group_runs((r for r in records if side.has(r)), by_preset=a.kind == "preset"):
+        for cell in group_runs((r for r in records if side.includes(r)), by_preset=a.kind == "preset"):
             contexts.setdefault(_context(cell, a.kind), ([], []))[k].append(cell)
     matches = [_match(*cells) for cells in contexts.values()]
     differences = [d for pairs, _ in matches for pair in pairs if (d := _difference(*pair, metric))]
     if not differences:
         paired = any(pairs for pairs, _ in matches)
-        why = "" if paired else _settings_apart(a, b, contexts) or _split_sets_apart(a, b, contexts)
-        raise ConfigError(why or f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}")
+        reason = "" if paired else _settings_apart(a, b, contexts) or _split_sets_apart(a, b, contexts)
+        raise ConfigError(
+            reason or f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}"
+        )
     return differences, [cell for _, unmatched in matches for cell in unmatched]
 
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequence[CellRuns]) -> Sheet:
-    """The table of differences, with how the runs of each side were made above it."""
+    """Makes the sheet of differences: a line for each pair of cells, below the provenance of both sides.
+
+    Args:
+        a, b: The two sides.
+        differences: Their differences.
+        unmatched: Cells without a partner, which a note names.
+    """
     sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
     heads = [f"{letter}: {line}" for letter, records in sides.items() for line in provenance_lines(records)]
     header = ("data set", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
@@ -137,7 +172,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
 
 
 def untested(differences: Sequence[Difference]) -> list[str]:
-    """A line for each reason why some of these have no test, with their names; none where all have one."""
+    """A line for each reason for which differences have no test, with their names."""
     reasons = {
         "a single split": [d.name for d in differences if d.n == 1],
         "records without the numbers of training and test rows": [
@@ -148,7 +183,7 @@ def untested(differences: Sequence[Difference]) -> list[str]:
 
 
 def row(d: Difference) -> dict:
-    """One difference for CSV and JSON; None where a column does not apply."""
+    """The numbers of a difference by name; None where one does not apply."""
     return {
         "dataset": d.a.dataset,
         "output": d.a.output or None,
@@ -193,7 +228,7 @@ def _parse_side(text: str, records: Sequence[Record]) -> Side:
     sides = [side for side in sides if side.value and any(side.matches(name) for name in known[side.kind])]
     if not sides and colon:
         raise ConfigError(f"no run has {kind} {value!r}; {nearest(value, known[kind])}")
-    if not sides:  # commits are not listed: there are many, and nobody spells one nearly right
+    if not sides:  # commits are not suggested: there are many, and none resembles another
         names = set().union(*(known[kind] for kind in KINDS if kind != "commit"))
         raise ConfigError(f"no run has {text!r}; {nearest(text, names)}")
     if len(sides) > 1:
@@ -205,14 +240,14 @@ def _parse_side(text: str, records: Sequence[Record]) -> Side:
 
 
 def _context(cell: CellRuns, kind: str) -> tuple:
-    """What the two cells of a pair must share, besides the setting; the split set is the last of it."""
+    """The fields that a pair of cells must share, besides the setting; the last one is the split set."""
     first = cell.records[0]
     shared = [getattr(first, name) for name in ("method", "protocol", "precision") if name != kind]
     return (cell.dataset, cell.output, first.data_checksum, cell.held_out, *shared, cell.split_set)
 
 
 def _settings_apart(a: Side, b: Side, contexts: _Contexts) -> str:
-    """Why cells that share all but the setting have no partner; "" where there are none."""
+    """Explains why cells that share all but the setting have no partner; "" without such cells."""
     shared = {context[0]: cells for context, cells in contexts.items() if all(cells)}
     if not shared:
         return ""
@@ -226,11 +261,11 @@ def _settings_apart(a: Side, b: Side, contexts: _Contexts) -> str:
 
 
 def _split_sets_apart(a: Side, b: Side, contexts: _Contexts) -> str:
-    """Why cells that share all but the split set have no partner; "" where there are none."""
+    """Explains why cells that share all but the split set have no partner; "" without such cells."""
     sets: dict[tuple, tuple[list[str], list[str]]] = {}
     for (*context, split_set), cells in contexts.items():
-        for names, of_side in zip(sets.setdefault(tuple(context), ([], [])), cells):
-            names += [split_set or "an unknown split set"] * bool(of_side)
+        for names, cells_of_side in zip(sets.setdefault(tuple(context), ([], [])), cells):
+            names += [split_set or "an unknown split set"] * bool(cells_of_side)
     for (dataset, *_), (of_a, of_b) in sets.items():
         if of_a and of_b:
             return (

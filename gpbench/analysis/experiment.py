@@ -1,4 +1,4 @@
-"""The table of an experiment as a sheet: recorded results beside those that the paper prints, or average ranks."""
+"""The table of an experiment: blocks of entries by row and column, beside the values that the paper prints."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,105 +7,122 @@ from statistics import fmean, pstdev
 
 from gpbench.analysis import tables
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
-from gpbench.analysis.formats import Grid, Marks, Sheet
+from gpbench.analysis.formats import Grid, Sheet, marked
 from gpbench.analysis.provenance import provenance_footer
 from gpbench.analysis.statistics import common_splits
-from gpbench.analysis.tables import (
-    FEW_SPLITS,
-    LEGEND,
-    TIED,
-    cell_text,
-    has_few,
-    notes,
-    numbered,
-    seconds_notes,
-    title,
-    with_marks,
-)
+from gpbench.analysis.tables import FEW_SPLITS, LEGEND, TIED, has_few, with_marks
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.metrics import better
 from gpbench.papers.published import lookup
 
+AVERAGE = "(average)"
+"""Name of the data set of published averages over data sets (papers.csv)."""
 
-def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: Marks) -> Sheet:
-    """The table of an experiment, a grid for each block, with the best of each row marked; or of kind `ranks`.
+_OVER_OUTPUTS: dict[str, Callable[..., float]] = {"mean": fmean, "std": pstdev}
+
+_Row = Mapping[str, CellRuns]  # by column
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a table: one metric, for one value of the keys `blocks`.
 
     Args:
-        experiment: one that has a table.
-        preset: the preset of the planned cells.
-        planned: its cells with their records (`gpbench.experiments.status.find`).
-        marks: how the format marks the best of a row, and what is not significantly different from it.
+        title: Values of the keys, and the metric with its unit.
+        rows: Marked entries by the labels of their row and column.
+    """
 
-    Raises ConfigError where two cells are at one place, and for ranks of methods without common data sets.
+    title: str
+    rows: Mapping[str, Mapping[str, Entry]]
+
+    @property
+    def entries(self) -> Iterator[Entry]:
+        """All entries, row by row."""
+        return (entry for row in self.rows.values() for entry in row.values())
+
+
+def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
+    """Makes the sheet of an experiment's table: a grid for each block, with the best of each row marked.
+
+    Args:
+        experiment: Experiment that has a table.
+        preset: Preset of the planned cells.
+        planned: Its cells with their records (`gpbench.experiments.status.find`).
+
+    Returns:
+        The sheet; of average ranks (`gpbench.analysis.rankings.table`) for a table of kind `ranks`.
+
+    Raises:
+        ConfigError: Two cells are in the same row and column, or methods to rank have no data sets in common.
     """
     assert experiment.table is not None
     if is_of_ranks(experiment):
         from gpbench.analysis import rankings  # which ranks the entries of this module
 
-        return rankings.table(experiment, preset, planned, marks)
+        return rankings.table(experiment, preset, planned)
     blocks, columns = table_blocks(experiment, planned), column_labels(experiment, planned)
-    header = (experiment.table["rows"].rpartition(".")[2], *columns)
     entries = [entry for block in blocks for entry in block.entries]
-    footnotes = notes(entries)
-
-    def text(entry: Entry) -> str:
-        return cell_text(entry, footnotes, lambda number: marks.on(number, entry.mark))
-
+    footnotes = tables.notes(entries)
+    header = (experiment.table["rows"].rpartition(".")[2], *columns)
     grids = [
         Grid(
             block.title,
             header,
             tuple(
-                (name, *(text(of[column]) if column in of else "" for column in columns))
-                for name, of in block.rows.items()
+                (name, *(tables.cell_text(row[column], footnotes) if column in row else "" for column in columns))
+                for name, row in block.rows.items()
             ),
         )
         for block in blocks
     ]
-    records = [record for cell in planned for record in cell.records]
-    legend = f"{marks.on('best', 'best')} of its row; {marks.on('tied', 'tied')}: {TIED}"
-    if any(has_few([*of.values()]) for block in blocks for of in block.rows.values()):
+    legend = f"{marked('best', 'best')} of its row; {marked('tied', 'tied')}: {TIED}"
+    if any(has_few([*row.values()]) for block in blocks for row in block.rows.values()):
         legend += f"; {FEW_SPLITS}"
-    heads = [experiment.title, preset_line(planned, preset, experiment.presets.get(preset, "")), absent(planned)]
     return Sheet(
-        heads=[*filter(None, heads), *verdict(entries)],
+        heads=[*headlines(experiment, preset, planned), *agreement(entries)],
         grids=grids,
         feet=[
             LEGEND,
             *([legend] if any(entry.mark for entry in entries) else []),
-            *numbered(footnotes),
-            *seconds_notes(entries),
-            *provenance_footer(records),
+            *tables.numbered(footnotes),
+            *tables.seconds_notes(entries),
+            *provenance_footer([record for cell in planned for record in cell.records]),
         ],
         rows=[{**tables.row(entry), "mark": entry.mark or None} for entry in entries],
     )
 
 
 def is_of_ranks(experiment: Experiment) -> bool:
-    """Whether the experiment's table is one of average ranks."""
+    """Returns whether the experiment's table is one of average ranks."""
     return (experiment.table or {}).get("kind") == "ranks"
 
 
-def verdict(entries: Sequence[Entry]) -> list[str]:
+def headlines(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> list[str]:
+    """The title of an experiment, a line on its preset, and one on runs that are missing."""
+    words = experiment.presets.get(preset, "")
+    return [*filter(None, [experiment.title, preset_line(planned, preset, words), absent(planned)])]
+
+
+def agreement(entries: Sequence[Entry]) -> list[str]:
     """Lines on how many cells agree with the paper; none without targets.
 
-    Values that are no targets are left out.  Those that are not held out are compared with runs that are not either,
-    where a lower error is no merit.
+    Published values that are no targets are left out.  Those that are not held out are compared with runs that are not
+    either; a lower error is no merit there, so a difference in either direction disagrees.
     """
     known = [(e, e.delta_se, e.published) for e in entries if e.delta_se is not None and e.published]
-    compared = [(e, delta) for e, delta, published in known if published.is_target]
+    targets = [(e, delta) for e, delta, published in known if published.is_target]
     leaked = [(e, delta) for e, delta, published in known if not (published.held_out or e.cell.held_out)]
-    worse = [(e, delta) for e, delta in compared if delta * (1 if better(e.metric) == "lower" else -1) > 2]
-    apart = [(e, delta) for e, delta in leaked if abs(delta) > 2]
+    worse = [(e, delta) for e, delta in targets if delta * (1 if better(e.metric) == "lower" else -1) > 2]
+    different = [(e, delta) for e, delta in leaked if abs(delta) > 2]
     return [
-        *_agreement("within 2 standard errors of the paper, or better", compared, worse),
-        *_agreement("not held out, within 2 standard errors of the paper", leaked, apart),
+        *_agreement_line("within 2 standard errors of the paper, or better", targets, worse),
+        *_agreement_line("not held out, within 2 standard errors of the paper", leaked, different),
     ]
 
 
-def _agreement(
+def _agreement_line(
     text: str, compared: Sequence[tuple[Entry, float]], others: Sequence[tuple[Entry, float]]
 ) -> Iterator[str]:
     """A line on those cells that agree, and the names of the others."""
@@ -115,60 +132,48 @@ def _agreement(
         yield line + (f"; not: {names}" if others else "")
 
 
-AVERAGE = "(average)"
-"""The data set of published averages over data sets (papers.csv)."""
-
-_OVER_OUTPUTS: dict[str, Callable[..., float]] = {"mean": fmean, "std": pstdev}
-
-_Row = Mapping[str, CellRuns]  # by column
-
-
-@dataclass(frozen=True)
-class Block:
-    """One metric of one value of the keys `blocks`: marked entries by row and column, under the table's labels."""
-
-    title: str
-    rows: Mapping[str, Mapping[str, Entry]]
-
-    @property
-    def entries(self) -> Iterator[Entry]:
-        """Every entry, row by row."""
-        return (entry for row in self.rows.values() for entry in row.values())
-
-
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
-    """The table of an experiment, a block for each metric and value of the keys `blocks`.
+    """The blocks of an experiment's table, one for each metric and value of the keys `blocks`.
 
-    With `average: METRIC` the blocks of the first metric end with a row of METRIC averaged over data sets; where rows
+    With `average: METRIC` the blocks of the first metric end with a row of METRIC averaged over data sets.  Where rows
     are outputs, every block ends with rows of mean and standard deviation over outputs.
+
+    Raises:
+        ConfigError: Two cells are in the same row and column.
     """
     layout = experiment.table
     assert layout is not None
     blocks = []
-    for metric, (name, rows) in itertools.product(layout["metrics"], _layout(experiment, planned).items()):
-        entries = {row: {column: entry(cell, metric) for column, cell in of.items()} for row, of in rows.items()}
+    for metric, (name, cells) in itertools.product(layout["metrics"], _layout(experiment, planned).items()):
+        rows = {label: {column: entry(cell, metric) for column, cell in row.items()} for label, row in cells.items()}
         if metric == layout["metrics"][0] and (averaged := layout.get("average")):
-            entries[f"average {averaged}"] = _combined(rows, averaged, fmean, dataset=AVERAGE)
+            rows[f"average {averaged}"] = _combined(cells, averaged, fmean, dataset=AVERAGE)
         if layout["rows"] == "output":
-            entries |= {key: _combined(rows, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
-        marked = {row: of if row == "std" else dict(zip(of, with_marks([*of.values()]))) for row, of in entries.items()}
-        blocks.append(Block(", ".join(filter(None, [name, title(metric)])), marked))
+            rows |= {key: _combined(cells, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
+        for label in rows.keys() - {"std"}:
+            rows[label] = dict(zip(rows[label], with_marks([*rows[label].values()])))
+        blocks.append(Block(", ".join(filter(None, [name, tables.title(metric)])), rows))
     return blocks
 
 
 def by_dataset(
     experiment: Experiment, planned: Sequence[Cell], keys: str | Sequence[str], metric: str
 ) -> Mapping[str, Mapping[str, Entry]]:
-    """The entries of one metric by data set and method, which the labels of these keys name, as in `dgp-2`."""
+    """The entries of one metric by data set and method; the labels of `keys` name the method, as in `dgp-2`."""
     layout = {"rows": "dataset", "columns": keys, "metrics": [metric]}
     (block,) = table_blocks(replace(experiment, table=layout), planned)
     return block.rows
 
 
 def column_labels(experiment: Experiment, planned: Sequence[Cell]) -> list[str]:
-    """The labels of the columns of the experiment's table."""
-    assert experiment.table is not None
+    """The labels of the columns of an experiment's table."""
     return list(dict.fromkeys(_column(experiment, cell) for cell in planned))
+
+
+def labels(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> list[str]:
+    """The labels of a cell's values of those of `keys` that its job has, without empty ones."""
+    names = [keys] if isinstance(keys, str) else keys
+    return [label for key in names if key in cell.job and (label := experiment.label(key, cell.job[key]))]
 
 
 def _column(experiment: Experiment, cell: Cell) -> str:
@@ -177,33 +182,27 @@ def _column(experiment: Experiment, cell: Cell) -> str:
     return "-".join(labels(experiment, experiment.table["columns"], cell))
 
 
-def labels(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> list[str]:
-    """The labels of a cell's values of those of `keys` that its job has, without empty ones."""
-    several = [keys] if isinstance(keys, str) else keys
-    return [label for key in several if key in cell.job and (label := experiment.label(key, cell.job[key]))]
-
-
 def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
-    """The cells by block, row and column.  Raises ConfigError where two are at one place."""
+    """The cells by block, row and column."""
     layout = experiment.table
     assert layout is not None
     row_key, block_keys = layout["rows"], layout.get("blocks", [])
-    grouped: dict[str, dict[str, dict[str, CellRuns]]] = {}
+    blocks: dict[str, dict[str, dict[str, CellRuns]]] = {}
     for cell in planned:
         block = ", ".join(labels(experiment, block_keys, cell))
-        row = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
-        of, column = grouped.setdefault(block, {}).setdefault(row, {}), _column(experiment, cell)
-        if column in of:
+        name = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
+        row, column = blocks.setdefault(block, {}).setdefault(name, {}), _column(experiment, cell)
+        if column in row:
             raise ConfigError(
-                f"{experiment.id}: {row} {column}: two cells of the table are at one place; put"
+                f"{experiment.id}: {name} {column}: two cells of the table are at one place; put"
                 f" {' or '.join(_varying(planned))} into its blocks, columns or label"
             )
-        of[column] = _cell_runs(cell, block)
-    return grouped
+        row[column] = _cell_runs(cell, block)
+    return blocks
 
 
 def _varying(planned: Sequence[Cell]) -> list[str]:
-    """The keys of the runs that have several values, those of the run itself apart."""
+    """The keys of the runs that have several values, without those of the run itself."""
     keys = dict.fromkeys(key for cell in planned for key in cell.job if not key.startswith(("run.", "split")))
     return [key for key in keys if len({cell.job.get(key) for cell in planned}) > 1]
 
@@ -226,7 +225,7 @@ def _cell_runs(cell: Cell, block: str) -> CellRuns:
 def _combined(
     rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], *, dataset: str = "", output: str = ""
 ) -> dict[str, Entry]:
-    """For each column a statistic over its rows, split by split, from the splits that all rows have.
+    """For each column a statistic over its rows, split by split, on the splits that all rows have.
 
     `dataset` or `output` is the name under which its value is published.
     """
@@ -234,7 +233,7 @@ def _combined(
     for column in dict.fromkeys(column for row in rows.values() for column in row):
         cells = [row[column] for row in rows.values() if column in row]
         by_row = [by_split(cell, metric) for cell in cells]
-        values = {split: statistic([of[split] for of in by_row]) for split in common_splits(by_row)}
+        values = {split: statistic([row_values[split] for row_values in by_row]) for split in common_splits(by_row)}
         first = next((cell for cell in cells if cell.records), cells[0])
         records = tuple(record for cell in cells for record in cell.records)
         cell = replace(first, dataset=dataset or first.dataset, output=output or first.output, records=records)

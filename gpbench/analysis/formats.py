@@ -1,42 +1,38 @@
-"""Sheets of tables, written as plain text, CSV, Markdown or LaTeX."""
+"""Sheets of tables and the text formats in which they are written; numbers, names and JSON on a terminal.
+
+A function of `gpbench.analysis` makes a `Sheet` from records.  A sheet is written by `FORMATS[name](sheet)`, shown in a
+notebook as HTML, and read by a program as `sheet.rows` or `sheet.frame`:
+
+    sheet = tables.sheet(cells.entries(cells.group_runs(records)))
+    print(FORMATS["md"](sheet))
+"""
 
 import csv
+import html
 import io
 import json
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from gpbench.errors import printable
 
-
-@dataclass(frozen=True)
-class Marks:
-    """What surrounds the best value of a row, and the values that are not significantly different from it."""
-
-    best: tuple[str, str]
-    tied: tuple[str, str]
-
-    def on(self, text: str, mark: str) -> str:
-        """The text with its mark, which is "best", "tied" or ""."""
-        before, after = {"best": self.best, "tied": self.tied}.get(mark, ("", ""))
-        return before + text + after
-
-
-MARKS = {
-    "terminal": Marks(("", "*"), ("", "≈")),
-    "csv": Marks(("", ""), ("", "")),
-    "md": Marks(("**", "**"), ("*", "*")),
-    "latex": Marks(("\ue000", "\ue002"), ("\ue001", "\ue002")),  # letters of nobody's, which `_tex` makes commands of
-}
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The table of one metric as text; the first column has the names of the rows."""
+    """A table of texts.
+
+    Args:
+        title: Name of what the cells are, as the metric with its unit.
+        header: Names of the columns.
+        rows: Cells by row; the first cell of a row is its name.
+    """
 
     title: str
     header: tuple[str, ...]
@@ -45,12 +41,64 @@ class Grid:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Grids with lines of text above and below them.  `rows` are the same values for CSV and JSON."""
+    """Grids with lines of text above and below them, and their numbers for programs.
+
+    Args:
+        heads: Lines above the grids.
+        grids: Tables of texts, whose cells may have marks (`marked`).
+        feet: Lines below the grids: legend, footnotes, provenance.
+        rows: Numbers of the grids by name, for CSV, JSON and pandas.
+    """
 
     heads: Sequence[str]
     grids: Sequence[Grid]
     feet: Sequence[str]
     rows: Sequence[Mapping[str, object]]
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """The rows in pandas."""
+        import pandas as pd
+
+        return pd.DataFrame([dict(row) for row in self.rows])
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+
+_MARK = {"best": "\ue000", "tied": "\ue001"}
+_END = "\ue002"
+"""Private-use characters around a marked value, which each format replaces by its own marks."""
+_MARKED = re.compile(f"([\ue000\ue001])(.*?){_END}")
+_MARKS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "terminal": {"best": ("", "*"), "tied": ("", "≈")},
+    "md": {"best": ("**", "**"), "tied": ("*", "*")},
+    "latex": {"best": (r"\textbf{", "}"), "tied": (r"\underline{", "}")},
+    "html": {"best": ("<b>", "</b>"), "tied": ("<u>", "</u>")},
+}
+
+
+def marked(text: str, mark: str) -> str:
+    """Marks the text of a value as "best" of its row or "tied" with the best; "" marks nothing."""
+    return _MARK[mark] + text + _END if mark else text
+
+
+def with_marks_of(sheet: Sheet, format: str) -> Sheet:
+    """The sheet with the marks that a format has in place of those of `marked`."""
+
+    def cells(row: Sequence[str]) -> tuple[str, ...]:
+        return tuple(_replace_marks(text, format) for text in row)
+
+    grids = [replace(grid, rows=tuple(map(cells, grid.rows))) for grid in sheet.grids]
+    return replace(sheet, grids=grids, feet=cells(sheet.feet))
+
+
+def _replace_marks(text: str, format: str) -> str:
+    marks = dict(zip(_MARK.values(), _MARKS[format].values()))
+    return _MARKED.sub(lambda match: match[2].join(marks[match[1]]), text)
 
 
 def chunks(grid: Grid, width: int | None) -> list[Grid]:
@@ -80,6 +128,7 @@ def as_csv(sheet: Sheet) -> str:
 
 def as_text(sheet: Sheet) -> str:
     """Plain text with aligned columns."""
+    sheet = with_marks_of(sheet, "terminal")
     tables = [line for grid in sheet.grids for line in (printable(grid.title), *aligned(grid.header, grid.rows), "")]
     return "\n".join([*map(printable, sheet.heads), "", *tables, *map(printable, sheet.feet)])
 
@@ -102,7 +151,32 @@ def as_latex(sheet: Sheet) -> str:
     return "\n".join([*lines, "", *(_tex(line) + r"\\" for line in sheet.feet)])
 
 
-FORMATS = {"terminal": as_text, "csv": as_csv, "md": as_markdown, "latex": as_latex}
+def as_html(sheet: Sheet) -> str:
+    """A `<table>` for each grid, between paragraphs of text, without styles; all text is escaped."""
+    heads, feet = ([f"<p>{_html(line)}</p>" for line in lines] for lines in (sheet.heads, sheet.feet))
+    return "\n".join([*heads, *map(grid_html, sheet.grids), *feet])
+
+
+def grid_html(grid: Grid) -> str:
+    """A grid as the element `<table>`; numbers have the class `number`."""
+    name, *columns = map(_html, grid.header)
+    header = f'<th scope="col">{name}</th>' + "".join(f'<th scope="col" class="number">{text}</th>' for text in columns)
+    lines = ["<table>", f"<caption>{_html(grid.title)}</caption>", f"<thead><tr>{header}</tr></thead>", "<tbody>"]
+    for row in grid.rows:
+        name, *cells = map(_html, row)
+        numbers = "".join(f'<td class="number">{text}</td>' for text in cells)
+        lines.append(f'<tr><th scope="row">{name}</th>{numbers}</tr>')
+    return "\n".join([*lines, "</tbody>", "</table>"])
+
+
+FORMATS: Mapping[str, Callable[[Sheet], str]] = {
+    "terminal": as_text,
+    "csv": as_csv,
+    "md": as_markdown,
+    "latex": as_latex,
+    "html": as_html,
+}
+"""Functions that write a sheet, by the name of their format."""
 
 
 def _plain(value: object) -> str:
@@ -123,9 +197,9 @@ def _is_number(text: str) -> bool:
 
 
 def _md(text: str) -> str:
-    """The text without HTML: "<" before a space is none."""
+    """The text without HTML; "<" before a space, a digit or "=" begins no element and stays."""
     text = re.sub(r"<(?=[^\s\d=])", "&lt;", printable(text))
-    return re.sub(r"^>", "&gt;", text)
+    return _replace_marks(re.sub(r"^>", "&gt;", text), "md")
 
 
 def _bars(cells: Sequence[str]) -> str:
@@ -136,7 +210,6 @@ _TEX = str.maketrans(
     {character: "\\" + character for character in "%&_#${}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
     | {"<": "$<$", ">": "$>$", "|": "$|$"}  # other letters in the fonts of LaTeX's default encoding
-    | {"\ue000": r"\textbf{", "\ue001": r"\underline{", "\ue002": "}"}
     | {raised: f"$^{digit}$" for digit, raised in zip("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")}
 )
 
@@ -146,11 +219,15 @@ def _ampersands(cells: Sequence[str]) -> str:
 
 
 def _tex(text: str) -> str:
-    return printable(text).translate(_TEX)
+    return _replace_marks(printable(text).translate(_TEX), "latex")
+
+
+def _html(text: str) -> str:
+    return _replace_marks(html.escape(printable(text)), "html")
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Prints a table: with rules on a terminal, as aligned columns elsewhere."""
+    """Prints a table: ruled on a terminal, in aligned columns elsewhere."""
     if not sys.stdout.isatty():
         print("\n".join([printable(title)] * bool(title) + aligned(header, rows)))
         return
@@ -178,9 +255,10 @@ def width() -> int | None:
 
 
 def print_json(value: Any) -> None:
-    """Prints JSON with an indent of two spaces; raises ValueError for NaN, which is not JSON.
+    """Prints JSON with an indent of two spaces, in ASCII where the terminal lacks a letter.
 
-    Where the terminal lacks a letter, all beyond ASCII is written as JSON's escapes.
+    Raises:
+        ValueError: A number is NaN or infinite, which JSON has not.
     """
     text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
     try:
@@ -216,4 +294,4 @@ def abridge(names: Sequence[str], most: int = 6) -> str:
 
 def natural(text: str) -> list[tuple[int, float, str]]:
     """A sort key that orders numbers in texts by size: m=15% before m=100."""
-    return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in re.split(r"(\d+)", text) if part]
+    return [(0, float(word), "") if word.isdecimal() else (1, 0.0, word) for word in re.split(r"(\d+)", text) if word]

@@ -1,4 +1,4 @@
-"""What recorded splits can show: the smallest significant difference, and the splits that the observed one needs.
+"""Power of comparisons: the smallest difference that recorded splits show, and the splits that a difference needs.
 
 Under the corrected resampled t test (`gpbench.analysis.statistics`) the statistic has Student's noncentral t
 distribution with n - 1 degrees of freedom, whose noncentrality is the true difference over the corrected standard error
@@ -17,26 +17,28 @@ from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 
 POWER = 0.8
-"""The probability with which a difference is to be shown."""
+"""Probability with which a difference is to be shown."""
 NOTE = (
     "smallest true difference that n splits, or any number of them, show with 80 % probability, and splits needed if"
     " the true difference is the observed one: corrected resampled t test, two-sided at 5 %, with the observed standard"
     " deviation of splits"
 )
 _MOST = 10**6
-"""A number of splits beyond which more of them change nothing."""
+"""Number of splits beyond which more of them change nothing."""
 _LARGE = 100.0
-"""A noncentrality that is significant with any number of splits, and that SciPy's functions still compute."""
+"""Noncentrality that is significant with any number of splits, and that SciPy's functions still compute."""
 
 
 @dataclass(frozen=True)
 class Power:
-    """What the splits of a difference can show, in units of the metric.
+    """The power of the splits of a difference, in units of the metric.
 
-    sd: the standard deviation of the differences between splits.
-    smallest: the smallest true difference that `difference.n` splits show.
-    floor: the smallest that any number of splits shows.
-    needed: splits to show a true difference of the observed size; infinite where a million are too few.
+    Args:
+        difference: The observed difference, which has a test.
+        sd: Standard deviation of the differences between splits.
+        smallest: Smallest true difference that `difference.n` splits show.
+        floor: Smallest true difference that any number of splits shows.
+        needed: Splits that show a true difference of the observed size; infinite where a million are too few.
     """
 
     difference: Difference
@@ -56,7 +58,7 @@ def power_of(noncentrality: float, n: int) -> float:
 
 
 def smallest_difference(sd: float, n: int, ratio: float) -> float:
-    """The true difference that n splits show with probability POWER; the other tail, below 1e-6 of it, is left out."""
+    """The true difference that n splits show with probability POWER; the other tail, below 1e-6, is neglected."""
     from scipy.special import nctdtrinc, stdtrit
 
     return _stderr(sd, n, ratio) * float(nctdtrinc(n - 1, 1 - POWER, stdtrit(n - 1, 1 - LEVEL / 2)))
@@ -79,7 +81,11 @@ def splits_needed(difference: float, sd: float, ratio: float) -> float:
 
 
 def powers(differences: Sequence[Difference]) -> list[Power]:
-    """What the splits of these differences can show, of those with a test.  Raises ConfigError where none has one."""
+    """The power of each difference that has a test.
+
+    Raises:
+        ConfigError: No difference has a test.
+    """
     tested = [_power(d) for d in differences if d.test.possible]
     if not tested:
         raise ConfigError(
@@ -90,7 +96,15 @@ def powers(differences: Sequence[Difference]) -> list[Power]:
 
 
 def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
-    """The table of what the splits can show, for the differences with a test.  Raises ConfigError as `powers` does."""
+    """Makes the sheet of the power of comparisons: a line for each difference with a test.
+
+    Args:
+        a, b: The two sides.
+        differences: Their differences (`differences.paired_differences`).
+
+    Raises:
+        ConfigError: No difference has a test.
+    """
     tested = powers(differences)
     records = [record for p in tested for cell in (p.difference.a, p.difference.b) for record in cell.records]
     header = (
@@ -111,7 +125,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
 
 
 def row(p: Power) -> dict:
-    """One line for CSV and JSON; `splits_needed` is "never" where no number is enough."""
+    """The numbers of a line by name; `splits_needed` is "never" where no number is enough."""
     d = p.difference
     return {
         "dataset": d.a.dataset,

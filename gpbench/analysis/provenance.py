@@ -1,4 +1,4 @@
-"""How recorded runs were made: protocol, preset, precision, device, versions and commit."""
+"""Provenance of recorded runs: protocol, preset, precision, device, versions and commit, as lines of text."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
 
 
 def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
-    """How many runs were made with each protocol, preset, precision, device, version of JAX and commit."""
+    """Counts the runs by protocol, preset, precision, device, version of JAX and commit."""
     counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
     for record in records:
         absent = "imported" if record.imported else "unknown"
@@ -22,7 +22,7 @@ def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
 
 
 def provenance_lines(records: Iterable[Record]) -> list[str]:
-    """How these runs were made, each counted once: a line for what they share, and one for each mixed property."""
+    """A line on the properties that the runs share, and one for each property in which they differ."""
     runs = {record.id: record for record in records}
     facts = provenance(runs.values())
     shared = [f"{name} {next(iter(counts))}" for name, counts in facts.items() if len(counts) == 1]
@@ -35,34 +35,41 @@ def provenance_lines(records: Iterable[Record]) -> list[str]:
 
 
 def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> list[str]:
-    """A line on what differs between the machines of these runs, whose seconds then cannot be compared; else none.
+    """A line on the properties in which the machines of these runs differ, if any.
 
-    It covers devices, processor, cores, processes, versions and the number of runs trained together; `without` names
-    those that are meant to differ.
+    Seconds of runs on different devices, processors, numbers of cores or processes, versions of packages, or trained
+    together in different numbers, cannot be compared.
+
+    Args:
+        records: The records.
+        without: Names of properties that are meant to differ.
+
+    Returns:
+        One line, or none where the machines are the same.
     """
     runs = [_machine(record) for record in {record.id: record for record in records}.values()]
     names = dict.fromkeys(name for run in runs for name in run if name not in without)
     counts = {name: Counter(str(run.get(name) or "unknown") for run in runs) for name in names}
     differing = [
-        f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(of.items()))
-        for name, of in counts.items()
-        if len(of) > 1
+        f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(numbers.items()))
+        for name, numbers in counts.items()
+        if len(numbers) > 1
     ]
     return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []
 
 
 def provenance_footer(records: Sequence[Record]) -> list[str]:
-    """`provenance_lines`, then seconds of all runs and versions of packages; no lines without records."""
+    """The lines of `provenance_lines`, then the seconds of all runs and versions of packages; none without records."""
     if not records:
         return []
     seconds: Counter[str] = Counter()
     versions: dict[str, set[str]] = {}
     for record in records:
-        seconds.update({part: value for part, value in record.seconds.items() if value})
+        seconds.update({phase: value for phase, value in record.seconds.items() if value})
         for package, version in (record.versions or {}).items():
             versions.setdefault(package, set()).add(str(version))
-    totals = ", ".join(f"{part} {value:,.0f}" for part, value in seconds.items())
-    packages = ", ".join(f"{package} {' and '.join(sorted(of))}" for package, of in versions.items())
+    totals = ", ".join(f"{phase} {value:,.0f}" for phase, value in seconds.items())
+    packages = ", ".join(f"{package} {' and '.join(sorted(numbers))}" for package, numbers in versions.items())
     return [
         *provenance_lines(records),
         f"seconds of all runs: {totals}; tables show those of train",
@@ -71,13 +78,13 @@ def provenance_footer(records: Sequence[Record]) -> list[str]:
 
 
 def _machine(record: Record) -> dict[str, object]:
-    """What the seconds of a run depend on, beside its configuration."""
+    """The properties of the machine on which the seconds of a run depend."""
     host = record.host or {}
     return {
         "device": record.device,
         "processor": host.get("cpu"),
         "cores": host.get("cores"),
-        "devices": record.devices or 1,  # records without the number are older than runs on several
+        "devices": record.devices or 1,  # older records lack the number: their runs had one device
         "processes": record.processes or 1,
         "runs trained together": record.group or 1,
         **(record.versions or {}),

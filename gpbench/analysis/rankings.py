@@ -1,4 +1,4 @@
-"""The rankings of an experiment: of all of its methods and of sets of them, by each metric, and their table."""
+"""Rankings of an experiment's methods: all of them and sets of them, by each metric; and their table."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -6,22 +6,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpbench.analysis.cells import LEAKED, Entry
-from gpbench.analysis.experiment import by_dataset
-from gpbench.analysis.formats import Grid, Marks, Sheet
+from gpbench.analysis.experiment import by_dataset, headlines
+from gpbench.analysis.formats import Grid, Sheet, marked
 from gpbench.analysis.provenance import provenance_footer, seconds_lines
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
 from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
-from gpbench.experiments.status import Cell, absent, preset_line
+from gpbench.experiments.status import Cell
 
 ALL = "all methods"
-"""The set of all methods, which is ranked before the experiment's own sets."""
+"""Name of the set of all methods, which is ranked before the experiment's own sets."""
 
 
 @dataclass(frozen=True)
 class SetRanking:
-    """The ranking of one set of methods by one metric; None with the `problem` where they cannot be ranked."""
+    """The ranking of a set of methods by one metric.
+
+    Args:
+        methods: Name of the set.
+        metric: Name of the metric.
+        ranking: The ranking; None where the methods cannot be ranked.
+        problem: Reason for that.
+    """
 
     methods: str
     metric: str
@@ -30,109 +37,118 @@ class SetRanking:
 
     @property
     def name(self) -> str:
-        """What is ranked, and by what."""
+        """The name of the set, and the metric."""
         return f"{self.methods} by {self.metric}"
 
 
 def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any]) -> list[SetRanking]:
-    """The rankings of a table or figure of kind `ranks`: for each metric all methods, then each set.
+    """Ranks the methods of a table or figure of kind `ranks`: for each metric all methods, then each set.
 
     Args:
-        experiment: whose labels name the methods.
-        planned: its cells with their records.
+        experiment: Experiment whose labels name the methods.
+        planned: Its cells with their records.
         options: `label`, the keys whose values name a method; `metrics`; and optionally `sets`, lists of methods.
 
-    Raises ConfigError, that of the first, where none of them is possible (see `rank_table`).
+    Raises:
+        ConfigError: None of the rankings is possible; the message is that of the first (`ranks.rank_table`).
     """
     sets: dict[str, Sequence[str] | None] = {ALL: None, **options.get("sets", {})}
-    of = []
+    results = []
     for metric in options["metrics"]:
         rows = by_dataset(experiment, planned, options["label"], metric)
-        of += [_set_ranking(name, members, metric, rows) for name, members in sets.items()]
+        results += [_set_ranking(name, members, metric, rows) for name, members in sets.items()]
     if not any(cell.records for cell in planned):
         raise ConfigError(f"nothing is recorded of {experiment.id}; make it with gpbench reproduce {experiment.id}")
-    if not any(one.ranking for one in of):
-        raise ConfigError(f"{experiment.id}: {of[0].name}: {of[0].problem}")
-    return of
+    if not any(result.ranking for result in results):
+        raise ConfigError(f"{experiment.id}: {results[0].name}: {results[0].problem}")
+    return results
 
 
-def shared_notes(of: Sequence[SetRanking]) -> list[str]:
-    """The notes of these rankings without their test statistics, each once, after the rankings unless all have it."""
-    having: dict[str, list[SetRanking]] = {}
-    for one in of:
-        for note in ranking_notes(one.ranking, statistics=False) if one.ranking else [one.problem]:
-            having.setdefault(note, []).append(one)
+def shared_notes(results: Sequence[SetRanking]) -> list[str]:
+    """The notes of these rankings without test statistics, each once.
 
-    def names(some: Sequence[SetRanking]) -> str:
-        whole = {one.methods for one in some if all(other in some for other in of if other.methods == one.methods)}
-        return ", ".join(dict.fromkeys(one.methods if one.methods in whole else one.name for one in some))
+    A note begins with the names of the rankings that have it, unless all of them have it.
+    """
+    by_note: dict[str, list[SetRanking]] = {}
+    for result in results:
+        for note in ranking_notes(result.ranking, statistics=False) if result.ranking else [result.problem]:
+            by_note.setdefault(note, []).append(result)
 
-    return [note if len(some) == len(of) else f"{names(some)}: {note}" for note, some in having.items()]
+    def names(group: Sequence[SetRanking]) -> str:
+        sets = {r.methods for r in group if all(other in group for other in results if other.methods == r.methods)}
+        return ", ".join(dict.fromkeys(r.methods if r.methods in sets else r.name for r in group))
+
+    return [note if len(group) == len(results) else f"{names(group)}: {note}" for note, group in by_note.items()]
 
 
-def table(experiment: Experiment, preset: str, planned: Sequence[Cell], marks: Marks) -> Sheet:
-    """The table of kind `ranks` of an experiment: average ranks by method and set, a grid for each metric.
+def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
+    """Makes the sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.
 
-    The best of each set is marked, and those that are not significantly different from it.  Raises as `rankings`.
+    The best of each set is marked, and those that are not significantly different from it.
+
+    Args:
+        experiment: Experiment with a table of kind `ranks`.
+        preset: Preset of the planned cells.
+        planned: Its cells with their records.
+
+    Raises:
+        ConfigError: As `rankings` does.
     """
     assert experiment.table is not None
-    of = rankings(experiment, planned, experiment.table)
-    by_metric = [(metric, list(group)) for metric, group in itertools.groupby(of, lambda one: one.metric)]
+    results = rankings(experiment, planned, experiment.table)
+    by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
     records = [record for cell in planned for record in cell.records]
-    heads = [experiment.title, preset_line(planned, preset, experiment.presets.get(preset, "")), absent(planned)]
-    legend = f"{marks.on('best', 'best')} of its set; {marks.on('tied', 'tied')}: not significantly different from it"
+    legend = f"{marked('best', 'best')} of its set; {marked('tied', 'tied')}: not significantly different from it"
     timed = seconds_lines(records) if any(metric == "seconds" for metric, _ in by_metric) else []
     return Sheet(
-        heads=[*filter(None, heads)],
-        grids=[_grid(metric, group, marks) for metric, group in by_metric],
-        feet=[legend, *shared_notes(of), *timed, *provenance_footer(records)],
-        rows=[row for one in of if one.ranking for row in _rows(one, one.ranking)],
+        heads=headlines(experiment, preset, planned),
+        grids=[_grid(metric, group) for metric, group in by_metric],
+        feet=[legend, *shared_notes(results), *timed, *provenance_footer(records)],
+        rows=[row for result in results if result.ranking for row in _rows(result, result.ranking)],
     )
 
 
 def _set_ranking(
     name: str, members: Sequence[str] | None, metric: str, rows: Mapping[str, Mapping[str, Entry]]
 ) -> SetRanking:
-    chosen = {
+    entries = {
         (entry.cell.dataset, method): entry
         for row in rows.values()
         for method, entry in row.items()
         if members is None or entry.cell.method in members
     }
-    values: dict[str, dict[str, Mapping[int, float]]] = {dataset: {} for dataset, _ in chosen}
-    for (dataset, method), entry in chosen.items():
+    values: dict[str, dict[str, Mapping[int, float]]] = {dataset: {} for dataset, _ in entries}
+    for (dataset, method), entry in entries.items():
         if entry.values:
             values[dataset][method] = entry.values
-    diverged = {place: entry.diverged for place, entry in chosen.items() if entry.diverged}
+    diverged = {key: entry.diverged for key, entry in entries.items() if entry.diverged}
     ranked = {method for row in values.values() for method in row}
-    others = [method for method in dict.fromkeys(method for _, method in chosen) if method not in ranked]
+    others = [method for method in dict.fromkeys(method for _, method in entries) if method not in ranked]
     caveats = [f"not ranked, without runs: {', '.join(others)}"] * bool(others)
-    caveats += [LEAKED] * any(not entry.cell.held_out for entry in chosen.values())
+    caveats += [LEAKED] * any(not entry.cell.held_out for entry in entries.values())
     try:
         return SetRanking(name, metric, rank_table(values, metric, diverged=diverged, caveats=caveats))
     except ConfigError as error:
         return SetRanking(name, metric, None, str(error))
 
 
-def _grid(metric: str, group: Sequence[SetRanking], marks: Marks) -> Grid:
-    possible = [one.ranking for one in group if one.ranking]
-    methods = dict.fromkeys(method for ranking in possible for method in ranking.methods)
-    columns = [_column(one.ranking, marks) if one.ranking else {} for one in group]
-    names = [*methods, *_STATISTICS]
+def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
+    methods = dict.fromkeys(method for result in group if result.ranking for method in result.ranking.methods)
+    columns = [_column(result.ranking) if result.ranking else {} for result in group]
     return Grid(
         f"average rank, {title(metric)}",
-        ("method", *(one.methods for one in group)),
-        tuple((name, *(column.get(name, "") for column in columns)) for name in names),
+        ("method", *(result.methods for result in group)),
+        tuple((name, *(column.get(name, "") for column in columns)) for name in (*methods, *_STATISTICS)),
     )
 
 
 _STATISTICS = ("data sets", "Friedman's p", "critical difference")
 
 
-def _column(ranking: Ranking, marks: Marks) -> dict[str, str]:
-    """The texts of one set by row: average ranks with their marks, then the statistics."""
+def _column(ranking: Ranking) -> dict[str, str]:
+    """The texts of a set by row: average ranks with their marks, then the statistics."""
     ranks = {
-        method: marks.on(f"{average:.2f}", mark)
+        method: marked(f"{average:.2f}", mark)
         for method, average, mark in zip(ranking.methods, ranking.average, _marks(ranking))
     }
     numbers = (str(len(ranking.datasets)), f"{ranking.p:.2g}", f"{ranking.critical:.2f}" if ranking.critical else "")
@@ -140,16 +156,16 @@ def _column(ranking: Ranking, marks: Marks) -> dict[str, str]:
 
 
 def _marks(ranking: Ranking) -> list[str]:
-    """ "best" for the first method, "tied" for those of its group, "" for the others."""
+    """The marks of the methods: "best" for the first, "tied" for those of its group, "" for the others."""
     last = max((last for first, last in ranking.groups if first == 0), default=0)
     return ["best" if k == 0 else "tied" if k <= last else "" for k in range(len(ranking.methods))]
 
 
-def _rows(one: SetRanking, ranking: Ranking) -> list[dict]:
+def _rows(result: SetRanking, ranking: Ranking) -> list[dict]:
     return [
         {
-            "methods": one.methods,
-            "metric": one.metric,
+            "methods": result.methods,
+            "metric": result.metric,
             "method": method,
             "average_rank": average,
             "n_datasets": len(ranking.datasets),

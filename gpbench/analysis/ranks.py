@@ -1,4 +1,4 @@
-"""Average ranks of methods over data sets, and which of the methods are significantly different.
+"""Average ranks of methods over data sets, with tests of their differences.
 
 J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR 7 (2006), sections 3.1.3 and 3.2.
 """
@@ -12,18 +12,20 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis.cells import CellRuns, by_split
-from gpbench.analysis.provenance import seconds_lines
+from gpbench.analysis.cells import CellRuns, by_split, imported_note
+from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.statistics import LEVEL, common_splits
 from gpbench.analysis.tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.papers.published import UNRANKED
+from gpbench.records.record import Record
 
 _TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
 
 _NAMED = 4
-"""Methods that a note names of those that a data set lacks."""
+"""Largest number of absent methods that a note names."""
 
 Table = Mapping[str, Mapping[str, Mapping[int, float]]]
 """A metric by data set, method and split."""
@@ -31,12 +33,21 @@ Table = Mapping[str, Mapping[str, Mapping[int, float]]]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Methods, best first, by their average rank over data sets: over each output and split set of each.
+    """Methods by their average rank over data sets; each output and split set of a data set counts.
 
-    `statistic` and `p` are Friedman's, corrected for ties.  `critical` is the Nemenyi critical difference at 5 %, None
-    with the Wilcoxon test.  `groups` are the maximal ranges (first, last) of `methods` in which no pair is
-    significantly different.  `left_out` names data sets that do not count, and why; `diverged` names data sets and
-    methods whose means lack diverged runs, with their number; `caveats` are lines on what weakens the comparison.
+    Args:
+        metric: Name of the metric.
+        test: "nemenyi" or "wilcoxon".
+        methods: Names of the methods, best first.
+        average: Their average ranks, 1 is best.
+        datasets: Names of the data sets.
+        left_out: Data sets that do not count, with the reason.
+        diverged: Data sets and methods whose means lack diverged runs, with their number.
+        caveats: Lines on what weakens the comparison.
+        statistic: Friedman's chi-square, corrected for ties.
+        p: Its p-value.
+        critical: Nemenyi's critical difference at 5 %; None with the Wilcoxon test.
+        groups: Maximal ranges (first, last) of `methods` in which no pair is significantly different.
     """
 
     metric: str
@@ -54,7 +65,16 @@ class Ranking:
 
 
 def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ranking:
-    """Ranks the methods of these cells, each with its setting.  Raises ConfigError as `rank_table` does."""
+    """Ranks the methods of these cells; each setting of a method is a method.
+
+    Args:
+        cells: Cells of `gpbench.analysis.cells.group_runs`.
+        metric: Name of the metric.
+        test: "nemenyi", or "wilcoxon" with Holm's correction.
+
+    Raises:
+        ConfigError: As `rank_table` does.
+    """
     timed = seconds_lines(r for cell in cells for r in cell.records) if metric == "seconds" else []
     return rank_table(by_dataset(cells, metric), metric, test, diverged_runs(cells), timed)
 
@@ -68,11 +88,18 @@ def rank_table(
 ) -> Ranking:
     """Ranks the methods of a table on their means over the splits that all methods have.
 
-    Data sets of UNRANKED, and those without one of the methods, are left out.  `diverged` counts the diverged runs by
-    data set and method; `caveats` are the ranking's, beside those of this table.  The tests take data sets as
-    independent, and splits that share rows need no correction here.
-    Raises ConfigError for fewer than two methods or data sets; outputs and split sets of one data set are one data set
-    here.
+    Data sets of UNRANKED, and those without one of the methods, are left out.  The tests take data sets as independent;
+    splits that share rows need no correction here.
+
+    Args:
+        table: The metric by data set, method and split.
+        metric: Name of the metric.
+        test: "nemenyi", or "wilcoxon" with Holm's correction.
+        diverged: Numbers of diverged runs by data set and method.
+        caveats: Further caveats of the ranking.
+
+    Raises:
+        ConfigError: Fewer than two methods or data sets; outputs and split sets of a data set are one data set here.
     """
     unranked = {dataset: reason for dataset in table if (reason := UNRANKED.get(dataset.partition(" ")[0]))}
     table = {dataset: row for dataset, row in table.items() if dataset not in unranked}
@@ -90,11 +117,11 @@ def rank_table(
         else:
             some = [*absent[:_NAMED], *([f"{len(absent) - _NAMED} more"] if len(absent) > _NAMED else [])]
             left_out.append(f"{dataset} (without {', '.join(some)})" if absent else f"{dataset} (no split in common)")
-    parts = Counter(name.partition(" ")[0] for name in means)
-    if len(parts) < 2:
+    rows = Counter(name.partition(" ")[0] for name in means)
+    if len(rows) < 2:
         raise ConfigError(
             f"ranks need at least two data sets that all {len(names)} methods have; there is"
-            f" {next(iter(parts), 'none')}; `gpbench rank` ranks fewer of them with --method and --setting"
+            f" {next(iter(rows), 'none')}; `gpbench rank` ranks fewer of them with --method and --setting"
         )
     counts = [
         f"{name} on {dataset} ({n})"
@@ -109,7 +136,7 @@ def rank_table(
         datasets=[*means],
         left_out=left_out,
         diverged=counts,
-        caveats=[*_caveats(parts, single), *caveats],
+        caveats=[*_caveats(rows, single), *caveats],
     )
 
 
@@ -124,15 +151,23 @@ def rank_values(
     diverged: Sequence[str] = (),
     caveats: Sequence[str] = (),
 ) -> Ranking:
-    """The ranking of k methods by their values on N data sets; ties share their average rank.
+    """Ranks k methods by their values on N data sets; ties share their average rank.
 
-    Raises ConfigError for a metric of which neither direction is better.
+    Args:
+        values: Values by data set and method.
+        names: Names of the methods.
+        metric: Name of the metric.
+        test: "nemenyi", or "wilcoxon" with Holm's correction.
+        datasets, left_out, diverged, caveats: As `Ranking` has them.
+
+    Raises:
+        ConfigError: Neither a lower nor a higher value of the metric is better.
     """
     from scipy.stats import rankdata
 
     if not better(metric):
         raise ConfigError(f"{metric} ranks no method: neither a lower nor a higher value is better by itself")
-    # to 12 digits, so that rounding errors break no tie
+    # Rounded to 12 digits, so that rounding errors break no tie.
     rounded = np.array([[float(f"{value:.12g}") for value in row] for row in values])
     ranks = rankdata(rounded if better(metric) == "lower" else -rounded, axis=1)
     order = np.argsort(ranks.mean(axis=0), kind="stable")
@@ -160,7 +195,7 @@ def rank_values(
 
 
 def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
-    """Lines to print with a ranking: data sets, test statistics unless the caller prints them, what is left out."""
+    """Lines below a ranking: data sets, test with its statistics unless these are shown elsewhere, caveats."""
     critical = f"; critical difference {ranking.critical:.2f}" if ranking.critical else ""
     lines = [
         f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}",
@@ -177,7 +212,7 @@ def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
 
 
 def _power_caveats(ranking: Ranking) -> list[str]:
-    """What the number of data sets does to the tests."""
+    """Caveats that follow from the number of data sets."""
     N, k = len(ranking.datasets), len(ranking.methods)
     lines = ["p is that of the chi-square distribution, which is rough for ten data sets or fewer"] * (N <= 10)
     if ranking.test == "wilcoxon" and smallest_wilcoxon_holm(N, k) >= LEVEL:
@@ -187,8 +222,34 @@ def _power_caveats(ranking: Ranking) -> list[str]:
     return lines
 
 
+def sheet(ranking: Ranking, records: Sequence[Record]) -> Sheet:
+    """Makes the sheet of a ranking: each method with the last one below it that is not significantly different.
+
+    Args:
+        ranking: The ranking.
+        records: Records of its runs, for the lines on provenance.
+    """
+    methods = ranking.methods
+    reach = [
+        methods[max((last for first, last in ranking.groups if first <= k <= last), default=k)]
+        for k in range(len(methods))
+    ]
+    lines = list(zip(methods, ranking.average, reach))
+    grid = Grid(
+        f"average rank, {ranking.metric}",
+        ("method", "average rank", "no significant difference down to"),
+        tuple((method, f"{average:.3f}", last if last != method else "") for method, average, last in lines),
+    )
+    rows = [
+        {"method": method, "average_rank": average, "no_significant_difference_to": last}
+        for method, average, last in lines
+    ]
+    feet = [*ranking_notes(ranking), *filter(None, [imported_note(records)])]
+    return Sheet(heads=provenance_lines(records), grids=[grid], feet=feet, rows=rows)
+
+
 def by_dataset(cells: Sequence[CellRuns], metric: str) -> dict[str, dict[str, dict[int, float]]]:
-    """The metric of these cells as a `Table`, without cells that lack it."""
+    """The metric of these cells by data set, method and split, without cells that lack it."""
     table: dict[str, dict[str, dict[int, float]]] = {}
     for cell, row, name in zip(cells, _rows(cells), labels(cells)):
         if values := by_split(cell, metric):
@@ -197,7 +258,7 @@ def by_dataset(cells: Sequence[CellRuns], metric: str) -> dict[str, dict[str, di
 
 
 def diverged_runs(cells: Sequence[CellRuns]) -> dict[tuple[str, str], int]:
-    """How many runs diverged, by data set and method, where any did."""
+    """Numbers of diverged runs by data set and method, where there are any."""
     counts = {
         (row, name): sum(record.diverged for record in cell.records)
         for cell, row, name in zip(cells, _rows(cells), labels(cells))
@@ -206,7 +267,7 @@ def diverged_runs(cells: Sequence[CellRuns]) -> dict[tuple[str, str], int]:
 
 
 def labels(cells: Sequence[CellRuns]) -> list[str]:
-    """A name for the method of each cell: method, setting or both, as far as needed to distinguish them."""
+    """A name for the method of each cell: method, setting or both, as needed to distinguish them."""
     pairs = [method_of(cell) for cell in cells]
     methods = {method for method, _ in pairs}
     if len(methods) == len(set(pairs)):
@@ -217,11 +278,11 @@ def labels(cells: Sequence[CellRuns]) -> list[str]:
 
 def method_of(cell: CellRuns) -> tuple[str, str]:
     """The method of a cell and its label, without the split set, which belongs to the data."""
-    return cell.method, ", ".join(part for part in cell.label.split(", ") if part != f"set={cell.split_set}")
+    return cell.method, ", ".join(text for text in cell.label.split(", ") if text != f"set={cell.split_set}")
 
 
 def _rows(cells: Sequence[CellRuns]) -> list[str]:
-    """The row of a ranking to which each cell belongs: data set, split set where the data set has several, output."""
+    """The row of each cell in a ranking: data set, split set where the data set has several, output."""
     sets: dict[str, set[str]] = {}
     for cell in cells:
         sets.setdefault(cell.dataset, set()).add(cell.split_set)
@@ -229,8 +290,8 @@ def _rows(cells: Sequence[CellRuns]) -> list[str]:
     return [" ".join(filter(None, name)) for name in names]
 
 
-def _caveats(parts: Mapping[str, int], single: int) -> list[str]:
-    """What weakens the tests: data sets in several rows, whose number is given, and rows with a single split."""
-    several = ", ".join(f"{name} ({n})" for name, n in parts.items() if n > 1)
+def _caveats(rows: Mapping[str, int], single: int) -> list[str]:
+    """Caveats on data sets in several rows, whose numbers are given, and on rows with a single split."""
+    several = ", ".join(f"{name} ({n})" for name, n in rows.items() if n > 1)
     dependent = f"outputs and split sets of one data set are not independent, which makes p too small: {several}"
-    return [dependent] * bool(several) + [f"ranked on a single split: {single} of {sum(parts.values())}"] * bool(single)
+    return [dependent] * bool(several) + [f"ranked on a single split: {single} of {sum(rows.values())}"] * bool(single)

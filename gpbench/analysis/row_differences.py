@@ -1,8 +1,9 @@
-"""How far a difference between two sides lies between test rows, and how far between splits, from kept predictions.
+"""Variance components of a difference between two sides: test rows and splits, from kept predictions.
 
-One-way random effects, d = mean + split + row, of the differences d of the two sides' losses on a test row of a split
-(Searle, Casella and McCulloch 1992, section 3.6): rows alone let split means vary by s²/n, the mean over the splits of
-the variance of d within a split over its number of rows, and what they vary by beyond that is the splits'.
+The model has one-way random effects, d = mean + split + row, for the difference d of the two losses on a test row
+(S. R. Searle, G. Casella and C. E. McCulloch, Variance Components, 1992, section 3.6).  Rows alone let the means of
+splits vary by the mean over splits of s²/n, where s² is the variance of d within a split of n rows.  The rest of their
+variance is due to splits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,17 +18,22 @@ if TYPE_CHECKING:
     import numpy as np
 
 PredictionsOf = Callable[[Record], "Mapping[str, np.ndarray]"]
-"""The predictions kept beside a record; empty if none are."""
+"""Maps a record to its kept predictions; empty without any."""
 
 _SQUARED = {"rmse", "rmse_std", "nmse"}
-"""Roots and ratios of the mean squared error, whose rows are squared errors."""
+"""Metrics that are functions of the mean squared error; their losses are squared errors."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """`total`: the variance of the split means of a difference; `rows`: as much of it as rows alone would cause.
+    """Variance components of a difference.
 
-    `row_std` is the standard deviation of the difference between rows of one split; `n_rows` are those of all splits.
+    Args:
+        n_splits: Number of splits.
+        n_rows: Number of test rows of all splits.
+        row_std: Standard deviation of the difference between rows of a split.
+        rows: Variance of the means of splits that rows alone cause.
+        total: Variance of the means of splits.
     """
 
     n_splits: int
@@ -38,40 +44,45 @@ class Spread:
 
     @property
     def splits(self) -> float:
-        """The rest of the variance, which is that between splits; not below 0."""
+        """Variance between splits: the rest of the total, at least 0."""
         return max(0.0, self.total - self.rows)
 
 
 def lines(differences: Sequence[Difference], predictions_of: PredictionsOf) -> list[str]:
-    """A line for each difference whose sides both have predictions on two common splits; [] where none has."""
+    """A line for each difference whose sides both kept predictions on two common splits.
+
+    Args:
+        differences: The differences.
+        predictions_of: Function that reads the kept predictions of a record.
+    """
     spreads = [(d, spread(d.a, d.b, d.metric, predictions_of)) for d in differences]
-    return [f"{d.name}: {_text(of, d.metric)}" for d, of in spreads if of]
+    return [f"{d.name}: {_text(components, d.metric)}" for d, components in spreads if components]
 
 
 def spread(a: CellRuns, b: CellRuns, metric: str, predictions_of: PredictionsOf) -> Spread | None:
-    """The spread of A - B; None for a metric that is no mean over rows, and without two splits of two rows each."""
+    """The variance components of A - B; None for a metric that is no mean over rows, or below two splits."""
     import numpy as np
 
     losses_a, losses_b = (_by_split(cell, metric, predictions_of) for cell in (a, b))
-    parts = [
+    by_split = [
         losses_a[split][1] - losses_b[split][1]
         for split in losses_a.keys() & losses_b.keys()
         if np.array_equal(losses_a[split][0], losses_b[split][0]) and len(losses_a[split][0]) > 1
     ]
-    if len(parts) < 2:
+    if len(by_split) < 2:
         return None
-    variances, sizes = np.array([part.var(ddof=1) for part in parts]), np.array([len(part) for part in parts])
+    variances, sizes = np.array([d.var(ddof=1) for d in by_split]), np.array([len(d) for d in by_split])
     return Spread(
-        n_splits=len(parts),
+        n_splits=len(by_split),
         n_rows=int(sizes.sum()),
         row_std=float(np.sqrt(np.average(variances, weights=sizes - 1))),
         rows=float(np.mean(variances / sizes)),
-        total=float(np.var([part.mean() for part in parts], ddof=1)),
+        total=float(np.var([d.mean() for d in by_split], ddof=1)),
     )
 
 
 def row_losses(metric: str, predictions: "Mapping[str, np.ndarray]") -> "np.ndarray | None":
-    """What of the metric lies in each row, as in `gpbench.metrics`; None for a metric that is no mean over rows."""
+    """The losses of the test rows, whose mean is the metric; None for a metric that is no mean over rows."""
     import numpy as np
 
     from gpbench.records.arrays import log_probs
@@ -93,7 +104,7 @@ def row_losses(metric: str, predictions: "Mapping[str, np.ndarray]") -> "np.ndar
 
 
 def _by_split(cell: CellRuns, metric: str, predictions_of: PredictionsOf) -> "dict[int, tuple[np.ndarray, np.ndarray]]":
-    """By split the numbers of its test rows, and the losses there, averaged over seeds."""
+    """The numbers of the test rows and their losses, averaged over seeds, by split."""
     import numpy as np
 
     seeds: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
@@ -102,14 +113,14 @@ def _by_split(cell: CellRuns, metric: str, predictions_of: PredictionsOf) -> "di
         losses = row_losses(metric, predictions) if predictions else None
         if losses is not None:
             seeds.setdefault(record.split, []).append((predictions["row"], losses))
-    return {split: (of[0][0], np.mean([losses for _, losses in of], axis=0)) for split, of in seeds.items()}
+    return {split: (runs[0][0], np.mean([losses for _, losses in runs], axis=0)) for split, runs in seeds.items()}
 
 
-def _text(of: Spread, metric: str) -> str:
-    what = "A - B of the mean squared error" if metric in _SQUARED else "A - B"
-    share = f" ({100 * of.splits / of.total:.0f} %)" if of.total else ""
+def _text(spread: Spread, metric: str) -> str:
+    noun = "A - B of the mean squared error" if metric in _SQUARED else "A - B"
+    share = f" ({100 * spread.splits / spread.total:.0f} %)" if spread.total else ""
     return (
-        f"over {of.n_splits} splits with {of.n_rows:,} test rows {what} has the variance {of.total:.2g}: {of.rows:.2g}"
-        f" is expected from rows alone, and {of.splits:.2g}{share} is left for splits; standard deviation between rows"
-        f" {of.row_std:.2g}"
+        f"over {spread.n_splits} splits with {spread.n_rows:,} test rows {noun} has the variance {spread.total:.2g}:"
+        f" {spread.rows:.2g} is expected from rows alone, and {spread.splits:.2g}{share} is left for splits; standard"
+        f" deviation between rows {spread.row_std:.2g}"
     )

@@ -1,11 +1,11 @@
-"""Tables of any recorded runs: a row for each data set, a column for each method and setting."""
+"""Tables of any recorded runs: a row for each data set, a column for each method and setting; marks of the best."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 from gpbench.analysis.cells import Entry
-from gpbench.analysis.formats import Grid, Sheet, natural, number
+from gpbench.analysis.formats import Grid, Sheet, marked, natural, number
 from gpbench.analysis.provenance import provenance, provenance_lines, seconds_lines
 from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
 from gpbench.metrics import better
@@ -34,7 +34,11 @@ LEGEND = (
 
 
 def sheet(entries: Sequence[Entry]) -> Sheet:
-    """A grid for each metric, with how the runs were made above the grids, and legend and footnotes below."""
+    """Makes the sheet of recorded runs: a grid for each metric, provenance above, legend and footnotes below.
+
+    Args:
+        entries: Entries of `gpbench.analysis.cells.entries`.
+    """
     footnotes = notes(entries)
     metrics = dict.fromkeys(entry.metric for entry in entries)
     grids = [_grid(metric, [e for e in entries if e.metric == metric], footnotes) for metric in metrics]
@@ -47,7 +51,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
 
 
 def row(entry: Entry) -> dict:
-    """The values of one entry by name (COLUMNS); None where one does not apply."""
+    """The values of an entry by name, in the order of COLUMNS; None where one does not apply."""
     published, cell = entry.published, entry.cell
     return {
         "dataset": cell.dataset,
@@ -68,7 +72,7 @@ def row(entry: Entry) -> dict:
 
 
 def as_dict(entry: Entry) -> dict:
-    """One entry for JSON: its row, diverged runs, source of the published value, provenance, and the runs' ids."""
+    """An entry for JSON: its row, diverged runs, source of the published value, provenance, and ids of runs."""
     published = entry.published
     return {
         **row(entry),
@@ -83,23 +87,23 @@ def as_dict(entry: Entry) -> dict:
 
 
 def notes(entries: Sequence[Entry]) -> list[str]:
-    """The footnotes of these entries, in order."""
+    """The footnotes of these entries, each once, in order."""
     return list(dict.fromkeys(note for entry in entries for note in entry.notes))
 
 
 def seconds_notes(entries: Sequence[Entry]) -> list[str]:
-    """`seconds_lines` of those entries that are seconds."""
+    """The lines of `seconds_lines` for those entries that are seconds."""
     return seconds_lines(record for entry in entries if entry.metric == "seconds" for record in entry.cell.records)
 
 
 def numbered(footnotes: Sequence[str]) -> list[str]:
-    """Footnotes as lines, each after its number."""
+    """The footnotes as lines, each after its number."""
     return [f"{_superscript(k)} {note}" for k, note in enumerate(footnotes, 1)]
 
 
-def cell_text(entry: Entry, footnotes: Sequence[str], highlight: Callable[[str], str] = str) -> str:
-    """An entry as LEGEND describes it, with the numbers of its footnotes; `highlight` applies to our value."""
-    text = f"{highlight(number(entry.mean, entry.stderr))} ({entry.n_splits})" if entry.n_splits else "0 done"
+def cell_text(entry: Entry, footnotes: Sequence[str]) -> str:
+    """The text of an entry as LEGEND describes it, with its mark and the numbers of its footnotes."""
+    text = f"{marked(number(entry.mean, entry.stderr), entry.mark)} ({entry.n_splits})" if entry.n_splits else "0 done"
     if entry.diverged:
         text += f" ({entry.diverged} diverged)"
     if entry.published:
@@ -119,11 +123,11 @@ def title(metric: str) -> str:
 
 
 def _grid(metric: str, entries: Sequence[Entry], footnotes: Sequence[str]) -> Grid:
-    by_place = {(_row_name(entry), _column_name(entry)): entry for entry in entries}
-    names = list(dict.fromkeys(name for name, _ in by_place))
-    columns = sorted(dict.fromkeys(column for _, column in by_place), key=natural)
+    by_position = {(_row_name(entry), _column_name(entry)): entry for entry in entries}
+    names = list(dict.fromkeys(name for name, _ in by_position))
+    columns = sorted(dict.fromkeys(column for _, column in by_position), key=natural)
     rows = tuple(
-        (name, *(cell_text(by_place[name, c], footnotes) if (name, c) in by_place else "" for c in columns))
+        (name, *(cell_text(by_position[name, c], footnotes) if (name, c) in by_position else "" for c in columns))
         for name in names
     )
     return Grid(title(metric), ("data set", *columns), rows)
@@ -142,23 +146,29 @@ def _superscript(mark: int) -> str:
 
 
 TIED = "not significantly different from the best (corrected resampled t test over splits, 5 %)"
-"""What "tied" means."""
+"""Meaning of the mark "tied"."""
 FEW_SPLITS = "cells with fewer than half of the splits of their row's largest are not compared"
-"""What a table says where there are such cells."""
+"""Note of a table that has such cells."""
 _UNMARKED = ("seconds", "objective")
 
 
 def with_marks(row: Sequence[Entry]) -> list[Entry]:
-    """The entries of one row of a table, each with its mark: "best", "tied" or "".
+    """Marks the entries of one row of a table: "best", "tied" with the best, or "".
 
-    The comparison is over the splits that all entries with values share; those that have few take no part (`has_few`).
-    An entry is tied if `paired_t_test` over
-    these splits does not distinguish it from the best at 5 %, also where all differences are equal and allow no test.
-    On fewer than two common splits, and where an entry's ratio of test to training rows is unknown, nothing is marked;
-    nor are entries that are not held out, or of a data set that is not for ranking.
+    Entries are compared on the splits that all of them share; an entry with few splits takes no part (`has_few`).  It
+    is tied where the corrected t test (`paired_t_test`) does not tell it from the best at 5 %, and where all
+    differences are equal, which allows no test.  Nothing is marked on fewer than two common splits, or where a ratio of
+    test to training rows is unknown.  Entries that are not held out, and those of data sets that are not for ranking,
+    are not marked.
+
+    Args:
+        row: The entries of one metric.
+
+    Returns:
+        The same entries in the same order, with their marks.
     """
     values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
-    values = {k: of for k, of in values.items() if not _few(of, values.values())}
+    values = {k: splits for k, splits in values.items() if not _few(splits, values.values())}
     common = common_splits(values.values())
     ratio = largest_ratio(row[k].cell.ratio for k in values)
     if len(values) < 2 or len(common) < 2 or ratio is None:
@@ -176,7 +186,7 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
 
 
 def has_few(row: Sequence[Entry]) -> bool:
-    """Whether an entry of the row has fewer than half of the splits of another: it would confine the comparison."""
+    """Returns whether an entry has fewer than half of the splits of another, and would confine the comparison."""
     every = [entry.values for entry in row if entry.values and _is_ranked(entry)]
     return any(_few(values, every) for values in every)
 

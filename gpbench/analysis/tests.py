@@ -14,9 +14,14 @@ from gpbench.analysis.statistics import LEVEL
 
 
 def friedman(ranks: Float[ndarray, "N k"]) -> tuple[float, float]:
-    """Friedman's chi-square statistic with k - 1 degrees of freedom, corrected for ties, and its p-value.
+    """Friedman's test that k methods have equal ranks on N data sets, corrected for ties.
 
-    They are 0 and 1 where all methods tie on every data set.
+    Args:
+        ranks: Ranks by data set and method.
+
+    Returns:
+        The chi-square statistic with k - 1 degrees of freedom and its p-value; 0 and 1 where all methods tie on every
+        data set.
     """
     from scipy.special import chdtrc
 
@@ -30,20 +35,27 @@ def friedman(ranks: Float[ndarray, "N k"]) -> tuple[float, float]:
 
 
 def critical_difference(N: int, k: int) -> float:
-    """Nemenyi's critical difference at 5 % of average ranks of k methods on N data sets: q sqrt(k (k + 1) / 6 N)."""
+    """Nemenyi's critical difference at 5 % of average ranks of k methods on N data sets: q sqrt(k (k + 1) / 6N)."""
     return nemenyi_quantile(k) * math.sqrt(k * (k + 1) / (6 * N))
 
 
 @functools.cache
 def nemenyi_quantile(k: int) -> float:
-    """q at 5 % (Table 5a): the Studentised range of k means with infinite degrees of freedom, over sqrt(2)."""
+    """The quantile q at 5 % (Table 5a): the Studentised range of k means, infinite degrees of freedom, over sqrt(2)."""
     from scipy.stats import studentized_range
 
     return float(studentized_range.ppf(1 - LEVEL, k, np.inf)) / math.sqrt(2)
 
 
 def wilcoxon_holm(values: Float[ndarray, "N k"]) -> Float[ndarray, "k k"]:
-    """Holm-adjusted p-values of Wilcoxon's signed-rank test of all pairs; 1 for pairs that tie on every data set."""
+    """Wilcoxon's signed-rank test of all pairs of k methods on N data sets, with Holm's correction.
+
+    Args:
+        values: Values by data set and method.
+
+    Returns:
+        The adjusted p-values by pair; 1 for pairs that tie on every data set.
+    """
     from scipy.stats import wilcoxon
 
     k = values.shape[1]

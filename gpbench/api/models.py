@@ -110,10 +110,10 @@ class RecordedRun:
         return pd.DataFrame(self._columns(X))
 
     def _columns(self, X: Rows) -> "dict[str, np.ndarray]":
-        from gpbench.data import new_rows
+        from gpbench.data.tables import new_inputs
 
         model = self._model()
-        return model.predict(new_rows.inputs(X, model.card, model.dataset))
+        return model.predict(new_inputs(X, model.card, model.dataset))
 
     def _model(self) -> "Predictor":
         if self._predictor is None:

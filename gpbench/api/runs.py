@@ -28,15 +28,15 @@ class Runs(Sequence[Record]):
 
     Attributes:
         results: the results folder.
-        already: the number of runs that were recorded before.
+        recorded_before: the number of runs that were recorded before.
 
     `print(runs)` shows the mean and standard error of each metric, as `gpbench run` does; in a notebook that is a
     table.  `runs[0]` is a record, `runs[:2]` are `Runs` again.
     """
 
-    def __init__(self, records: Iterable[Record], results: Path | str, already: int = 0):
+    def __init__(self, records: Iterable[Record], results: Path | str, recorded_before: int = 0):
         self._records = list(records)
-        self.results, self.already = Path(results), already
+        self.results, self.recorded_before = Path(results), recorded_before
 
     @overload
     def __getitem__(self, index: int) -> Record: ...
@@ -80,11 +80,11 @@ class Runs(Sequence[Record]):
         return self._summary(metric)[1]
 
     def _summary(self, metric: str) -> tuple[float, float]:
-        done = [record for record in self._records if not record.diverged]
-        known = {name for record in done for name in record.metrics}
+        finished = [record for record in self._records if not record.diverged]
+        known = {name for record in finished for name in record.metrics}
         if metric not in known:
             raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
-        values = [record.metrics.get(metric) for record in done]
+        values = [record.metrics.get(metric) for record in finished]
         finite = [value for value in values if value is not None]
         if len(finite) < len(values):
             return float("nan"), float("nan")
@@ -103,7 +103,7 @@ class Runs(Sequence[Record]):
     @property
     def footer(self) -> str:
         """The results folder, and how many of the runs were recorded before."""
-        before = f"; {self.already} of {len(self)} were there already" if self.already else ""
+        before = f"; {self.recorded_before} of {len(self)} were there already" if self.recorded_before else ""
         return f"records in {self.results / 'runs'}{before}"
 
     def __str__(self) -> str:
@@ -121,15 +121,15 @@ class Runs(Sequence[Record]):
 
 def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Each metric's mean ± standard error, the seconds of all runs, and the number of runs."""
-    done = [record for record in records if not record.diverged]
+    finished = [record for record in records if not record.diverged]
     rows = [
-        (metric, _mean_text([record.metrics[metric] for record in done]))
-        for metric in (done[0].metrics if done else ())
+        (metric, _mean_text([record.metrics[metric] for record in finished]))
+        for metric in (finished[0].metrics if finished else ())
     ]
     for name in records[0].seconds:
         rows.append((f"{name} s", f"{sum(record.seconds.get(name) or 0 for record in records):.2f}"))
     outputs = len({record.output for record in records})
-    count = f"{len(done)}" + (f" of {len(records)}" if len(done) < len(records) else "")
+    count = f"{len(finished)}" + (f" of {len(records)}" if len(finished) < len(records) else "")
     return [*rows, ("splits", count) if outputs == 1 else ("runs", f"{count}, of {outputs} outputs")]
 
 
@@ -179,15 +179,15 @@ def run(
     """
     config_dirs = folders(config_dir)
     cfg = composed([*words(keys), *_results_word(results), *overrides], config_dirs)
-    here = _trains_here(cfg["run"])
-    if here:
+    in_process = _trains_here(cfg["run"])
+    if in_process:
         _configure(cfg["run"])  # before a plan imports NumPy
     plan = RunPlan.of(cfg)
     recorded = plan.recorded(Store(plan.results))
     if len(recorded) == len(plan.runs):
         runs = Runs(recorded.values(), plan.results, len(recorded))
     else:
-        runs = train_here(cfg, plan) if here else _train_in_child(plan, len(recorded))
+        runs = train_here(cfg, plan) if in_process else _train_in_child(plan, len(recorded))
     if message := divergence(runs):
         error = DivergedError(message)
         error.runs = runs
@@ -211,7 +211,8 @@ def multirun(
         jobs: the number of processes at a time.
         overrides: words for every job.
         config_dir, results: as for `run`.
-        **keys: as for `run`, but a list is one job for each of its values; a list within a list is one value.
+        **keys: as for `run`, but a list is one job for each of its values.  A list of `split` or `output` is one value,
+            as for `run`: the splits of one configuration are one job.
 
     Returns:
         The runs of all jobs.
@@ -246,7 +247,7 @@ def multirun(
 
 def _words_of_choices(key: str, value: Any) -> list[str]:
     """A word for each value in a list, or the one word of another value.  Raises ConfigError for an empty list."""
-    several = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+    several = isinstance(value, Iterable) and not isinstance(value, str | Mapping) and key not in ("split", "output")
     if several and not (value := list(value)):
         raise ConfigError(f"{key}=[]: give at least one value")
     return [text for choice in (value if several else [value]) for text in words({key: choice})]
@@ -271,8 +272,8 @@ def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
     with StopRequest(cfg["run"]["time_limit"]) as stop:
         session.configure(cfg["run"])
         plan = plan or RunPlan.of(cfg)
-        records, already = session.train(plan, store=Store(plan.results), stop=stop)
-    return Runs(records, plan.results, already)
+        records, recorded_before = session.train(plan, store=Store(plan.results), stop=stop)
+    return Runs(records, plan.results, recorded_before)
 
 
 def _results_word(results: str | os.PathLike[str] | None) -> list[str]:
@@ -292,7 +293,7 @@ def _configure(run: Mapping[str, Any]) -> None:
     session.configure(run)
 
 
-def _train_in_child(plan: RunPlan, already: int) -> Runs:
+def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:
     """Trains what is missing of a plan in a process of its own.  Raises the error that the process printed."""
     from gpbench.sweep.child import Child
 
@@ -308,4 +309,4 @@ def _train_in_child(plan: RunPlan, already: int) -> Runs:
         kinds = {kind.exit_code: kind for kind in GpbenchError.__subclasses__()}
         raise kinds.get(ended.code, GpbenchError)(ended.judged([], interrupted).text)
     records = plan.with_run(again=False).recorded(Store(plan.results))
-    return Runs(records.values(), plan.results, already)
+    return Runs(records.values(), plan.results, recorded_before)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpbench.analysis import tables as table_sheets
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.formats import FORMATS, MARKS, Grid, Sheet
-from gpbench.analysis.provenance import provenance_lines
+from gpbench.analysis.formats import FORMATS, Sheet
 from gpbench.api.selection import (
     Filters,
     Names,
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from gpbench.analysis.differences import Difference, Side
-    from gpbench.analysis.ranks import Ranking
 
 
 class Table:
@@ -94,7 +93,15 @@ class Table:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return FORMATS["html"](self.sheet("html"))
+        sheet = self.sheet()
+        blocks = [f"<p>{escape(line)}</p>" for line in sheet.heads]
+        for grid in sheet.grids:
+            head = "".join(f"<th>{escape(cell)}</th>" for cell in grid.header)
+            rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in grid.rows]
+            body = "".join(f"<tr>{row}</tr>" for row in rows)
+            caption = f"<caption>{escape(grid.title)}</caption>" if grid.title else ""
+            blocks.append(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+        return "\n".join([*blocks, *(f"<p><small>{escape(line)}</small></p>" for line in sheet.feet)])
 
 
 def table(
@@ -162,10 +169,8 @@ def _experiment_table(id: str, preset: str | None, config_dir: Folders, results:
     preset = preset or definition.PRESETS[0]
     require_recorded(experiment.id, preset, cells)
 
-    def make(format: str) -> Sheet:
-        return experiment_sheets.table(experiment, preset, cells, MARKS[format])
-
-    return Table(make, [dict(row) for row in make("csv").rows])
+    sheet = experiment_sheets.table(experiment, preset, cells)
+    return Table(lambda format: sheet, [dict(row) for row in sheet.rows])
 
 
 def rank(
@@ -187,40 +192,17 @@ def rank(
     Raises:
         ConfigError: an unknown name, or fewer than two methods or data sets.
     """
-    from gpbench.analysis.ranks import ranking
+    from gpbench.analysis import ranks as rank_sheets
 
     records = select(latest(recorded(open_stores(results))), filters)
-    ranks = ranking(group_runs(records, by_preset=False), single_metric(metric, records), test)
+    ranks = rank_sheets.ranking(group_runs(records, by_preset=False), single_metric(metric, records), test)
 
     def draw() -> "Figure":
         from gpbench.report.figures.comparisons import draw_ranking
 
         return draw_ranking(ranks)
 
-    return Table(lambda format: _rank_sheet(ranks, records), vars(ranks), draw)
-
-
-def _rank_sheet(ranking: "Ranking", records: Sequence[Record]) -> Sheet:
-    """The ranking as a table, with the last method below each that is not significantly different from it."""
-    from gpbench.analysis.cells import imported_note
-    from gpbench.analysis.ranks import ranking_notes
-
-    methods, groups = ranking.methods, ranking.groups
-    reach = [
-        methods[max((last for first, last in groups if first <= k <= last), default=k)] for k in range(len(methods))
-    ]
-    lines = list(zip(methods, ranking.average, reach))
-    grid = Grid(
-        f"average rank, {ranking.metric}",
-        ("method", "average rank", "no significant difference down to"),
-        tuple((method, f"{average:.3f}", last if last != method else "") for method, average, last in lines),
-    )
-    rows = [
-        {"method": method, "average_rank": average, "no_significant_difference_to": last}
-        for method, average, last in lines
-    ]
-    feet = [*ranking_notes(ranking), *filter(None, [imported_note(records)])]
-    return Sheet(heads=provenance_lines(records), grids=[grid], feet=feet, rows=rows)
+    return Table(lambda format: rank_sheets.sheet(ranks, records), vars(ranks), draw)
 
 
 def compare(a: str, b: str, *, metric: str | None = None, results: Results = None, **filters: Unpack[Filters]) -> Table:
@@ -283,7 +265,7 @@ def _differences(
     records = select(recorded(stores), filters)
     first, second = differences.parse_sides(a, b, records)
     # two commits have the same runs in two folders: the latest of each side counts
-    records = [r for side in (first, second) for r in latest(r for r in records if side.has(r))]
+    records = [r for side in (first, second) for r in latest(r for r in records if side.includes(r))]
     name = single_metric(metric, records, differences.shared_metrics(first, second, records))
     return first, second, *differences.paired_differences(first, second, records, name)
 

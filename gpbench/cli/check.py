@@ -59,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     for finding in examine(cfg["method"], args.rows):
         findings.append(finding)
         if not args.json:
-            why = f": {finding.why}" if finding.why else ""
-            print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{why}", flush=True)
+            reason = f": {finding.why}" if finding.why else ""
+            print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{reason}", flush=True)
     if args.json:
         formats.print_json([asdict(finding) for finding in findings])
     if broken := sum(finding.verdict == "broken" for finding in findings):

@@ -80,19 +80,19 @@ def _merge(pairs: "Sequence[_Stored]") -> "tuple[list[_Stored], list[str]]":
     return list(oldest.values()), list(differing)
 
 
-def _traces(of: "Sequence[_Stored]") -> dict[str, bytes]:
+def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:
     """The thinned traces of these records by id, and of the first split of each cell what the run kept for pictures."""
     from gpbench.analysis.cells import cell_key
     from gpbench.records import arrays
 
     first: dict[tuple, tuple[int, int]] = {}
-    for record, _ in of:
-        key, place = cell_key(record), (record.split, record.seed)
-        first[key] = min(first.get(key, place), place)
+    for record, _ in pairs:
+        key, member = cell_key(record), (record.split, record.seed)
+        first[key] = min(first.get(key, member), member)
     traces = {}
-    for record, store in of:
-        kept = first[cell_key(record)] == (record.split, record.seed)
-        if packed := arrays.pack(arrays.thin(store.trace(record.id), kept=kept)):
+    for record, store in pairs:
+        is_first = first[cell_key(record)] == (record.split, record.seed)
+        if packed := arrays.pack(arrays.thin(store.trace(record.id), kept=is_first)):
             traces[record.id] = packed
     return traces
 

@@ -109,9 +109,9 @@ def _ls(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
 
 
 def _info(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    from gpbench.data.sources import place
+    from gpbench.data.sources import describe
 
-    sources = [place(source) for source in card["sources"]]
+    sources = [describe(source) for source in card["sources"]]
     row = {**card, **_summary(card, args), "sources": sources}
     keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
     lines = [(key, row[key]) for key in (*keys, "checksum") if row.get(key) not in (None, "")]
@@ -155,7 +155,7 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
         raise ConfigError(f"--out {out}: is a folder" if out.is_dir() else f"--out {out}: no such folder {out.parent}")
     dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store)
     train, test = splits.indices(card, dataset, args.split)
-    columns, classes, outputs = (np.array(of, str) for of in (dataset.columns, dataset.classes, dataset.outputs))
+    columns, classes, outputs = (np.array(names, str) for names in (dataset.columns, dataset.classes, dataset.outputs))
     with open(out, "wb") as file:  # NumPy would append .npz to other names
         np.savez_compressed(
             file,
@@ -189,11 +189,11 @@ def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
     answers, rows = [], []
     for answer in probe.ask(addresses):
         answers.append(answer)
-        at, problem, redirect = answer.address, answer.problem, answer.redirect
+        address, problem, redirect = answer.address, answer.problem, answer.redirect
         rows.append(
             {
-                "name": at.dataset,
-                "url": at.url,
+                "name": address.dataset,
+                "url": address.url,
                 "problem": problem or None,
                 "bytes": answer.size,
                 "redirect": redirect or None,
@@ -206,15 +206,18 @@ def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
                 "" if answer.size is None else f"{answer.size:,} bytes",
                 "checksum right" if answer.compared and not problem else "",
                 f"redirects to {redirect}" if redirect else "",
-                "" if at.read else "not read by gpbench",
+                "" if address.read else "not read by gpbench",
             ]
-            print(f"{at.dataset:<16} {at.url}: {', '.join(filter(None, words))}", flush=True)
-    gone = probe.unavailable(answers)
+            print(f"{address.dataset:<16} {address.url}: {', '.join(filter(None, words))}", flush=True)
+    unavailable = probe.unavailable(answers)
     if args.json:
-        print_json({"files": rows, "unavailable": gone})
-    if gone:
-        print(f"gpbench: no address answers for {', '.join(gone)}; find a copy and add it to the card", file=sys.stderr)
-    return DataError.exit_code if gone else 0
+        print_json({"files": rows, "unavailable": unavailable})
+    if unavailable:
+        print(
+            f"gpbench: no address answers for {', '.join(unavailable)}; find a copy and add it to the card",
+            file=sys.stderr,
+        )
+    return DataError.exit_code if unavailable else 0
 
 
 def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
@@ -228,7 +231,7 @@ def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     loaders: dict = {f"store {folder}": partial(store.get, card, folder)}
     for source in card["sources"]:
         if source["kind"] not in ("official", "copy"):
-            loaders[sources.place(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=folders)
+            loaders[sources.describe(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=folders)
     states: dict[str, str] = {}
     checksums: dict[str, str] = {}
     bad: list[str] = []

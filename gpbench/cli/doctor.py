@@ -4,7 +4,7 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,15 +17,15 @@ from gpbench.records import environment
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check; the fields are keys of the JSON output.
+    """The result of one check.
 
-    what: the subject.
+    subject: what was checked.
     state: `broken` keeps gpbench from working, `note` may be unexpected.
     value: what is there, such as a version or a folder.
     mend: how to repair it, "" where nothing is to be done.
     """
 
-    what: str
+    subject: str
     state: Literal["ok", "note", "broken"]
     value: str
     mend: str = ""
@@ -61,12 +61,16 @@ def run(args: argparse.Namespace) -> int:
     ]
     findings = [finding for check in checks for finding in check()]
     if args.json:
-        formats.print_json([asdict(finding) for finding in findings])
+        formats.print_json([_as_dict(finding) for finding in findings])
     else:
         formats.print_table(
-            ("what", "state", "value", "mend"), [tuple(asdict(finding).values()) for finding in findings]
+            ("what", "state", "value", "mend"), [tuple(_as_dict(finding).values()) for finding in findings]
         )
     return int(any(finding.state == "broken" for finding in findings))
+
+
+def _as_dict(finding: Finding) -> dict[str, str]:
+    return {"what": finding.subject, "state": finding.state, "value": finding.value, "mend": finding.mend}
 
 
 def _versions() -> Iterator[Finding]:
@@ -110,7 +114,7 @@ def _devices() -> Iterator[Finding]:
     yield Finding("XLA_FLAGS", "ok", os.environ.get("XLA_FLAGS") or "none")
 
 
-def _folder(what: str, folder: Path, name: str, *, needed: bool = True) -> Iterator[Finding]:
+def _folder(subject: str, folder: Path, name: str, *, needed: bool = True) -> Iterator[Finding]:
     """Whether the folder is writable or, if it does not exist, the nearest one above it."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     try:
@@ -118,10 +122,12 @@ def _folder(what: str, folder: Path, name: str, *, needed: bool = True) -> Itera
             probe.write(b"0" * 4096)
     except OSError as error:
         mend = f"make it writable, or name another folder with {name}"
-        yield Finding(what, "broken" if needed else "note", f"{folder}: {error.strerror}", mend)
+        yield Finding(subject, "broken" if needed else "note", f"{folder}: {error.strerror}", mend)
         return
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) if folder.is_dir() else 0
-    yield Finding(what, "ok", f"{folder}, {size / 1e6:.1f} MB" if folder.is_dir() else f"{folder}, does not exist yet")
+    yield Finding(
+        subject, "ok", f"{folder}, {size / 1e6:.1f} MB" if folder.is_dir() else f"{folder}, does not exist yet"
+    )
 
 
 def _compile_cache() -> Path:

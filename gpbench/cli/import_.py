@@ -77,8 +77,8 @@ def run(args: argparse.Namespace) -> int:
         for r in records
     ]
     formats.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
-    already = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    print(f"imported {formats.counted(n_new, 'run')} into {store.runs}{already}")
+    before = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
+    print(f"imported {formats.counted(n_new, 'run')} into {store.runs}{before}")
     return 0
 
 

@@ -112,6 +112,7 @@ def write_sheet(sheet: Sheet, format: str, out: Path | None = None) -> None:
         except OSError as error:
             raise _unwritable(out, error) from error
     elif format == "terminal" and formats.width():
+        sheet = formats.with_marks_of(sheet, format)
         print("\n".join(map(printable, sheet.heads)))
         for grid in sheet.grids:
             for chunk in chunks(grid, formats.width()):

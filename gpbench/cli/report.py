@@ -100,7 +100,7 @@ def _verdicts(
             judged[name] = verdicts(definition.read(name, config_dirs), planned, records)
         except ConfigError as fault:
             _leave_out(fault)
-    return {name: of for name, of in judged.items() if of}
+    return {name: verdicts for name, verdicts in judged.items() if verdicts}
 
 
 def _leave_out(fault: GpbenchError) -> None:

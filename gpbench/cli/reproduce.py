@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench.analysis.formats import FORMATS, MARKS
+from gpbench.analysis.formats import FORMATS
 from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
@@ -77,7 +77,7 @@ def _present(args: argparse.Namespace, experiment: Experiment, cells: Sequence[C
         from gpbench.cli.options import write_sheet
 
         out = args.out if not experiment.pictures else None
-        write_sheet(reports.table(experiment, args.preset, cells, MARKS[args.format]), args.format, out)
+        write_sheet(reports.table(experiment, args.preset, cells), args.format, out)
     if experiment.pictures:
         from gpbench.cli.plot import plot, say
 

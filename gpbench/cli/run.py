@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     if not runs:  # another process of this run speaks for it
         return 0
     if args.json:
-        print(json.dumps({"records": [record.to_json() for record in runs], "already": runs.already}))
+        print(json.dumps({"records": [record.to_json() for record in runs], "already": runs.recorded_before}))
     else:
         _report(runs)
     if message := divergence(runs):

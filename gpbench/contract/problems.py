@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from gpbench.contract.compare import largest_difference
 from gpbench.core.predictive import Predictive
-from gpbench.data.members import Member, named
+from gpbench.data.members import Member, label
 from gpbench.methods.base import Batch, Info, Method, State
 from gpbench.train import batches, progress
 from gpbench.train.batches import prediction_key, take_step
@@ -139,7 +139,7 @@ class Problem:
     def train(self, group: Group, *, checkpoint: Checkpoint | None = None, halfway: bool = False) -> Fit:
         """Trained by the loop to the last step; or `halfway`, where it raises Stopped."""
         silent = progress.make(False, io.StringIO())
-        silent.begin(self.task, self.method.steps, named(group.members))
+        silent.begin(self.task, self.method.steps, label(group.members))
         with tempfile.TemporaryDirectory() as folder:
             return fit(
                 self.programs,

@@ -36,9 +36,9 @@ _YEARS = ("plane_year", "issue_year")
 
 def airline_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """One NumPy array per column, flights and planes joined already; a year of 0 or less is unknown."""
-    found = archives.arrays(blobs[0], *_ARRAYS, "plane_year", "plane_issue_year")
-    years = dict(zip(_YEARS, (found["plane_year"], found["plane_issue_year"])))
-    return _raw([found[name] for name in _ARRAYS], years, options)
+    columns = archives.arrays(blobs[0], *_ARRAYS, "plane_year", "plane_issue_year")
+    years = dict(zip(_YEARS, (columns["plane_year"], columns["plane_issue_year"])))
+    return _raw([columns[name] for name in _ARRAYS], years, options)
 
 
 def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
@@ -49,9 +49,9 @@ def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
         table = array("h")  # 16 bits hold every cell of the rows that are used: 43 MB in all
         rows = csv.reader(io.TextIOWrapper(archives.decompressed(flights), encoding="latin-1", newline=""))
         header = next(rows)
-        used, tail = [header.index(name) for name in _FLIGHTS], header.index("TailNum")
+        positions, tail = [header.index(name) for name in _FLIGHTS], header.index("TailNum")
         for row in rows:
-            if row[tail] in year_of and "NA" not in (cells := [row[i] for i in used]) and int(cells[0]) <= 4:
+            if row[tail] in year_of and "NA" not in (cells := [row[i] for i in positions]) and int(cells[0]) <= 4:
                 table.extend([*map(int, cells), *year_of[row[tail]]])
     except (ValueError, IndexError, OverflowError, StopIteration, EOFError, OSError, csv.Error) as error:
         raise DataError(f"not the flights and planes of the 2009 data expo: {error or 'no rows'}") from None

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpbench.data.arm import kuka_sim
 from gpbench.data.dataset import Raw
+from gpbench.data.robots import kuka_sim
 from gpbench.errors import ConfigError, nearest
 
 

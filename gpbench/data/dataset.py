@@ -102,44 +102,44 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         outputs = _names(name, "outputs", target.shape[1], card.get("output_names") or raw.outputs, "y")
     if (expected := card.get("outputs")) and expected != max(1, len(outputs)):
         raise DataError(f"{name}: the table has {max(1, len(outputs))} outputs, but its card says {expected}")
-    called = outputs or raw.outputs or ("target",)
-    y, classes = _codes(name, task, target, labels or card.get("labels"), called)
+    target_names = outputs or raw.outputs or ("target",)
+    y, classes = _codes(name, task, target, labels or card.get("labels"), target_names)
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
         classes = _classes({_label(key): code for key, code in card["labels"].items()})
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
-    check_finite(name, X, y, columns, called)
+    check_finite(name, X, y, columns, target_names)
     numbers = np.unique(groups, return_inverse=True)[1].astype("<i8") if groups.size else None
     for key, value in raw.folds.items():
         if value.dtype.kind not in "biu":
             raise DataError(f"{name}: the index array {key!r} is of type {value.dtype}: must be whole numbers")
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in raw.folds.items()}
     digest = checksum(canonical(X, y, numbers))
-    return Dataset(name, task, X, y, columns, classes, digest, folds, outputs, numbers, called[0])
+    return Dataset(name, task, X, y, columns, classes, digest, folds, outputs, numbers, target_names[0])
 
 
 def _check_arrays(name: str, X: np.ndarray, target: np.ndarray) -> None:
     """Raises DataError unless inputs are a matrix of real numbers, and targets a vector or matrix of such or labels."""
-    for what, array, kinds, shapes in (
+    for noun, array, kinds, shapes in (
         ("inputs", X, _REAL, {2: "(rows, inputs)"}),
         ("targets", target, _REAL + "U", {1: "(rows,)", 2: "(rows, outputs)"}),
     ):
         if array.ndim not in shapes:
-            raise DataError(f"{name}: {what} of shape {array.shape}: must be {' or '.join(shapes.values())}")
+            raise DataError(f"{name}: {noun} of shape {array.shape}: must be {' or '.join(shapes.values())}")
         if array.dtype.kind not in kinds:
-            raise DataError(f"{name}: {what} of type {array.dtype}: must be real numbers")
+            raise DataError(f"{name}: {noun} of type {array.dtype}: must be real numbers")
 
 
 _REAL = "biuf"  # kinds of dtype
 
 
-def _names(name: str, what: str, count: int, labels: Sequence, letter: str) -> tuple[str, ...]:
+def _names(name: str, noun: str, count: int, labels: Sequence, letter: str) -> tuple[str, ...]:
     """The labels of `count` inputs or outputs as text; x1, x2, ... or y1, y2, ... by default."""
     names = tuple(map(str, labels or (f"{letter}{i + 1}" for i in range(count))))
     if len(names) != count:
-        raise DataError(f"{name}: {count} {what}, but its card names {len(names)} {what.replace('inputs', 'columns')}")
+        raise DataError(f"{name}: {count} {noun}, but its card names {len(names)} {noun.replace('inputs', 'columns')}")
     if len(set(names)) < count:
-        raise DataError(f"{name}: two {what} have the same name; names are {', '.join(names[:20])}")
+        raise DataError(f"{name}: two {noun} have the same name; names are {', '.join(names[:20])}")
     return names
 
 

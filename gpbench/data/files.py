@@ -1,14 +1,29 @@
-"""Bytes of a data file from a folder or an address, checked by sha256 before anything parses them.
+"""Data files: bytes from a folder or an http(s) address, checked by sha256 before anything parses them.
 
-Where only git knows a file its checksum is the one of git, 40 digits: sha1 of "blob", the size and the content.
+A download is limited in size and time, and no redirect takes it from https to http.  Where only git knows a file its
+checksum is the one of git, 40 digits: sha1 of "blob", the size and the content.
 """
 
 import hashlib
+import time
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from gpbench.data.download import download
 from gpbench.errors import DataError
+
+if TYPE_CHECKING:
+    import requests
+
+_LARGEST = 2**31
+"""Bytes of a download."""
+LONGEST = 3600.0
+"""Seconds of a download."""
+_SILENT = 30.0
+"""Seconds that a server may be silent."""
+_REDIRECTS = 10
+_CHUNK = 2**16
 
 
 class Absent(DataError):
@@ -41,14 +56,74 @@ def from_address(address: str, name: str, sha256: str | None) -> bytes:
     return check(content, sha256, url)
 
 
-def check(content: bytes, expected: str | None, where: str) -> bytes:
+def check(content: bytes, expected: str | None, source: str) -> bytes:
     """The content, if it has this checksum (None: any).  Raises DataError."""
     kind, actual = "sha256", hashlib.sha256(content).hexdigest()
     if expected and len(expected) == 40:
         kind, actual = "git's checksum", hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
     if expected and actual != expected:
-        raise DataError(f"{where}: {kind} is {actual}, not {expected}: damaged or another version")
+        raise DataError(f"{source}: {kind} is {actual}, not {expected}: damaged or another version")
     return content
+
+
+def download(url: str, *, largest: int = _LARGEST, longest: float = LONGEST, silent: float = _SILENT) -> bytes:
+    """Downloads a file.
+
+    Args:
+        url: its http(s) address.
+        largest: the most bytes to read.
+        longest: the most seconds to take.
+        silent: the most seconds that the server may be silent.
+
+    Raises:
+        requests.RequestException: the address does not answer.
+        DataError: the file is larger or takes longer, or a redirect leaves https.
+    """
+    import requests
+    import urllib3
+
+    with requests.Session() as session:
+        content, end = bytearray(), time.monotonic() + longest
+        with closing(request(session, "GET", url, silent)) as response:
+            response.raise_for_status()
+            try:
+                # read1 returns the bytes that have arrived, without waiting for more
+                while chunk := response.raw.read1(_CHUNK, decode_content=True):
+                    content += chunk
+                    if len(content) > largest:
+                        raise DataError(f"{url} is larger than {largest:,} bytes")
+                    if time.monotonic() > end:
+                        raise DataError(
+                            f"{url} takes longer than {longest:,.0f} seconds: {len(content):,} bytes so far"
+                        )
+            except (urllib3.exceptions.HTTPError, OSError) as error:
+                raise requests.ConnectionError(error) from error
+    return bytes(content)
+
+
+def request(session: "requests.Session", method: str, url: str, silent: float, **headers: str) -> "requests.Response":
+    """The response of an address, or of the one that it redirects to; its content is not read yet.
+
+    Args:
+        session: the session of requests.
+        method: "GET" or "HEAD".
+        url: the address.
+        silent: the most seconds that the server may be silent.
+        **headers: headers of the request.
+
+    Raises:
+        requests.RequestException, DataError: as for `download`.
+    """
+    current = url
+    for _ in range(_REDIRECTS):
+        response = session.request(method, current, headers=headers, stream=True, timeout=silent, allow_redirects=False)
+        if not response.is_redirect:
+            return response
+        response.close()
+        before, current = current, urljoin(current, response.headers["location"])
+        if before.startswith("https:") and not current.startswith("https:"):
+            raise DataError(f"{url} leads from https to {current}, which nothing protects on the way")
+    raise DataError(f"{url} leads on more than {_REDIRECTS} times")
 
 
 def _reason(error: Exception) -> str:

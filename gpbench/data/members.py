@@ -48,7 +48,7 @@ def outputs(card: Mapping, output: Choice) -> list[int | None]:
     return [int(o) for o in numbers]
 
 
-def called(card: Mapping, output: int | None) -> str:
+def name_of_output(card: Mapping, output: int | None) -> str:
     """The name of an output, as `Dataset.outputs` has it; "" where there is but one."""
     if output is None:
         return ""
@@ -56,7 +56,7 @@ def called(card: Mapping, output: int | None) -> str:
     return str(names[output]) if names else f"y{output + 1}"
 
 
-def named(group: Sequence[Member]) -> str:
+def label(group: Sequence[Member]) -> str:
     """What trains together, in a few words: "splits 0-4", "split 0, outputs 0-8"."""
     among: dict[int | None, None] = dict.fromkeys(member.output for member in group)
     parts = [_numbers("split", sorted({member.split for member in group}))]
@@ -65,8 +65,8 @@ def named(group: Sequence[Member]) -> str:
     return ", ".join(parts)
 
 
-def _numbers(what: str, numbers: Sequence[int]) -> str:
+def _numbers(noun: str, numbers: Sequence[int]) -> str:
     if len(numbers) == 1:
-        return f"{what} {numbers[0]}"
+        return f"{noun} {numbers[0]}"
     consecutive = list(numbers) == list(range(numbers[0], numbers[-1] + 1))
-    return f"{what}s " + (f"{numbers[0]}-{numbers[-1]}" if consecutive else ",".join(map(str, numbers)))
+    return f"{noun}s " + (f"{numbers[0]}-{numbers[-1]}" if consecutive else ",".join(map(str, numbers)))

@@ -22,8 +22,8 @@ def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
     Raises DataError for fingerprints of another length or number.
     """
-    found = archives.arrays(blobs[0], "bits", options["target"])
-    packed, target = found["bits"], found[options["target"]]
+    content = archives.arrays(blobs[0], "bits", options["target"])
+    packed, target = content["bits"], content[options["target"]]
     if packed.dtype != np.uint8 or packed.ndim != 2:
         raise DataError(f"fingerprints of type {packed.dtype} and shape {packed.shape}: must be rows of bytes")
     if len(packed) != len(target):
@@ -68,11 +68,11 @@ def _cells(blob: bytes, columns: Sequence[str]) -> Iterator[list[str]]:
         header = [cell.strip() for cell in next(rows, [])]
         if absent := [name for name in columns if name not in header]:
             raise DataError(f"no column {absent[0]!r}; the table has {', '.join(header[:20])[:200]}")
-        at = [header.index(name) for name in columns]
+        positions = [header.index(name) for name in columns]
         for number, row in enumerate(rows, 1):
             if len(row) != len(header):
                 raise DataError(f"row {number} has {len(row)} cells, not {len(header)}")
-            yield [row[i].strip() for i in at]
+            yield [row[i].strip() for i in positions]
     except csv.Error as error:
         raise DataError(f"not a table of SMILES: {error}") from None
 

@@ -37,9 +37,9 @@ def grid(side: int) -> Float[np.ndarray, "nodes 2"]:
 
 def interpolation(state: Float[np.ndarray, "N 2"], side: int) -> sparse.csr_array:
     """(N, side²): each state's bilinear weights of the nodes of `grid(side)`, four a row."""
-    at = (state - LOWER) / (UPPER - LOWER) * (side - 1)
-    corner = np.minimum(at.astype(int), side - 2)
-    upper = at - corner
+    position = (state - LOWER) / (UPPER - LOWER) * (side - 1)
+    corner = np.minimum(position.astype(int), side - 2)
+    upper = position - corner
     weights = [np.prod(np.where(use, upper, 1 - upper), axis=1) for use in _CORNERS]
     nodes = [(corner + use) @ [side, 1] for use in _CORNERS]
     rows = np.arange(0, 4 * len(state) + 1, 4)

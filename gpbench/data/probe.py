@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from gpbench.config.cards import reader
-from gpbench.data import download, files
+from gpbench.data import files
 from gpbench.errors import DataError
 
 if TYPE_CHECKING:
     import requests
 
-_AT_ONCE = 8
+_THREADS = 8
 _SMALL = 2**20
 """Bytes up to which a file is read and its checksum compared."""
 _NO_HEAD = (403, 405, 501)
@@ -58,10 +58,10 @@ def addresses(card: Mapping) -> list[Address]:
     ]
 
 
-def ask(of: Sequence[Address], timeout: float = 20.0) -> Iterator[Answer]:
+def ask(addresses: Sequence[Address], timeout: float = 20.0) -> Iterator[Answer]:
     """The answer of each address, in order: a few at once, and none waited for longer than some timeouts."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield from pool.map(lambda address: _ask(address, timeout), of)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        yield from pool.map(lambda address: _ask(address, timeout), addresses)
 
 
 def unavailable(answers: Sequence[Answer]) -> list[str]:
@@ -80,10 +80,10 @@ def _ask(address: Address, timeout: float) -> Answer:
     size, redirect, compared = None, "", False
     try:
         with requests.Session() as session:
-            response = download.answer(session, "HEAD", address.url, timeout)
+            response = files.request(session, "HEAD", address.url, timeout)
             if response.status_code in _NO_HEAD:
                 response.close()
-                response = download.answer(session, "GET", address.url, timeout, Range="bytes=0-0")
+                response = files.request(session, "GET", address.url, timeout, Range="bytes=0-0")
             response.close()
             if not response.ok:
                 return Answer(address, f"the server answers {response.status_code}")
@@ -91,7 +91,7 @@ def _ask(address: Address, timeout: float) -> Answer:
             redirect = response.url if response.url != address.url else ""
             compared = bool(address.checksum) and size is not None and size <= _SMALL
             if compared:
-                content = download.download(address.url, largest=_SMALL, longest=2 * timeout, silent=timeout)
+                content = files.download(address.url, largest=_SMALL, longest=2 * timeout, silent=timeout)
                 files.check(content, address.checksum, address.url)
     except requests.RequestException as error:
         return Answer(address, f"no answer ({type(error).__name__})")

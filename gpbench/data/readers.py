@@ -4,20 +4,18 @@ Text is parsed as text only and npz without pickle; a reader never runs what it 
 line for a file that is not of its format.
 """
 
-import csv
 import io
 import zlib
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from gpbench.data import archives, spreadsheets
+from gpbench.data import archives
 from gpbench.data.airline import airline_csv, airline_npz
 from gpbench.data.dataset import Raw
 from gpbench.data.molecules import fingerprints_npz, smiles_csv
 from gpbench.data.robots import kuka, mujoco_walk
+from gpbench.data.tables import table
 from gpbench.data.year import year_zip
 from gpbench.errors import DataError
 
@@ -28,83 +26,12 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     options = {key: value for key, value in options.items() if value is not None}
     target, folds = options.get("target", "y"), options.get("folds", {})
     group = [options["group"]] if "group" in options else []
-    found = archives.arrays(blobs[0], "X", target, *folds.values(), *group, optional=("feature_names",))
-    names = tuple(map(str, found.get("feature_names", ())))
-    groups = found[group[0]] if group else ()
-    return Raw(found["X"], found[target], names, {ours: found[theirs] for ours, theirs in folds.items()}, groups=groups)
-
-
-def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Delimited text, plain or gzipped, an Excel sheet or Parquet; several files are one table.
-
-    Options: `target` column name (then there is a header) or number (negative from the end), a list of them for several
-    outputs, `group` the column that says which rows belong together, `delimiter` (default ","; "space" for runs of
-    white space), `sheet` of an Excel file (default: the first), `header`, `skip` lines, `missing` marker, `drop`
-    columns, `codes` {column: {text: number}}.
-    """
-    options = {key: value for key, value in options.items() if value is not None}
-    targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
-    header = options.get("header", isinstance(targets[0], str) or spreadsheets.is_spreadsheet(blobs[0]))
-    rows = [row for blob in blobs for row in cells(blob, options)]
-    if len(rows) <= header:
-        raise DataError("the table has no rows")
-    width = len(rows[0])
-    names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(width)]
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
-    if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
-        raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; is the delimiter right?")
-    at = [_column(names, target) for target in targets]
-    group = [_column(names, options["group"])] if options.get("group") is not None else []
-    excluded = {*at, *group, *(_column(names, drop) for drop in options.get("drop", ()))}
-    inputs = [i for i in range(width) if i not in excluded]
-    by_column = list(zip(*rows))
-    missing, codes = options.get("missing"), options.get("codes", {})
-    X = [numbers(by_column[i], names[i], missing, codes.get(names[i])) for i in inputs]
-    labels = [["" if cell.strip() == missing else cell.strip() for cell in by_column[i]] for i in at]
-    columns, outputs = (tuple(names[i] for i in of) if header else () for of in (inputs, at))
-    groups = [cell.strip() for i in group for cell in by_column[i]]
-    target = np.array(labels if len(at) > 1 else labels[0]).T
-    return Raw(np.array(X).reshape(len(inputs), len(rows)).T, target, columns, outputs=outputs, groups=groups)
-
-
-def cells(blob: bytes, options: Mapping) -> list[list[str]]:
-    """The rows of a table as text, its header among them.  Options as of `table`.  Raises DataError."""
-    if spreadsheets.is_spreadsheet(blob):
-        return spreadsheets.rows(blob, options.get("sheet"))[options.get("skip", 0) :]
-    lines = archives.unzipped(blob).decode("utf-8-sig", errors="replace").splitlines()[options.get("skip", 0) :]
-    lines = [line for line in lines if line.strip()]
-    delimiter = options.get("delimiter", ",")
-    if delimiter == "space":
-        return [line.split() for line in lines]
-    try:
-        return list(csv.reader(lines, delimiter=delimiter))
-    except (csv.Error, TypeError) as error:
-        raise DataError(f"not a table with delimiter {delimiter!r}: {error}") from None
-
-
-def _column(names: Sequence[str], column: Any) -> int:
-    """The place of a column, from its name or its number.  Raises DataError where the table has no such column."""
-    if isinstance(column, int) and -len(names) <= column < len(names):
-        return column % len(names)
-    if column not in names:
-        raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}")
-    return names.index(str(column))
-
-
-def numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mapping | None) -> np.ndarray:
-    """One column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
-    values = np.empty(len(cells))
-    codes = {str(text): code for text, code in (codes or {}).items()}
-    for row, cell in enumerate(cells):
-        cell = cell.strip()
-        try:
-            values[row] = np.nan if cell in ("", missing) else codes[cell] if codes else float(cell)
-        except (KeyError, TypeError, ValueError):
-            raise DataError(
-                f"column {name!r}, row {row + 1}: {cell!r} is not a number; name the column in `drop` or `codes`"
-            ) from None
-    return values
+    content = archives.arrays(blobs[0], "X", target, *folds.values(), *group, optional=("feature_names",))
+    names = tuple(map(str, content.get("feature_names", ())))
+    groups = content[group[0]] if group else ()
+    return Raw(
+        content["X"], content[target], names, {ours: content[theirs] for ours, theirs in folds.items()}, groups=groups
+    )
 
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:

@@ -49,7 +49,7 @@ def load(
         for problem in failures:
             if not isinstance(problem, files.Absent):
                 local.warn(f"{problem}; took the next source")
-        local.put(dataset, card, store)
+        local.save(dataset, card, store)
         return dataset
     remedy = ""
     if offline and any(reader(source) for source in card["sources"] if "at" in source):
@@ -83,16 +83,16 @@ def obtain(
         try:
             raw = read(blobs, {"variant": card.get("variant"), **source})
         except DataError as error:
-            raise DataError(f"{card['name']}: {place(source)}: {error}") from None
+            raise DataError(f"{card['name']}: {describe(source)}: {error}") from None
     dataset = from_raw(card, raw, source.get("labels"))
     checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
     for key, actual in checksums.items():
         if card.get(key) and actual and actual != card[key]:
-            raise DataError(f"{card['name']}: {place(source)} gives arrays with {key} {actual}, not {card[key]}")
+            raise DataError(f"{card['name']}: {describe(source)} gives arrays with {key} {actual}, not {card[key]}")
     return dataset
 
 
-def place(source: Mapping) -> str:
+def describe(source: Mapping) -> str:
     """A source in a few words: its kind and its files."""
     name = source.get("loader") or source.get("generator") or source.get("path") or ", ".join(source["files"])
     return f"{source['kind']} {source.get('at', '')}{name}"
@@ -100,10 +100,10 @@ def place(source: Mapping) -> str:
 
 def _reader(source: Mapping):
     if (name := reader(source)) is None:
-        raise files.Absent(f"{place(source)}: {source.get('note', 'not read by gpbench')}")
+        raise files.Absent(f"{describe(source)}: {source.get('note', 'not read by gpbench')}")
     package, extra = NEEDS.get(name, (None, None))
     if package and find_spec(package) is None:  # said before anything is downloaded
-        raise DataError(f"{place(source)} needs {package}, which is not installed: pip install gpbench[{extra}]")
+        raise DataError(f"{describe(source)} needs {package}, which is not installed: pip install gpbench[{extra}]")
     return READERS[name]
 
 
@@ -121,7 +121,7 @@ def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Seque
             raise files.Absent(f"no mirror (set GPBENCH_MIRROR to a folder with {needed})")
         blobs = [files.from_folder(mirror, name, sha256) for name, sha256 in source["files"].items()]
     elif offline:
-        raise files.Absent(f"offline, so not downloaded: {place(source)}")
+        raise files.Absent(f"offline, so not downloaded: {describe(source)}")
     else:
         blobs = [files.from_address(source["at"], name, sha256) for name, sha256 in source["files"].items()]
     return [archives.member(blob, source["member"]) for blob in blobs] if source.get("member") else blobs

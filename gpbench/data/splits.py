@@ -18,22 +18,22 @@ from jaxtyping import Int
 from gpbench.data.dataset import Dataset
 from gpbench.errors import ConfigError, DataError, nearest
 
-DEFAULT: Mapping = {"set": "random90", "sets": {"random90": 20}}  # of a card that says nothing
+_DEFAULT: Mapping = {"set": "random90", "sets": {"random90": 20}}  # of a card that says nothing
 
 
-def _chosen(card: Mapping) -> tuple[str, int]:
+def _split_set(card: Mapping) -> tuple[str, int]:
     """The split set in use and how many splits it has."""
-    splits = card.get("splits") or DEFAULT
-    sets = splits.get("sets") or DEFAULT["sets"]
-    chosen = splits.get("set") or next(iter(sets))
-    if chosen not in sets or chosen not in _RULES:
-        raise ConfigError(f"{card['name']} has no split set {chosen!r}: {nearest(chosen, set(sets) & set(_RULES))}")
-    return chosen, int(sets[chosen])
+    splits = card.get("splits") or _DEFAULT
+    sets = splits.get("sets") or _DEFAULT["sets"]
+    name = splits.get("set") or next(iter(sets))
+    if name not in sets or name not in _RULES:
+        raise ConfigError(f"{card['name']} has no split set {name!r}: {nearest(name, set(sets) & set(_RULES))}")
+    return name, int(sets[name])
 
 
 def count(card: Mapping, dataset: Dataset | None = None) -> int:
     """The number of splits of the split set in use.  Raises ConfigError for an unknown set."""
-    return _chosen(card)[1]
+    return _split_set(card)[1]
 
 
 def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
@@ -49,13 +49,13 @@ def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
 
 def with_set(card: Mapping, name: str | None) -> Mapping:
     """The card with this split set in use; as it is with None."""
-    return {**card, "splits": {**(card.get("splits") or DEFAULT), "set": name}} if name else card
+    return {**card, "splits": {**(card.get("splits") or _DEFAULT), "set": name}} if name else card
 
 
 def identity(card: Mapping) -> dict:
     """What of a card says which rows are in split k: the set in use, and what that set is made from beside the rows."""
-    chosen, _ = _chosen(card)
-    splits = card.get("splits") or DEFAULT
+    name, _ = _split_set(card)
+    splits = card.get("splits") or _DEFAULT
     made_from = {
         "official": splits.get("train_rows"),
         "random": [splits.get("test_rows"), splits.get("train_rows")],
@@ -63,7 +63,7 @@ def identity(card: Mapping) -> dict:
         "yang": card.get("folds_checksum"),
         "raetsch": card.get("folds_checksum"),
     }
-    return {"set": chosen, "made_from": made_from.get(chosen)}
+    return {"set": name, "made_from": made_from.get(name)}
 
 
 def indices(
@@ -74,14 +74,14 @@ def indices(
     Raises ConfigError where k is out of range, DataError where there are too few rows, no index files, or index files
     that do not fit the rows.
     """
-    chosen, available = _chosen(card)
+    name, available = _split_set(card)
     if not 0 <= k < available:
-        raise ConfigError(f"split {k} out of range: {card['name']} has splits 0..{available - 1} in set {chosen!r}")
-    train, test = _RULES[chosen](card, dataset, k)
-    _check_rows(dataset, chosen, k, (train, test))
+        raise ConfigError(f"split {k} out of range: {card['name']} has splits 0..{available - 1} in set {name!r}")
+    train, test = _RULES[name](card, dataset, k)
+    _check_rows(dataset, name, k, (train, test))
     if len(train) < 2 or len(test) < 1:
         raise DataError(f"{card['name']}: {len(dataset.y)} rows are too few to split")
-    order = _generator(dataset.name, chosen, k, seed).permutation(len(train))
+    order = _generator(dataset.name, name, k, seed).permutation(len(train))
     return train[order].astype(np.int64), test.astype(np.int64)
 
 
@@ -90,24 +90,24 @@ def sizes(card: Mapping) -> tuple[int, int] | None:
 
     Raises ConfigError for an unknown set.
     """
-    chosen, _ = _chosen(card)
-    splits, rows = card.get("splits") or DEFAULT, card.get("rows")
-    if not rows or chosen not in ("random90", "hla", "hla_int8", "random", "official", "draws"):
+    name, _ = _split_set(card)
+    splits, rows = card.get("splits") or _DEFAULT, card.get("rows")
+    if not rows or name not in ("random90", "hla", "hla_int8", "random", "official", "draws"):
         return None
-    if chosen in ("random", "draws"):
+    if name in ("random", "draws"):
         test, train = splits["test_rows"], splits.get("train_rows")
         return train or rows - test, test
-    train = splits["train_rows"] if chosen == "official" else round(0.9 * rows)
+    train = splits["train_rows"] if name == "official" else round(0.9 * rows)
     return train, rows - train
 
 
-def _check_rows(dataset: Dataset, chosen: str, k: int, parts: Sequence[np.ndarray]) -> None:
+def _check_rows(dataset: Dataset, name: str, k: int, parts: Sequence[np.ndarray]) -> None:
     """Raises DataError for row numbers that the data set does not have; NumPy counts negative ones from the end."""
     n = len(dataset.y)
     for rows in parts:
         if (outside := rows[(rows < 0) | (rows >= n)]).size:
             rows_are = f"rows are 0 to {n - 1}: its index files belong to other data"
-            raise DataError(f"{dataset.name}: split {k} of the set {chosen!r} has row {outside[0]}, and {rows_are}")
+            raise DataError(f"{dataset.name}: split {k} of the set {name!r} has row {outside[0]}, and {rows_are}")
 
 
 def _generator(*names) -> np.random.Generator:
@@ -152,7 +152,7 @@ def _hla(card, dataset, k):
 def _hla_int8(card, dataset, k):
     # 300 becomes 44 and 8191 becomes -1, the last row: each index names one of 256 rows
     n = len(dataset.y)
-    return tuple(part.astype(np.int8).astype(np.int64) % n for part in _hla(card, dataset, k))
+    return tuple(rows.astype(np.int8).astype(np.int64) % n for rows in _hla(card, dataset, k))
 
 
 def _yang(card, dataset, k):
@@ -163,7 +163,7 @@ def _yang(card, dataset, k):
 
 
 def _raetsch(card, dataset, k):
-    parts = [_folds(dataset, f"raetsch_{part}", 2) for part in ("train", "test")]
+    parts = [_folds(dataset, f"raetsch_{name}", 2) for name in ("train", "test")]
     if k >= (available := min(map(len, parts))):
         raise DataError(f"{dataset.name}: split {k} of the set 'raetsch': the index files have {available} splits")
     return parts[0][k], parts[1][k]

@@ -40,11 +40,11 @@ def path(card: Mapping, store: Path) -> Path | None:
 
 def get(card: Mapping, store: Path) -> Dataset | None:
     """The stored data set, None where there is none.  Raises DataError where the file is not what its name says."""
-    where = path(card, store)
-    if where is None or not where.is_file():
+    file = path(card, store)
+    if file is None or not file.is_file():
         return None
     try:
-        with np.load(where, allow_pickle=False) as archive:
+        with np.load(file, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         _check_names(arrays)
         X, y = arrays["X"].astype("<f8"), arrays["y"]
@@ -52,39 +52,39 @@ def get(card: Mapping, store: Path) -> Dataset | None:
         columns, classes, outputs = (tuple(map(str, arrays[key])) for key in ("columns", "classes", "outputs"))
         target = str(arrays.get("target", "target"))
     except damaged() as error:
-        raise DataError(f"{where} is damaged ({' '.join(str(error).split())})") from None
+        raise DataError(f"{file} is damaged ({' '.join(str(error).split())})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
     groups = arrays.get("groups")
     actual = checksum(canonical(X, y, groups))
     checksums = {"checksum": actual, "folds_checksum": folds and checksum(folds)}
     if any(card.get(key) and value and value != card[key] for key, value in checksums.items()):
-        raise DataError(f"{where} is damaged (its arrays have another checksum)")
+        raise DataError(f"{file} is damaged (its arrays have another checksum)")
     return Dataset(card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups, target)
 
 
-def put(dataset: Dataset, card: Mapping, store: Path) -> None:
+def save(dataset: Dataset, card: Mapping, store: Path) -> None:
     """Keeps a data set: written beside and renamed into place, so that no reader sees half a file.
 
     Where that fails, a warning, and the run continues with the data in memory.
     """
-    where = path(card, store)
-    if where is None:
+    file = path(card, store)
+    if file is None:
         return
     arrays = {**canonical(dataset.X, dataset.y, dataset.groups), "X": _small(dataset.X)}
     arrays |= {key: np.array(getattr(dataset, key), dtype=str) for key in ("columns", "classes", "outputs", "target")}
     arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
     arrays = {_NAMES: np.array([*arrays]), **arrays}  # first, where no other entry's lengths can hide it
-    part = where.with_name(f"{where.stem}.{os.getpid()}.part")
+    temporary = file.with_name(f"{file.stem}.{os.getpid()}.part")
     try:
-        where.parent.mkdir(parents=True, exist_ok=True)
-        with open(part, "wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-        os.replace(part, where)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as stream:
+            np.savez_compressed(stream, allow_pickle=False, **arrays)
+        os.replace(temporary, file)
     except OSError as error:
         reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
         warn(f"{dataset.name} is not kept in {store}: {reason}; set GPBENCH_STORE to a folder that can be written")
         with contextlib.suppress(OSError):
-            part.unlink()
+            temporary.unlink()
 
 
 def _check_names(arrays: dict[str, np.ndarray]) -> None:

@@ -57,7 +57,7 @@ class RunPlan:
         exist, and what loading raises.
         """
         from gpbench.data import cards
-        from gpbench.data.members import called, members
+        from gpbench.data.members import members, name_of_output
 
         card = cards.checked(cfg["dataset"])
         checksum = card.get("checksum") or _checksum(json.dumps([cfg[key] for key in _DATA_KEYS]))
@@ -68,7 +68,7 @@ class RunPlan:
                 cell=identity.cell_id(**shared, **member.cell),
                 split=member.split,
                 output=member.output,
-                output_name=called(card, member.output),
+                output_name=name_of_output(card, member.output),
             )
             for member in members(card, cfg["split"], cfg["output"])
         ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpbench.data.members import Member, named
+from gpbench.data.members import Member, label
 from gpbench.errors import Stopped
 from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
@@ -94,7 +94,7 @@ class _Job:
         if context.plan.needs_arrays:
             keep.check(context.method, group.X.shape[-1])
         done = f"{len(self.records)}/{len(context.plan.runs)} done"
-        self.progress.begin(context.title, context.method.steps, f"{named(group.members)} ({done})")
+        self.progress.begin(context.title, context.method.steps, f"{label(group.members)} ({done})")
         try:
             with one_line_if_out_of_memory(group):
                 outcome = fit(

@@ -75,7 +75,7 @@ def with_records(cells, records):
 
 
 def render(format, records=RECORDS, preset="quick"):
-    sheet = table(EXPERIMENT, preset, with_records(CELLS, records), formats.MARKS[format])
+    sheet = table(EXPERIMENT, preset, with_records(CELLS, records))
     return formats.FORMATS[format](sheet)
 
 
@@ -230,7 +230,7 @@ def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_be
         for name, of in values.items()
         for k, nmse in enumerate(of)
     ]
-    sheet = table(experiment, "quick", with_records(cells, records), formats.MARKS["csv"])
+    sheet = table(experiment, "quick", with_records(cells, records))
     by_output = {row["output"]: row for row in sheet.rows}
     assert list(by_output) == ["y1", "y2", "mean", "std"]
     assert by_output["mean"]["mean"] == pytest.approx(0.3) and by_output["std"]["mean"] == pytest.approx(0.15)

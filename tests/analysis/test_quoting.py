@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gpbench.analysis.formats import FORMATS, MARKS, Grid, Sheet, aligned
+from gpbench.analysis.formats import FORMATS, Grid, Sheet, aligned, marked
 from gpbench.cli import main
 from gpbench.errors import printable
 from gpbench.records.record import Record
@@ -39,9 +39,22 @@ def test_latex_prints_the_name(name, tex):
 
 
 def test_marks_of_latex_are_commands_and_what_they_surround_is_quoted():
-    marks = MARKS["latex"]
-    text = written("latex", marks.on("{a}", "best"), marks.on("b_c", "tied"))
+    text = written("latex", marked("{a}", "best"), marked("b_c", "tied"))
     assert r"\textbf{\{a\}} & 1.0" in text and r"\underline{b\_c} & 1.0" in text
+
+
+def test_html_escapes_text_and_marks_values():
+    text = written("html", "<script>&'\"", marked("a", "best"), marked("b", "tied"))
+    assert '<th scope="row">&lt;script&gt;&amp;&#x27;&quot;</th><td class="number">1.0</td>' in text
+    assert '<th scope="row"><b>a</b></th>' in text and '<th scope="row"><u>b</u></th>' in text
+
+
+def test_a_sheet_is_html_in_a_notebook_and_a_frame_in_pandas():
+    sheet = Sheet(
+        ["head"], [Grid("grid", ("method", "nll"), (("sep", "0.1"),))], ["foot"], [{"method": "sep", "nll": 0.1}]
+    )
+    assert sheet._repr_html_() == FORMATS["html"](sheet) and str(sheet) == FORMATS["terminal"](sheet)
+    assert sheet.frame.to_dict("records") == sheet.rows
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+cmd", "-cmd|' /C calc'!A0", "@SUM(A1)"])

@@ -8,7 +8,7 @@ from samples import sample
 
 from gpbench.analysis import rankings
 from gpbench.analysis.experiment import table
-from gpbench.analysis.formats import MARKS
+from gpbench.analysis.formats import with_marks_of
 from gpbench.analysis.ranks import rank_values
 from gpbench.cli.plot import plot
 from gpbench.errors import ConfigError
@@ -101,7 +101,7 @@ def test_each_set_is_ranked_as_its_values_alone_are(name, members):
 
 
 def test_the_table_has_ranks_by_method_and_set_with_statistics_below():
-    sheet = table(EXPERIMENT, "full", cells(), MARKS["terminal"])
+    sheet = with_marks_of(table(EXPERIMENT, "full", cells()), "terminal")
     assert [grid.title.split(" (")[0] for grid in sheet.grids] == ["average rank, test_ll", "average rank, rmse"]
     grid, of = sheet.grids[0], rankings.rankings(EXPERIMENT, cells(), RANKS)
     assert grid.header == ("method", "all methods", "GPs", "neural networks")
@@ -135,7 +135,7 @@ def test_methods_without_runs_are_not_ranked_and_a_set_of_them_says_why():
     assert "at least two methods" in figure.axes[4].texts[0].get_text()
 
 
-@pytest.mark.parametrize("make", [lambda of: drawn(RANKS, of), lambda of: table(EXPERIMENT, "full", of, MARKS["csv"])])
+@pytest.mark.parametrize("make", [lambda of: drawn(RANKS, of), lambda of: table(EXPERIMENT, "full", of)])
 def test_methods_without_common_data_sets_are_one_line(make):
     with pytest.raises(ConfigError, match="test: all methods by test_ll: ranks need at least two data sets") as caught:
         make(cells(datasets=["boston", "naval"]))

@@ -61,7 +61,7 @@ def test_a_run_from_python_has_the_record_of_the_command_line(results, tmp_path,
 
 def test_recorded_runs_are_not_trained_again(results):
     runs = gpbench.run(**LINEAR, split=[0, 1], results=results)
-    assert runs.already == 2 and len(runs) == 2 and len(runs[:1]) == 1
+    assert runs.recorded_before == 2 and len(runs) == 2 and len(runs[:1]) == 1
     assert "2 of 2 were there already" in str(runs) and "rmse" in str(runs)
     assert runs.mean("rmse") == pytest.approx(runs.frame["metrics.rmse"].mean())
     with pytest.raises(gpbench.ConfigError, match="no run has the metric 'rmsee'; did you mean"):
@@ -84,8 +84,8 @@ def test_a_wrong_word_is_the_error_of_the_command_line(results, capsys):
 def test_a_multirun_is_every_combination(results):
     runs = gpbench.multirun(**LINEAR, split=[0, 1], overrides=["seed=0"], results=results)
     assert [record.split for record in runs] == [0, 1]
-    with pytest.raises(gpbench.ConfigError, match=r"split=\[\]: give at least one value"):
-        gpbench.multirun(dataset="sinc", split=[], results=results)
+    with pytest.raises(gpbench.ConfigError, match=r"method=\[\]: give at least one value"):
+        gpbench.multirun(dataset="sinc", method=[], results=results)
 
 
 CASES = [
@@ -117,6 +117,12 @@ def test_a_table_without_a_picture_says_so():
     assert gpbench.rank(setting="m=15%", results=SEP).has_figure
     with pytest.raises(gpbench.ConfigError, match="no picture"):
         gpbench.verify("sep/c01", results=SEP).figure()
+
+
+def test_notebooks_show_a_table_as_html():
+    html = gpbench.table(dataset="heart", metric="nll", method="sep", results=SEP)._repr_html_()
+    assert html.count("<table>") == html.count("</table>") == 1 and "nll (nats per row; lower is better)" in html
+    assert "<td>heart</td>" in html
 
 
 def test_filters_that_do_not_exist_are_named():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from gpbench.data import arm
+from gpbench.data import robots as arm
 
 RNG = np.random.default_rng(0)
 

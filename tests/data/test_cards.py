@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpbench.config import cards as config
-from gpbench.data import cards, load, readers, splits
+from gpbench.data import cards, load, readers, splits, tables
 from gpbench.errors import ConfigError
 
 SOURCE = "name: mine\ntask: binary\nsources: [{{{}}}]\n"
@@ -32,7 +32,7 @@ OPTION = re.compile(r"""options(?:\.get\(|\[)"(\w+)""")
 
 @pytest.mark.parametrize("name", config.READERS)
 def test_the_options_of_a_reader_are_those_that_it_reads(name):
-    functions = {"table": (readers.table, readers.cells)}.get(name, (readers.READERS[name],))
+    functions = {"table": (tables.table, tables._cells)}.get(name, (readers.READERS[name],))
     read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
     read |= {"outputs"} if name == "mat" else {"group"} if name == "npz" else set()  # asked for by `in`
     assert {*config.READERS[name].known} == read - {"variant"}

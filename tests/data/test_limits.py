@@ -14,7 +14,7 @@ import pytest
 import requests
 from scipy.io import savemat
 
-from gpbench.data import archives, download, files, readers
+from gpbench.data import archives, files, readers
 from gpbench.data import store as local
 from gpbench.data.dataset import Raw, from_raw
 from gpbench.errors import DataError
@@ -132,7 +132,7 @@ def at():
 def test_a_download_has_limits(name, limits, line, at):
     begun = time.monotonic()
     with pytest.raises(DataError, match=line):
-        download.download(at + name, **limits)
+        files.download(at + name, **limits)
     assert time.monotonic() - begun < 3
 
 
@@ -156,9 +156,9 @@ def test_no_redirect_leads_from_https_to_http(target, monkeypatch):
     with requests.Session() as session:
         if ":" in target:
             with pytest.raises(DataError, match=f"leads from https to {target}"):
-                download.answer(session, "GET", "https://here/a", 1.0)
+                files.request(session, "GET", "https://here/a", 1.0)
         else:
-            assert download.answer(session, "GET", "https://here/a", 1.0).status_code == 200
+            assert files.request(session, "GET", "https://here/a", 1.0).status_code == 200
     assert [url.partition(":")[0] for url in asked] == ["https"] * len(asked) and len(asked) == (2 - (":" in target))
 
 
@@ -177,7 +177,7 @@ def test_every_flipped_bit_of_a_stored_data_set_is_noticed(checked, tmp_path):
     card = {"name": "toy", "task": "regression", "sources": [source]}
     dataset = from_raw(card, raw)
     card |= {"checksum": dataset.checksum} if checked else {}
-    local.put(dataset, card, tmp_path)
+    local.save(dataset, card, tmp_path)
     path = local.path(card, tmp_path)
     whole, noticed = path.read_bytes(), 0
     for position in rng.integers(0, 8 * len(whole), 400).tolist():

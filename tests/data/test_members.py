@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpbench.data.members import Member, called, members, named
+from gpbench.data.members import Member, label, members, name_of_output
 from gpbench.errors import ConfigError
 
 ARM = {"name": "arm", "outputs": 3, "splits": {"set": "random90", "sets": {"random90": 5}}}
@@ -37,9 +37,9 @@ def test_outputs_that_there_are_not_are_one_line(card, output):
     ],
 )
 def test_what_trains_together_is_told_shortly(group, text):
-    assert named(group) == text
+    assert label(group) == text
 
 
 def test_outputs_are_called_as_the_card_says_or_by_number():
-    assert [called(card, 1) for card in (ARM, {**ARM, "output_names": ["a", "b", "c"]})] == ["y2", "b"]
-    assert called(PLAIN, None) == ""
+    assert [name_of_output(card, 1) for card in (ARM, {**ARM, "output_names": ["a", "b", "c"]})] == ["y2", "b"]
+    assert name_of_output(PLAIN, None) == ""

@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
-from gpbench.data import readers, spreadsheets
+from gpbench.data import archives, readers
 from gpbench.errors import DataError
 
 FRAME = pandas.DataFrame(
@@ -56,7 +56,7 @@ def test_a_damaged_or_huge_file_is_one_line(monkeypatch):
     for content in (parquet()[:-20], parquet()[:50], excel(a=FRAME)[:400], b"PK\x03\x04" + bytes(100)):
         with pytest.raises(DataError, match="not a readable"):
             readers.table([content], OPTIONS)
-    monkeypatch.setattr(spreadsheets, "LARGEST", 100)
+    monkeypatch.setattr(archives, "LARGEST", 100)
     for content in (parquet(), excel(a=FRAME)):
         with pytest.raises(DataError, match="unpacks to"):
             readers.table([content], OPTIONS)

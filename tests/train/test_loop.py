@@ -13,7 +13,7 @@ import pytest
 from toys import Fragile, StopAfter, Walk, group, quiet
 
 from gpbench.core.optimisers import adadelta
-from gpbench.data.members import Member, named
+from gpbench.data.members import Member, label
 from gpbench.errors import Stopped
 from gpbench.methods.ep.sep import SEP
 from gpbench.train.checkpoint import Checkpoint
@@ -33,7 +33,7 @@ def checkpoint(tmp_path) -> Checkpoint:
 def train(method, group, checkpoint, *, stop=None, every=10, save_every=None, score=None, stream=None):
     """A fit whose only metric is the mean log probability."""
     display = quiet(stream)
-    display.begin("walk", method.steps, named(group.members))
+    display.begin("walk", method.steps, label(group.members))
     return fit(
         Programs(method),
         group,

@@ -57,6 +57,7 @@ class _Site:
             "version": gpbench.__version__,
             "page": facts.page,
             "cell_page": facts.cell_page,
+            "grid_html": lambda grid: Markup(formats.grid_html(grid)),
             "title_of": title,
             "badges": views.badges,
             "legend": LEGEND,
@@ -231,19 +232,19 @@ def _table(site: _Site, planned: PlannedExperiment) -> dict[str, Any]:
         "blocks": [(block.title, rows(block)) for block in table_blocks],
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
-        "verdict": experiment_tables.verdict(entries),
+        "verdict": experiment_tables.agreement(entries),
         "provenance": [*seconds_notes(entries), *provenance_footer(records)],
     }
 
 
 def _ranks_table(planned: PlannedExperiment) -> dict[str, Any]:
-    sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells, formats.MARKS["terminal"])
-    return {"grids": sheet.grids, "feet": sheet.feet}
+    sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
+    return {"grids": formats.with_marks_of(sheet, "terminal").grids, "feet": sheet.feet}
 
 
 def _csv(planned: PlannedExperiment) -> bytes | None:
     try:
-        sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells, formats.MARKS["csv"])
+        sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
     except ConfigError:  # no methods to rank
         return None
     return (formats.as_csv(sheet) + "\n").encode()
