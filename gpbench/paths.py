@@ -1,4 +1,4 @@
-"""Where things lie: configuration, the local data store, results, caches.  No JAX, no NumPy."""
+"""Folders: configuration, the local data store, results, caches.  No JAX, no NumPy."""
 
 import os
 from pathlib import Path
@@ -28,7 +28,7 @@ def mirror_dir() -> Path | None:
 
 
 def results_dir() -> Path:
-    """Where records go unless `run.results` says otherwise: `GPBENCH_RESULTS`, else `results/` here."""
+    """The default folder of the records: `GPBENCH_RESULTS`, else `results/` here."""
     return Path(os.environ.get("GPBENCH_RESULTS", "results")).expanduser()
 
 

@@ -1,4 +1,4 @@
-"""What must be settled before JAX is imported, and what JAX knows of the machine.
+"""Settings of JAX, made before it is imported, and facts about the machine that JAX knows.
 
 JAX and XLA read most of their settings from the environment, once.  A variable the user has set is never changed.
 """
@@ -70,7 +70,7 @@ def configure(
 
 
 def can_configure(*, device: str | None = None, memory_fraction: float | None = None, devices: int = 1) -> bool:
-    """Whether JAX has, or can still get, these settings in this process: `configure` comes before JAX's import.
+    """Returns true if JAX has, or can still get, these settings in this process: they are made before its import.
 
     Args:
         device, memory_fraction, devices: as for `configure`.
@@ -151,14 +151,14 @@ def rank_and_count() -> tuple[int, int]:
 
 
 def is_of_jax(error: Exception) -> bool:
-    """Whether it is an error of JAX's runtime, such as a lost connection."""
+    """Recognises errors of JAX's runtime, such as a lost connection."""
     import jax
 
     return isinstance(error, jax.errors.JaxRuntimeError)
 
 
 def devices_here(count: int) -> int:
-    """How many of a run's `count` devices are on this machine: all, but for processes on several machines."""
+    """The number of a run's `count` devices on this machine: all, unless its processes are on several machines."""
     import jax
 
     alone = jax.process_count() == 1 or ((processes := peers()) is not None and processes[0].startswith("127."))

@@ -9,8 +9,8 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "paths", "plugins", "files"},
-    {"ranges"},
+    {"errors", "paths", "plugins"},
+    {"ranges", "yamls"},
     {"schema", "metrics", "papers"},
     {"core"},
     {"methods", "runtime"},

@@ -58,7 +58,7 @@ class LoadedDataset:
         """The number of splits."""
         from gpbench.data import splits
 
-        return splits.count(self.card, self.rows)
+        return splits.count(self.card)
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -74,7 +74,7 @@ class LoadedDataset:
         return frame.assign(**{self.rows.target: pd.Categorical.from_codes(codes, categories=[*self.rows.classes])})
 
     def split(self, number: int = 0, *, output: int | None = None) -> "ScaledSplit":
-        """One split as a method sees it, scaled by the scalers of the protocol.
+        """A split as a method sees it, scaled by the scalers of the protocol.
 
             split = gpbench.load("pima").split(0)
             split.X, split.y, split.X_test, split.y_test      # arrays (n, D), (n,), (t, D), (t,)

@@ -281,7 +281,7 @@ def _results_word(results: str | os.PathLike[str] | None) -> list[str]:
 
 
 def _trains_here(run: Mapping[str, Any]) -> bool:
-    """Whether this process can train with these settings: JAX has them, or is not imported yet."""
+    """True if this process can train with these settings: JAX has them, or is not imported yet."""
     own = run["processes"] != 1 or run["cores"] is not None or run["memory_fraction"] is not None
     in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that can handle signals
     return in_main_thread and not own and runtime.can_configure(device=run["device"], devices=run["devices"] or 1)

@@ -62,7 +62,7 @@ class Table:
 
     @property
     def has_figure(self) -> bool:
-        """Whether `figure` draws a picture of the table."""
+        """True if `figure` draws a picture of the table."""
         return self._draw is not None
 
     def figure(self) -> "Figure":

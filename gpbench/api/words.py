@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 Folders = str | PathLike[str] | Sequence[str | PathLike[str]]
-"""One folder, or several."""
+"""A folder, or several."""
 
 _PLAIN = re.compile(r"[\w./%+-]+")
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench import paths, yamls
 from gpbench.claims.estimates import Region
 from gpbench.errors import ConfigError, nearest
-from gpbench.files import load_yaml
 
 KINDS = ("difference", "ratio", "value", "share", "rank", "slope", "monotone")
 _REGION = ("above", "below", "between", "within", "falls", "rises")
@@ -108,7 +107,7 @@ def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
     if name not in known:
         raise ConfigError(f"no claims {name!r}; {nearest(name, known)}")
     try:
-        content = load_yaml(known[name].read_bytes())
+        content = yamls.load(known[name].read_bytes())
     except OSError as error:
         raise ConfigError(f"{known[name]}: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:

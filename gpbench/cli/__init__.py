@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, nearest, printable
 
-__all__ = ["VERBS", "Parser", "main", "module_of"]
+__all__ = ["VERBS", "main", "module_of"]
 
 VERBS = {
     "run": "train and score methods on data sets; sweeps with -m",
@@ -47,10 +47,10 @@ _STORAGE = {
     errno.ENAMETOOLONG,
     errno.ELOOP,
 }
-"""What a path that a user names can meet with."""
+"""Errors of the operating system that a path which a user names can meet."""
 
 
-class Parser(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
     """An argument parser that knows no abbreviations, and whose errors are one line, without argparse's usage text."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -104,7 +104,7 @@ def _dispatch(argv: list[str]) -> int:
     verb = next((word for word in argv if not word.startswith("-")), None)
     if verb is not None and verb not in VERBS:
         raise ConfigError(f"no verb {verb!r}; {nearest(verb, VERBS)}")
-    parser = Parser(
+    parser = _Parser(
         prog="gpbench",
         description="Scalable Gaussian-process methods beside the numbers their papers published.",
         formatter_class=_Help,

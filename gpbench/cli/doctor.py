@@ -115,7 +115,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def _folder(subject: str, folder: Path, name: str, *, needed: bool = True) -> Iterator[Finding]:
-    """Whether the folder is writable or, if it does not exist, the nearest one above it."""
+    """Checks that the folder is writable or, if it does not exist, the nearest one above it."""
     existing = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     try:
         with tempfile.TemporaryFile(dir=existing) as probe:

@@ -1,6 +1,6 @@
-"""What archives and compressed files hold.
+"""Contents of archives and compressed files.
 
-Nothing is ever extracted to disk, so a member's path can do no harm; what unpacks to more than `LARGEST` is refused
+Nothing is ever extracted to disk, so a member's path can do no harm; content of more than `LARGEST` bytes is refused
 before it is in memory.
 """
 
@@ -16,11 +16,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpbench.errors import DataError
-from gpbench.files import damaged
+from gpbench.errors import DataError, damaged
 
 LARGEST = 2**31
-"""Bytes of what a file holds."""
+"""Largest size of unpacked content, in bytes."""
 # RuntimeError: encrypted, or of a compression that zipfile does not know
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
@@ -28,12 +27,16 @@ _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"B
 
 
 def member(content: bytes, name: str) -> bytes:
-    """One member of a zip or tar archive, by its name.  Raises DataError where it is absent, damaged or too large."""
+    """The content of the member of this name of a zip or tar archive.
+
+    Raises:
+        DataError: the member is absent, damaged or too large.
+    """
     try:
         if zipfile.is_zipfile(io.BytesIO(content)):
             with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as stream:
-                return Limited(stream, name, content).read()
-        limited = Limited(_opened(content), "the archive", content)
+                return _Limited(stream, name, content).read()
+        limited = _Limited(_opened(content), "the archive", content)
         with tarfile.open(fileobj=limited, mode="r|") as tar:  # from its beginning to the member, and never back
             for entry in tar:
                 if entry.size > LARGEST:  # of holes, perhaps
@@ -51,7 +54,7 @@ def lines(content: bytes, name: str) -> Iterator[bytes]:
     """The lines of one member of a zip archive, unpacked as they are read.  Raises as `member` does."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
-            yield from io.BufferedReader(Limited(packed, name, content), 2**16)
+            yield from io.BufferedReader(_Limited(packed, name, content), 2**16)
     except KeyError:
         raise _no_member(name) from None
     except _DAMAGED as error:
@@ -63,14 +66,14 @@ def unzipped(content: bytes) -> bytes:
     if content[:2] != b"\x1f\x8b":
         return content
     try:
-        return Limited(_opened(content), "the gzip file", content).read()
+        return _Limited(_opened(content), "the gzip file", content).read()
     except _DAMAGED as error:
         raise DataError(f"the gzip file is damaged: {error}") from None
 
 
 def decompressed(content: bytes) -> io.BufferedReader:
     """A file compressed by gzip, bzip2 or xz, or one that is not, unpacked as it is read, which raises DataError."""
-    return io.BufferedReader(Limited(_opened(content), "the file", content), 2**16)
+    return io.BufferedReader(_Limited(_opened(content), "the file", content), 2**16)
 
 
 def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
@@ -111,7 +114,7 @@ def check_matlab(content: bytes) -> None:
         start += 8 + length
 
 
-class Limited(io.RawIOBase):
+class _Limited(io.RawIOBase):
     """A stream that raises DataError beyond `LARGEST` bytes, whatever size its file states."""
 
     def __init__(self, stream: IO[bytes] | Any, name: str, packed: bytes):

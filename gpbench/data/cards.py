@@ -7,12 +7,9 @@ the order they are tried.  See `docs/data.md` for how to write one.
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
-from gpbench import paths
-from gpbench.config.cards import check, unreadable
+from gpbench import paths, yamls
+from gpbench.config.cards import check
 from gpbench.errors import ConfigError, nearest
-from gpbench.files import load_yaml
 
 
 def _files(config_dirs: Sequence[Path | str]) -> dict[str, Path]:
@@ -30,19 +27,23 @@ def names(config_dirs: Sequence[Path | str] = ()) -> list[str]:
 
 
 def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
-    """The card of a data set.  Raises ConfigError for an unknown name or a card that is no card."""
+    """Reads the card of a data set.
+
+    Args:
+        name: the name of the data set.
+        config_dirs: the user's folders with dataset/ files.
+
+    Raises:
+        ConfigError: an unknown name, or a file that is no card.
+    """
     files = _files(config_dirs)
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
-    try:
-        card = load_yaml(files[name].read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError, OSError) as error:
-        raise unreadable(files[name], error) from None
-    return checked(card, files[name])
+    return checked(yamls.read(files[name]), files[name])
 
 
 def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], list[ConfigError]]:
-    """Every card by name, in alphabetical order, and the errors of those that are no cards: one stops no other."""
+    """Every card by name, in alphabetical order, and the errors of faulty ones, which are left out."""
     cards: dict[str, dict] = {}
     faults: list[ConfigError] = []
     for name in names(config_dirs):

@@ -1,4 +1,4 @@
-"""What a data set is once it is in memory, and the one checksum that says it is the right one."""
+"""Data sets in memory: tables as readers return them, data sets with their names, and checksums of their arrays."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +14,14 @@ _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the
 
 @dataclass(frozen=True)
 class Raw:
-    """A table as a reader hands it over, before its card is applied.
+    """A table as a reader returns it, before its card is applied.
 
-    `X`: cells as numbers, NaN where one is missing.  `target`: labels as text, "" where one is missing, or numbers; a
-    column for each output where there are several.  `columns`, `outputs`: names of inputs and outputs, () where the
-    file has none.  `folds`: index arrays that came with the file.  `groups`: the group of each row, () for none.
+    Attributes:
+        X: cells as numbers, NaN for a missing one.
+        target: labels as text, "" for a missing one, or numbers; a column for each output where there are several.
+        columns, outputs: names of inputs and outputs, () where the file has none.
+        folds: index arrays that came with the file.
+        groups: the group of each row, () for none.
     """
 
     X: np.ndarray
@@ -33,11 +36,21 @@ class Raw:
 class Dataset:
     """All rows of a data set in original units.
 
-    `y`: -1/+1 (binary), 0..C-1 (multiclass) or original units (regression), always float64; (N, O) for O > 1 outputs,
-    which `outputs` then names, () for one.  `classes`: the original labels in order of code; labels that share a code
-    are joined by "/"; () for regression.  `folds`: index arrays that came with the data: `yang` (N,) fold of each row;
-    `raetsch_train`, `raetsch_test` (realisations, rows).  `groups`: numbers 0..G-1 of what rows belong together, such
-    as a trajectory or a person; None where the data set has no such groups.
+    Attributes:
+        name: name of the data card.
+        task: "regression", "binary" or "multiclass".
+        X: inputs (N, D).
+        y: targets (N,), float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units (regression); (N, O) for
+            O > 1 outputs.
+        columns: names of the inputs, () where there are none.
+        classes: original labels in the order of their codes, labels of one code joined by "/"; () for regression.
+        checksum: sha256 of the arrays.
+        folds: index arrays that came with the data: `yang` (N,), the fold of each row; `raetsch_train` and
+            `raetsch_test` (realisations, rows).
+        outputs: names of the outputs, () for a single one.
+        groups: numbers 0 to G-1 of the groups of rows that belong together, such as a trajectory or a person, (N,);
+            None without groups.
+        target: name of the target, where there is one output.
     """
 
     name: str
@@ -51,16 +64,16 @@ class Dataset:
     outputs: tuple[str, ...] = ()
     groups: Int[np.ndarray, " N"] | None = None
     target: str = "target"
-    """What messages call the column of y, where there is one output."""
+    """Name of the column y, where there is one output."""
 
 
 def canonical(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
-    """The arrays that make a data set what it is, by name: the arrays that its checksum covers."""
+    """The arrays that the checksum of a data set covers, by name."""
     return {"X": X, "y": y} | ({} if groups is None else {"groups": groups})
 
 
 def checksum(arrays: Mapping[str, np.ndarray]) -> str:
-    """sha256 over names, shapes, types and bytes (little-endian, C order): the same on every machine."""
+    """The sha256 of arrays over names, shapes, types and bytes (little-endian, C order), equal on all machines."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
@@ -71,11 +84,16 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
-    """Applies a card to a table: drops rows with missing cells where the card says so, codes the labels, names the
-    columns, takes the checksum.  `labels` overrides the card's where a source spells them differently.
+    """Applies a card to a table: drops incomplete rows if the card says so, codes labels, names columns.
 
-    Raises DataError for a table without rows, arrays of the wrong shape or type, missing or infinite cells, unknown
-    labels, one class only, several outputs of a task other than regression, and sizes that are not the card's.
+    Args:
+        card: the data card.
+        raw: the table.
+        labels: codes by label, instead of the card's, for a source that spells them differently.
+
+    Raises:
+        DataError: a table without rows, arrays of the wrong shape or type, missing or infinite cells, unknown labels,
+            one class only, several outputs of a task other than regression, or sizes that are not the card's.
     """
     name, task = card["name"], card["task"]
     _check_arrays(name, raw.X, raw.target)
@@ -209,7 +227,7 @@ def _number(name: str, task: str, labels: list[str]) -> dict[str, int]:
 
 
 def _label(value) -> str:
-    """One spelling of a label: "1", "+1", "1.0" and 1 are the same."""
+    """The label in its normal spelling: "1", "+1", "1.0" and 1 are the same."""
     text = str(value).strip()
     try:
         return str(int(float(text))) if float(text).is_integer() else text

@@ -7,7 +7,7 @@ from scipy.special import ndtr
 from gpbench.data.dataset import Raw
 
 TEST_ROWS = 5000
-CORRELATION = 0.8
+_CORRELATION = 0.8
 
 
 def friedman_effects(rng: np.random.Generator, rows: int) -> Raw:
@@ -18,7 +18,7 @@ def friedman_effects(rng: np.random.Generator, rows: int) -> Raw:
 def friedman_copula(rng: np.random.Generator, rows: int) -> Raw:
     """Uniform inputs of a Gaussian copula in which each pair has the correlation 0.8, and noise as above."""
     shared, own = rng.standard_normal((rows, 1)), rng.standard_normal((rows, 6))
-    return _rows(rng, ndtr(np.sqrt(CORRELATION) * shared + np.sqrt(1 - CORRELATION) * own))
+    return _rows(rng, ndtr(np.sqrt(_CORRELATION) * shared + np.sqrt(1 - _CORRELATION) * own))
 
 
 def _rows(rng: np.random.Generator, X: Float[np.ndarray, "N 6"]) -> Raw:
@@ -59,4 +59,4 @@ def _mean_over_other(x: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(30)
 _MEAN = float(_WEIGHTS @ _mean_over_other((_NODES + 1) / 2) / 2)
-"""Of 10 sin(π x₀ x₁)."""
+"""Mean of 10 sin(π x₀ x₁)."""

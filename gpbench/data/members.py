@@ -1,4 +1,4 @@
-"""What one run trains on: a split, and of a data set with several outputs one of them."""
+"""Members: the pairs of a split and an output that runs train on."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -6,34 +6,50 @@ from typing import NamedTuple
 from gpbench.data import splits
 from gpbench.errors import ConfigError
 
-Choice = int | str | Sequence[int]
+_Choice = int | str | Sequence[int]
 """`all`, a number from 0, or a list of them."""
 
 
 class Member(NamedTuple):
-    """A split and the number of an output, None where there is but one."""
+    """A split and the number of an output, None for a data set with one output."""
 
     split: int
     output: int | None = None
 
     @property
     def identity(self) -> dict[str, int]:
-        """What of it decides a run's numbers."""
+        """The part of a run's identity that the member decides."""
         return {"split": self.split} | self.cell
 
     @property
     def cell(self) -> dict[str, int]:
-        """What of it tells one cell of a table from another."""
+        """The part of a cell's identity that the member decides: the output."""
         return {} if self.output is None else {"output": self.output}
 
 
-def members(card: Mapping, split: Choice, output: Choice = "all") -> list[Member]:
-    """Those asked for, split by split.  Raises ConfigError beyond the splits and outputs there are."""
+def members(card: Mapping, split: _Choice, output: _Choice = "all") -> list[Member]:
+    """The members of these splits and outputs, split by split.
+
+    Args:
+        card: the data card.
+        split, output: "all", a number from 0, or a list of numbers.
+
+    Raises:
+        ConfigError: no such split or output.
+    """
     return [Member(k, o) for k in splits.split_numbers(card, split) for o in outputs(card, output)]
 
 
-def outputs(card: Mapping, output: Choice) -> list[int | None]:
-    """The numbers of the outputs asked for, [None] where there is but one.  Raises ConfigError beyond those."""
+def outputs(card: Mapping, output: _Choice) -> list[int | None]:
+    """The numbers of these outputs, [None] for a data set with one output.
+
+    Args:
+        card: the data card.
+        output: "all", a number from 0, or a list of numbers.
+
+    Raises:
+        ConfigError: no such output.
+    """
     count = int(card.get("outputs") or 1)
     if count == 1:
         if output in ("all", 0):
@@ -49,7 +65,7 @@ def outputs(card: Mapping, output: Choice) -> list[int | None]:
 
 
 def name_of_output(card: Mapping, output: int | None) -> str:
-    """The name of an output, as `Dataset.outputs` has it; "" where there is but one."""
+    """The name of the output of this number, as in `Dataset.outputs`; "" for None."""
     if output is None:
         return ""
     names = card.get("output_names")
@@ -57,7 +73,7 @@ def name_of_output(card: Mapping, output: int | None) -> str:
 
 
 def label(group: Sequence[Member]) -> str:
-    """What trains together, in a few words: "splits 0-4", "split 0, outputs 0-8"."""
+    """A label for a group of members: "splits 0-4", or "split 0, outputs 0-8"."""
     among: dict[int | None, None] = dict.fromkeys(member.output for member in group)
     parts = [_numbers("split", sorted({member.split for member in group}))]
     if None not in among:

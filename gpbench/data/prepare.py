@@ -1,4 +1,4 @@
-"""One split of a data set, scaled and ready to train on."""
+"""A split of a data set, scaled and ready to train on."""
 
 from dataclasses import dataclass
 
@@ -135,7 +135,7 @@ def prepare(
 
 
 def _disjoint(train_idx: Int[np.ndarray, " n"], test_idx: Int[np.ndarray, " t"], rows: int) -> bool:
-    """Whether no test row is a training row, by index and not by value: a data set may repeat a row."""
+    """True if no test row is a training row, by index and not by value: a data set may repeat a row."""
     in_training = np.zeros(rows, bool)
     in_training[train_idx] = True
     return not in_training[test_idx].any()

@@ -1,4 +1,4 @@
-"""Whether the addresses of cards still answer, without a download of what is large."""
+"""Checks that the addresses of cards still answer, without downloading large files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ _THREADS = 8
 _SMALL = 2**20
 """Bytes up to which a file is read and its checksum compared."""
 _NO_HEAD = (403, 405, 501)
-"""What servers answer that do not know HEAD, but may know GET."""
+"""Answers of servers that do not know HEAD, but may know GET."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What an address answers.
+class _Answer:
+    """The answer of an address.
 
     problem: why the file cannot be had there; "" where it can.
     size: its bytes, None where the server does not say.
@@ -58,13 +58,13 @@ def addresses(card: Mapping) -> list[Address]:
     ]
 
 
-def ask(addresses: Sequence[Address], timeout: float = 20.0) -> Iterator[Answer]:
+def ask(addresses: Sequence[Address], timeout: float = 20.0) -> Iterator[_Answer]:
     """The answer of each address, in order: a few at once, and none waited for longer than some timeouts."""
     with ThreadPoolExecutor(_THREADS) as pool:
         yield from pool.map(lambda address: _ask(address, timeout), addresses)
 
 
-def unavailable(answers: Sequence[Answer]) -> list[str]:
+def unavailable(answers: Sequence[_Answer]) -> list[str]:
     """The data sets none of whose sources has all of its files; sources that gpbench cannot read do not count."""
     good: dict[str, dict[int, bool]] = {}
     for answer in answers:
@@ -74,7 +74,7 @@ def unavailable(answers: Sequence[Answer]) -> list[str]:
     return [name for name, sources in good.items() if not any(sources.values())]
 
 
-def _ask(address: Address, timeout: float) -> Answer:
+def _ask(address: Address, timeout: float) -> _Answer:
     import requests
 
     size, redirect, compared = None, "", False
@@ -86,7 +86,7 @@ def _ask(address: Address, timeout: float) -> Answer:
                 response = files.request(session, "GET", address.url, timeout, Range="bytes=0-0")
             response.close()
             if not response.ok:
-                return Answer(address, f"the server answers {response.status_code}")
+                return _Answer(address, f"the server answers {response.status_code}")
             size = _size(response)
             redirect = response.url if response.url != address.url else ""
             compared = bool(address.checksum) and size is not None and size <= _SMALL
@@ -94,10 +94,10 @@ def _ask(address: Address, timeout: float) -> Answer:
                 content = files.download(address.url, largest=_SMALL, longest=2 * timeout, silent=timeout)
                 files.check(content, address.checksum, address.url)
     except requests.RequestException as error:
-        return Answer(address, f"no answer ({type(error).__name__})")
+        return _Answer(address, f"no answer ({type(error).__name__})")
     except DataError as error:
-        return Answer(address, str(error).removeprefix(address.url).lstrip(": "), size, redirect, compared)
-    return Answer(address, "", size, redirect, compared)
+        return _Answer(address, str(error).removeprefix(address.url).lstrip(": "), size, redirect, compared)
+    return _Answer(address, "", size, redirect, compared)
 
 
 def _size(response: "requests.Response") -> int | None:

@@ -18,8 +18,10 @@ _SMALLEST, _LARGEST = 1e-150, 1e150
 class Scaler:
     """A fitted affine map of each column, x' = (x - shift) / scale.
 
-    `shift`, `scale` (D,) for inputs, () for targets, in original units.  `constant`: columns that do not vary among the
-    training rows; they become 0, and their `scale` is 1.  `train_only`: no row but the training rows was used.
+    Attributes:
+        shift, scale: (D,) for inputs, () for targets, in original units.
+        constant: columns that do not vary among the training rows; they become 0, and their `scale` is 1.
+        train_only: whether only the training rows were used.
     """
 
     shift: Float[np.ndarray, " *D"]
@@ -107,14 +109,24 @@ def fit_scalers(
     columns: Sequence[str] = (),
     target: str = "target",
 ) -> tuple[Scaler, Scaler]:
-    """Fit the scalers of inputs and targets, and scale the training rows X (N, D) and y (N,) in place.
+    """Fits the scalers of inputs and targets, and scales the training rows in place.
 
-    `inputs` and `targets` name members of `SCALERS`; class labels are never scaled.  `task` is `regression`, `binary`
-    or `multiclass`.  `population`: all rows of the data set, in original units; the training rows by default.
-    `dataset`, `columns` and `target` name the data set, its inputs (x1, x2, ... by default) and its target in messages.
+    Args:
+        X: inputs of the training rows (N, D).
+        y: their targets (N,); class labels are never scaled.
+        inputs, targets: names of `SCALERS`.
+        task: "regression", "binary" or "multiclass".
+        population: inputs and targets of all rows, in original units; by default the training rows.
+        dataset, columns, target: names of the data set, of its inputs (x1, x2, ... by default) and of its target, for
+            messages.
 
-    Raises ConfigError for an unknown scaler; DataError for one class only among the training rows, for constant
-    targets, unless these stay as they are, and for a column whose squares would be infinite or 0.
+    Returns:
+        The scaler of the inputs and the scaler of the targets.
+
+    Raises:
+        ConfigError: an unknown scaler.
+        DataError: one class only among the training rows, constant targets, or a column whose squares would be
+            infinite or 0.
     """
     fit_inputs, fit_targets = _choose("inputs", inputs), _choose("targets", targets)
     all_X, all_y = population or (X, y)

@@ -1,4 +1,4 @@
-"""Where a data set comes from: the local store, then the sources of its card in order (mirror, official addresses)."""
+"""Loading of data sets: from the local store, else from the sources of the card in order (mirror, addresses)."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -24,11 +24,19 @@ def load(
     again: bool = False,
     config_dirs: Sequence[Path | str] = (),
 ) -> Dataset:
-    """The data set of a card, from the first place that has it with the right checksum.
+    """Loads the data set of a card from the first source that has it with the right checksum.
 
-    `mirror`, `store` default to `GPBENCH_MIRROR` and `paths.store_dir()`; `offline` asks no address; `again`
-    passes over the store.  A relative path of a `file` source is looked for in `folders(config_dirs, store)`.
-    Raises DataError that says the exact file, its checksum and the places tried; ConfigError for a card that is wrong.
+    Args:
+        card: the data card.
+        mirror: folder of data files; by default `GPBENCH_MIRROR`.
+        store: folder of the local store; by default `paths.store_dir()`.
+        offline: download nothing.
+        again: do not read the store.
+        config_dirs: the user's folders, where `file` sources may lie.
+
+    Raises:
+        DataError: no source has the data; the message names the files, their checksums and the places tried.
+        ConfigError: the card is wrong.
     """
     card = cards.checked(card)
     store = Path(store) if store else paths.store_dir()
@@ -61,12 +69,19 @@ def load(
 
 
 def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:
-    """Where the file of a `file` source may lie: here, beside the user's cards, and in the store, for what is made."""
+    """Folders where the file of a `file` source may lie: this one, those of the user's cards, and the store."""
     return [Path(), *(Path(folder) / "dataset" for folder in config_dirs), *map(Path, config_dirs), store]
 
 
 def configured(cfg: Mapping) -> Dataset:
-    """The data set of a resolved configuration, from where its section `data` says.  Raises as `load` does."""
+    """Loads the data set of a resolved configuration.
+
+    Args:
+        cfg: the configuration, of which the sections `dataset` and `data` are read.
+
+    Raises:
+        DataError, ConfigError: as for `load`.
+    """
     mirror, store = (Path(folder) if (folder := cfg["data"][key]) else None for key in ("mirror", "store"))
     offline = cfg["data"]["offline"]
     return load(cfg["dataset"], mirror=mirror, store=store, offline=offline, config_dirs=cfg["config_dirs"])
@@ -75,7 +90,18 @@ def configured(cfg: Mapping) -> Dataset:
 def obtain(
     card: Mapping, source: Mapping, *, mirror: Path | None, offline: bool = False, folders: Sequence[Path] = (Path(),)
 ) -> Dataset:
-    """The data set from one source, its checksum verified.  Raises DataError where it is not there or not the same."""
+    """Loads the data set from one source and verifies its checksum.
+
+    Args:
+        card: the data card.
+        source: one of its sources.
+        mirror: folder of data files, None for none.
+        offline: download nothing.
+        folders: folders where `file` sources may lie.
+
+    Raises:
+        DataError: the source does not have the data, or other data.
+    """
     if source["kind"] in _BUILTIN:
         raw = _BUILTIN[source["kind"]](source)
     else:
@@ -93,7 +119,7 @@ def obtain(
 
 
 def describe(source: Mapping) -> str:
-    """A source in a few words: its kind and its files."""
+    """A short description of a source: its kind and its files."""
     name = source.get("loader") or source.get("generator") or source.get("path") or ", ".join(source["files"])
     return f"{source['kind']} {source.get('at', '')}{name}"
 

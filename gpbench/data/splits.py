@@ -31,13 +31,21 @@ def _split_set(card: Mapping) -> tuple[str, int]:
     return name, int(sets[name])
 
 
-def count(card: Mapping, dataset: Dataset | None = None) -> int:
+def count(card: Mapping) -> int:
     """The number of splits of the split set in use.  Raises ConfigError for an unknown set."""
     return _split_set(card)[1]
 
 
 def split_numbers(card: Mapping, split: int | str | Sequence[int]) -> list[int]:
-    """`all`, one number or a list of them, as a list.  Raises ConfigError beyond the splits there are."""
+    """The numbers of these splits as a list.
+
+    Args:
+        card: the data card.
+        split: "all", a number from 0, or a list of numbers.
+
+    Raises:
+        ConfigError: no such split.
+    """
     last = count(card) - 1
     numbers = list(range(last + 1)) if split == "all" else [split] if isinstance(split, int) else list(split)
     for k in numbers:
@@ -53,7 +61,7 @@ def with_set(card: Mapping, name: str | None) -> Mapping:
 
 
 def identity(card: Mapping) -> dict:
-    """What of a card says which rows are in split k: the set in use, and what that set is made from beside the rows."""
+    """The part of a card that decides the rows of a split: the split set and the numbers it is made from."""
     name, _ = _split_set(card)
     splits = card.get("splits") or _DEFAULT
     made_from = {
@@ -69,10 +77,17 @@ def identity(card: Mapping) -> dict:
 def indices(
     card: Mapping, dataset: Dataset, k: int, seed: int = 0
 ) -> tuple[Int[np.ndarray, " train"], Int[np.ndarray, " test"]]:
-    """Training and test rows of split k.  `seed` changes only the order of the training rows, which is random.
+    """The numbers of the training rows and of the test rows of split k.
 
-    Raises ConfigError where k is out of range, DataError where there are too few rows, no index files, or index files
-    that do not fit the rows.
+    Args:
+        card: the data card, which names the split set.
+        dataset: the data set.
+        k: number of the split, from 0.
+        seed: changes the order of the training rows, which is random, and nothing else.
+
+    Raises:
+        ConfigError: no such split.
+        DataError: too few rows, no index files, or index files that do not fit the rows.
     """
     name, available = _split_set(card)
     if not 0 <= k < available:

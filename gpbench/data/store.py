@@ -15,20 +15,19 @@ from pathlib import Path
 import numpy as np
 
 from gpbench.data.dataset import Dataset, canonical, checksum
-from gpbench.errors import DataError
-from gpbench.files import damaged
+from gpbench.errors import DataError, damaged
 
 _NAMES = "names"
 _KNOWN = {"X", "y", "groups", "columns", "classes", "outputs", "target", _NAMES}
 
 
 def warn(text: str) -> None:
-    """One line on stderr; the program continues."""
+    """Prints a warning in one line on stderr."""
     print(f"gpbench: warning: {text}", file=sys.stderr)
 
 
 def path(card: Mapping, store: Path) -> Path | None:
-    """Where the store keeps this data set; None where it does not: a user's file or a made one, without a checksum."""
+    """The file of this data set in the store; None for a user's or a generated one without a checksum: not stored."""
     if card.get("checksum"):
         return store / card["name"] / f"{card['checksum'][:16]}.npz"
     if not any(source["kind"] in ("official", "copy") for source in card["sources"]):

@@ -82,7 +82,7 @@ def _column(names: Sequence[str], column: Any) -> int:
 
 
 def _numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mapping | None) -> np.ndarray:
-    """One column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
+    """A column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
     values = np.empty(len(cells))
     codes = {str(text): code for text, code in (codes or {}).items()}
     for row, cell in enumerate(cells):
@@ -179,7 +179,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _is_spreadsheet(content: bytes) -> bool:
-    """Whether it is an Excel file or a Parquet file, by its first bytes."""
+    """Recognises Excel and Parquet files by their first bytes."""
     return content[:4] in (_PARQUET, _ZIP)
 
 

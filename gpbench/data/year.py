@@ -50,7 +50,7 @@ def _parsed(block: list[bytes], first: int) -> Float32[np.ndarray, "rows 91"]:
 
 
 def _fault(block: list[bytes], first: int) -> str:
-    """What is wrong with the first line that is not 91 numbers."""
+    """The message for the first line that is not 91 numbers."""
     for number, line in enumerate(block, first):
         cells = line.decode("latin-1").split(",") if line.strip() else []
         if len(cells) != 1 + len(COLUMNS):

@@ -13,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench import paths, yamls
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments import layout
-from gpbench.files import load_yaml
 
 PRESETS = ("quick", "full")
 _KEYS = {"title", "paper", "presets", "all", "runs", "runs_of", "where", "labels", "table", "figure", "figures", "same"}
@@ -84,7 +83,7 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
     if id not in files:
         raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
     try:
-        content = load_yaml(files[id].read_bytes())
+        content = yamls.load(files[id].read_bytes())
     except yaml.YAMLError as error:
         raise ConfigError(f"{files[id]}: {' '.join(str(error).split())}") from error
     if isinstance(content, dict) and "same" in content:

@@ -63,7 +63,7 @@ def unpack(content: bytes) -> "dict[str, ndarray]":
     """The arrays of an .npz file.  Raises ValueError where it is damaged."""
     import numpy as np
 
-    from gpbench.files import damaged
+    from gpbench.errors import damaged
 
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench.files import load_yaml, yaml_loader
+from gpbench import yamls
 from gpbench.records import arrays
 from gpbench.records.record import Record, clean
 
@@ -127,11 +127,11 @@ def parse_config(text: str) -> dict[str, Any]:
 
     depth = 0
     try:
-        for event in yaml.parse(text, Loader=yaml_loader()):  # event by event, which needs no memory and no recursion
+        for event in yaml.parse(text, Loader=yamls.loader()):  # event by event, which needs no memory and no recursion
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEEPEST_CONFIG or isinstance(event, yaml.AliasEvent):
                 raise ValueError("aliases" if depth <= _DEEPEST_CONFIG else f"more than {_DEEPEST_CONFIG} levels")
-        config = load_yaml(text) or {}
+        config = yamls.load(text) or {}
         json.dumps(config, allow_nan=False)
     except (yaml.YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
         raise ValueError(f"it is no configuration ({' '.join(str(error).split())[:100]})") from None

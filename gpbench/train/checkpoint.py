@@ -12,8 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.errors import StorageError
-from gpbench.files import damaged
+from gpbench.errors import StorageError, damaged
 
 
 class Checkpoint:

@@ -1,6 +1,5 @@
 """Experiment files: each can be read and composed, and has the runs that its paper has."""
 
-import contextlib
 import functools
 import math
 from dataclasses import replace
@@ -8,21 +7,11 @@ from dataclasses import replace
 import pytest
 
 from gpbench.analysis.experiment import by_dataset, is_of_ranks, table_blocks
-from gpbench.config import compose
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.plan import plan
 from gpbench.report.figures import KINDS
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_composer():
-    """A single composer for all experiments of ours: they share most choices of groups, for which Hydra is slow."""
-    fresh = compose.hydra
-    with fresh(()) as composer, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compose, "hydra", lambda dirs: fresh(dirs) if dirs else contextlib.nullcontext(composer))
-        yield
 
 
 @functools.cache

@@ -1,0 +1,91 @@
+"""Public names: each exists and is documented with its arguments, and none is used in its own file only."""
+
+import ast
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import gpbench
+
+PACKAGE = Path(gpbench.__file__).parent
+ROOT = PACKAGE.parent
+TIDY = ["api", "cli", "data"]
+"""Rooms whose top-level names are private where no other file uses them."""
+
+
+def modules() -> list[str]:
+    """The packages with an `__all__`, by their dotted names."""
+    files = sorted(path for path in PACKAGE.rglob("__init__.py") if "\n__all__" in path.read_text(encoding="utf-8"))
+    return [".".join(path.parent.relative_to(ROOT).parts) for path in files]
+
+
+def public() -> list[tuple[str, str]]:
+    """Each package with each name in its `__all__`."""
+    return [
+        (module, name)
+        for module in modules()
+        for name in importlib.import_module(module).__all__
+        if not name.startswith("_")
+    ]
+
+
+def undocumented(function: object) -> list[str]:
+    """The arguments of a function that its docstring does not name."""
+    parameters = [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+    text = inspect.getdoc(function) or ""
+    return [name for name in parameters if not re.search(rf"\b{name.lstrip('_')}\b", text)]
+
+
+@pytest.mark.parametrize(("module", "name"), public(), ids=lambda value: value)
+def test_a_public_name_is_there_and_is_documented(module, name):
+    value = getattr(importlib.import_module(module), name)
+    if not (inspect.isclass(value) or inspect.isfunction(value)):
+        return  # the docstring of a constant is below it
+    assert (inspect.getdoc(value) or "").strip(), f"{module}.{name} has no docstring"
+    if inspect.isfunction(value) and module in {"gpbench", *(f"gpbench.{room}" for room in TIDY)}:
+        assert not undocumented(value), f"{module}.{name} does not describe {', '.join(undocumented(value))}"
+
+
+def definitions(path: Path) -> set[str]:
+    """The public names that a file defines at its top."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return {name for name in names if not name.startswith("_")}
+
+
+@pytest.fixture(scope="module")
+def words() -> dict[Path, set[str]]:
+    """The words of every file that may use a name: code, tests, configuration."""
+    folders = [PACKAGE, ROOT / "tests", ROOT / "scripts", ROOT / "conf", ROOT / "docs"]
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".yaml")]
+    return {path: set(re.findall(r"\w+", path.read_text(encoding="utf-8"))) for path in files}
+
+
+@pytest.mark.parametrize("room", TIDY)
+def test_a_public_name_is_used_in_another_file(room, words):
+    unused = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((PACKAGE / room).rglob("*.py"))
+        for name in sorted(definitions(path))
+        if not any(name in used for other, used in words.items() if other != path)
+    ]
+    assert not unused, "begin these names with an underscore: " + "; ".join(unused)
+
+
+def test_there_are_few_public_names():
+    names = {
+        (value.__module__, value.__qualname__) for value in map(_value, public()) if hasattr(value, "__qualname__")
+    }
+    assert 50 < len(names) < 300
+
+
+def _value(entry: tuple[str, str]) -> object:
+    return getattr(importlib.import_module(entry[0]), entry[1])
