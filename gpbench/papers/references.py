@@ -1,4 +1,4 @@
-"""What to cite for a method, a data set or a protocol: BibTeX entries from references.bib.  No JAX, no NumPy.
+"""References of methods, data sets and protocols: BibTeX entries from references.bib.  No JAX, no NumPy.
 
 A configuration file names its references in a line `cite: Yeh (1998); Hernández-Lobato & Adams (2015) for the splits`,
 which is a comment in files of methods and protocols, whose keys are settings.  The first word and the year of each part
@@ -19,11 +19,13 @@ GROUPS = ("method", "dataset", "protocol")
 
 @dataclass(frozen=True)
 class Reference:
-    """One work.
+    """A work.
 
-    text: as the configuration file names it.
-    bibtex: its entry, "" where there is none.
-    cited_by: the requested names that cite it.
+    Args:
+        key: Key of its BibTeX entry.
+        text: Text by which the configuration file names it.
+        bibtex: Its BibTeX entry; "" without one.
+        cited_by: Requested names that cite it.
     """
 
     key: str
@@ -49,9 +51,14 @@ def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
 
 
 def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> list[Reference]:
-    """The works that these names cite, each once, in order; a name may also be the key of a work.
+    """The works that names cite, each once, in order.
 
-    Raises ConfigError for an unknown name.
+    Args:
+        requests: Names of methods, data sets or protocols, or keys of works.
+        config_dirs: Folders with the user's configuration and references.bib.
+
+    Raises:
+        ConfigError: A name is unknown.
     """
     files, bibtex = names(config_dirs), entries(config_dirs)
     texts: dict[str, str] = {}
@@ -69,8 +76,8 @@ def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> lis
 def citations(path: Path) -> list[str]:
     """The works that a configuration file cites."""
     line = re.search(r"^(?:# )?cite: *(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    parts = (part.strip() for part in line[1].split(";")) if line else ()
-    return [part for part in parts if part and part != "none"]
+    works = (work.strip() for work in line[1].split(";")) if line else ()
+    return [work for work in works if work and work != "none"]
 
 
 def key_of(text: str) -> str:

@@ -110,7 +110,7 @@ def test_both_faces_say_the_same(make, line, capsys):
     assert output(capsys, *argv, "--format", "latex") == table.to_latex()
     assert output(capsys, *argv, "--format", "csv") == table.to_csv()
     data = json.loads(json.dumps(table.data))
-    assert json.loads(output(capsys, *argv, "--json")) == data and len(table.frame)
+    assert json.loads(output(capsys, *argv, "--json")) == data and len(table.frame) == len(table.sheet.rows)
 
 
 def test_a_table_without_a_picture_says_so():
@@ -122,7 +122,7 @@ def test_a_table_without_a_picture_says_so():
 def test_notebooks_show_a_table_as_html():
     html = gpbench.table(dataset="heart", metric="nll", method="sep", results=SEP)._repr_html_()
     assert html.count("<table>") == html.count("</table>") == 1 and "nll (nats per row; lower is better)" in html
-    assert "<td>heart</td>" in html
+    assert ">heart<" in html
 
 
 def test_filters_that_do_not_exist_are_named():

@@ -1,4 +1,4 @@
-"""Effects of additive models: a row of panels for each data set, a panel for each effect, with bands and the truth."""
+"""Effects of additive models: a row of panels for each data set, a panel for each effect, with bands and truth."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
@@ -15,19 +15,21 @@ from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
 
 _RUG = 200
-"""Training rows below a curve."""
+"""Number of training rows in the rug below a curve."""
 
 Truth = Callable[[tuple[int, ...], ndarray], ndarray]
 """Maps inputs (S,) and their values (G, S), in original units, to their effect (G,)."""
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the effects of the first split, mean ± 2 standard deviations in original units; interactions of one cell.
+    """Draws the effects of the first split, mean ± 2 standard deviations, in original units.
 
-    That is the last of each data set.  Below, where the figure has a `truth`: for each data set and cell the RMSE of
-    the effects and the share of grid points at which the 95 % band has the truth, mean ± standard error over splits.
+    Interactions are those of the last cell of each data set.  With the option `truth` a note has, for each data set and
+    cell, the RMSE of the effects and the share of grid points at which the 95 % band covers the truth, mean ± standard
+    error over splits.
 
-    Raises ConfigError where every component has three inputs or more.
+    Raises:
+        ConfigError: Every component has three inputs or more.
     """
     options = experiment.figure or {}
     truth = _TRUTHS[options["truth"]]() if "truth" in options else None
@@ -35,7 +37,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     names = {cell.id: ", ".join(labels(experiment, options["label"], cell)) for cell in planned}
     colours = style.colours(list(dict.fromkeys(names.values())))
     runs = {cell.id: [run for record in cell.done if _panels(run := arrays(record.id))] for cell in planned}
-    width = max((_panels(run) for kept in runs.values() for run in kept[:1]), default=0)
+    width = max((_panels(run) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
     if not width:
         raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")
     figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + 0.2 * len(planned) * bool(truth))
@@ -111,7 +113,7 @@ def original(run: Mapping[str, ndarray], size: int, i: int) -> tuple[ndarray, nd
 
 
 def errors(run: Mapping[str, ndarray], truth: Truth) -> tuple[float, float]:
-    """Root of the mean squared error of all effects of a run, and the share of points whose 95 % band has the truth."""
+    """The RMSE of all effects of a run, and the share of grid points at which the 95 % band covers the truth."""
     squares, inside = [], []
     for size in (1, 2):
         for i, inputs in enumerate(run.get(f"kept_effect{size}_inputs", ())):

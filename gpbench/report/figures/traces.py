@@ -59,14 +59,14 @@ class _Look:
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the curves of all cells.  Options of the experiment's `figure`:
+    """Draws the curves of all cells.  The options of the figure are
 
-    panels: metrics, a panel for each.
-    colour, style: the keys whose values have colours and dash patterns; `style` is optional.
-    colours: colours (`style.PALETTE`) by value of `colour`; optional.
-    dashes: dash patterns (`style.DASHES`) by value of `style`, or of `colour` without a `style`; optional.
-    vertical: `log` for metrics that fall by orders of magnitude.
-    level: a value of `colour` whose last values are drawn as horizontal lines; needs no `style`.
+    - `panels`: Metrics, a panel for each.
+    - `colour`, `style`: Keys whose values have colours and dash patterns; `style` is optional.
+    - `colours`: Colours (`style.PALETTE`) by value of `colour`; optional.
+    - `dashes`: Dash patterns (`style.DASHES`) by value of `style`, or of `colour` without a `style`; optional.
+    - `vertical`: `log` for metrics that fall by orders of magnitude; optional.
+    - `level`: Value of `colour` whose last values are drawn as horizontal lines; optional.
     """
     options = experiment.figure or {}
     panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
@@ -75,11 +75,11 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     for axis, metric in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
         curves = []
         for cell in planned:
-            if not (one := curve(cell, metric, arrays)):
+            if not (line := curve(cell, metric, arrays)):
                 continue
             value, dash = cell.job[look.colour_key], look.dashes[cell.job[look.dash_key]]
-            _plot(axis, one, look.colours[value], dash, horizontal=value == level)
-            curves.append(one)
+            _plot(axis, line, look.colours[value], dash, horizontal=value == level)
+            curves.append(line)
         label = experiment.label("axes", metric)
         axis.set(xlabel="seconds of training", ylabel=LABELS.get(metric, metric) if label == metric else label)
         _scale(axis, curves, vertical)
@@ -92,8 +92,8 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
 def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> Curve | None:
     """The curve of a cell over the splits that did not diverge; None without any.
 
-    A split whose training ended early, by convergence, keeps its last values.  Splits trained as a group have the
-    seconds of the whole group in their traces; each counts its share.
+    A split whose training ended early, by convergence, keeps its last values.  The traces of splits that were trained
+    as a group have the seconds of the group, of which each split counts its share.
     """
     traces = [(record, arrays(record.id)) for record in cell.done]
     traces = [(record, trace) for record, trace in traces if metric in trace and len(trace[metric])]
