@@ -182,7 +182,7 @@ def run(
     in_process = _trains_here(cfg["run"])
     if in_process:
         _configure(cfg["run"])  # before a plan imports NumPy
-    plan = RunPlan.of(cfg)
+    plan = RunPlan.from_config(cfg)
     recorded = plan.recorded(Store(plan.results))
     if len(recorded) == len(plan.runs):
         runs = Runs(recorded.values(), plan.results, len(recorded))
@@ -271,7 +271,7 @@ def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
 
     with StopRequest(cfg["run"]["time_limit"]) as stop:
         session.configure(cfg["run"])
-        plan = plan or RunPlan.of(cfg)
+        plan = plan or RunPlan.from_config(cfg)
         records, recorded_before = session.train(plan, store=Store(plan.results), stop=stop)
     return Runs(records, plan.results, recorded_before)
 

@@ -92,7 +92,7 @@ def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:
     traces = {}
     for record, store in pairs:
         is_first = first[cell_key(record)] == (record.split, record.seed)
-        if packed := arrays.pack(arrays.thin(store.trace(record.id), kept=is_first)):
+        if packed := arrays.pack(arrays.thin(store.trace(record.id), whole=is_first)):
             traces[record.id] = packed
     return traces
 

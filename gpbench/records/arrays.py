@@ -25,28 +25,28 @@ _TYPES = {"row": "int64", "target": "float64", "mean": "float64"}
 """Types of the columns that are not float32."""
 
 POINTS = 48
-"""Traces of no more points are kept whole."""
+"""Largest number of points of a trace that is not thinned."""
 _GROWTH = 1.3
 """The ratio of the steps of a thinned trace.  Steps do not depend on its length, so that those of splits agree."""
 KEPT = "kept_"
-"""How the names of arrays begin that `run.keep=true` keeps."""
+"""Prefix of the names of arrays that `run.keep=true` keeps."""
 
 
-def thin(arrays: "Mapping[str, ndarray]", *, kept: bool) -> "dict[str, ndarray]":
+def thin(arrays: "Mapping[str, ndarray]", *, whole: bool) -> "dict[str, ndarray]":
     """Each trace at steps of a geometric progression, as they show on logarithmic axes, and its last one.
 
-    Numbers are of single precision.  With `kept` also the arrays that the run kept, whole.
+    Numbers are of single precision.  With `whole` also the arrays of `run.keep=true`, as they are.
     """
     import numpy as np
 
     thinned = {}
     for name, values in arrays.items():
         if name.startswith(KEPT):
-            chosen = values if kept else None
+            selected = values if whole else None
         else:
-            chosen = values[_points(len(values))] if values.ndim else values
-        if chosen is not None:
-            thinned[name] = chosen.astype(np.float32) if chosen.dtype == np.float64 else chosen
+            selected = values[_points(len(values))] if values.ndim else values
+        if selected is not None:
+            thinned[name] = selected.astype(np.float32) if selected.dtype == np.float64 else selected
     return thinned
 
 

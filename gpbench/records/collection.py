@@ -214,7 +214,8 @@ def _values(texts: Sequence[str | None], sealed: bool) -> list[Any]:
     What is sealed was checked when it was written, and is parsed at once, which takes half the time.
     """
     if sealed and None not in texts:
-        return json.loads(f"[{','.join(texts)}]")  # type: ignore[arg-type]
+        values: list[Any] = json.loads(f"[{','.join(texts)}]")  # type: ignore[arg-type]
+        return values
     return [_value(text or "") for text in texts]
 
 
@@ -230,7 +231,7 @@ def _texts(column: "pa.ChunkedArray") -> list[str | None]:
     import pyarrow.types as kinds
 
     if not kinds.is_dictionary(column.type):
-        return column.to_pylist()
+        return list(column.to_pylist())
     whole = column.combine_chunks()
     known = [*whole.dictionary.to_pylist(), None]
     return [known[-1 if index is None else index] for index in whole.indices.to_pylist()]
@@ -258,7 +259,7 @@ def _content(table: "pa.Table") -> bytes:
     options = {"compression": "zstd", "compression_level": _LEVEL, "write_statistics": False}
     dictionaries = [name for name in table.column_names if name not in ("id", _RECORD, _TRACE)]
     pq.write_table(table, file, write_page_checksum=True, use_dictionary=dictionaries, **options)
-    whole = file.getvalue().to_pybytes()
+    whole: bytes = file.getvalue().to_pybytes()
     start = len(whole) - _END - int.from_bytes(whole[-_END:-4], "little")
     return whole[:start] + _MARK + hashlib.sha256(whole[start:]).digest() + whole[start:]
 

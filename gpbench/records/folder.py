@@ -49,15 +49,15 @@ def content(runs: str, id: str, name: str) -> bytes | None:
     """
     try:
         with open(f"{runs}/{id}/{name}", "rb") as file:
-            found = file.read()
+            whole = file.read()
         _, checksums = _unsealed(runs, id)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ValueError(f"its {name} cannot be read: {error.strerror or error}") from None
-    if checksums is not None and checksums.get(name) != digest(found):
+    if checksums is not None and checksums.get(name) != digest(whole):
         raise ValueError(f"its {name} is not what was written (the checksum differs)")
-    return found
+    return whole
 
 
 def damage(runs: str, id: str) -> str:
@@ -78,7 +78,7 @@ def _unsealed(runs: str, id: str) -> tuple[Any, dict[str, str] | None]:
 def write(
     folder: Path,
     record: Record,
-    config: Mapping,
+    config: Mapping[str, Any],
     trace: "Mapping[str, np.ndarray]",
     predictions: arrays.Predictions | None = None,
     state: "Mapping[str, np.ndarray] | None" = None,
@@ -181,10 +181,10 @@ def plain(content: bytes) -> Any:
         level = [value]
         for _ in range(_DEEPEST):
             level = [
-                part
+                item
                 for node in level
                 if isinstance(node, dict | list)
-                for part in (node.values() if isinstance(node, dict) else node)
+                for item in (node.values() if isinstance(node, dict) else node)
             ]
         if level:
             raise ValueError(f"more than {_DEEPEST} levels")

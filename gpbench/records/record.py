@@ -228,6 +228,11 @@ def _problem(value: Any, id: str | None) -> str:
     return ""
 
 
+def field_types() -> Mapping[str, tuple[type, ...]]:
+    """The exact types of each field's values, as JSON has them; `NoneType` where it may be absent."""
+    return _kinds()[0]
+
+
 @functools.cache
 def _kinds() -> tuple[Mapping[str, tuple[type, ...]], frozenset[str], frozenset[str]]:
     """The exact types of each field (a truth value is no number), the fields that all have, and reserved names."""
@@ -246,5 +251,5 @@ def _types(annotation: Any) -> tuple[type, ...]:
 
 def _short(text: str) -> str:
     """A text of unknown length in a message of one line, whatever its characters."""
-    shown = ascii(text)[1:-1]
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    escaped = ascii(text)[1:-1]
+    return escaped if len(escaped) <= 60 else escaped[:57] + "..."

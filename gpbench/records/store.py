@@ -28,16 +28,25 @@ _Content = TypeVar("_Content")
 
 
 class Store:
-    """The records in one results folder.  Nothing is created before the first write."""
+    """The records in one results folder.  Nothing is created before the first write.
+
+    Args:
+        results: the results folder.
+    """
 
     def __init__(self, results: Path | str) -> None:
         self.runs = Path(results) / "runs"
         self._reported: set[str] = set()
 
     def get(self, id: str, *, whole: bool = True) -> Record | None:
-        """The finished record (status done or diverged) with this id; None if it is absent, or damaged, which is said.
+        """The record of a finished run.
 
-        `whole`: None also where a file beside it is damaged, all of which are then read.
+        Args:
+            id: the run's id.
+            whole: read the files beside the record too, and take it for damaged where one of them is.
+
+        Returns:
+            The record; None where there is none, or it is damaged, which is printed on stderr.
         """
         record, fault = self._read(id, whole=whole)
         if record is None and self._restore(self.runs.glob(f".tmp-{id}-*-old")):
@@ -49,7 +58,8 @@ class Store:
     def all(self, *, whole: bool = False) -> list[Record]:
         """Every readable record, oldest first.  A damaged one is named once on stderr and left out.
 
-        `whole`: so is one with a damaged file beside it.
+        Args:
+            whole: leave out also records with a damaged file beside them.
         """
         records = []
         for id in self._ids():
@@ -98,7 +108,7 @@ class Store:
             raise ConfigError(f"no runs in {self.runs} yet; make one with `gpbench run`")
         return records[-1]
 
-    def config(self, id: str) -> dict:
+    def config(self, id: str) -> dict[str, Any]:
         """The resolved configuration of a run; empty if its folder has none that can be read, which is said."""
         try:
             return files.parse_config(self.config_text(id))
@@ -132,10 +142,21 @@ class Store:
         state: "Mapping[str, np.ndarray] | None" = None,
         replace: bool = False,
     ) -> Path:
-        """Puts a finished run in place and returns its folder.
+        """Puts a finished run in place.
 
-        A readable record that is already there is kept, unless `replace`; a damaged one is replaced.
-        Raises StorageError when the disk is full, or the folder may not be written.
+        Args:
+            record: the record.
+            config: the resolved configuration.
+            trace: arrays by name, as `trace` returns them.
+            predictions: columns of predictions of the test rows (`gpbench.records.arrays`).
+            state: arrays of the trained state.
+            replace: replace a readable record of this id, which is otherwise kept; a damaged one is always replaced.
+
+        Returns:
+            The run's folder.
+
+        Raises:
+            StorageError: the disk is full, or the folder may not be written.
         """
         folder = self.runs / record.id
         beside = self.runs / f".tmp-{record.id}-{os.getpid()}-{secrets.token_hex(4)}"
@@ -207,11 +228,11 @@ class Store:
 
     def _clean(self) -> None:
         """Deletes what killed processes left: old and with a dead pid, which on a shared disk may be another host's."""
-        for left in self.runs.glob(".tmp-*"):
+        for aside in self.runs.glob(".tmp-*"):
             try:
-                old = time.time() - left.stat().st_mtime > _STALE_SECONDS
-                if old and not alive(int(left.name.split("-")[2])):
-                    shutil.rmtree(left, ignore_errors=True)
+                old = time.time() - aside.stat().st_mtime > _STALE_SECONDS
+                if old and not alive(int(aside.name.split("-")[2])):
+                    shutil.rmtree(aside, ignore_errors=True)
             except (OSError, ValueError, IndexError):
                 continue
 

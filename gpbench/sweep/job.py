@@ -26,7 +26,7 @@ class Job:
         if self.plan is None:
             return None
         records = list(self.plan.recorded(open_store(self.plan.results)).values())
-        return outcome.already(self.overrides, records) if len(records) == len(self.plan.runs) else None
+        return outcome.recorded_before(self.overrides, records) if len(records) == len(self.plan.runs) else None
 
     def claimed(self) -> bool:
         """Whether another process trains one of its runs."""
