@@ -12,12 +12,12 @@ from gpbench.experiments.status import Cell
 from gpbench.records.record import Record
 
 _FIELDS = ("dataset", "method", "setting", "protocol", "precision", "preset", "output")
-ANY = ("any",)
+_ANY = ("any",)
 """Values of a key that may have any value.  An empty text stands for cells without the key."""
 
 
 @dataclass(frozen=True)
-class Selection:
+class _Selection:
     """Claims of a file, of which some are selected.
 
     Args:
@@ -33,7 +33,7 @@ class Selection:
         return claim.id in self.ids
 
 
-def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[Selection]:
+def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selection]:
     """Selects claims by name.
 
     Args:
@@ -56,7 +56,7 @@ def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[Selection
     for paper in requested:
         claims = definition.read(paper, config_dirs)
         ids = {claim.id for claim in claims if name in ("all", paper, claim.name) or name in claim.experiments}
-        selections.append(Selection(claims, frozenset(ids)))
+        selections.append(_Selection(claims, frozenset(ids)))
     if not any(selection.ids for selection in selections):
         known = [claim.name for selection in selections for claim in selection.claims]
         known += [id for selection in selections for claim in selection.claims for id in claim.experiments]
@@ -125,7 +125,7 @@ def recorded_cells(records: Iterable[Record]) -> list[KeyedCell]:
 
 def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
     """The cells of which every key has one of the values that `words` gives it."""
-    requested = {key: values for key, values in words.items() if values != ANY}
+    requested = {key: values for key, values in words.items() if values != _ANY}
     return [cell for cell in cells if all(cell.keys.get(key, "") in values for key, values in requested.items())]
 
 
@@ -140,7 +140,7 @@ def check_words(cells: Sequence[KeyedCell], words: Words, name: str) -> None:
         if known == {""}:
             keys = {name for cell in cells for name in cell.keys}
             raise ConfigError(f"{name}: no run has the key {key!r}; {nearest(key, keys)}")
-        if unknown := [value for value in values if value not in known and values != ANY]:
+        if unknown := [value for value in values if value not in known and values != _ANY]:
             raise ConfigError(f"{name}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
     if not select_cells(cells, words):
         raise ConfigError(f"{name}: no run has these values together")
@@ -168,7 +168,7 @@ def match(
 
 def listed_keys(clause: Clause) -> list[str]:
     """The keys, besides data set and output, for which b has several values, each of which is a rival."""
-    several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == ANY]
+    several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == _ANY]
     return [key for key in several if key not in ("dataset", "output")]
 
 

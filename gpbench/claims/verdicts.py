@@ -16,10 +16,10 @@ from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
 from gpbench.records.record import Record
 
-Planned = Callable[[str, str], Iterable[Cell]]
+_Planned = Callable[[str, str], Iterable[Cell]]
 """Maps the id of an experiment and a preset to its planned cells with their records."""
 
-VERDICTS = ("supported", "contradicted", "undecided", "not run")
+_VERDICTS = ("supported", "contradicted", "undecided", "not run")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Verdict:
 
     Args:
         claim: The claim.
-        verdict: One of VERDICTS.
+        verdict: One of _VERDICTS.
         preset: Preset of the runs; "" without experiments.
         clauses: Its clauses with their numbers.
         evidence: Evidence for the whole claim.
@@ -68,7 +68,7 @@ class Verdict:
 def judge(
     claims: Sequence[Claim],
     records: Sequence[Record],
-    planned: Planned,
+    planned: _Planned,
     *,
     preset: str | None = None,
     protocol: str | None = None,
@@ -216,4 +216,4 @@ def _again(claim: Claim, preset: str) -> str:
 
 def count(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
     """The number of claims with each verdict."""
-    return {word: sum(v.verdict == word for v in verdicts) for word in VERDICTS}
+    return {word: sum(v.verdict == word for v in verdicts) for word in _VERDICTS}

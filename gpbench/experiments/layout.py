@@ -6,22 +6,16 @@ Checked when the file is read: what is wrong there would otherwise end in an err
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.experiments.kinds import FIGURES, TABLES, Kind
 
 Runs = Sequence[Mapping[str, Any]]
 """The blocks of runs as the file has them."""
 
 Check = Callable[[Path, str, Any, Runs], None]
 """Checks a value that the file has at a place, as in `table.rows`; raises ConfigError."""
-
-
-class Options(NamedTuple):
-    """The options that a layout must have, and those that it may have, each with its check; None checks nothing."""
-
-    required: Mapping[str, Check | None]
-    optional: Mapping[str, Check | None] = {}
 
 
 def check(path: Path, content: Mapping[str, Any], runs: Runs) -> None:
@@ -32,7 +26,7 @@ def check(path: Path, content: Mapping[str, Any], runs: Runs) -> None:
     """
     if table := content.get("table"):
         kind = table.get("kind", "values") if isinstance(table, Mapping) else "values"
-        _check_kind(path, "table", kind, table, _TABLES, runs)
+        _check_kind(path, "table", kind, table, TABLES, runs)
     if figure := content.get("figure"):
         _check_figure(path, "figure", figure, runs)
     figures = content.get("figures") or {}
@@ -48,10 +42,10 @@ def _check_figure(path: Path, place: str, figure: Any, runs: Runs) -> None:
     if not isinstance(figure, Mapping):
         figure = {"kind": None}
     options = {name: value for name, value in figure.items() if name != "title"}
-    _check_kind(path, place, figure.get("kind"), options, _FIGURES, runs)
+    _check_kind(path, place, figure.get("kind"), options, FIGURES, runs)
 
 
-def _check_kind(path: Path, place: str, kind: Any, layout: Any, kinds: Mapping[str, Options], runs: Runs) -> None:
+def _check_kind(path: Path, place: str, kind: Any, layout: Any, kinds: Mapping[str, Kind], runs: Runs) -> None:
     if not isinstance(kind, str) or kind not in kinds:
         noun = place.partition(".")[0].removesuffix("s")
         raise ConfigError(f"{path}: no {noun} of kind {as_word(kind)}; {nearest(str(kind), kinds)}")
@@ -60,7 +54,7 @@ def _check_kind(path: Path, place: str, kind: Any, layout: Any, kinds: Mapping[s
     _check_options(path, place, layout, kinds[kind], runs)
 
 
-def _check_options(path: Path, section: str, layout: Any, options: Options, runs: Runs) -> None:
+def _check_options(path: Path, section: str, layout: Any, options: Kind, runs: Runs) -> None:
     if not isinstance(layout, Mapping):
         raise ConfigError(f"{path}: {section}={as_word(layout)}: must be a mapping with {', '.join(options.required)}")
     checks = {**options.required, **options.optional}
@@ -69,7 +63,7 @@ def _check_options(path: Path, section: str, layout: Any, options: Options, runs
     if absent := [name for name in options.required if name not in layout]:
         raise ConfigError(f"{path}: {section}.{absent[0]} is missing")
     for name, value in layout.items():
-        if one := checks[name]:
+        if one := CHECKS[checks[name]]:
             one(path, f"{section}.{name}", value, runs)
 
 
@@ -206,25 +200,21 @@ def _each(one: Check, path: Path, place: str, values: Sequence[Any], runs: Runs)
             raise ConfigError(f"{path}: {place}: {value} is there twice")
 
 
-_RANKS = Options({"label": _method_keys, "metrics": _ranking_metrics}, {"sets": _method_sets})
-_TABLES: Mapping[str, Options] = {
-    "values": Options(
-        {"rows": _key_or_output, "columns": _columns, "metrics": _metrics}, {"blocks": _keys, "average": _metric}
-    ),
-    "ranks": _RANKS,
+CHECKS: Mapping[str, Check | None] = {
+    "any": None,
+    "key": _key,
+    "key or output": _key_or_output,
+    "keys": _keys,
+    "keys of some": _keys_of_some,
+    "columns": _columns,
+    "metric": _metric,
+    "metrics": _metrics,
+    "ranking metrics": _ranking_metrics,
+    "method": _method,
+    "method keys": _method_keys,
+    "method sets": _method_sets,
+    "truth": _truth,
+    "exponents": _exponents,
+    "fraction": _fraction,
 }
-_FIGURES: Mapping[str, Options] = {
-    "traces": Options(
-        {"panels": _metrics, "colour": _key},
-        {"style": _key, "colours": None, "dashes": None, "vertical": None, "level": None},
-    ),
-    "boundaries": Options({"rows": _key, "columns": _key}),
-    "curves": Options({"label": _keys_of_some}, {"reference": _method, "margin": _fraction}),
-    "surfaces": Options({"label": _columns}),
-    "effects": Options({"label": _columns}, {"truth": _truth}),
-    "orders": Options({"along": _columns, "colour": _key}, {"published": _exponents}),
-    "scaling": Options({"along": _key, "colour": _key}, {"colours": None}),
-    "dots": Options({"label": _method_keys, "metric": _metric}, {"sets": _method_sets}),
-    "ranks": _RANKS,
-}
-"""The options of each kind of table, and of each kind of figure (`gpbench.report.figures`)."""
+"""Checks of options (`gpbench.experiments.kinds`) by the values that these can have."""

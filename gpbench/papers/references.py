@@ -18,7 +18,7 @@ GROUPS = ("method", "dataset", "protocol")
 
 
 @dataclass(frozen=True)
-class Reference:
+class _Reference:
     """A work.
 
     Args:
@@ -50,7 +50,7 @@ def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
     return files
 
 
-def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> list[Reference]:
+def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> list[_Reference]:
     """The works that names cite, each once, in order.
 
     Args:
@@ -66,21 +66,21 @@ def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> lis
     for name in dict.fromkeys(requests):
         if name not in files and name not in bibtex:
             raise ConfigError(f"no method, data set or protocol {name!r}; {nearest(name, files)}")
-        works = [text for path in files.get(name, ()) for text in citations(path)] or [name] * (name in bibtex)
+        works = [text for path in files.get(name, ()) for text in _citations(path)] or [name] * (name in bibtex)
         for text in works:
-            texts.setdefault(key_of(text), text)
-            cited_by.setdefault(key_of(text), []).append(name)
-    return [Reference(key, text, bibtex.get(key, ""), tuple(cited_by[key])) for key, text in texts.items()]
+            texts.setdefault(_key_of(text), text)
+            cited_by.setdefault(_key_of(text), []).append(name)
+    return [_Reference(key, text, bibtex.get(key, ""), tuple(cited_by[key])) for key, text in texts.items()]
 
 
-def citations(path: Path) -> list[str]:
+def _citations(path: Path) -> list[str]:
     """The works that a configuration file cites."""
     line = re.search(r"^(?:# )?cite: *(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     works = (work.strip() for work in line[1].split(";")) if line else ()
     return [work for work in works if work and work != "none"]
 
 
-def key_of(text: str) -> str:
+def _key_of(text: str) -> str:
     """The key of a work: `Rätsch, Onoda & Müller (2001)` is ratsch2001."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     first, year = re.match(r"[\w-]*", plain), re.search(r"\((\d{4})\)", plain)

@@ -1,50 +1,22 @@
 """Figures of experiments, of comparisons and of runs, drawn from records and their arrays alone."""
 
-import importlib
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpbench.analysis.provenance import provenance, seconds_lines
 from gpbench.errors import ConfigError, StorageError, nearest
 from gpbench.experiments.definition import Experiment
+from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent, preset_line, require_recorded
 
-__all__ = ["KINDS", "Arrays", "draw", "save", "write"]
+__all__ = ["Arrays", "draw", "save", "write"]
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy import ndarray
 
-
-class Kind(NamedTuple):
-    """A kind of figure.
-
-    Args:
-        draw: Dotted path of the function that draws it from an experiment, its cells and `Arrays`.
-        format: Format on web pages: WebP where a vector image of all points would be too large.
-        arrays: Arrays of a run, without one of which the figure shows nothing of it; for `traces` its panels are these.
-    """
-
-    draw: str
-    format: str = "svg"
-    arrays: tuple[str, ...] = ()
-
-
-_FIGURES = "gpbench.report.figures"
-KINDS = {
-    "traces": Kind(f"{_FIGURES}.traces.draw"),
-    "boundaries": Kind(f"{_FIGURES}.predictions.draw_boundaries", "webp", ("kept_grid",)),
-    "curves": Kind(f"{_FIGURES}.predictions.draw_curves", arrays=("kept_mean",)),
-    "scaling": Kind(f"{_FIGURES}.scaling.draw_scaling"),
-    "surfaces": Kind(f"{_FIGURES}.predictions.draw_surfaces", "webp", ("kept_mean",)),
-    "dots": Kind(f"{_FIGURES}.dots.draw"),
-    "ranks": Kind(f"{_FIGURES}.comparisons.draw_ranks"),
-    "effects": Kind(f"{_FIGURES}.effects.draw", "webp", ("kept_effect1_inputs", "kept_effect2_inputs")),
-    "orders": Kind(f"{_FIGURES}.scaling.draw_orders"),
-}
-"""Kinds of figures by the name that an experiment gives."""
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
 """Maps the id of a record to the arrays of its trace.npz."""
@@ -65,13 +37,12 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     from gpbench.report.figures import style
 
     assert experiment.figure is not None
-    if (kind := experiment.figure.get("kind")) not in KINDS:
-        raise ConfigError(f"{experiment.id}: no figure of kind {kind!r}; {nearest(str(kind), KINDS)}")
+    if (kind := str(experiment.figure.get("kind"))) not in FIGURES:
+        raise ConfigError(f"{experiment.id}: no figure of kind {kind!r}; {nearest(kind, FIGURES)}")
     require_recorded(experiment.id, preset, planned)
     _check_arrays(experiment, planned, arrays)
     with style.context():
-        module, _, function = KINDS[kind].draw.rpartition(".")
-        figure = getattr(importlib.import_module(module), function)(experiment, planned, arrays)
+        figure = FIGURES[kind].function(experiment, planned, arrays)
         preset_text = preset_line(planned, preset, experiment.presets.get(preset, ""))
         kind_notes = figure.get_supxlabel().splitlines()
         notes = [*kind_notes, preset_text, absent(planned, 2), _provenance(planned), *_seconds(kind, planned)]
@@ -82,7 +53,7 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
 def _check_arrays(experiment: Experiment, planned: Sequence[Cell], arrays: Arrays) -> None:
     """Checks that some panel would not be empty, as all are for records that were collected without their traces."""
     options = experiment.figure or {}
-    needed = options["panels"] if options["kind"] == "traces" else KINDS[options["kind"]].arrays
+    needed = options["panels"] if options["kind"] == "traces" else FIGURES[options["kind"]].arrays
     ids = (record.id for cell in planned for record in cell.done)
     if needed and not any(name in run for run in map(arrays, ids) for name in needed):
         noun, remedy = ("a trace", "") if options["kind"] == "traces" else ("kept its arrays", " with run.keep=true")

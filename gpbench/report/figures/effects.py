@@ -17,16 +17,18 @@ from gpbench.report.figures import style
 _RUG = 200
 """Number of training rows in the rug below a curve."""
 
-Truth = Callable[[tuple[int, ...], ndarray], ndarray]
+_Truth = Callable[[tuple[int, ...], ndarray], ndarray]
 """Maps inputs (S,) and their values (G, S), in original units, to their effect (G,)."""
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws the effects of the first split, mean ± 2 standard deviations, in original units.
 
-    Interactions are those of the last cell of each data set.  With the option `truth` a note has, for each data set and
-    cell, the RMSE of the effects and the share of grid points at which the 95 % band covers the truth, mean ± standard
-    error over splits.
+    Interactions are those of the last cell of each data set.  The options of the figure are
+
+    - `label`: Key or keys whose labels name a cell.
+    - `truth`: Name of a function with known effects; optional.  A note has, for each data set and cell, the RMSE of the
+      effects and the share of grid points at which the 95 % band covers the truth, mean ± standard error over splits.
 
     Raises:
         ConfigError: Every component has three inputs or more.
@@ -65,7 +67,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     return figure
 
 
-def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: Truth | None = None) -> None:
+def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: _Truth | None = None) -> None:
     """Draws the i-th effect of one input with its band, a rug of some training rows, and the truth."""
     (d,) = map(int, run["kept_effect1_inputs"][i])
     x, mean, std = original(run, 1, i)
@@ -86,7 +88,7 @@ def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: Tr
     axis.set_title(f"input {d}", fontsize=8)
 
 
-def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: Truth | None = None) -> None:
+def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: _Truth | None = None) -> None:
     """Draws the i-th interaction as colours, with contours of the truth or else its own."""
     pair = tuple(map(int, run["kept_effect2_inputs"][i]))
     x, mean, _ = original(run, 2, i)
@@ -112,7 +114,7 @@ def original(run: Mapping[str, ndarray], size: int, i: int) -> tuple[ndarray, nd
     )
 
 
-def errors(run: Mapping[str, ndarray], truth: Truth) -> tuple[float, float]:
+def errors(run: Mapping[str, ndarray], truth: _Truth) -> tuple[float, float]:
     """The RMSE of all effects of a run, and the share of grid points at which the 95 % band covers the truth."""
     squares, inside = [], []
     for size in (1, 2):
@@ -124,7 +126,7 @@ def errors(run: Mapping[str, ndarray], truth: Truth) -> tuple[float, float]:
     return fmean(squares) ** 0.5, fmean(inside)
 
 
-def _accuracy(runs: Sequence[Mapping[str, ndarray]], truth: Truth) -> str:
+def _accuracy(runs: Sequence[Mapping[str, ndarray]], truth: _Truth) -> str:
     values = np.array([errors(run, truth) for run in runs])
     rmse, coverage = (
         f"{fmean(v):.3f}" + (f" ± {stdev(v) / len(v) ** 0.5:.3f}" if len(v) > 1 else "") for v in values.T
@@ -140,10 +142,10 @@ def _panels(run: Mapping[str, ndarray]) -> int:
     return _univariate(run) + len(run.get("kept_effect2_inputs", ()))
 
 
-def _friedman() -> Truth:
+def _friedman() -> _Truth:
     from gpbench.data.friedman import effect
 
     return effect
 
 
-_TRUTHS: Mapping[str, Callable[[], Truth]] = {"friedman": _friedman}
+_TRUTHS: Mapping[str, Callable[[], _Truth]] = {"friedman": _friedman}

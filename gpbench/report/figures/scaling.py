@@ -90,7 +90,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
             exponents, fixed = [], []
             for value, colour in colours.items():
                 cells = [cell for cell in planned if cell.job[key] == value and cell.done]
-                if series := along_size(experiment, cells, keys, along, quantity):
+                if series := _along_size(experiment, cells, keys, along, quantity):
                     name = experiment.label(key, value)
                     axis.plot(*series, "o-", color=colour, markersize=4, label=name)
                     exponents.append(f"{name} {exponent(series)}" + (f" [{stated[value]}]" if value in stated else ""))
@@ -111,7 +111,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     return figure
 
 
-def along_size(
+def _along_size(
     experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Record], float]
 ) -> Series | None:
     """The quantity against the size `along`, at the other sizes that the most cells share; None below two cells.

@@ -21,7 +21,7 @@ from gpbench.records.arrays import thin
 from gpbench.report.figures.dots import span_limits
 from gpbench.report.figures.traces import curve
 
-CURVE_RUNS = 3
+_CURVE_RUNS = 3
 """Largest number of runs of a learning curve; reading the traces of all would take most of the time of a report."""
 _PANELS = 3
 
@@ -57,7 +57,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Dot:
+class _Dot:
     """A cell in the charts of a data set.
 
     Args:
@@ -87,13 +87,13 @@ class Dots:
 
     metric: str
     scale: Scale
-    dots: Sequence[Dot]
+    dots: Sequence[_Dot]
     seconds: Scale | None
     quality: Scale
 
 
 @dataclass(frozen=True)
-class LearningCurve:
+class _LearningCurve:
     """A metric along training: the points of the mean and of its band of one standard error, as in SVG."""
 
     metric: str
@@ -124,7 +124,7 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
         outside = "" if scale.low <= mean <= scale.high else number(mean)
         position = (along.pixel(seconds[k - 1]), quality.pixel(mean)) if along and seconds.get(k - 1, 0) > 0 else None
         results.append(
-            Dot(
+            _Dot(
                 k,
                 name,
                 page_of[entry.cell.records[0].id],
@@ -139,9 +139,9 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
     return Dots(metric, scale, results, along, quality)
 
 
-def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarray]]) -> list[LearningCurve]:
+def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarray]]) -> list[_LearningCurve]:
     """Curves of the objective and of metrics over the first runs of a cell; empty where these have no traces."""
-    records = sorted((r for r in cell.records if not r.diverged), key=lambda r: (r.split, r.seed))[:CURVE_RUNS]
+    records = sorted((r for r in cell.records if not r.diverged), key=lambda r: (r.split, r.seed))[:_CURVE_RUNS]
     arrays = {record.id: thin(trace(record.id), whole=False) for record in records}
     traced = {name for run in arrays.values() if "seconds" in run for name in run}
     names = [name for name in ("objective", *METRICS) if name in traced]
@@ -149,7 +149,7 @@ def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarr
     return [*filter(None, (_learning_curve(name, runs, arrays) for name in names[:_PANELS]))]
 
 
-def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> LearningCurve | None:
+def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> _LearningCurve | None:
     whole = curve(runs, metric, lambda id: arrays[id] if "seconds" in arrays[id] else {})
     if whole is None:
         return None
@@ -172,7 +172,7 @@ def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> Learn
 
     band = points(mean + stderr) + points(mean - stderr)[::-1]
     n = sum(metric in arrays[record.id] for record in runs.records)
-    return LearningCurve(metric, " ".join(points(mean)), " ".join(band), x, y, n)
+    return _LearningCurve(metric, " ".join(points(mean)), " ".join(band), x, y, n)
 
 
 def _span(entry: Entry) -> tuple[float, float, float]:

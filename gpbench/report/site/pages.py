@@ -22,6 +22,7 @@ from gpbench.claims.verdicts import Verdict
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
+from gpbench.experiments.kinds import FIGURES
 from gpbench.papers import published
 from gpbench.records.record import Record
 from gpbench.report import figures
@@ -206,7 +207,7 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
         words = experiment.presets.get(planned.preset, "")
         section["preset_line"] = status.preset_line(planned.cells, planned.preset, words)
         for label, picture in experiment.pictures.items() if planned.n_recorded else ():
-            format = figures.KINDS[(picture.figure or {})["kind"]].format
+            format = FIGURES[(picture.figure or {})["kind"]].format
             try:
                 content = _picture(site, picture, planned, format)
             except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank

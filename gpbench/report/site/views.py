@@ -105,12 +105,12 @@ def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record],
     return [(kind, text if n == len(cell.records) else f"{text} ({n} of {len(cell.records)})")] if n else []
 
 
-AGREES = 2.0
+_AGREES = 2.0
 """Number of joint standard errors within which our value and the published one agree."""
 
 
 @dataclass(frozen=True)
-class Agreement:
+class _Agreement:
     """Numbers of our values of a paper that agree with the published ones, are better, or are worse."""
 
     paper: str
@@ -124,7 +124,7 @@ class Agreement:
         return self.agree + self.better + self.worse
 
 
-def agreements(entries: Sequence[Entry]) -> list[Agreement]:
+def agreements(entries: Sequence[Entry]) -> list[_Agreement]:
     """Counts by paper, over published values that are targets and differences with a standard error."""
     counts: dict[str, list[int]] = {}
     for entry in entries:
@@ -136,8 +136,8 @@ def agreements(entries: Sequence[Entry]) -> list[Agreement]:
         ):
             gain = entry.delta_se if way == "higher" else -entry.delta_se
             numbers = counts.setdefault(entry.published.source, [0, 0, 0])
-            numbers[0 if abs(gain) <= AGREES else 1 if gain > 0 else 2] += 1
-    return [Agreement(paper, *numbers) for paper, numbers in counts.items()]
+            numbers[0 if abs(gain) <= _AGREES else 1 if gain > 0 else 2] += 1
+    return [_Agreement(paper, *numbers) for paper, numbers in counts.items()]
 
 
 def best(marked: Sequence[Entry]) -> list[Entry]:
@@ -146,7 +146,7 @@ def best(marked: Sequence[Entry]) -> list[Entry]:
 
 
 @dataclass(frozen=True)
-class RankSection:
+class _RankSection:
     """The methods under one protocol and precision, ranked by one metric.
 
     Args:
@@ -168,7 +168,7 @@ class RankSection:
     settings: Sequence[str]
 
 
-def rank_sections(records: Sequence[Record]) -> list[RankSection]:
+def rank_sections(records: Sequence[Record]) -> list[_RankSection]:
     """Makes a section for each protocol, precision and metric that can rank methods."""
     groups: dict[tuple, list[Record]] = {}
     for record in records:
@@ -183,7 +183,7 @@ def rank_sections(records: Sequence[Record]) -> list[RankSection]:
     return sections
 
 
-def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection | None:
+def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection | None:
     cells = [cell for cell in cells if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
@@ -213,7 +213,7 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection 
     }
     imported = imported_note(record for cell in cells for record in cell.records)
     notes = [*ranking_notes(ranking), *filter(None, [imported])]
-    return RankSection(title, bool(quick), data, ranking, names, notes, settings)
+    return _RankSection(title, bool(quick), data, ranking, names, notes, settings)
 
 
 def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:
