@@ -20,9 +20,12 @@ _FLOAT = re.compile(
 
 @cache
 def loader(*, fast: bool = True) -> Any:
-    """The class that PyYAML's functions take as `Loader`: mappings, lists, texts, numbers and null alone.
+    """Loader class for PyYAML's functions: mappings, lists, texts, numbers and null alone.
 
     It differs from PyYAML's own as OmegaConf's does: 1e-5 is a number, a date is a text, and a key stands once.
+
+    Args:
+        fast: Uses libyaml where it is installed; its messages say less.
     """
     import yaml
 
@@ -48,14 +51,29 @@ def loader(*, fast: bool = True) -> Any:
 
 
 def load(text: str | bytes) -> Any:
-    """The value of one document.  Raises yaml.YAMLError, and ValueError for bytes that are no text."""
+    """Parses one document.
+
+    Args:
+        text: The document.
+
+    Raises:
+        yaml.YAMLError: It is no YAML.
+        ValueError: Its bytes are no text.
+    """
     import yaml
 
     return yaml.load(text, Loader=loader())
 
 
 def read(path: Path) -> Any:
-    """The value of the document in a file.  Raises ConfigError for one that is not YAML in UTF-8."""
+    """Parses the document in a file.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ConfigError: It is not YAML in UTF-8.
+    """
     import yaml
 
     try:
@@ -63,18 +81,26 @@ def read(path: Path) -> Any:
         try:
             return load(text)
         except yaml.YAMLError:
-            return yaml.load(text, Loader=loader(fast=False))  # which says more about what is wrong
+            return yaml.load(text, Loader=loader(fast=False))  # its message says more
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise unreadable(path, error) from error
 
 
 def unreadable(path: Path | str, error: Exception) -> ConfigError:
-    """The error for a YAML file that raised this one when it was read: the file, the line, and what is wrong there."""
+    """Describes an error of reading YAML by file, line and cause.
+
+    Args:
+        path: The file.
+        error: The error that reading it raised.
+
+    Returns:
+        The error for the user.
+    """
     mark = getattr(error, "problem_mark", None)
     if mark is None:
-        why = getattr(error, "strerror", None) or " ".join(str(error).split())
-        return ConfigError(f"{path} cannot be read as YAML in UTF-8: {why}")
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        return ConfigError(f"{path} cannot be read as YAML in UTF-8: {reason}")
     parts = filter(None, [getattr(error, "context", None), getattr(error, "problem", None)])
-    why = " ".join(" ".join(parts).replace(r"'\t'", "of a tab").split())
-    hint = "; write spaces for tabs" if "tab" in why.split() else ""
-    return ConfigError(f"{path}, line {mark.line + 1}: not YAML: {why}{hint}")
+    reason = " ".join(" ".join(parts).replace(r"'\t'", "of a tab").split())
+    hint = "; write spaces for tabs" if "tab" in reason.split() else ""
+    return ConfigError(f"{path}, line {mark.line + 1}: not YAML: {reason}{hint}")

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from dataclasses import asdict
 from typing import Any
 
 from gpbench.cli import options
@@ -59,10 +58,15 @@ def run(args: argparse.Namespace) -> int:
     for finding in examine(cfg["method"], args.rows):
         findings.append(finding)
         if not args.json:
-            reason = f": {finding.why}" if finding.why else ""
+            reason = f": {finding.reason}" if finding.reason else ""
             print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{reason}", flush=True)
     if args.json:
-        formats.print_json([asdict(finding) for finding in findings])
+        formats.print_json([_fields(finding) for finding in findings])
     if broken := sum(finding.verdict == "broken" for finding in findings):
         raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/add_a_method.md")
     return 0
+
+
+def _fields(finding: Any) -> dict[str, str]:
+    """The finding as JSON has it, with its reason as `why`."""
+    return {"task": finding.task, "claim": finding.claim, "verdict": finding.verdict, "why": finding.reason}

@@ -39,12 +39,12 @@ ROWS = (60, 250, 1200)
 
 @dataclass(frozen=True)
 class Finding:
-    """One claim on one task: `verdict` is kept, broken or doubtful, and `why` says what was observed."""
+    """One claim on one task: `verdict` is kept, broken or doubtful, and `reason` says what was observed."""
 
     task: str
     claim: str
     verdict: str
-    why: str = ""
+    reason: str = ""
 
 
 def examine(

@@ -84,11 +84,11 @@ def state_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any | None:
     names = [_name(i, leaf) for i, leaf in enumerate(leaves)]
     if arrays.keys() != {*names}:
         return None
-    found = [arrays[name] for name in names]
+    saved = [arrays[name] for name in names]
     shapes = [(leaf.shape, leaf.dtype) for leaf in map(_numbers, leaves)]
-    if [(numbers.shape, numbers.dtype) for numbers in found] != shapes:
+    if [(numbers.shape, numbers.dtype) for numbers in saved] != shapes:
         return None
-    state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, jax.device_put(found), strict=True)]
+    state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, jax.device_put(saved), strict=True)]
     return jax.tree.unflatten(structure, state)
 
 

@@ -50,7 +50,7 @@ class Context:
     facts: Mapping[str, Any]
 
     @classmethod
-    def of(cls, plan: RunPlan) -> "Context":
+    def create(cls, plan: RunPlan) -> "Context":
         """Loads the data and finds the devices.
 
         Raises ConfigError for a task that the method cannot have, and for devices that are not there;

@@ -202,3 +202,8 @@ def test_jax_with_other_settings_trains_in_a_process_of_its_own(tmp_path):
     environment = {key: value for key, value in os.environ.items() if key != "JAX_ENABLE_X64"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and float(done.stdout) > 0, done.stderr
+
+
+def test_an_error_of_another_process_is_raised_here(tmp_path):
+    with pytest.raises(gpbench.ConfigError, match="method linear is for regression data, and wdbc is binary"):
+        gpbench.run(method="linear", dataset="wdbc", run__cores=1, results=tmp_path)
