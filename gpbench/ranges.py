@@ -236,6 +236,7 @@ OPTIMISERS: Mapping[str, Mapping[str, Words]] = {
         "shared": "text",
         "reach": "positive",
     },
+    "gpbench.core.optimisers.adam_of_scales": {"learning_rate": "positive"},
     "gpbench.core.optimisers.adadelta": {"rho": "fraction", "eps": "positive"},
     "gpbench.core.optimisers.decaying_adam": {"rate": "positive", "decay": "nonnegative"},
 }
@@ -309,8 +310,14 @@ def check_node(
             _check_name(name, key, value, hint, task)
         elif key in _OBJECTS:
             _OBJECTS[key].check(name, value, hint)
-        if isinstance(value, Mapping) and (arguments := OPTIMISERS.get(str(value.get("_target_")))):
-            check_node(name, value, arguments)
+        target = str(value.get("_target_")) if isinstance(value, Mapping) else ""
+        if isinstance(value, Mapping) and target.startswith("gpbench.core.optimisers."):
+            if target not in OPTIMISERS:
+                raise ConfigError(f"{name}: no optimiser {target!r}; {nearest(target, OPTIMISERS)}")
+            if unknown := [str(key) for key in value if not str(key).startswith("_") and key not in OPTIMISERS[target]]:
+                hint = nearest(unknown[0], OPTIMISERS[target])
+                raise ConfigError(f"{name}: {target} has no argument {unknown[0]!r}; {hint}")
+            check_node(name, value, OPTIMISERS[target])
         _check_finite(name, value)
 
 

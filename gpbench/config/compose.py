@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins, ranges
-from gpbench.config import cards, merge, words
+from gpbench.config import cards, declared, merge, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, nearest
@@ -55,7 +55,11 @@ class Composer:
                 raise ConfigError(f"{group} is not set; {hint}")
         cfg["implied"], own = (_section(cfg["method"], name) for name in ("implied", "ranges"))
         ranges.check_node("method", cfg["method"], ranges.METHOD, own, cfg["dataset"].get("task"))
+        declared.check_method(cfg["method"])
         ranges.check_node("protocol", cfg["protocol"], ranges.PROTOCOL)
+        for name in ("lbfgs", "variational", "deep", "networks"):
+            if isinstance(section := cfg["protocol"].get(name), dict):
+                ranges.check_node(f"protocol.{name}", section, ranges.METHOD)
         for section in ("method", "protocol"):
             cfg[section] = {key: ranges.canonical(key, value) for key, value in cfg[section].items()}
         cards.check(cfg["dataset"], f"dataset ({files['dataset']})" if files["dataset"] else "dataset")

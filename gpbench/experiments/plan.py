@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.config.compose import Composer
+from gpbench.config.declared import check_task
 from gpbench.errors import ConfigError, GpbenchError, nearest
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
@@ -41,10 +42,12 @@ def plan(
 def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[RunPlan | GpbenchError]:
     """The plan of each job (words of `gpbench run`), or the error of one whose runs are unknown.
 
-    Raises ConfigError where any cannot be composed.
+    Raises ConfigError where any cannot be composed, or has a method or a likelihood that is not for the data's task.
     """
     composer = Composer(config_dirs)
     configurations = {words: composer.compose(words) for words in dict.fromkeys(map(tuple, jobs))}
+    for cfg in configurations.values():
+        check_task(cfg)
     known = {words: _plan(cfg) for words, cfg in configurations.items()}
     return [known[tuple(words)] for words in jobs]
 
