@@ -85,7 +85,7 @@ def row_losses(metric: str, predictions: "Mapping[str, np.ndarray]") -> "np.ndar
     """The losses of the test rows, whose mean is the metric; None for a metric that is no mean over rows."""
     import numpy as np
 
-    from gpbench.records.predictions import log_probs
+    from gpbench.records.arrays import log_probs
 
     y = predictions["target"]
     if metric in ("nll", "mnlp"):

@@ -21,7 +21,7 @@ from gpbench.api.selection import (
 from gpbench.api.words import Folders, folders
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record
-from gpbench.records.stores import latest, recorded
+from gpbench.records.store import latest, recorded
 
 if TYPE_CHECKING:
     import pandas as pd

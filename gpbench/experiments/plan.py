@@ -54,6 +54,6 @@ def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> li
 
 def _plan(cfg: Mapping[str, Any]) -> RunPlan | GpbenchError:
     try:
-        return RunPlan.of(cfg)
+        return RunPlan.from_config(cfg)
     except GpbenchError as error:
         return error

@@ -12,8 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.damage import DAMAGED
-from gpbench.errors import StorageError
+from gpbench.errors import StorageError, damaged
 
 
 class Checkpoint:
@@ -50,7 +49,7 @@ class Checkpoint:
         try:
             with np.load(self.path, allow_pickle=False) as file:
                 return json.loads(str(file["index"]))["facts"]
-        except DAMAGED:
+        except damaged():
             return None
 
     def load(self, like: Any) -> tuple[Any, dict[str, np.ndarray], dict[str, Any]] | None:
@@ -62,7 +61,7 @@ class Checkpoint:
                 index = json.loads(str(file["index"]))
                 whole = sorted({*file} - {"index"}) == index["names"] and len(file) == len(state) + len(trace) + 1
                 facts = index["facts"]
-        except DAMAGED:
+        except damaged():
             return None
         restored = state_of(state, like)
         return (restored, trace, facts) if whole and restored is not None else None

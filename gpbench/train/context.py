@@ -19,8 +19,8 @@ from gpbench.data import Dataset
 from gpbench.errors import ConfigError, either
 from gpbench.methods.base import Method, State
 from gpbench.records import environment, identity
+from gpbench.records.arrays import MOST_ROWS
 from gpbench.records.plan import Run, RunPlan
-from gpbench.records.predictions import MOST_ROWS
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
 from gpbench.train.group import Fit, Group

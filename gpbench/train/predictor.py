@@ -82,6 +82,6 @@ class Predictor:
 def _plan(cfg: Mapping[str, Any], record: Record) -> RunPlan:
     """The plan of this run alone, on one device."""
     alone = {"devices": None, "processes": 1, "again": False}
-    plan = RunPlan.of({**cfg, "split": record.split, "run": {**cfg["run"], **alone}})
+    plan = RunPlan.from_config({**cfg, "split": record.split, "run": {**cfg["run"], **alone}})
     outputs = [run for run in plan.runs if run.output_name == (record.output or "")]
     return replace(plan, runs=outputs)

@@ -37,7 +37,7 @@ def scores_of_all(prepared: Sequence[ScaledSplit], predictions: Predictions) -> 
 
 
 def predictions_by_row(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
-    """The predictions of the i-th run of a group in original units, as `gpbench.records.predictions` describes them."""
+    """The predictions of the i-th run of a group in original units, as `gpbench.records.arrays` describes them."""
     shift, scale = prepared.y_mean, prepared.y_std
     ours = {name: np.asarray(array[i], np.float64) for name, array in predictions.items()}
     columns = {

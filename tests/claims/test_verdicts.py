@@ -13,7 +13,7 @@ from gpbench.claims.selection import KeyedCell, select_cells
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.experiments.status import Cell
-from gpbench.records import collected
+from gpbench.records import collection
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
@@ -260,11 +260,11 @@ def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
     store = Store(tmp_path)
     for of in RECORDS:
         store.write(of, {}, {})
-    collected.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
     clauses = [{"difference": "nll", **B_C, "within": 0.05, "least": 5}]
     first, *others = (
         judge(tmp_path, clauses, records)
-        for records in (RECORDS, RECORDS[::-1], store.all(), collected.open_store(tmp_path / "records.parquet").all())
+        for records in (RECORDS, RECORDS[::-1], store.all(), collection.open_store(tmp_path / "records.parquet").all())
     )
     assert all(other.evidence == first.evidence and other.verdict == first.verdict for other in others)
 
@@ -312,7 +312,7 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
 def test_wrong_claims_are_one_line(tmp_path, capsys, content, message):
     (tmp_path / "claims").mkdir()
     (tmp_path / "claims" / "mine.yaml").write_text(content)
-    collected.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
     code = main(["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")])
     error = capsys.readouterr().err
     assert code == 2 and message in error and len(error.splitlines()) == 1
@@ -320,7 +320,7 @@ def test_wrong_claims_are_one_line(tmp_path, capsys, content, message):
 
 def test_a_users_claim_is_six_lines_and_decides_the_exit_code(tmp_path, capsys):
     (tmp_path / "claims").mkdir()
-    collected.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
     words = ["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")]
     for side, code in (("below", 0), ("above", 1)):
         claim = f"""\

@@ -142,7 +142,7 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
 def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarray]]) -> list[_LearningCurve]:
     """Curves of the objective and of metrics over the first runs of a cell; empty where these have no traces."""
     records = sorted((r for r in cell.records if not r.diverged), key=lambda r: (r.split, r.seed))[:_CURVE_RUNS]
-    arrays = {record.id: thin(trace(record.id), kept=False) for record in records}
+    arrays = {record.id: thin(trace(record.id), whole=False) for record in records}
     traced = {name for run in arrays.values() if "seconds" in run for name in run}
     names = [name for name in ("objective", *METRICS) if name in traced]
     runs = Cell({}, "", cell.dataset, cell.method, 0, (), records=records)
