@@ -155,28 +155,62 @@ def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapp
         parse(known[option]).check(f"{kind} {name}: {option}", value)
 
 
-def check(section: Mapping[str, Any], folders: Sequence[Path], own: Mapping[str, Any], task: Any = None) -> dict:
+def check(section: Mapping[str, Any], folders: Sequence[Path], task: Any = None) -> dict:
     """The section `method` with the names of one's own kernels and likelihoods expanded, and all of them checked.
+
+    Those of a user's method are checked where its class is imported: they may be something else.
 
     Args:
         section: The section.
         folders: Folders of `--config-dir` and of installed packages.
-        own: Ranges that the method's file declares; a `kernel` or `likelihood` among them is something else.
         task: Task of the data.
 
     Raises:
         ConfigError: As `read` does, with the key in front.
     """
-    is_ours = str(section.get(TARGET, "gpbench.")).startswith("gpbench.")
     expanded = dict(section)
-    for kind in KINDS.keys() & section.keys() - own.keys():
+    for kind in KINDS.keys() & section.keys():
         expanded[kind] = expand(kind, section[kind], folders)
-        try:
-            read(kind, expanded[kind], task)
-        except ConfigError as error:
-            hint = "" if is_ours else f"; or declare another range in the file, as in ranges: {{{kind}: any}}"
-            raise ConfigError(f"method.{kind}: {error}{hint}") from None
+        if str(section.get(TARGET, "gpbench.")).startswith("gpbench."):
+            check_value(kind, expanded[kind], task)
     return expanded
+
+
+def check_value(kind: str, value: Any, task: Any = None) -> None:
+    """Raises ConfigError, with the key in front, as `read` does."""
+    try:
+        read(kind, value, task)
+    except ConfigError as error:
+        raise ConfigError(f"method.{kind}: {error}") from None
+
+
+def check_family(kind: str, value: Any, accepted: Sequence[str] | None, subject: str) -> None:
+    """Check the family of a kernel or a likelihood against those that a method declares.
+
+    A family that is not one of gpbench's passes: the method itself decides when training begins.
+
+    Args:
+        kind: "kernel" or "likelihood".
+        value: A name, {name: options}, or a specification with a `family`.
+        accepted: Names of families; None accepts all.
+        subject: Name of the method, for the message.
+
+    Raises:
+        ConfigError: for another family of gpbench's, and for a kernel of some inputs where families are restricted.
+    """
+    if accepted is None:
+        return
+    options: Any = None
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((value, options),) = value.items()
+    family = getattr(value, "family", getattr(value, "name", value))
+    inputs = options.get("inputs") if isinstance(options, Mapping) else getattr(value, "inputs", None)
+    if family in ("auto", *accepted) and inputs is None:
+        return
+    if family in KINDS[kind]:
+        needed = either(name.replace("_", " ") for name in accepted)
+        given = f"{family} of the inputs {list(inputs)}" if inputs is not None else family
+        raise ConfigError(f"{subject} needs a {needed} {kind}, not {given}: choose method.{kind}={either(accepted)}")
 
 
 def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:

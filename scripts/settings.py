@@ -4,36 +4,26 @@ python scripts/settings.py            # write both
 python scripts/settings.py --check    # exit code 1 where one of them is not current
 """
 
-import dataclasses
 import importlib
+import inspect
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
+import optax
 import yaml
 
 from gpbench import paths, schema
 from gpbench.config import declared
+from gpbench.config.build import declaration_of
 from gpbench.config.compose import Composer
+from gpbench.config.protocol import KEYS
+from gpbench.core import optimisers
 from gpbench.errors import as_word
-from gpbench.methods.base import HasRates, HasSearch, Method
-from gpbench.schema import MEANING, RANGE, settings
+from gpbench.methods.base import Method
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
-PROTOCOL_MEANINGS = {
-    "name": "Name in records, tables and file names.",
-    "inputs": "Scaling of the inputs: by the training rows, or over all rows (`centre_all`).",
-    "targets": "Scaling of the targets in regression, as that of the inputs; metrics are in original units.",
-    "precision": "Floating-point type of all computations.",
-    "split_indices": "Row numbers as the index files have them, or read as 8-bit integers (paper aep_dgp).",
-    "lbfgs": "Section: maximum number of L-BFGS iterations (`steps`).",
-    "variational": "Section: `steps`, `natural_step` and `optimiser` of svi and its variants.",
-    "deep": "Section: `steps`, `batch_size`, `optimiser`, `hidden_start`, `factors` and `alpha` of deep GPs.",
-    "networks": "Section: `steps`, `batch_size`, `optimiser` and `scaled` of neural networks.",
-    "minibatch_damping": "Damping of the minibatch variants of sep.",
-    "minibatch_optimiser": "Optimiser of the minibatch variants of sep.",
-}
 
 
 def members(group: str) -> list[str]:
@@ -47,25 +37,13 @@ def class_at(path: str) -> type[Method]:
     return getattr(importlib.import_module(module), name)
 
 
-def declaration(cls: type[Method]) -> dict[str, Any]:
-    """What a class declares, as JSON has it."""
-    return {
-        "tasks": sorted(cls.tasks),
-        "kernels": cls.kernels and list(cls.kernels),
-        "likelihoods": cls.likelihoods and list(cls.likelihoods),
-        "searchable": list(cls.searchable),
-        "rates": issubclass(cls, HasRates),
-        "search": issubclass(cls, HasSearch),
-        "settings": {name: _setting(field) for name, field in settings(cls).items()},
+def _written(entry: dict[str, Any]) -> dict[str, Any]:
+    """The declarations of a class with defaults as JSON has them."""
+    written = {
+        name: {key: _plain(value) if key == "default" else value for key, value in setting.items()}
+        for name, setting in entry["settings"].items()
     }
-
-
-def _setting(field: dataclasses.Field) -> dict[str, Any]:
-    words = field.metadata[RANGE]
-    entry = {"range": words if isinstance(words, str) else list(words), "meaning": field.metadata[MEANING]}
-    factory = field.default_factory
-    default = field.default if factory is dataclasses.MISSING else factory()
-    return entry if default is dataclasses.MISSING else {**entry, "default": _plain(default)}
+    return {**entry, "settings": written}
 
 
 def _plain(value: Any) -> Any:
@@ -76,10 +54,26 @@ def _plain(value: Any) -> Any:
 
 
 def declarations() -> dict[str, Any]:
-    """The declarations of the classes of all our methods, by dotted path."""
+    """The declarations of the classes of all our methods and the ranges of our optimisers, by dotted path."""
     composer = Composer()
     targets = {composer.compose([f"method={name}"])["method"]["_target_"] for name in members("method")}
-    return {path: declaration(class_at(path)) for path in sorted(targets)}
+    return {
+        "methods": {path: _written(declaration_of(class_at(path))) for path in sorted(targets)},
+        "optimisers": {f"{optimisers.__name__}.{name}": _arguments(function) for name, function in _optimisers()},
+    }
+
+
+def _optimisers() -> list[tuple[str, Any]]:
+    """The functions of gpbench.core.optimisers that return an optimiser, by name."""
+    functions = inspect.getmembers(optimisers, inspect.isfunction)
+    is_optimiser = lambda f: inspect.signature(f).return_annotation is optax.GradientTransformation
+    return [(name, f) for name, f in functions if f.__module__ == optimisers.__name__ and is_optimiser(f)]
+
+
+def _arguments(function: Any) -> dict[str, str]:
+    """The ranges of a function's arguments, from their annotations."""
+    parameters = inspect.signature(function).parameters
+    return {name: parameter.annotation.__metadata__[0] for name, parameter in parameters.items()}
 
 
 def page() -> str:
@@ -93,7 +87,7 @@ def page() -> str:
         "",
         "## Methods",
     ]
-    composer, classes = Composer(), declarations()
+    composer, classes = Composer(), declarations()["methods"]
     meanings = {name: s["meaning"] for entry in classes.values() for name, s in entry["settings"].items()}
     for name in members("method"):
         node = composer.compose([f"method={name}"])["method"]
@@ -108,8 +102,8 @@ def page() -> str:
             lines.append(_row(key, setting["range"], value, setting["meaning"]))
     lines += ["", "## Protocols", "", "The values are those of `protocol=clean`.", "", *_HEAD]
     for key, value in composer.compose([])["protocol"].items():
-        words = schema.PROTOCOL.get(key, key if key in schema.WORDS else "optimiser")
-        lines.append(_row(key, words, value, PROTOCOL_MEANINGS.get(key) or meanings[key]))
+        words, meaning = KEYS[key] if key in KEYS else (declared.ranges()[key], meanings[key])
+        lines.append(_row(key, words, value, meaning))
     return "\n".join(lines) + "\n"
 
 

@@ -1,5 +1,12 @@
-"""From a node of the configuration to the method that it describes."""
+"""Checks of a configuration that import the classes it names, and the method that it describes."""
 
+import dataclasses
+import importlib
+import inspect
+import sys
+import traceback
+import types
+import typing
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,31 +14,157 @@ from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
 from gpbench import registry
-from gpbench.config.fields import check_fields, imported
-from gpbench.errors import ConfigError, GpbenchError
-from gpbench.methods.base import Method
+from gpbench.config import declared
+from gpbench.errors import ConfigError, GpbenchError, as_word, either, nearest
+from gpbench.methods.base import HasRates, HasSearch, Method
+from gpbench.schema import MEANING, RANGE, settings
+
+_HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
 
 
 def build_method(node: Mapping[str, Any]) -> Method:
     """The method with the class and the fields of a configuration's `method` section.
 
-    Raises ConfigError for a field that does not fit, a class that cannot be imported or constructed or is not a
-    `Method`, and a method without a name.
+    Raises:
+        ConfigError: A field that does not fit, a class that cannot be imported or constructed or is not a `Method`,
+            and a method without a name.
     """
-    found, target = imported(node, "method"), node["_target_"]
-    if isinstance(found, type) and not issubclass(found, Method):
-        raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
-    node = {key: registry.named(key, value) for key, value in node.items()}
-    check_fields(node)
+    check_class(node)
+    target = node["_target_"]
     try:
-        method = instantiate(dict(node))
+        method = instantiate({key: registry.named(key, value) for key, value in node.items()})
     except InstantiationException as error:  # Hydra's wrapper of what the constructor raised
         if isinstance(cause := error.__cause__, GpbenchError):
             raise cause from None
-        why = f"{type(cause).__name__}: {cause}" if cause else str(error)
-        raise ConfigError(f"method: cannot construct {target}: {why}") from error
+        reason = f"{type(cause).__name__}: {cause}" if cause else str(error)
+        raise ConfigError(f"method: cannot construct {target}: {reason}") from error
     if not isinstance(method, Method):
         raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
     if not method.name:
         raise ConfigError("method has no name, by which records and tables know it: add `name: NAME` to its file")
     return method
+
+
+def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> None:
+    """Check what needs imports in a `method` section: a user's class, and optimisers of other libraries.
+
+    Args:
+        node: The section, which `gpbench.config.declared` has checked.
+        card: Data card, whose task a user's class must have; None: any task.
+
+    Raises:
+        ConfigError: A target that cannot be imported; unknown, missing and ill-typed fields; and what a user's class
+            does not take by its declarations.
+    """
+    if str(node.get("_target_")) in declared.classes():
+        for key, value in node.items():
+            if isinstance(value, Mapping) and "_target_" in value and key not in registry.KINDS:
+                _check_signature(value, f"method.{key}")
+        return
+    constructor = _check_signature(node, "method")
+    if isinstance(constructor, type) and issubclass(constructor, Method):
+        declaration = declaration_of(constructor)
+        for kind in registry.KINDS.keys() & node.keys():
+            if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
+                registry.check_value(kind, node[kind])
+        declared.check_declared(node, declaration, constructor.__name__)
+        if card is not None:
+            declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+
+
+def declaration_of(cls: type[Method]) -> dict[str, Any]:
+    """The declarations of a method's class, as `settings.json` has them but for defaults that are objects."""
+    return {
+        "tasks": sorted(cls.tasks),
+        "kernels": cls.kernels and list(cls.kernels),
+        "likelihoods": cls.likelihoods and list(cls.likelihoods),
+        "searchable": list(cls.searchable),
+        "rates": issubclass(cls, HasRates),
+        "search": issubclass(cls, HasSearch),
+        "settings": {name: _declared(field) for name, field in settings(cls).items()},
+    }
+
+
+def _declared(field: dataclasses.Field) -> dict[str, Any]:
+    words = field.metadata[RANGE]
+    entry = {"range": list(words) if isinstance(words, tuple) else words, "meaning": field.metadata[MEANING]}
+    factory = field.default_factory
+    default = field.default if factory is dataclasses.MISSING else factory()
+    return entry if default is dataclasses.MISSING else {**entry, "default": default}
+
+
+def _check_signature(node: Mapping[str, Any], key: str) -> Any:
+    """The `_target_` of a node, whose signature has the fields of the node, and of those below it.  Raises ConfigError.
+
+    A field that `setting` declares is checked by its range, not by its annotation.
+    """
+    constructor = _imported(node, key)
+    name = str(node["_target_"]).rpartition(".")[2]
+    try:
+        fields = inspect.signature(constructor).parameters
+    except (TypeError, ValueError):
+        raise ConfigError(f"{key}: _target_ {node['_target_']} is no class or function of Python's") from None
+    if abstract := sorted(getattr(constructor, "__abstractmethods__", ())):
+        raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/add_a_method.md")
+    parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
+    is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
+    values = {name: registry.named(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
+    is_class = isinstance(constructor, type) and dataclasses.is_dataclass(constructor)
+    has_ranges = set(settings(constructor)) if is_class else set()
+    for field, value in values.items():
+        if field in parameters and field not in has_ranges:
+            _check_annotation(f"{key}.{field}", value, parameters[field].annotation)
+        elif field not in parameters and not is_open:
+            raise ConfigError(f"{key}.{field}: {name} has no such field; {nearest(field, parameters)}")
+        if isinstance(value, dict) and "_target_" in value:
+            _check_signature(value, f"{key}.{field}")
+    if absent := [name for name, field in parameters.items() if field.default is field.empty and name not in values]:
+        raise ConfigError(f"{key}.{absent[0]}: {name} needs a value for it")
+    return constructor
+
+
+def _imported(node: Mapping[str, Any], key: str) -> Any:
+    """The object that the `_target_` of a node names.  Raises ConfigError where it cannot be imported."""
+    if not isinstance(target := node.get("_target_"), str):
+        raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
+    module, _, name = target.rpartition(".")
+    if not all(word.isidentifier() for word in target.split(".")) or not module:
+        raise ConfigError(f"{key}: _target_ {target!r}: write MODULE.NAME")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, SyntaxError) as error:
+        raise ConfigError(f"{key}: cannot import {target!r}: {error}") from error
+    except Exception as error:  # of the user's module, which is imported here for the first time
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        cause = f"{type(error).__name__} in line {frame.lineno} of {frame.filename}: {error}"
+        raise ConfigError(f"{key}: cannot import {target!r}: {cause}") from error
+
+
+def _check_annotation(key: str, value: Any, annotation: Any) -> None:
+    """Raise ConfigError where a field annotated as a Literal, int, float, bool, str, None or a union has another value.
+
+    A whole number is a float too.  A field annotated as a class of a library, such as an optimiser, takes a mapping
+    with a `_target_`.  Other annotations say nothing here.
+    """
+    if typing.get_origin(annotation) is typing.Literal:
+        if value not in (known := typing.get_args(annotation)):
+            raise ConfigError(f"{key}={as_word(value)}: must be {either(map(as_word, known))}")
+        return
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    kinds = typing.get_args(annotation) if is_union else (types.NoneType if annotation is None else annotation,)
+    objects = [kind for kind in kinds if _needs_target(kind)]
+    if not set(kinds) - set(objects) <= _KINDS.keys():
+        return
+    if type(value) in kinds or (float in kinds and type(value) is int):
+        return
+    if objects and (isinstance(value, list) or (isinstance(value, Mapping) and "_target_" in value)):
+        return
+    names = [f"a mapping whose _target_ returns a {kind.__name__}" for kind in objects]
+    names += [_KINDS[kind] for kind in kinds if kind not in objects and (kind is not int or float not in kinds)]
+    raise ConfigError(f"{key}={as_word(value)}: must be {either(names)}")
+
+
+def _needs_target(kind: Any) -> bool:
+    """Whether an annotation is a class that no value of a configuration is an instance of."""
+    return isinstance(kind, type) and kind.__module__.partition(".")[0] not in sys.stdlib_module_names

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths, plugins, registry, schema
+from gpbench import paths, plugins, registry
 from gpbench.config import cards, declared, merge, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
@@ -18,7 +18,7 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
 
     Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
     (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone) and `implied` (a
-    reserved section of a method's file, see `_section`).
+    reserved section of a method's file, see `_implied`).
 
     Raises:
         ConfigError: An unknown choice or key, an override that cannot be read, a missing value, a broken
@@ -37,14 +37,14 @@ class Composer:
     def __init__(self, config_dirs: Sequence[Path] = ()):
         self.config_dirs, self.folders = config_dirs, folders(config_dirs)
         self._groups = {folder.name for folder in paths.conf_dir().glob("*/")}
-        self._chosen: dict[tuple[str, ...], tuple[dict, dict]] = {}
+        self._bases: dict[tuple[str, ...], tuple[dict, dict]] = {}
 
     def compose(self, overrides: Sequence[str]) -> dict:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
         parsed = words.read(overrides)
         choices = [word for word in parsed if self._is_choice(word)]
-        chosen, defaults = self._choose(choices)
-        cfg = _changed(chosen, [word for word in parsed if not self._is_choice(word)])
+        base, defaults = self._choose(choices)
+        cfg = _changed(base, [word for word in parsed if not self._is_choice(word)])
         check_values(cfg)
         files = {group: self._users_file(group, choices) for group in GROUPS}
         for group in GROUPS:
@@ -53,16 +53,12 @@ class Composer:
                     raise ConfigError(f"{files[group]}: must be a mapping, with lines of KEY: VALUE")
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
-        cfg["implied"], own = (_section(cfg["method"], name) for name in ("implied", "ranges"))
-        cfg["method"] = registry.check(cfg["method"], self.folders, own, cfg["dataset"].get("task"))
-        schema.check_node("method", cfg["method"], schema.METHOD, own, cfg["dataset"].get("task"))
+        cfg["implied"] = _implied(cfg["method"])
+        cfg["method"] = registry.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
         declared.check_method(cfg["method"])
-        schema.check_node("protocol", cfg["protocol"], schema.PROTOCOL)
-        for name in ("lbfgs", "variational", "deep", "networks"):
-            if isinstance(section := cfg["protocol"].get(name), dict):
-                schema.check_node(f"protocol.{name}", section, schema.METHOD)
+        declared.check_protocol(cfg["protocol"])
         for section in ("method", "protocol"):
-            cfg[section] = {key: schema.canonical(key, value) for key, value in cfg[section].items()}
+            cfg[section] = {key: declared.canonical(key, value) for key, value in cfg[section].items()}
         cards.check(cfg["dataset"], f"dataset ({files['dataset']})" if files["dataset"] else "dataset")
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])
@@ -77,10 +73,10 @@ class Composer:
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
         key = tuple(word.text for word in choices)
-        if key not in self._chosen:
-            chosen = self._merged(choices)
-            self._chosen[key] = chosen, dict(_leaves(_resolved(chosen)))
-        return self._chosen[key]
+        if key not in self._bases:
+            base = self._merged(choices)
+            self._bases[key] = base, dict(_leaves(_resolved(base)))
+        return self._bases[key]
 
     def _merged(self, choices: Sequence[Word]) -> dict:
         names = {word.key: word.value for word in choices}
@@ -123,10 +119,10 @@ def folders(config_dirs: Sequence[Path]) -> list[Path]:
     return everything
 
 
-def _changed(chosen: dict, changes: Sequence[Word]) -> dict:
+def _changed(base: dict, changes: Sequence[Word]) -> dict:
     """The resolved configuration with these changes."""
     try:
-        cfg = chosen
+        cfg = base
         for word in sorted(changes, key=lambda word: word.key.startswith("method.")):  # which refers to the protocol
             cfg = merge.changed(cfg, word)
         cfg = merge.resolved(cfg)
@@ -136,33 +132,35 @@ def _changed(chosen: dict, changes: Sequence[Word]) -> dict:
     except merge.Unusual:
         from gpbench.config import bridge
 
-        return bridge.change(chosen, [word.text for word in changes])
+        return bridge.change(base, [word.text for word in changes])
 
 
-def _resolved(chosen: dict) -> dict:
+def _resolved(base: dict) -> dict:
     try:
-        return merge.resolved(chosen)
+        return merge.resolved(base)
     except merge.Unusual:
         from gpbench.config import bridge
 
-        return bridge.resolve(chosen)
+        return bridge.resolve(base)
 
 
-def _section(method: dict[str, Any], name: str) -> dict[str, Any]:
-    """Takes the reserved section `name` out of a method's node.  Raises ConfigError where it is not one.
+def _implied(method: dict[str, Any]) -> dict[str, Any]:
+    """Takes the reserved section `implied` out of a method's node.  Raises ConfigError where it is not one.
 
-    `implied` has the keys that the method got after runs of it were recorded, each with the value that does what was
-    done before: with that value a key is no part of the identity.  `ranges` has keys with their ranges in words.
+    It has the keys that the method got after runs of it were recorded, each with the value that does what was done
+    before: with that value a key is no part of the identity.
     """
-    section = method.pop(name, None) or {}
+    if "ranges" in method:
+        raise ConfigError(
+            'method.ranges: declare ranges at the fields of the class, as in `df: float = setting(4.0, "positive")`'
+            " (docs/add_a_method.md), and leave the section out"
+        )
+    section = method.pop("implied", None) or {}
     if not isinstance(section, dict):
-        raise ConfigError(f"method.{name}: must be a mapping of keys of the method, such as {_EXAMPLES[name]}")
+        raise ConfigError("method.implied: must be a mapping of keys of the method, such as {new_key: value}")
     if unknown := sorted(section.keys() - method.keys()):
-        raise ConfigError(f"method.{name}: {unknown[0]!r} is not a key of the method; {nearest(unknown[0], method)}")
+        raise ConfigError(f"method.implied: {unknown[0]!r} is not a key of the method; {nearest(unknown[0], method)}")
     return section
-
-
-_EXAMPLES = {"implied": "{new_key: value}", "ranges": "{key: positive}"}
 
 
 def _leaves(node: Mapping, prefix: str = "") -> Iterator[tuple[str, Any]]:

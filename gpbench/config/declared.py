@@ -1,7 +1,7 @@
-"""The declarations of gpbench's methods, known without JAX, and the check of a configuration against them.
+"""The declarations of gpbench's methods, protocols and optimisers, known without JAX, and the checks against them.
 
-`settings.json` is made from the classes by `scripts/settings.py`; a test holds it equal to them.  A class of a user's
-own is checked when it is constructed, by the same declarations (`gpbench.methods.base.Method`).
+`settings.json` is made from the classes and functions by `scripts/settings.py`; a test holds it equal to them.  A
+user's class is checked by the same declarations where it is imported (`gpbench.config.build.check_class`).
 """
 
 import json
@@ -10,67 +10,96 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpbench import schema
+from gpbench import registry
+from gpbench.config import protocol
 from gpbench.errors import ConfigError, either, nearest
-from gpbench.schema import check_family
+from gpbench.schema import Range, Words, check_finite, is_real, is_whole, parse
 
 FILE = Path(__file__).with_name("settings.json")
-"""For each class of a method: tasks, kernels, likelihoods and its settings, each with range, default and meaning."""
+"""Declarations of methods (tasks, kernels, likelihoods, settings) and ranges of arguments of optimisers, by path."""
+_OPTIMISERS = "gpbench.core.optimisers."
+_WIDER = {"fraction": "share", "several": "count"}
 
 
 @cache
-def classes() -> Mapping[str, Mapping[str, Any]]:
-    """The declarations of each class by its dotted path."""
+def _declarations() -> Mapping[str, Mapping[str, Any]]:
     return json.loads(FILE.read_text(encoding="utf-8"))
 
 
+def classes() -> Mapping[str, Mapping[str, Any]]:
+    """The declarations of each class of a method by its dotted path."""
+    return _declarations()["methods"]
+
+
+def optimisers() -> Mapping[str, Mapping[str, Words]]:
+    """The ranges of the arguments of each optimiser of gpbench by its dotted path."""
+    return _declarations()["optimisers"]
+
+
+@cache
+def ranges() -> Mapping[str, Words]:
+    """The ranges of all settings by name, each the union of those that classes declare."""
+    unions: dict[str, dict[Any, None]] = {}
+    texts = set()
+    for entry in classes().values():
+        for name, setting in entry["settings"].items():
+            words = setting["range"]
+            if isinstance(words, str):
+                texts.add(name)
+            unions.setdefault(name, {}).update(dict.fromkeys(words.split(" or ") if isinstance(words, str) else words))
+    return {
+        name: " or ".join(word for word in words if _WIDER.get(word) not in words) if name in texts else list(words)
+        for name, words in unions.items()
+    }
+
+
+@cache
+def _ranges_of_protocols() -> Mapping[str, Words]:
+    return {**ranges(), **{name: words for name, (words, _) in protocol.KEYS.items()}}
+
+
+def canonical(key: str, value: Any) -> Any:
+    """The value of a setting in the form that is recorded: a whole number in a setting of real numbers is a float.
+
+    So 1 and 1.0 are one value, except of settings that distinguish them, such as `inducing`.
+    """
+    if key == "lengthscale_prior" and isinstance(value, Mapping):
+        return {name: float(v) if is_whole(v) else v for name, v in value.items()}
+    return float(value) if is_whole(value) and is_real(ranges().get(key, "")) else value
+
+
 def check_method(node: Mapping[str, Any]) -> None:
-    """Check the `method` section of a configuration against the declarations of its class, one of gpbench's.
+    """Check the `method` section of a configuration; of a user's class, only what needs no import.
 
     Raises:
         ConfigError: An unknown setting, one without a value, a value out of the range that this class declares, a
             kernel or a likelihood that it does not take, `rates` or a `search` that it has no use for.
     """
     if (declared := classes().get(str(node.get("_target_")))) is None:
+        _check_values("method", node, {})
         return
-    name, settings = str(node["_target_"]).rpartition(".")[2], declared["settings"]
+    name, known = str(node["_target_"]).rpartition(".")[2], declared["settings"]
     values = {key: value for key, value in node.items() if not (key.startswith("_") and key.endswith("_"))}
-    for key, value in values.items():
-        if key not in settings:
-            raise ConfigError(f"method.{key}: {name} has no such field; {nearest(key, settings)}")
-        if not (key in ("search", "optimiser") and value is None):
-            schema.parse(settings[key]["range"]).check(f"method.{key}", value)
-    if absent := [key for key, setting in settings.items() if "default" not in setting and key not in values]:
+    for key in values:
+        if key not in known:
+            raise ConfigError(f"method.{key}: {name} has no such field; {nearest(key, known)}")
+    check_declared(values, declared, name)
+    if absent := [key for key, setting in known.items() if "default" not in setting and key not in values]:
         raise ConfigError(f"method.{absent[0]}: {name} needs a value for it")
-    for kind, accepted in (("kernel", declared["kernels"]), ("likelihood", declared["likelihoods"])):
-        if kind in values:
-            check_family(kind, values[kind], accepted, str(values.get("name") or name))
-    _check_trials(values, declared)
 
 
-def check_task(cfg: Mapping[str, Any]) -> None:
-    """Check that the method and its likelihood are for the data set's task.
+def check_declared(values: Mapping[str, Any], declared: Mapping[str, Any], name: str) -> None:
+    """Check settings against the declarations of a class called `name`, as `settings.json` has them.
 
     Raises:
-        ConfigError: for a method or a likelihood that is not.
+        ConfigError: as `check_method`, but for unknown settings and those without a value.
     """
-    method, card = cfg["method"], cfg["dataset"]
-    task, tasks = card["task"], classes().get(str(method.get("_target_")), {}).get("tasks")
-    if tasks and task not in tasks:
-        raise ConfigError(
-            f"method {method.get('name')} is for {either(tasks)} data, and {card['name']} is {task}:"
-            " `gpbench ls datasets` and `gpbench ls methods` show what fits together"
-        )
-    likelihood = method.get("likelihood", "auto")
-    family = next(iter(likelihood)) if isinstance(likelihood, Mapping) and likelihood else likelihood
-    others = [family for other, families in schema.LIKELIHOODS.items() if other != task for family in families]
-    if family in others and family not in schema.LIKELIHOODS[task]:
-        fit = either(("auto", *schema.LIKELIHOODS[task]))
-        raise ConfigError(f"method.likelihood={family}: {card['name']} is {task}: choose {fit}")
-
-
-def _check_trials(values: Mapping[str, Any], declared: Mapping[str, Any]) -> None:
-    name = values.get("name")
+    known = {key: setting["range"] for key, setting in declared["settings"].items()}
+    _check_values("method", values, known)
+    name = str(values.get("name") or name)
+    for kind, accepted in (("kernel", declared["kernels"]), ("likelihood", declared["likelihoods"])):
+        if kind in values:
+            registry.check_family(kind, values[kind], accepted, name)
     if values.get("rates") and not declared["rates"]:
         raise ConfigError(f"method.rates: {name} has no initial step size to choose: leave it empty")
     search = values.get("search") or {}
@@ -80,6 +109,61 @@ def _check_trials(values: Mapping[str, Any], declared: Mapping[str, Any]) -> Non
         if declared["searchable"] and key not in declared["searchable"]:
             raise ConfigError(f"method.search: {name} can choose {' and '.join(declared['searchable'])}, not {key}")
         for entry in entries or ():
-            schema.parse(declared["settings"].get(key, {"range": "number"})["range"]).check(
-                f"method.search.{key}", entry
-            )
+            parse(known.get(key, "number")).check(f"method.search.{key}", entry)
+
+
+def check_protocol(node: Mapping[str, Any]) -> None:
+    """Check the `protocol` section of a configuration.
+
+    Raises:
+        ConfigError: A value out of its range; a key that no method of gpbench has may have any finite value.
+    """
+    _check_values("protocol", node, _ranges_of_protocols())
+    for name in protocol.SECTIONS:
+        _check_values(f"protocol.{name}", node.get(name) or {}, ranges())
+
+
+def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
+    """Check that the method and its likelihood are for the data set's task.
+
+    Args:
+        cfg: Configuration.
+        tasks: Tasks of a user's class; of gpbench's they are known.
+
+    Raises:
+        ConfigError: for a method or a likelihood that is not.
+    """
+    method, card = cfg["method"], cfg["dataset"]
+    task, tasks = card["task"], tasks or classes().get(str(method.get("_target_")), {}).get("tasks")
+    if isinstance(tasks, list | frozenset) and task not in tasks:
+        raise ConfigError(
+            f"method {method.get('name')} is for {either(sorted(tasks))} data, and {card['name']} is {task}:"
+            " `gpbench ls datasets` and `gpbench ls methods` show what fits together"
+        )
+    likelihood = method.get("likelihood", "auto")
+    family = next(iter(likelihood)) if isinstance(likelihood, Mapping) and likelihood else likelihood
+    entry = registry.LIKELIHOODS.get(family) if isinstance(family, str) else None
+    if entry and task not in entry.tasks:
+        fit = either(("auto", *(name for name, other in registry.LIKELIHOODS.items() if task in other.tasks)))
+        raise ConfigError(f"method.likelihood={family}: {card['name']} is {task}: choose {fit}")
+
+
+def _check_values(section: str, node: Mapping[str, Any], known: Mapping[str, Words | Range]) -> None:
+    """Check the values that have a range, the arguments of gpbench's optimisers, and that every number is finite."""
+    for key, value in node.items():
+        name = f"{section}.{key}"
+        if key in known:
+            parse(known[key]).check(name, value)
+        target = str(value.get("_target_")) if isinstance(value, Mapping) else ""
+        if target.startswith(_OPTIMISERS):
+            _check_optimiser(name, value, target)
+        check_finite(name, value)
+
+
+def _check_optimiser(name: str, node: Mapping[str, Any], target: str) -> None:
+    if target not in optimisers():
+        raise ConfigError(f"{name}: no optimiser {target!r}; {nearest(target, optimisers())}")
+    arguments = optimisers()[target]
+    if unknown := [str(key) for key in node if not str(key).startswith("_") and key not in arguments]:
+        raise ConfigError(f"{name}: {target} has no argument {unknown[0]!r}; {nearest(unknown[0], arguments)}")
+    _check_values(name, node, arguments)

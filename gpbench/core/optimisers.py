@@ -1,7 +1,10 @@
-"""Optimisers that optax does not have.  All are optax transformations that minimise."""
+"""Optimisers that optax does not have.  All are optax transformations that minimise.
+
+The annotation of an argument has its range in words (`gpbench.schema`), by which configurations are checked.
+"""
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +21,11 @@ class _AdaptiveRatesState(NamedTuple):
 
 
 def adaptive_rates(
-    start: float = 1e-2, up: float = 1.02, down: float = 0.5, shared: str = "", reach: float = math.inf
+    start: Annotated[float, "positive"] = 1e-2,
+    up: Annotated[float, "positive"] = 1.02,
+    down: Annotated[float, "positive"] = 0.5,
+    shared: Annotated[str, "text"] = "",
+    reach: Annotated[float, "positive"] = math.inf,
 ) -> optax.GradientTransformation:
     """Gradient steps with a learning rate per parameter (paper `sep`, appendix A.6).
 
@@ -60,7 +67,9 @@ def adaptive_rates(
     return optax.GradientTransformation(init, update)
 
 
-def adadelta(rho: float = 0.9, eps: float = 1e-5) -> optax.GradientTransformation:
+def adadelta(
+    rho: Annotated[float, "fraction"] = 0.9, eps: Annotated[float, "positive"] = 1e-5
+) -> optax.GradientTransformation:
     """ADADELTA at rate 1 (Zeiler 2012), with the ρ and ε of paper `sep`, section 4.4.
 
     Args:
@@ -70,7 +79,7 @@ def adadelta(rho: float = 0.9, eps: float = 1e-5) -> optax.GradientTransformatio
     return optax.adadelta(1.0, rho=rho, eps=eps)
 
 
-def adam_of_scales(learning_rate: float) -> optax.GradientTransformation:
+def adam_of_scales(learning_rate: Annotated[float, "positive"]) -> optax.GradientTransformation:
     """Adam as in programs whose parameters are the logarithms of lengthscales and standard deviations (bui2016).
 
     The parameters here are logarithms of their squares, twice as large, so steps are twice as long.  The scale of
@@ -95,7 +104,9 @@ class _DecayingState(NamedTuple):
     steps: jax.Array
 
 
-def decaying_adam(rate: float = 1e-2, decay: float = 0.1) -> optax.GradientTransformation:
+def decaying_adam(
+    rate: Annotated[float, "positive"] = 1e-2, decay: Annotated[float, "nonnegative"] = 0.1
+) -> optax.GradientTransformation:
     """Adam with decaying steps (paper `svdgp`, section 4).
 
     Args:

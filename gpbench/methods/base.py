@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from gpbench import schema
+from gpbench import registry, schema
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
-from gpbench.schema import RANGE, check_family, setting, settings
+from gpbench.schema import RANGE, setting, settings
 
 State = Any
 """What a method carries from step to step: any pytree of arrays."""
@@ -113,7 +113,7 @@ class Method(eqx.Module):
             schema.parse(field.metadata[RANGE]).check(f"method.{name}", getattr(self, name))
         for kind, accepted in (("kernel", self.kernels), ("likelihood", self.likelihoods)):
             if kind in declared:
-                check_family(kind, getattr(self, kind), accepted, self.name or type(self).__name__)
+                registry.check_family(kind, getattr(self, kind), accepted, self.name or type(self).__name__)
         if self.rates and not isinstance(self, HasRates):
             raise ConfigError(f"method.rates: {self.name} has no initial step size to choose: leave it empty")
         if self.search and not isinstance(self, HasSearch):

@@ -13,6 +13,7 @@ from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, Sw
 from gpbench.experiments.plan import plans
 from gpbench.records.plan import RunPlan
 from gpbench.sweep import display
+from gpbench.sweep.classes import check_classes
 from gpbench.sweep.job import Job
 from gpbench.sweep.local import Local
 from gpbench.sweep.outcome import STATUSES, Outcome
@@ -88,6 +89,7 @@ class Jobs:
         Raises ConfigError before anything starts where any job cannot be composed.
         """
         planned = plans(jobs, self.config_dirs)
+        check_classes(planned)
         waiting = deque(
             Job(list(words), plan if isinstance(plan, RunPlan) else None)
             for words, plan in zip(jobs, planned, strict=True)

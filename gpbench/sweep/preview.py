@@ -8,6 +8,7 @@ from gpbench.experiments.plan import plans
 from gpbench.records import locks
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
+from gpbench.sweep.classes import check_classes
 from gpbench.sweep.display import Lines
 
 
@@ -18,7 +19,9 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
     """
     view = Lines(jobs)
     train, failed = 0, 0
-    for words, plan in zip(jobs, plans(jobs, config_dirs), strict=True):
+    planned = plans(jobs, config_dirs)
+    check_classes(planned)
+    for words, plan in zip(jobs, planned, strict=True):
         if isinstance(plan, RunPlan):
             missing, text = _state(plan)
             train += missing

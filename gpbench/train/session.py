@@ -40,10 +40,6 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
     if run["device"] == "gpu":
         runtime.require_gpu()
 
-    from gpbench.config.fields import check_fields
-
-    check_fields(plan.cfg["method"])
-
     from gpbench.train import progress
     from gpbench.train.job import run_job
 

@@ -91,32 +91,63 @@ def test_a_later_job_of_a_sweep_is_refused_before_the_first_starts(tmp_path, wor
     assert list(tmp_path.iterdir()) == []
 
 
-METHOD = "_target_: fake_method.Fake\nname: mine\nfeatures: 10\ntemperature: 1.0\nmode: hot\nranges: {RANGES}\n"
+CLASS = """
+from gpbench.methods.base import Method
+from gpbench.schema import setting
+
+
+class Own(Method):
+    tasks = frozenset({"binary"})
+    features: int = setting(10, "count", "Number of features.")
+    temperature: float = setting(1.0, "positive", "Temperature.")
+    mode: str = setting("hot", ["hot", "cold"], "Mode.")
+    kernel: str = setting("of_mine", "text", "Not a kernel of gpbench's.")
+    likelihood: str = setting("auto", "likelihood", "Likelihood.")
+    depth: int = 3
+
+    def init(self, data, *, key):
+        return data.X
+
+    def step(self, state, batch, *, key):
+        return state
+
+    def predict(self, state, X, *, key):
+        return X
+"""
 
 
 @pytest.mark.parametrize(
-    "ranges, words, line",
+    "words",
     [
-        ("features: any, temperature: positive, mode: [hot, cold]", [], ""),
-        ("temperature: positive", [], "method.features=10: must be values, generalised, rff or inducing; or"),
-        ("features: count", ["method.features=0"], "method.features=0: must be a whole number from 1\n"),
-        (
-            "features: any, temperature: positive",
-            ["method.temperature=0"],
-            "method.temperature=0: must be a number above",
-        ),
-        ("features: any, mode: [hot, cold]", ["method.mode=warm"], "method.mode=warm: must be hot or cold"),
-        ("features: any, mood: text", [], "method.ranges: 'mood' is not a key of the method; did you mean mode?"),
-        ("features: any, mode: txt", [], "no range 'txt'; did you mean text?"),
+        ["features=0"],
+        ["features=rff"],
+        ["temperature=0"],
+        ["mode=warm"],
+        ["steps=-1"],
+        ["likelihood=probitt"],
+        ["likelihood={probit: {nodes: 0}}"],
+        ["+depth=deep"],
+        ["+deepth=3"],
+        ["+ranges={mode: any}"],
+        ["+search={mode: [1]}"],
+        ["", "dataset=boston"],
     ],
+    ids=str,
 )
-def test_a_users_method_declares_the_ranges_of_its_fields(tmp_path, ranges, words, line, capsys):
+@pytest.mark.parametrize("verb", [["--dry-run"], ["-m", "--dry-run", "seed=0,1"]], ids=["run", "sweep"])
+def test_a_users_class_is_checked_by_its_declarations_before_any_job_starts(tmp_path, verb, words, capsys):
     (tmp_path / "method").mkdir()
-    (tmp_path / "method" / "mine.yaml").write_text(METHOD.replace("RANGES", ranges))
-    code = cli.main(["run", "--cfg", "--config-dir", str(tmp_path), "method=mine", *words])
+    content = "_target_: own_method.Own\nname: own\nfeatures: 10\ntemperature: 1.0\nmode: hot\nkernel: of_mine\n"
+    (tmp_path / "method" / "own.yaml").write_text(f"{content}likelihood: auto\nsteps: 1\n")
+    (tmp_path / "own_method.py").write_text(CLASS)
+    options = [*verb, "--config-dir", str(tmp_path), "method=own", f"run.results={tmp_path / 'results'}"]
+    assert verb[0] == "-m" or cli.main(["run", *options, "dataset=wdbc"]) == 0
+    capsys.readouterr()
+    word = words[0].replace("+", "+method.") if words[0].startswith("+") else f"method.{words[0]}"
+    data = words[1:] or ["dataset=wdbc"]
+    assert cli.main(["run", *options, *([word] if words[0] else []), *data]) == 2
     captured = capsys.readouterr()
-    assert code == (2 if line else 0) and line in captured.err
-    assert "ranges" not in captured.out
+    assert captured.out == "" and captured.err.startswith("gpbench: method") and captured.err.count("\n") == 1
 
 
 def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():

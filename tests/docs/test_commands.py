@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpbench.cli import VERBS, module_of
+from gpbench.config.build import check_class
 from gpbench.config.compose import compose
-from gpbench.config.fields import check_fields
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -65,7 +65,7 @@ def test_every_command_in_the_documentation_is_understood(command, monkeypatch):
             monkeypatch.syspath_prepend(folder)
         own = [word for word in args.overrides if "hydra" not in word]
         for job in jobs(own) if args.multirun else [own]:
-            check_fields(compose(job, args.config_dir)["method"])
+            check_class(compose(job, args.config_dir)["method"])
 
 
 def test_there_are_commands_to_check():
