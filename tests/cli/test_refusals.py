@@ -8,6 +8,8 @@ import pytest
 from commands import environment, gpbench
 
 from gpbench import cli
+from gpbench.config.compose import Composer
+from gpbench.errors import ConfigError
 from gpbench.experiments.plan import plans
 
 REFUSED = {
@@ -116,38 +118,61 @@ class Own(Method):
 """
 
 
+def users_class(folder):
+    """A folder of --config-dir with the class above; the options that choose it."""
+    (folder / "method").mkdir()
+    content = "_target_: own_method.Own\nname: own\nfeatures: 10\ntemperature: 1.0\nmode: hot\nkernel: of_mine\n"
+    (folder / "method" / "own.yaml").write_text(f"{content}likelihood: auto\nsteps: 1\n")
+    (folder / "own_method.py").write_text(CLASS)
+    return ["--config-dir", str(folder), "method=own", f"run.results={folder / 'results'}"]
+
+
 @pytest.mark.parametrize(
-    "words",
+    "changes",
     [
-        ["features=0"],
-        ["features=rff"],
-        ["temperature=0"],
-        ["mode=warm"],
-        ["steps=-1"],
-        ["likelihood=probitt"],
-        ["likelihood={probit: {nodes: 0}}"],
-        ["+depth=deep"],
-        ["+deepth=3"],
-        ["+ranges={mode: any}"],
-        ["+search={mode: [1]}"],
-        ["", "dataset=boston"],
+        {"features": 0},
+        {"features": "rff"},
+        {"temperature": 0},
+        {"mode": "warm"},
+        {"steps": -1},
+        {"likelihood": "probitt"},
+        {"likelihood": {"probit": {"nodes": 0}}},
+        {"depth": "deep"},
+        {"deepth": 3},
+        {"search": {"mode": [1]}},
     ],
     ids=str,
 )
-@pytest.mark.parametrize("verb", [["--dry-run"], ["-m", "--dry-run", "seed=0,1"]], ids=["run", "sweep"])
-def test_a_users_class_is_checked_by_its_declarations_before_any_job_starts(tmp_path, verb, words, capsys):
-    (tmp_path / "method").mkdir()
-    content = "_target_: own_method.Own\nname: own\nfeatures: 10\ntemperature: 1.0\nmode: hot\nkernel: of_mine\n"
-    (tmp_path / "method" / "own.yaml").write_text(f"{content}likelihood: auto\nsteps: 1\n")
-    (tmp_path / "own_method.py").write_text(CLASS)
-    options = [*verb, "--config-dir", str(tmp_path), "method=own", f"run.results={tmp_path / 'results'}"]
-    assert verb[0] == "-m" or cli.main(["run", *options, "dataset=wdbc"]) == 0
-    capsys.readouterr()
-    word = words[0].replace("+", "+method.") if words[0].startswith("+") else f"method.{words[0]}"
-    data = words[1:] or ["dataset=wdbc"]
-    assert cli.main(["run", *options, *([word] if words[0] else []), *data]) == 2
+def test_a_users_class_is_checked_by_its_declarations(tmp_path, monkeypatch, changes):
+    from gpbench.config.build import check_class
+
+    options = users_class(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    cfg = Composer([tmp_path]).compose(["dataset=wdbc", options[2]])
+    check_class(cfg["method"], cfg["dataset"])
+    with pytest.raises(ConfigError, match=rf"^method\.{next(iter(changes))}\b"):
+        check_class({**cfg["method"], **changes})
+    with pytest.raises(ConfigError, match="method own is for binary data"):
+        check_class(cfg["method"], {"name": "boston", "task": "regression"})
+
+
+@pytest.mark.parametrize(
+    "words, code",
+    [
+        (["--dry-run"], 0),
+        (["--dry-run", "method.mode=warm"], 2),
+        (["-m", "method.features=1,0"], 2),
+        (["--cfg", "+method.ranges={mode: any}"], 2),
+    ],
+    ids=str,
+)
+def test_a_users_class_is_checked_before_any_job_starts(tmp_path, words, code, capsys):
+    options = users_class(tmp_path)
+    assert cli.main(["run", words[0], *options, "dataset=wdbc", *words[1:]]) == code
     captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.startswith("gpbench: method") and captured.err.count("\n") == 1
+    assert not (tmp_path / "results").exists()
+    if code:
+        assert captured.out == "" and captured.err.startswith("gpbench: method.") and captured.err.count("\n") == 1
 
 
 def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():

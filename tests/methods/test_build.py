@@ -13,22 +13,13 @@ MISTAKES = {
     "unknown kernel": ("method.kernel=matern53", "unknown kernel 'matern53': did you mean matern52"),
     "empty kernel": ("method.kernel=", "unknown kernel '': known are"),
     "kernel in a list": ("method.kernel=[linear]", "a kernel is a name or a name with its options"),
-    "option out of range": (
-        "method.kernel={periodic: {period: -2}}",
-        "periodic: period=-2: must be a number above 0",
-    ),
+    "option out of range": ("method.kernel={periodic: {period: -2}}", "periodic: period=-2: must be a number above 0"),
     "nested kernels": ("method.kernel={sum: [linear, {sum: 3}]}", "kernel sum must be a list of two or more kernels"),
     "unknown likelihood": ("method.likelihood=probitt", "unknown likelihood 'probitt': did you mean probit?"),
     "empty likelihood": ("method.likelihood=", "unknown likelihood '': known are"),
-    "option of a likelihood": (
-        "method.likelihood={student_t: {df: -1}}",
-        "df=-1: must be a number above 0",
-    ),
+    "option of a likelihood": ("method.likelihood={student_t: {df: -1}}", "df=-1: must be a number above 0"),
     "optimiser without a target": ("method.optimiser={rate: 1}", "must be a mapping with the optimiser's _target_"),
-    "optimiser as a name": (
-        "method.optimiser=adam",
-        "method.optimiser=adam: must be a mapping with",
-    ),
+    "optimiser as a name": ("method.optimiser=adam", "method.optimiser=adam: must be a mapping with"),
     "negative steps": ("method.steps=-1", "method.steps=-1: must be a whole number from 1"),
     "empty batch": ("method.batch_size=0", "method.batch_size=0: must be a whole number from 1"),
 }
