@@ -1,6 +1,8 @@
 """Options that several verbs have, and the output of a table: to the terminal, to a file, or as JSON."""
 
 import argparse
+import errno
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +89,8 @@ def write_table(args: argparse.Namespace, table: "Table") -> None:
         StorageError: the file cannot be written.
     """
     is_picture = args.out is not None and args.out.suffix in _PICTURES
+    if is_picture and args.out.parent.exists() and not args.out.parent.is_dir():
+        raise _unwritable(args.out, NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)))
     if is_picture and not table.has_figure:
         raise ConfigError(f"--out {args.out}: there is no picture of this table; name a file with another ending")
     if is_picture:
