@@ -47,5 +47,5 @@ assert runs.mean("rmse") < 0.5
 # The trained model of the last of these runs at new inputs.
 
 # %%
-mean, std = gpbench.load_run(runs[-1]["id"]).predict([[0.0], [1.0]], return_std=True)
+mean, std = gpbench.load_run(runs[-1].id).predict([[0.0], [1.0]], return_std=True)
 print("means", mean.round(2), "standard deviations", std.round(2))

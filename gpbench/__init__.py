@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gpbench.methods.base import Method
     from gpbench.methods.parts.gradient import GradientMethod
     from gpbench.records.frame import frame
+    from gpbench.records.record import Record
 
 __version__ = "0.1.0"
 
@@ -55,6 +56,7 @@ _MODULES = {
     "gpbench.methods.base": ("Method",),
     "gpbench.methods.parts.gradient": ("GradientMethod",),
     "gpbench.records.frame": ("frame",),
+    "gpbench.records.record": ("Record",),
 }
 """Public names by the module that defines them."""
 _NEED_JAX = ("gpbench.core", "gpbench.methods.base", "gpbench.methods.parts.gradient")
@@ -69,6 +71,7 @@ __all__ = [
     "GradientMethod",
     "LoadedDataset",
     "Method",
+    "Record",
     "RecordedRun",
     "Regressor",
     "Runs",

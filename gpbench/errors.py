@@ -1,6 +1,6 @@
-"""Errors a user can mend: each is one line that says what is wrong and how to mend it, and has an exit code.
+"""Errors that a user can mend: a message of one line with the cause and the remedy, and an exit code.
 
-Whatever else escapes from the program is a bug of ours, and keeps its traceback.
+Any other exception that escapes is a bug in gpbench, and keeps its traceback.
 """
 
 import difflib
@@ -61,7 +61,7 @@ class PeerError(GpbenchError):
 
 
 class ContractError(GpbenchError):
-    """A method that breaks what the training loop counts on (`gpbench check`)."""
+    """A method that breaks the contract of the training loop (`gpbench check`)."""
 
     exit_code = 8
 
@@ -82,7 +82,12 @@ class Stopped(GpbenchError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The hint that ends an unknown-name error: the nearest known names, or all of them, up to 30, if none is near."""
+    """Hint for an unknown name: the nearest known names, or up to 30 known ones if none is near.
+
+    Args:
+        name: The unknown name.
+        known: Known names.
+    """
     known = sorted(known)
     if close := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
         return f"did you mean {either(close)}?"
@@ -93,13 +98,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def either(names: Iterable[str]) -> str:
-    """These names as a choice: "a", "a or b", "a, b or c"."""
+    """Joins names as a choice: "a", "a or b", "a, b or c".
+
+    Args:
+        names: One or more names.
+    """
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def as_word(value: Any) -> str:
-    """A value as one writes it on a command line: true, null, 0.15, nan, [0, 1], {a: 1}; a text is taken as it is."""
+    """Formats a value as on a command line: true, null, 0.15, nan, [0, 1], {a: 1}; texts stay as they are."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {as_word(entry)}" for key, entry in value.items()) + "}"
     return str(value) if isinstance(value, str | float) else json.dumps(value, default=str)
@@ -109,8 +118,18 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def printable(text: str) -> str:
-    r"""The text with `\x1b` and the like for line ends, terminal escapes and what reverses the order of letters.
+    r"""Escapes line ends, terminal controls and marks of direction in a text, as in `\x1b`.
 
     Names come from users' cards and records, and must not move a terminal's cursor.
     """
     return _UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+
+
+def damaged() -> tuple[type[Exception], ...]:
+    """The errors of `numpy.load` and of its archives' arrays on a damaged file: which one depends on the byte."""
+    import struct
+    import zipfile
+    import zlib
+
+    arrays = (OSError, KeyError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError, SyntaxError)
+    return (*arrays, struct.error, zlib.error, zipfile.BadZipFile, MemoryError)

@@ -1,4 +1,4 @@
-"""The measures of a test set, each with its unit and its direction.  NumPy only.
+"""Metrics of a test set, each with its unit and its direction.  NumPy only.
 
 `rmse` and `test_ll` are in the target's original units; `rmse_std` and `ll_std` in units of the training targets'
 standard deviation, whatever the protocol did to the targets.  A log-likelihood is never called an nll.
@@ -12,23 +12,32 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-CLASSIFICATION = ("binary", "multiclass")
-REGRESSION = ("regression",)
+_CLASSIFICATION = ("binary", "multiclass")
+_REGRESSION = ("regression",)
 BOUNDS = ("vlb", "vlb_per_row")
-"""Only for methods with both parts of a variational bound."""
+"""Metrics of methods that predict both terms of a variational bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
     """A test set and what a method predicted for it, in the units in which the method was trained.
 
-    `y`: the truth (binary -1/+1, multiclass 0..C-1, regression scaled).  `log_prob`: log density or probability of
-    the truth.  `mean`, `var`, `cdf` and `crps` at the truth, `low95` and `high95`, the ends of the central 95 %
-    interval, (n,) each: regression, else empty.  `log_probs` (n, C): classification, else empty; one column per class
-    (binary: -1, then +1).
-    `expected_log_prob` (n,), `kl`: of variational methods E_q log p(y|f), and KL[q || prior]; else empty, NaN.
-    `y_mean`, `y_std`: original = y_mean + y_std * scaled.  `y_train_var`: variance of the scaled training targets.
-    `train_rows`: how many rows were trained on.
+    Attributes:
+        y: Targets: -1/+1 (binary), 0..C-1 (multiclass) or scaled values (regression).
+        log_prob: Log density or log probability of the targets, in nats.
+        mean: Predictive means; regression, else empty, as are the next five.
+        var: Predictive variances.
+        cdf: P(target ≤ y).
+        crps: Continuous ranked probability score at y.
+        low95: Lower end of the central 95 % interval.
+        high95: Upper end of it.
+        log_probs: Log probability of each class (binary: -1, then +1); classification, else empty.
+        expected_log_prob: E_q log p(y|f), from variational methods; else empty.
+        kl: KL[q || prior] in nats, from variational methods; else NaN.
+        train_rows: Number of training rows.
+        y_mean: Mean of the targets: original = y_mean + y_std * scaled.
+        y_std: Unit of the scaled targets, in original units.
+        y_train_var: Variance of the scaled training targets.
     """
 
     y: Float[ndarray, " n"]
@@ -50,10 +59,14 @@ class Scored:
 
 @dataclass(frozen=True)
 class Metric:
-    """A measure: `unit` as a table's head prints it, which way is better, the tasks it is for, and how to compute it.
+    """A metric of test predictions.
 
-    `better` is None where neither way is: such a metric has no best.  `compute` is None for what a run measures by
-    itself, not from predictions (seconds).
+    Attributes:
+        name: Name in tables and records.
+        unit: Unit, as the head of a table prints it.
+        better: Direction of improvement; None for a metric without one, which has no best value.
+        tasks: Tasks that it applies to.
+        compute: Function of the predictions; None for what a run measures itself (seconds).
     """
 
     name: str
@@ -64,7 +77,15 @@ class Metric:
 
 
 def score(task: str, scored: Scored) -> dict[str, float]:
-    """Every metric of the task ("binary", "multiclass" or "regression"), by name; NaN where a prediction is NaN."""
+    """Computes every metric of a task.
+
+    Args:
+        task: "binary", "multiclass" or "regression".
+        scored: Predictions of a test set.
+
+    Returns:
+        Values by name, all NaN if a prediction is NaN.
+    """
     lost = bool(np.isnan(scored.log_prob).any())
     with np.errstate(divide="ignore", invalid="ignore"):  # one test row has no variance: its nmse is null
         return {
@@ -75,7 +96,11 @@ def score(task: str, scored: Scored) -> dict[str, float]:
 
 
 def better(metric: str) -> Literal["lower", "higher"] | None:
-    """Which way is better, None where neither is; an unknown metric counts as a loss."""
+    """Direction in which a metric improves: "lower" or "higher", or None without one.
+
+    Args:
+        metric: Name; an unknown one counts as a loss, for which lower is better.
+    """
     return METRICS[metric].better if metric in METRICS else "lower"
 
 
@@ -97,7 +122,7 @@ def _bound_per_row(s: Scored) -> float:
 
 
 def _codes(s: Scored) -> np.ndarray:
-    """The column of `log_probs` that is the truth's: two classes are -1/+1 or 0/1."""
+    """Column of `log_probs` of each target; two classes are -1/+1 or 0/1."""
     return (s.y > 0 if s.log_probs.shape[1] == 2 else s.y).astype(int)
 
 
@@ -122,16 +147,16 @@ def _auc(s: Scored) -> float:
     if n_positive in (0, n):
         return np.nan
     # log odds, so that probabilities that round to 1 are still in order
-    _, place, counts = np.unique(s.log_probs[:, 1] - s.log_probs[:, 0], return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - 0.5 * (counts - 1))[place]
+    _, order, counts = np.unique(s.log_probs[:, 1] - s.log_probs[:, 0], return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - 0.5 * (counts - 1))[order]
     return float((ranks[positive].sum() - 0.5 * n_positive * (n_positive + 1)) / (n_positive * (n - n_positive)))
 
 
 def _expected_calibration_error(s: Scored, bins: int = 15) -> float:
     """sum_b (n_b / n) |accuracy_b - confidence_b| over equal bins of the confidence (Guo et al. 2017, eq. 3)."""
     confidence = np.exp(np.max(s.log_probs, axis=1))
-    which = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = np.bincount(which, weights=_hits(s) - confidence, minlength=bins)
+    bin_index = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = np.bincount(bin_index, weights=_hits(s) - confidence, minlength=bins)
     return float(np.sum(np.abs(gaps)) / len(confidence))
 
 
@@ -149,38 +174,38 @@ def _coverage_error(s: Scored) -> float:
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("nll", "nats per row", "lower", CLASSIFICATION, lambda s: -_log_prob(s)),
-        Metric("error", "fraction misclassified", "lower", CLASSIFICATION, lambda s: 1 - np.mean(_hits(s))),
-        Metric("ece", "probability", "lower", CLASSIFICATION, _expected_calibration_error),
-        Metric("brier", "sum over classes of squared errors", "lower", CLASSIFICATION, _brier),
+        Metric("nll", "nats per row", "lower", _CLASSIFICATION, lambda s: -_log_prob(s)),
+        Metric("error", "fraction misclassified", "lower", _CLASSIFICATION, lambda s: 1 - np.mean(_hits(s))),
+        Metric("ece", "probability", "lower", _CLASSIFICATION, _expected_calibration_error),
+        Metric("brier", "sum over classes of squared errors", "lower", _CLASSIFICATION, _brier),
         Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc),
-        Metric("coverage_error", "probability", "lower", REGRESSION, _coverage_error),
-        Metric("rmse", "original units", "lower", REGRESSION, lambda s: s.y_std * np.sqrt(_mse(s))),
-        Metric("test_ll", "nats per row, original units", "higher", REGRESSION, _test_ll),
-        Metric("mnlp", "nats per row, original units", "lower", REGRESSION, lambda s: -_test_ll(s)),
-        Metric("crps", "original units", "lower", REGRESSION, lambda s: s.y_std * float(np.mean(s.crps))),
+        Metric("coverage_error", "probability", "lower", _REGRESSION, _coverage_error),
+        Metric("rmse", "original units", "lower", _REGRESSION, lambda s: s.y_std * np.sqrt(_mse(s))),
+        Metric("test_ll", "nats per row, original units", "higher", _REGRESSION, _test_ll),
+        Metric("mnlp", "nats per row, original units", "lower", _REGRESSION, lambda s: -_test_ll(s)),
+        Metric("crps", "original units", "lower", _REGRESSION, lambda s: s.y_std * float(np.mean(s.crps))),
         Metric(
             "coverage95",
             "fraction of rows in the 95 % interval",
             None,
-            REGRESSION,
+            _REGRESSION,
             lambda s: float(np.mean((s.low95 <= s.y) & (s.y <= s.high95))),
         ),
         # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
-        Metric("width95", "original units", None, REGRESSION, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
-        Metric("rmse_std", "standard deviations", "lower", REGRESSION, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
+        Metric("width95", "original units", None, _REGRESSION, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
+        Metric("rmse_std", "standard deviations", "lower", _REGRESSION, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
         Metric(
             "ll_std",
             "nats per row, standardised",
             "higher",
-            REGRESSION,
+            _REGRESSION,
             lambda s: _log_prob(s) + 0.5 * np.log(s.y_train_var),
         ),
         # Paper svdgp's nMSE: over the variance of the TEST targets.
-        Metric("nmse", "fraction of the test variance", "lower", REGRESSION, lambda s: _mse(s) / np.var(s.y)),
+        Metric("nmse", "fraction of the test variance", "lower", _REGRESSION, lambda s: _mse(s) / np.var(s.y)),
         # Paper svdgp evaluates the bound on held-out rows: their mean expected log-likelihood stands for all rows'.
-        Metric("vlb", "nats, original units", "higher", REGRESSION, lambda s: s.train_rows * _bound_per_row(s)),
-        Metric("vlb_per_row", "nats per row, original units", "higher", REGRESSION, lambda s: _bound_per_row(s)),
-        Metric("seconds", "seconds of training", "lower", CLASSIFICATION + REGRESSION),
+        Metric("vlb", "nats, original units", "higher", _REGRESSION, lambda s: s.train_rows * _bound_per_row(s)),
+        Metric("vlb_per_row", "nats per row, original units", "higher", _REGRESSION, lambda s: _bound_per_row(s)),
+        Metric("seconds", "seconds of training", "lower", _CLASSIFICATION + _REGRESSION),
     )
 }

@@ -10,21 +10,21 @@ _CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "conf" / "config.yaml").is_fil
 
 
 def conf_dir() -> Path:
-    """The configuration shipped with the package: inside the wheel, or `conf/` of a source checkout."""
+    """Folder of the configuration shipped with the package: inside the wheel, or `conf/` of a source checkout."""
     return _CHECKOUT / "conf" if _CHECKOUT else _PACKAGE / "conf"
 
 
 def store_dir() -> Path:
-    """The local store of data: `GPBENCH_STORE`, else `datasets/` of a checkout, else the user's data folder."""
-    if named := os.environ.get("GPBENCH_STORE"):
-        return Path(named).expanduser()
+    """Folder of the store of data: `GPBENCH_STORE`, else `datasets/` of a checkout, else the user's data folder."""
+    if folder := os.environ.get("GPBENCH_STORE"):
+        return Path(folder).expanduser()
     return _CHECKOUT / "datasets" if _CHECKOUT else Path(platformdirs.user_data_dir("gpbench")) / "datasets"
 
 
 def mirror_dir() -> Path | None:
-    """The mirror of data files named by `GPBENCH_MIRROR`, if any."""
-    named = os.environ.get("GPBENCH_MIRROR")
-    return Path(named).expanduser() if named else None
+    """Folder of the mirror of data files, `GPBENCH_MIRROR`; None without one."""
+    folder = os.environ.get("GPBENCH_MIRROR")
+    return Path(folder).expanduser() if folder else None
 
 
 def results_dir() -> Path:

@@ -1,7 +1,7 @@
 """Methods that other installed packages bring, by entry points of the group `gpbench.methods`.  No JAX, no NumPy.
 
-An entry point's value is an importable package whose folder has `method/NAME.yaml`, and other groups if it likes: what
-a folder named by `--config-dir` has.
+An entry point's value is an importable package whose folder has `method/NAME.yaml`, and other groups as a folder of
+`--config-dir` has them.
 """
 
 import importlib.util
@@ -11,27 +11,27 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-GROUP = "gpbench.methods"
+_GROUP = "gpbench.methods"
 
 
 @cache
 def folders() -> tuple[Path, ...]:
-    """The configuration folders of all installed packages that have one.
+    """Configuration folders of the installed packages that have one.
 
-    An entry point that leads nowhere is named on stderr and left out: somebody else's package stops nobody's runs.
+    Broken entry points are reported on stderr and skipped.
     """
-    return tuple(_found())
+    return tuple(_valid_folders())
 
 
-def _found() -> Iterator[Path]:
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+def _valid_folders() -> Iterator[Path]:
+    for point in sorted(entry_points(group=_GROUP), key=lambda point: (point.name, point.value)):
         try:
             spec = importlib.util.find_spec(point.value)
-            places = list(spec.submodule_search_locations or ()) if spec else []
-        except Exception:  # whatever the code of somebody's package raises as it is imported
-            places = []
-        if any((Path(place) / "method").is_dir() for place in places):
-            yield from map(Path, places)
+            locations = list(spec.submodule_search_locations or ()) if spec else []
+        except Exception:  # importing another package can raise anything
+            locations = []
+        if any((Path(location) / "method").is_dir() for location in locations):
+            yield from map(Path, locations)
         else:
-            lost = f"{point.value} is no package with a folder `method`"
-            print(f"gpbench: left out the entry point {point.name} of {GROUP}: {lost}", file=sys.stderr)
+            fault = f"{point.value} is no package with a folder `method`"
+            print(f"gpbench: left out the entry point {point.name} of {_GROUP}: {fault}", file=sys.stderr)

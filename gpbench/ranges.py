@@ -236,6 +236,7 @@ OPTIMISERS: Mapping[str, Mapping[str, Words]] = {
         "shared": "text",
         "reach": "positive",
     },
+    "gpbench.core.optimisers.adam_of_scales": {"learning_rate": "positive"},
     "gpbench.core.optimisers.adadelta": {"rho": "fraction", "eps": "positive"},
     "gpbench.core.optimisers.decaying_adam": {"rate": "positive", "decay": "nonnegative"},
 }
@@ -305,12 +306,16 @@ def check_node(
         hint = "" if ours or key in own else f"; or declare another range in the file, as in ranges: {{{key}: any}}"
         if key in own or key in table:
             parse(own[key] if key in own else table[key]).check(name, value, hint)
-        elif key in NAMES:
-            _check_name(name, key, value, hint, task)
         elif key in _OBJECTS:
             _OBJECTS[key].check(name, value, hint)
-        if isinstance(value, Mapping) and (arguments := OPTIMISERS.get(str(value.get("_target_")))):
-            check_node(name, value, arguments)
+        target = str(value.get("_target_")) if isinstance(value, Mapping) else ""
+        if isinstance(value, Mapping) and target.startswith("gpbench.core.optimisers."):
+            if target not in OPTIMISERS:
+                raise ConfigError(f"{name}: no optimiser {target!r}; {nearest(target, OPTIMISERS)}")
+            if unknown := [str(key) for key in value if not str(key).startswith("_") and key not in OPTIMISERS[target]]:
+                hint = nearest(unknown[0], OPTIMISERS[target])
+                raise ConfigError(f"{name}: {target} has no argument {unknown[0]!r}; {hint}")
+            check_node(name, value, OPTIMISERS[target])
         _check_finite(name, value)
 
 
@@ -335,18 +340,3 @@ def _check_finite(name: str, value: Any) -> None:
             _check_finite(name, entry)
     elif isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{name}={as_word(value)}: must be finite")
-
-
-def _check_name(name: str, kind: str, value: Any, hint: str = "", task: Any = None) -> None:
-    """Check the name in "NAME" or {NAME: options}, and those in the lists of kernels that sums and products are of."""
-    options = None
-    if isinstance(value, Mapping) and len(value) == 1:
-        ((value, options),) = value.items()
-    if not isinstance(value, str):
-        raise ConfigError(f"{name}={as_word(value)}: a {kind} is a name or a name with its options{hint}")
-    if value not in NAMES[kind]:
-        fit = ("auto", *LIKELIHOODS[task]) if kind == "likelihood" and task in LIKELIHOODS else NAMES[kind]
-        raise ConfigError(f"{name}: unknown {kind} {value!r}: {nearest(value, fit)}{hint}")
-    if value in ("sum", "product") and isinstance(options, list):
-        for part in options:
-            _check_name(name, kind, part, hint)

@@ -31,13 +31,18 @@ def configure(
 ) -> None:
     """Set up this process for JAX; call it before anything imports JAX.
 
-    device: "cpu", "gpu", or None for the best there is.  memory_fraction: the share of a GPU's memory to take at the
-    start (JAX's own default is 0.75).  devices: how many of the run's devices are this process's, to make as many of
-    the CPU.  cores: how many of the cores that it may use this process keeps; None is all.
-
     float64 is always available: float32 runs ask for their dtype where it matters, and their products are then float32
     and not a GPU's shorter TF32.  Compiled programs are kept from process to process in `paths.cache_dir()`, small and
     quick ones too.
+
+    Args:
+        device: "cpu", "gpu", or None for the best there is.
+        memory_fraction: Share of a GPU's memory to take at the start; None leaves JAX's default, 0.75.
+        devices: Number of the run's devices in this process, to make as many of the CPU.
+        cores: Number of the available cores that this process keeps; None is all.
+
+    Raises:
+        ConfigError: Another device.
     """
     global _settings
     if "jax" not in sys.modules:
@@ -73,16 +78,21 @@ def can_configure(*, device: str | None = None, memory_fraction: float | None = 
     """Returns true if JAX has, or can still get, these settings in this process: they are made before its import.
 
     Args:
-        device, memory_fraction, devices: as for `configure`.
+        device: As for `configure`.
+        memory_fraction: As for `configure`.
+        devices: As for `configure`.
     """
     return "jax" not in sys.modules or _settings == (device, memory_fraction, devices)
 
 
 def require_float64(device: str | None = None) -> None:
-    """Sets this process up and imports JAX.  Raises ConfigError where JAX was imported without 64-bit types.
+    """Sets this process up and imports JAX.
 
     Args:
         device: "cpu", "gpu", or None for the best there is.
+
+    Raises:
+        ConfigError: JAX was imported without 64-bit types.
     """
     configure(device=device)
     import jax
@@ -101,9 +111,13 @@ def _add_flag(name: str, value: str) -> None:
 
 
 def peers() -> tuple[str, int, int] | None:
-    """Address of the first process, this one's index, and their number, as GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER says.
+    """Processes of this run, from the variable GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER.
 
-    None where it says nothing.  Raises ConfigError where it cannot be read.
+    Returns:
+        Address of the first process, index of this one, and their number; None where the variable is not set.
+
+    Raises:
+        ConfigError: It cannot be read.
     """
     if not (setting := os.environ.get("GPBENCH_PEERS")):
         return None
@@ -114,10 +128,13 @@ def peers() -> tuple[str, int, int] | None:
 
 
 def join() -> None:
-    """Make this process one of several that compute together: those of GPBENCH_PEERS, else those of a cluster.
+    """Joins the processes that compute together: those of GPBENCH_PEERS, else those of a cluster.
 
-    JAX finds the latter by itself under Slurm, Open MPI and Kubernetes.  Call it after `configure` and before anything
-    else of JAX.  Raises ConfigError where there are none to join.
+    JAX detects the latter under Slurm, Open MPI and Kubernetes.  Call it after `configure` and before anything else of
+    JAX.
+
+    Raises:
+        ConfigError: There are none to join.
     """
     import jax
 
@@ -136,15 +153,15 @@ def join() -> None:
         else:
             jax.distributed.initialize(heartbeat_timeout_seconds=30)
     except (ValueError, RuntimeError) as error:
-        why = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0]
         raise ConfigError(
-            f"cannot join the other processes of this run ({why}): start it under Slurm, Open MPI or"
+            f"cannot join the other processes of this run ({reason}): start it under Slurm, Open MPI or"
             " Kubernetes, or set GPBENCH_PEERS=HOST:PORT,INDEX,NUMBER for each"
         ) from error
 
 
 def rank_and_count() -> tuple[int, int]:
-    """The number of this process among those that joined, from 0, and how many they are."""
+    """Index of this process among those that joined, from 0, and their number."""
     import jax
 
     return jax.process_index(), jax.process_count()
@@ -158,7 +175,11 @@ def is_of_jax(error: Exception) -> bool:
 
 
 def devices_here(count: int) -> int:
-    """The number of a run's `count` devices on this machine: all, unless its processes are on several machines."""
+    """Number of a run's devices on this machine.
+
+    Args:
+        count: Number of its devices: all are here, unless its processes are on several machines.
+    """
     import jax
 
     alone = jax.process_count() == 1 or ((processes := peers()) is not None and processes[0].startswith("127."))
@@ -166,19 +187,23 @@ def devices_here(count: int) -> int:
 
 
 def require_gpu() -> None:
-    """Raise ConfigError unless JAX computes on a GPU.  Starts JAX's backend."""
+    """Checks that JAX computes on a GPU.  Starts JAX's backend.
+
+    Raises:
+        ConfigError: It cannot.
+    """
     import jax
 
     try:
-        has_gpu, why = jax.devices()[0].platform != "cpu", "it finds none"
+        has_gpu, reason = jax.devices()[0].platform != "cpu", "it finds none"
     except RuntimeError as error:
-        has_gpu, why = False, str(error)
+        has_gpu, reason = False, str(error)
     if not has_gpu:
-        raise ConfigError(f"run.device=gpu: JAX cannot use a GPU here ({why}); `gpbench doctor` says what it sees")
+        raise ConfigError(f"run.device=gpu: JAX cannot use a GPU here ({reason}); `gpbench doctor` says what it sees")
 
 
 def device_name() -> str:
-    """The device JAX computes on: "NVIDIA H200", or the CPU's model.  Starts JAX's backend."""
+    """Name of the device that JAX computes on, such as "NVIDIA H200" or the CPU's model.  Starts JAX's backend."""
     import jax
 
     device = jax.devices()[0]

@@ -85,6 +85,5 @@ def check_family(kind: str, value: Any, accepted: Sequence[str] | None, subject:
         return
     if family in NAMES[kind]:
         needed = either(name.replace("_", " ") for name in accepted)
-        choices = either(f"method.{kind}={name}" for name in accepted)
         given = f"{family} of the inputs {list(inputs)}" if inputs is not None else family
-        raise ConfigError(f"{subject} needs a {needed} {kind}, not {given}: choose {choices}")
+        raise ConfigError(f"{subject} needs a {needed} {kind}, not {given}: choose method.{kind}={either(accepted)}")

@@ -54,7 +54,7 @@ def estimates(data: Batch, kernel: Kernel, key):
     basis = RandomFeatures(key=basis_key, size=BASIS, block=1, degrees=spectral_degrees(kernel))
     mean = jax.random.normal(mean_key, (BASIS, 1), data.X.dtype)
     support = data.X[-max(RANKS) :]
-    running = basis.at(kernel, support, jnp.arange(BASIS)) @ mean
+    running = basis.evaluate(kernel, support, jnp.arange(BASIS)) @ mean
     controls = [ControlVariate(support[:p], kernel, running[:p], None) for p in RANKS]
     scale = BASIS / FUNCTIONS
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULE = '''
 """The median."""
 import jax.numpy as jnp
-from gpbench.core.predictive import Gaussian
+from gpbench.core.predictive import GaussianPredictive
 from gpbench.methods.base import Info, Method
 
 
@@ -29,7 +29,7 @@ class Median(Method):
         return jnp.median(batch.y), Info(-jnp.abs(batch.y).mean())
 
     def predict(self, state, X, *, key):
-        return Gaussian(jnp.full(len(X), state), jnp.ones(len(X), X.dtype))
+        return GaussianPredictive(jnp.full(len(X), state), jnp.ones(len(X), X.dtype))
 '''
 YAML = "# The median of the targets\n# cite: Laplace (1774)\n_target_: median_method.Median\nname: median\n"
 BIB = "@misc{laplace1774,\n  title = {On the probability of causes},\n  year = {1774}\n}\n"

@@ -12,7 +12,7 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 ROOT = PACKAGE.parent
-TIDY = ["api", "cli", "data"]
+TIDY = ["analysis", "api", "claims", "cli", "data", "papers", "report"]
 """Rooms whose top-level names are private where no other file uses them."""
 
 

@@ -246,7 +246,7 @@ UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 
 UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
 RISING = "in some of these runs the objective still rose, by over 0.02 nats per row in a tenth of the steps at the end"
 DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
-IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
+_IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
 
 _WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST = 1.05, 100, 0.02
@@ -278,7 +278,7 @@ def imported_note(records: Iterable[Record]) -> str:
         for record in records
         if record.imported
     }
-    return f"{IMPORTED}: {', '.join(sources)}" if sources else ""
+    return f"{_IMPORTED}: {', '.join(sources)}" if sources else ""
 
 
 def _diagnostics(record: Record) -> Mapping:

@@ -182,8 +182,8 @@ def untested(differences: Sequence[Difference]) -> list[str]:
     return [f"no test ({reason}): {abridge(names)}" for reason, names in reasons.items() if names]
 
 
-def row(d: Difference) -> dict:
-    """The numbers of a difference by name; None where one does not apply."""
+def pair_names(d: Difference) -> dict:
+    """The data set, output, methods, settings and metric of a difference by name."""
     return {
         "dataset": d.a.dataset,
         "output": d.a.output or None,
@@ -192,6 +192,13 @@ def row(d: Difference) -> dict:
         "method_b": d.b.method,
         "setting_b": d.b.label,
         "metric": d.metric,
+    }
+
+
+def row(d: Difference) -> dict:
+    """The numbers of a difference by name; None where one does not apply."""
+    return {
+        **pair_names(d),
         "mean_a": d.mean_a,
         "mean_b": d.mean_b,
         "difference": d.test.mean,

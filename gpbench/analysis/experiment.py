@@ -13,11 +13,12 @@ from gpbench.analysis.statistics import common_splits
 from gpbench.analysis.tables import FEW_SPLITS, LEGEND, TIED, has_few, with_marks
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
+from gpbench.experiments.kinds import TABLES
 from gpbench.experiments.status import Cell, absent, preset_line
 from gpbench.metrics import better
 from gpbench.papers.published import lookup
 
-AVERAGE = "(average)"
+_AVERAGE = "(average)"
 """Name of the data set of published averages over data sets (papers.csv)."""
 
 _OVER_OUTPUTS: dict[str, Callable[..., float]] = {"mean": fmean, "std": pstdev}
@@ -44,24 +45,32 @@ class Block:
 
 
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
-    """Makes the sheet of an experiment's table: a grid for each block, with the best of each row marked.
+    """Makes the sheet of an experiment's table, of the kind that the experiment names.
 
     Args:
         experiment: Experiment that has a table.
         preset: Preset of the planned cells.
         planned: Its cells with their records (`gpbench.experiments.status.find`).
 
-    Returns:
-        The sheet; of average ranks (`gpbench.analysis.rankings.table`) for a table of kind `ranks`.
-
     Raises:
         ConfigError: Two cells are in the same row and column, or methods to rank have no data sets in common.
     """
     assert experiment.table is not None
-    if is_of_ranks(experiment):
-        from gpbench.analysis import rankings  # which ranks the entries of this module
+    return TABLES[experiment.table.get("kind", "values")].function(experiment, preset, planned)
 
-        return rankings.table(experiment, preset, planned)
+
+def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
+    """Makes the sheet of a table of values: a grid for each block, with the best of each row marked.
+
+    The options of the table are
+
+    - `rows`: Key whose values have rows, or `output` for the outputs of the data set.
+    - `columns`: Key or keys whose values have columns.
+    - `metrics`: Metrics, a block for each.
+    - `blocks`: Key or keys whose values have blocks of their own; optional.
+    - `average`: Metric whose average over data sets is the last row of the first block; optional.
+    """
+    assert experiment.table is not None
     blocks, columns = table_blocks(experiment, planned), column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]
     footnotes = tables.notes(entries)
@@ -147,7 +156,7 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
     for metric, (name, cells) in itertools.product(layout["metrics"], _layout(experiment, planned).items()):
         rows = {label: {column: entry(cell, metric) for column, cell in row.items()} for label, row in cells.items()}
         if metric == layout["metrics"][0] and (averaged := layout.get("average")):
-            rows[f"average {averaged}"] = _combined(cells, averaged, fmean, dataset=AVERAGE)
+            rows[f"average {averaged}"] = _combined(cells, averaged, fmean, dataset=_AVERAGE)
         if layout["rows"] == "output":
             rows |= {key: _combined(cells, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
         for label in rows.keys() - {"std"}:

@@ -66,7 +66,7 @@ class Sheet:
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        return _as_html(self)
 
 
 _MARK = {"best": "\ue000", "tied": "\ue001"}
@@ -151,7 +151,7 @@ def as_latex(sheet: Sheet) -> str:
     return "\n".join([*lines, "", *(_tex(line) + r"\\" for line in sheet.feet)])
 
 
-def as_html(sheet: Sheet) -> str:
+def _as_html(sheet: Sheet) -> str:
     """A `<table>` for each grid, between paragraphs of text, without styles; all text is escaped."""
     heads, feet = ([f"<p>{_html(line)}</p>" for line in lines] for lines in (sheet.heads, sheet.feet))
     return "\n".join([*heads, *map(grid_html, sheet.grids), *feet])
@@ -174,7 +174,7 @@ FORMATS: Mapping[str, Callable[[Sheet], str]] = {
     "csv": as_csv,
     "md": as_markdown,
     "latex": as_latex,
-    "html": as_html,
+    "html": _as_html,
 }
 """Functions that write a sheet, by the name of their format."""
 

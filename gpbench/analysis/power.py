@@ -9,14 +9,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpbench.analysis.differences import Difference, Side, untested
+from gpbench.analysis.differences import Difference, Side, pair_names, untested
 from gpbench.analysis.formats import Grid, Sheet, number
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 
-POWER = 0.8
+_POWER = 0.8
 """Probability with which a difference is to be shown."""
 NOTE = (
     "smallest true difference that n splits, or any number of them, show with 80 % probability, and splits needed if"
@@ -58,18 +58,18 @@ def power_of(noncentrality: float, n: int) -> float:
 
 
 def smallest_difference(sd: float, n: int, ratio: float) -> float:
-    """The true difference that n splits show with probability POWER; the other tail, below 1e-6, is neglected."""
+    """The true difference that n splits show with probability _POWER; the other tail, below 1e-6, is neglected."""
     from scipy.special import nctdtrinc, stdtrit
 
-    return _stderr(sd, n, ratio) * float(nctdtrinc(n - 1, 1 - POWER, stdtrit(n - 1, 1 - LEVEL / 2)))
+    return _stderr(sd, n, ratio) * float(nctdtrinc(n - 1, 1 - _POWER, stdtrit(n - 1, 1 - LEVEL / 2)))
 
 
 def splits_needed(difference: float, sd: float, ratio: float) -> float:
-    """The fewest splits that show this true difference with probability POWER; infinite where a million are too few."""
+    """The fewest splits that show this true difference with probability _POWER; infinite if a million are too few."""
 
     def enough(n: int) -> bool:
         stderr = _stderr(sd, n, ratio)
-        return power_of(difference / stderr if stderr else math.copysign(_LARGE, difference), n) >= POWER
+        return power_of(difference / stderr if stderr else math.copysign(_LARGE, difference), n) >= _POWER
 
     if difference == 0 or not enough(_MOST):
         return math.inf
@@ -128,13 +128,7 @@ def row(p: Power) -> dict:
     """The numbers of a line by name; `splits_needed` is "never" where no number is enough."""
     d = p.difference
     return {
-        "dataset": d.a.dataset,
-        "output": d.a.output or None,
-        "method_a": d.a.method,
-        "setting_a": d.a.label,
-        "method_b": d.b.method,
-        "setting_b": d.b.label,
-        "metric": d.metric,
+        **pair_names(d),
         "difference": d.test.mean,
         "sd": p.sd,
         "stderr": d.test.stderr,

@@ -84,7 +84,8 @@ def shared_notes(results: Sequence[SetRanking]) -> list[str]:
 def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet:
     """Makes the sheet of a table of kind `ranks`: average ranks by method and set, a grid for each metric.
 
-    The best of each set is marked, and those that are not significantly different from it.
+    The best of each set is marked, and those that are not significantly different from it.  The options
+    `label`, `metrics` and `sets` of the table are those of `rankings`.
 
     Args:
         experiment: Experiment with a table of kind `ranks`.

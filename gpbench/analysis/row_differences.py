@@ -17,7 +17,7 @@ from gpbench.records.record import Record
 if TYPE_CHECKING:
     import numpy as np
 
-PredictionsOf = Callable[[Record], "Mapping[str, np.ndarray]"]
+_Reader = Callable[[Record], "Mapping[str, np.ndarray]"]
 """Maps a record to its kept predictions; empty without any."""
 
 _SQUARED = {"rmse", "rmse_std", "nmse"}
@@ -25,7 +25,7 @@ _SQUARED = {"rmse", "rmse_std", "nmse"}
 
 
 @dataclass(frozen=True)
-class Spread:
+class _Spread:
     """Variance components of a difference.
 
     Args:
@@ -48,7 +48,7 @@ class Spread:
         return max(0.0, self.total - self.rows)
 
 
-def lines(differences: Sequence[Difference], predictions_of: PredictionsOf) -> list[str]:
+def lines(differences: Sequence[Difference], predictions_of: _Reader) -> list[str]:
     """A line for each difference whose sides both kept predictions on two common splits.
 
     Args:
@@ -59,7 +59,7 @@ def lines(differences: Sequence[Difference], predictions_of: PredictionsOf) -> l
     return [f"{d.name}: {_text(components, d.metric)}" for d, components in spreads if components]
 
 
-def spread(a: CellRuns, b: CellRuns, metric: str, predictions_of: PredictionsOf) -> Spread | None:
+def spread(a: CellRuns, b: CellRuns, metric: str, predictions_of: _Reader) -> _Spread | None:
     """The variance components of A - B; None for a metric that is no mean over rows, or below two splits."""
     import numpy as np
 
@@ -72,7 +72,7 @@ def spread(a: CellRuns, b: CellRuns, metric: str, predictions_of: PredictionsOf)
     if len(by_split) < 2:
         return None
     variances, sizes = np.array([d.var(ddof=1) for d in by_split]), np.array([len(d) for d in by_split])
-    return Spread(
+    return _Spread(
         n_splits=len(by_split),
         n_rows=int(sizes.sum()),
         row_std=float(np.sqrt(np.average(variances, weights=sizes - 1))),
@@ -85,7 +85,7 @@ def row_losses(metric: str, predictions: "Mapping[str, np.ndarray]") -> "np.ndar
     """The losses of the test rows, whose mean is the metric; None for a metric that is no mean over rows."""
     import numpy as np
 
-    from gpbench.records.predictions import log_probs
+    from gpbench.records.arrays import log_probs
 
     y = predictions["target"]
     if metric in ("nll", "mnlp"):
@@ -103,7 +103,7 @@ def row_losses(metric: str, predictions: "Mapping[str, np.ndarray]") -> "np.ndar
     return None
 
 
-def _by_split(cell: CellRuns, metric: str, predictions_of: PredictionsOf) -> "dict[int, tuple[np.ndarray, np.ndarray]]":
+def _by_split(cell: CellRuns, metric: str, predictions_of: _Reader) -> "dict[int, tuple[np.ndarray, np.ndarray]]":
     """The numbers of the test rows and their losses, averaged over seeds, by split."""
     import numpy as np
 
@@ -116,7 +116,7 @@ def _by_split(cell: CellRuns, metric: str, predictions_of: PredictionsOf) -> "di
     return {split: (runs[0][0], np.mean([losses for _, losses in runs], axis=0)) for split, runs in seeds.items()}
 
 
-def _text(spread: Spread, metric: str) -> str:
+def _text(spread: _Spread, metric: str) -> str:
     noun = "A - B of the mean squared error" if metric in _SQUARED else "A - B"
     share = f" ({100 * spread.splits / spread.total:.0f} %)" if spread.total else ""
     return (

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpbench import paths, runtime
 from gpbench.errors import ConfigError
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.records.stores import open_existing
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from gpbench import runtime
 from gpbench.analysis.statistics import mean_stderr
 from gpbench.api.words import Folders, composed, folders, word, words
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, nearest, printable
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -182,7 +182,7 @@ def run(
     in_process = _trains_here(cfg["run"])
     if in_process:
         _configure(cfg["run"])  # before a plan imports NumPy
-    plan = RunPlan.of(cfg)
+    plan = RunPlan.from_config(cfg)
     recorded = plan.recorded(Store(plan.results))
     if len(recorded) == len(plan.runs):
         runs = Runs(recorded.values(), plan.results, len(recorded))
@@ -271,7 +271,7 @@ def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
 
     with StopRequest(cfg["run"]["time_limit"]) as stop:
         session.configure(cfg["run"])
-        plan = plan or RunPlan.of(cfg)
+        plan = plan or RunPlan.from_config(cfg)
         records, recorded_before = session.train(plan, store=Store(plan.results), stop=stop)
     return Runs(records, plan.results, recorded_before)
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TypedDict
 from gpbench import paths
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import published
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.records.stores import open_existing
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpbench.analysis import tables as table_sheets
@@ -22,7 +21,7 @@ from gpbench.api.selection import (
 from gpbench.api.words import Folders, folders
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record
-from gpbench.records.stores import latest, recorded
+from gpbench.records.store import latest, recorded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,28 +36,23 @@ class Table:
     `print(table)` shows it as the command line does, and a notebook as HTML.
 
     Attributes:
+        sheet: grids of text between lines of text.
         data: the content as plain values: what `--json` prints.
 
     Args:
-        make: makes the sheet for a format, which marks the best value of a row in its own way.
-        data: the content for programs.
+        sheet, data: as above; without data the rows of the sheet.
         draw: draws the picture of the table, where it has one.
     """
 
-    def __init__(self, make: Callable[[str], Sheet], data: Any, draw: "Callable[[], Figure] | None" = None):
-        self.data = data
-        self._make, self._draw = make, draw
-
-    def sheet(self, format: str = "terminal") -> Sheet:
-        """The table as grids of text between lines of text, for one of the formats terminal, md, latex and csv."""
-        return self._make(format)
+    def __init__(self, sheet: Sheet, data: Any = None, draw: "Callable[[], Figure] | None" = None):
+        self.sheet = sheet
+        self.data: Any = sheet.rows if data is None else data
+        self._draw = draw
 
     @property
     def frame(self) -> "pd.DataFrame":
         """The rows of the table in pandas, as in the CSV file."""
-        import pandas as pd
-
-        return pd.DataFrame([dict(row) for row in self.sheet("csv").rows])
+        return self.sheet.frame
 
     @property
     def has_figure(self) -> bool:
@@ -77,31 +71,23 @@ class Table:
 
     def to_markdown(self) -> str:
         """The table in Markdown, with its notes."""
-        return FORMATS["md"](self.sheet("md"))
+        return FORMATS["md"](self.sheet)
 
     def to_latex(self) -> str:
         """The table in LaTeX, with its notes; it needs the package booktabs."""
-        return FORMATS["latex"](self.sheet("latex"))
+        return FORMATS["latex"](self.sheet)
 
     def to_csv(self) -> str:
         """The rows of the table as CSV."""
-        return FORMATS["csv"](self.sheet("csv"))
+        return FORMATS["csv"](self.sheet)
 
     def __str__(self) -> str:
-        return FORMATS["terminal"](self.sheet())
+        return str(self.sheet)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        sheet = self.sheet()
-        blocks = [f"<p>{escape(line)}</p>" for line in sheet.heads]
-        for grid in sheet.grids:
-            head = "".join(f"<th>{escape(cell)}</th>" for cell in grid.header)
-            rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in grid.rows]
-            body = "".join(f"<tr>{row}</tr>" for row in rows)
-            caption = f"<caption>{escape(grid.title)}</caption>" if grid.title else ""
-            blocks.append(f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-        return "\n".join([*blocks, *(f"<p><small>{escape(line)}</small></p>" for line in sheet.feet)])
+        return self.sheet._repr_html_()
 
 
 def table(
@@ -153,7 +139,7 @@ def table_of(records: Sequence[Record], metric: Names = None) -> Table:
     check_metrics(metrics, records)
     if not cells:
         raise ConfigError("the matching runs have none of these metrics; try --metric all")
-    return Table(lambda format: table_sheets.sheet(cells), [table_sheets.as_dict(entry) for entry in cells])
+    return Table(table_sheets.sheet(cells), [table_sheets.as_dict(entry) for entry in cells])
 
 
 def _experiment_table(id: str, preset: str | None, config_dir: Folders, results: Results) -> Table:
@@ -170,7 +156,7 @@ def _experiment_table(id: str, preset: str | None, config_dir: Folders, results:
     require_recorded(experiment.id, preset, cells)
 
     sheet = experiment_sheets.table(experiment, preset, cells)
-    return Table(lambda format: sheet, [dict(row) for row in sheet.rows])
+    return Table(sheet)
 
 
 def rank(
@@ -202,7 +188,7 @@ def rank(
 
         return draw_ranking(ranks)
 
-    return Table(lambda format: rank_sheets.sheet(ranks, records), vars(ranks), draw)
+    return Table(rank_sheets.sheet(ranks, records), vars(ranks), draw)
 
 
 def compare(a: str, b: str, *, metric: str | None = None, results: Results = None, **filters: Unpack[Filters]) -> Table:
@@ -234,7 +220,7 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
 
         return draw_differences(first, second, pairs)
 
-    return Table(lambda format: sheet, sheet.rows, draw)
+    return Table(sheet, draw=draw)
 
 
 def power(a: str, b: str, *, metric: str | None = None, results: Results = None, **filters: Unpack[Filters]) -> Table:
@@ -253,7 +239,7 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
 
     first, second, pairs, _ = _differences(a, b, metric, open_stores(results), filters)
     sheet = powers.sheet(first, second, pairs)
-    return Table(lambda format: sheet, sheet.rows)
+    return Table(sheet)
 
 
 def _differences(
@@ -309,7 +295,7 @@ def verify(
             preset=preset,
             protocol=protocol,
         )
-        if selection.has(verdict.claim)
+        if selection.includes(verdict.claim)
     ]
     sheet = report.sheet(judged)
-    return Table(lambda format: sheet, [report.as_dict(verdict) for verdict in judged])
+    return Table(sheet, [report.as_dict(verdict) for verdict in judged])

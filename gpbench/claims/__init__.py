@@ -1,1 +1,5 @@
-"""What papers assert, sentence by sentence, and whether recorded runs support it (`gpbench verify`).  No JAX."""
+"""Sentences of papers as predicates, and verdicts on them from recorded runs (`gpbench verify`).  No JAX.
+
+`definition` reads claims, `selection` selects claims and cells, `predicates` makes numbers of cells, `estimates` their
+p-values, `verdicts` judges, and `report` writes.
+"""

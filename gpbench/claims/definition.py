@@ -27,7 +27,7 @@ _SIDES = {
 }
 _CLAUSE = {"where", "each", "pair", "least", "over", "name", *KINDS, *_REGION, "a", "b", "among", "of", "along"}
 _CLAIM = {"text", "place", "experiments", "clauses", "any", "reason", "printed", "printed_why", "note"}
-PRINTED = ("supported", "contradicted", "undecided", "none")
+_PRINTED = ("supported", "contradicted", "undecided", "none")
 """What the paper's own printed numbers may say of a claim; "none" where it prints none."""
 
 Words = Mapping[str, Sequence[str]]
@@ -125,8 +125,8 @@ def _claim(paper: str, id: str, content: Any, place: str) -> Claim:
     if bool(clauses) == bool(reason) or not isinstance(clauses, list):
         raise ConfigError(f"{place}: a claim has a list of `clauses`, or a `reason` why it has none")
     printed = content.get("printed", "none")
-    if printed not in PRINTED:
-        raise ConfigError(f"{place}: printed: {printed!r}; {nearest(str(printed), PRINTED)}")
+    if printed not in _PRINTED:
+        raise ConfigError(f"{place}: printed: {printed!r}; {nearest(str(printed), _PRINTED)}")
     return Claim(
         paper=paper,
         id=id,

@@ -1,4 +1,7 @@
-"""Estimates with one-sided p-values against any bound, and the regions that claims say they lie in."""
+"""Estimates with one-sided p-values against any bound, regions, and evidence that estimates lie in regions.
+
+Evidence on terms is combined to evidence on a whole under any dependence between the terms.
+"""
 
 import bisect
 import itertools
@@ -22,7 +25,7 @@ class Estimate(Protocol):
     def n(self) -> int: ...
     @property
     def interval(self) -> tuple[float, float]:
-        """With 95 % confidence; infinite where so few numbers allow no test."""
+        """The 95 % confidence interval; infinite where so few numbers allow no test."""
 
     def p_above(self, bound: float) -> float:
         """The p-value against the hypothesis that the true number is `bound` or less."""
@@ -35,8 +38,13 @@ class Estimate(Protocol):
 class Student:
     """A mean with Student's t distribution; the normal one with infinite `df`.
 
-    `sd` and `ratio` are those of the splits (`gpbench.analysis.statistics`), where it is a mean over splits.  A
-    `stderr` of None allows no test: a single split.
+    Args:
+        value: The mean.
+        stderr: Its standard error; None allows no test, as for a single split.
+        df: Degrees of freedom.
+        n: Number of values.
+        sd, ratio: Standard deviation and n_test / n_train of the splits (`gpbench.analysis.statistics`) of a mean over
+            splits.
     """
 
     value: float
@@ -73,9 +81,9 @@ class Student:
 
 @dataclass(frozen=True)
 class SignedRank:
-    """The centre of numbers, one for each data set, by Wilcoxon's signed-rank test.
+    """The centre of values, one for each data set, by Wilcoxon's signed-rank test.
 
-    Its statistic is the number of means of pairs (each number with itself too) on one side of the bound.
+    The statistic is the number of means of pairs, of a value with itself too, on one side of the bound.
     """
 
     values: Sequence[float]
@@ -86,12 +94,12 @@ class SignedRank:
 
     @property
     def value(self) -> float:
-        """Hodges and Lehmann's: the median of the means of all pairs."""
+        """The Hodges-Lehmann estimate: the median of the means of all pairs."""
         return median(self._means)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Between those means of pairs that the test does not reject."""
+        """The range of those means of pairs that the test does not reject."""
         k = bisect.bisect_right(_signed_rank_cdf(self.n), LEVEL / 2) - 1
         return (-math.inf, math.inf) if k < 0 else (self._means[k], self._means[-1 - k])
 
@@ -112,7 +120,7 @@ class SignedRank:
 
 @cache
 def _signed_rank_cdf(n: int) -> list[float]:
-    """P(W <= w) of a sum W of each of 1 .. n with probability one half."""
+    """P(W <= w) for the sum W of a subset of 1 .. n, each included with probability one half."""
     counts = [1]
     for rank in range(1, n + 1):
         counts = [a + b for a, b in zip([*counts, *[0] * rank], [*[0] * rank, *counts])]
@@ -132,7 +140,7 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Clopper and Pearson's."""
+        """The interval of Clopper and Pearson."""
         from scipy.special import betaincinv
 
         k, n = self.successes, self.n
@@ -196,49 +204,54 @@ class Region(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The p-values against "it does not hold" and against "it holds"."""
+    """Evidence that a statement holds.
+
+    Args:
+        supporting: p-value against the hypothesis that it does not hold; a small one supports it.
+        contradicting: p-value against the hypothesis that it holds; a small one contradicts it.
+    """
 
     supporting: float
     contradicting: float
 
     @property
     def p(self) -> float:
-        """Of the likelier verdict, two-sided: below 0.05 where a 95 % interval lies in the region, or outside it."""
+        """Two-sided p-value: below 0.05 where the 95 % interval lies in the region, or outside of it."""
         return min(1.0, 2.0 * min(self))
 
     @property
     def verdict(self) -> str:
-        """What the evidence is for if it is significant."""
+        """The verdict, if the evidence is significant."""
         return "supported" if self.supporting < self.contradicting else "contradicted"
 
 
 NONE = Evidence(1.0, 1.0)
-"""Of a part that was not run."""
+"""Evidence of a term without runs."""
 
 
-def at_least(k: int, parts: Sequence[Evidence]) -> Evidence:
-    """That k of these parts hold, or more: Bonferroni's test of a partial conjunction.
+def at_least(k: int, terms: Sequence[Evidence]) -> Evidence:
+    """Evidence that k of the terms hold, or more: Bonferroni's test of a partial conjunction.
 
     Y. Benjamini and R. Heller, Screening for Partial Conjunction Hypotheses, Biometrics 64 (2008), section 3: n - k + 1
-    times the k-th smallest p-value.  It is contradicted by n - k + 1 parts that do not hold.
+    times the k-th smallest p-value.  It is contradicted by n - k + 1 terms that do not hold.
     """
-    n = len(parts)
-    for_, against = sorted(part.supporting for part in parts), sorted(part.contradicting for part in parts)
-    return Evidence(min(1.0, (n - k + 1) * for_[k - 1]), min(1.0, k * against[n - k]))
+    n = len(terms)
+    supporting, contradicting = (sorted(term[side] for term in terms) for side in (0, 1))
+    return Evidence(min(1.0, (n - k + 1) * supporting[k - 1]), min(1.0, k * contradicting[n - k]))
 
 
-def every(parts: Sequence[Evidence]) -> Evidence:
-    """That all of these parts hold."""
-    return at_least(len(parts), parts)
+def every(terms: Sequence[Evidence]) -> Evidence:
+    """Evidence that all of the terms hold."""
+    return at_least(len(terms), terms)
 
 
-def some(parts: Sequence[Evidence]) -> Evidence:
-    """That one of these parts holds, or more."""
-    return at_least(1, parts)
+def some(terms: Sequence[Evidence]) -> Evidence:
+    """Evidence that one of the terms holds, or more."""
+    return at_least(1, terms)
 
 
 def verdicts(evidence: Sequence[Evidence], level: float = LEVEL) -> list[str]:
-    """Supported, contradicted or undecided, with Holm's correction over all of these claims."""
+    """The verdicts on statements, "supported", "contradicted" or "undecided", with Holm's correction over all."""
     results, order = ["undecided"] * len(evidence), sorted(range(len(evidence)), key=lambda k: evidence[k].p)
     for step, k in enumerate(order):
         if evidence[k].p > level / (len(evidence) - step):

@@ -19,7 +19,7 @@ NOTE = (
 
 
 def sheet(verdicts: Sequence[Verdict]) -> Sheet:
-    """A line a claim under a line of counts."""
+    """Makes the sheet of verdicts: a line for each claim, below a line of counts."""
     header = ("claim", "verdict", "evidence", "by the paper's own numbers", "says")
     lines = tuple(
         (v.claim.name, marked(v), evidence(v), v.claim.printed.replace("none", "not printed"), v.claim.text)
@@ -29,7 +29,7 @@ def sheet(verdicts: Sequence[Verdict]) -> Sheet:
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """As in "18 supported, 3 contradicted, 4 undecided, 2 not run"."""
+    """The counts of verdicts, as in "18 supported, 3 contradicted, 4 undecided, 2 not run"."""
     return ", ".join(f"{n} {word}" for word, n in count(verdicts).items())
 
 
@@ -40,30 +40,30 @@ def marked(verdict: Verdict) -> str:
 
 
 def evidence(verdict: Verdict) -> str:
-    """What was measured, or why nothing was."""
+    """The measured numbers of a claim, or the reason why there are none."""
     if verdict.verdict == "not run":
-        return verdict.why
+        return verdict.reason
     return "; ".join(filter(None, [*map(_clause, verdict.clauses), _power(verdict)]))
 
 
 def describe(clause: Clause) -> str:
     """A clause in words, as in "nll of sep - svi in [-0.05, 0.05]"."""
-    a, b, of = (_side(clause, key) for key in ("a", "b", "of"))
+    a, b, runs = (_side(clause, key) for key in ("a", "b", "of"))
     kind, metric, region = clause.kind, clause.metric, str(_ends(clause))
     texts = {
         "difference": f"{metric} of {a} - {b} {region}",
         "ratio": f"{metric} of {a} / {b} {region}",
-        "value": f"{metric} of {of} {region}",
+        "value": f"{metric} of {runs} {region}",
         "share": f"share of cells where {a} has better {metric} than {b} {region}",
         "rank": f"rank by {metric} of {a} - {b} {region}",
-        "slope": f"slope of log {metric} of {of} on log {clause.along} {region}",
-        "monotone": f"step of {metric} of {of} along {clause.along} {region}",
+        "slope": f"slope of log {metric} of {runs} on log {clause.along} {region}",
+        "monotone": f"step of {metric} of {runs} along {clause.along} {region}",
     }
     return clause.name or texts[kind] + (" over data sets" if clause.over else "")
 
 
 def row(verdict: Verdict) -> dict[str, Any]:
-    """A claim for CSV and JSON."""
+    """The verdict on a claim by name, for CSV and JSON."""
     claim = verdict.claim
     return {
         "claim": claim.name,
@@ -81,7 +81,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
-    """The same with every number; ratios are ratios, not logarithms."""
+    """The same with every number, for JSON; ratios are ratios, not logarithms."""
     clauses = [
         {
             "clause": describe(judged.clause),
@@ -106,11 +106,11 @@ def _number(clause: Clause, number: Number) -> Mapping[str, Any]:
 def _clause(judged: Judged) -> str:
     known = [n for n in judged.numbers if n.estimate]
     if len(judged.numbers) == 1 and known:
-        return f"{describe(judged.clause)}: {_estimate(judged.clause, known[0])}"
+        return f"{describe(judged.clause)}: {_estimate(judged.clause, known[0].estimate)}"
     text = f"{describe(judged.clause)} in {judged.inside} of {len(known)} cells"
     several = len({n.rival for n in judged.numbers}) > 1
     others = [
-        " ".join(filter(None, [*n.place, n.rival if several else "", _estimate(judged.clause, n)]))
+        " ".join(filter(None, [*n.key, n.rival if several else "", _estimate(judged.clause, n.estimate)]))
         for n in known
         if n.estimate and not judged.clause.region.low <= n.estimate.value <= judged.clause.region.high
     ]
@@ -118,9 +118,9 @@ def _clause(judged: Judged) -> str:
     return text + (f", {judged.missing} not run" if judged.missing else "")
 
 
-def _estimate(clause: Clause, of: Number) -> str:
-    assert of.estimate
-    value, low, high = _as_shown(clause, of.estimate)
+def _estimate(clause: Clause, estimate: Estimate | None) -> str:
+    assert estimate
+    value, low, high = _as_shown(clause, estimate)
     text = number(value)
     return text if math.isinf(low) or math.isinf(high) else f"{text} [{number(low)}, {number(high)}]"
 
@@ -130,46 +130,46 @@ def _ends(clause: Clause) -> Region:
 
 
 def _as_shown(clause: Clause, estimate: Estimate) -> tuple[float, float, float]:
-    """The value and the ends of its interval, which are infinite where no test is possible."""
+    """The value and the ends of its interval; infinite ends where no test is possible."""
     value, (low, high) = estimate.value, estimate.interval
     return (_exp(value), _exp(low), _exp(high)) if clause.kind == "ratio" else (value, low, high)
 
 
 def _exp(x: float) -> float:
-    """Infinities stay, -infinity too: a ratio without an interval has no lower end of 0."""
+    """The exponential, except that infinities stay: a ratio without an interval has no lower end of 0."""
     return x if math.isinf(x) else math.exp(min(x, 700.0))
 
 
 def _power(verdict: Verdict) -> str:
-    """Of an undecided claim: what the splits of its least certain number can show, and how many would decide."""
+    """The power of an undecided claim: what the splits of its least certain number show, and how many would decide."""
     if verdict.verdict != "undecided":
         return ""
-    found = []
+    candidates = []
     for judged in verdict.clauses:
         for n in judged.numbers:
             e = n.estimate
             if isinstance(e, Student) and e.sd and e.ratio is not None and e.n > 1:
                 distance = min(abs(e.value - end) for end in judged.clause.region if not math.isinf(end))
-                found.append((e.stderr or 0.0, distance, e.n, e.sd, e.ratio, judged.clause))
-    if not found:
+                candidates.append((e.stderr or 0.0, distance, e.n, e.sd, e.ratio, judged.clause))
+    if not candidates:
         return ""
-    _, distance, n_splits, sd, ratio, clause = max(found, key=lambda item: item[0])
+    _, distance, n_splits, sd, ratio, clause = max(candidates, key=lambda item: item[0])
     smallest, needed = smallest_difference(sd, n_splits, ratio), splits_needed(distance, sd, ratio)
     smallest = math.exp(smallest) if clause.kind == "ratio" else smallest
     splits = "no number of splits decides" if math.isinf(needed) else f"{int(needed)} splits decide"
-    what = "factor" if clause.kind == "ratio" else "distance"
-    return f"least certain number: {n_splits} splits show a {what} of {number(smallest)} from the bound; {splits}"
+    noun = "factor" if clause.kind == "ratio" else "distance"
+    return f"least certain number: {n_splits} splits show a {noun} of {number(smallest)} from the bound; {splits}"
 
 
 def _side(clause: Clause, key: str) -> str:
     words = clause.sides.get(key, {})
-    parts = [" or ".join(values) for name, values in words.items() if name == "method"]
-    own = {k: v for k, v in words.items() if k not in ("method", "dataset") and _sets_apart(clause, k)}
-    parts += [f"{k.rpartition('.')[2]}={'|'.join(value or 'none' for value in v)}" for k, v in own.items()]
-    return " ".join(parts) or "the runs"
+    terms = [" or ".join(values) for name, values in words.items() if name == "method"]
+    own = {k: v for k, v in words.items() if k not in ("method", "dataset") and _distinguishes(clause, k)}
+    terms += [f"{k.rpartition('.')[2]}={'|'.join(value or 'none' for value in v)}" for k, v in own.items()]
+    return " ".join(terms) or "the runs"
 
 
-def _sets_apart(clause: Clause, key: str) -> bool:
+def _distinguishes(clause: Clause, key: str) -> bool:
     return len({tuple(words.get(key, ())) for words in clause.sides.values()}) > 1
 
 

@@ -1,4 +1,4 @@
-"""Which claims a name means: those of a paper, of an experiment, or one."""
+"""Selection of claims by a name, and of the cells that a clause of a claim is about."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,32 +11,52 @@ from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.status import Cell
 from gpbench.records.record import Record
 
+_FIELDS = ("dataset", "method", "setting", "protocol", "precision", "preset", "output")
+_ANY = ("any",)
+"""Values of a key that may have any value.  An empty text stands for cells without the key."""
+
 
 @dataclass(frozen=True)
-class Selection:
-    """All claims of a file, over which verdicts are corrected, and the ids of those that were asked for."""
+class _Selection:
+    """Claims of a file, of which some are selected.
+
+    Args:
+        claims: All claims of the file, over which verdicts are corrected.
+        ids: Ids of the selected claims.
+    """
 
     claims: Sequence[Claim]
     ids: frozenset[str]
 
-    def has(self, claim: Claim) -> bool:
-        """Whether this claim was asked for."""
+    def includes(self, claim: Claim) -> bool:
+        """Returns whether the claim is selected."""
         return claim.id in self.ids
 
 
-def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[Selection]:
-    """The claims that "all", a paper, an experiment or a claim's name means.  Raises ConfigError for any other."""
+def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[_Selection]:
+    """Selects claims by name.
+
+    Args:
+        name: "all", a paper, an experiment, or a claim such as "sep/c01".
+        config_dirs: Folders with claims/ files of the user.
+
+    Returns:
+        A selection for each file.
+
+    Raises:
+        ConfigError: There are no claims of that name.
+    """
     papers = definition.files(config_dirs)
     if not papers:
         raise ConfigError("there are no claims: put claims/NAME.yaml into a folder of --config-dir")
-    wanted = list(papers) if name == "all" else [name.partition("/")[0]]
-    if unknown := [paper for paper in wanted if paper not in papers]:
+    requested = list(papers) if name == "all" else [name.partition("/")[0]]
+    if unknown := [paper for paper in requested if paper not in papers]:
         raise ConfigError(f"no claims {unknown[0]!r}; {nearest(unknown[0], papers)}")
     selections = []
-    for paper in wanted:
+    for paper in requested:
         claims = definition.read(paper, config_dirs)
         ids = {claim.id for claim in claims if name in ("all", paper, claim.name) or name in claim.experiments}
-        selections.append(Selection(claims, frozenset(ids)))
+        selections.append(_Selection(claims, frozenset(ids)))
     if not any(selection.ids for selection in selections):
         known = [claim.name for selection in selections for claim in selection.claims]
         known += [id for selection in selections for claim in selection.claims for id in claim.experiments]
@@ -44,116 +64,122 @@ def select_claims(name: str, config_dirs: Sequence[Path] = ()) -> list[Selection
     return selections
 
 
-_FIELDS = ("dataset", "method", "setting", "protocol", "precision", "preset", "output")
-ANY = ("any",)
-"""Of a key whose every value is meant.  An empty text means runs that do not have the key."""
-
-
 @dataclass(frozen=True)
-class Runs:
-    """A cell by its keys, as on a command line, with its recorded runs; `cell` is None where there are none.
+class KeyedCell:
+    """A cell by its keys, as on a command line.
 
-    `missing` is how many splits of its plan are not recorded.
+    Args:
+        keys: Values by key.
+        runs: Its recorded runs; None without any.
+        missing: Number of planned splits that are not recorded.
     """
 
     keys: Mapping[str, str]
-    cell: CellRuns | None
+    runs: CellRuns | None
     missing: int = 0
     _values: dict[str, dict[int, float]] = field(default_factory=dict, compare=False, repr=False)
 
     def values(self, metric: str) -> Mapping[int, float]:
-        """The metric on each split, without diverged runs."""
+        """The metric by split, without diverged runs."""
         if metric not in self._values:
-            self._values[metric] = by_split(self.cell, metric) if self.cell else {}
+            self._values[metric] = by_split(self.runs, metric) if self.runs else {}
         return self._values[metric]
 
     @property
+    def records(self) -> Sequence[Record]:
+        """Records of the runs."""
+        return self.runs.records if self.runs else ()
+
+    @property
     def recorded(self) -> set[int]:
-        """The splits that are recorded."""
-        return {record.split for record in self.cell.records} if self.cell else set()
+        """Recorded splits."""
+        return {record.split for record in self.records}
 
     @property
     def metrics(self) -> set[str]:
-        """The metrics that any of its runs has."""
-        return set().union(*(record.metrics for record in self.cell.records)) if self.cell else set()
+        """Metrics that any of the runs has."""
+        return set().union(*(record.metrics for record in self.records))
 
     @property
     def machines(self) -> set[tuple[str, str]]:
-        """Where they ran."""
-        records = self.cell.records if self.cell else ()
-        return {(str(record.device), str((record.host or {}).get("cores"))) for record in records}
+        """Devices and numbers of cores of the runs."""
+        return {(str(record.device), str((record.host or {}).get("cores"))) for record in self.records}
 
 
-def planned_runs(cells: Iterable[Cell]) -> dict[tuple[str, str], Runs]:
-    """The cells of an experiment by identity and output, those that are equal once."""
-    runs: dict[tuple[str, str], Runs] = {}
+def planned_cells(cells: Iterable[Cell]) -> dict[tuple[str, str], KeyedCell]:
+    """The cells of an experiment by identity and output, equal ones once."""
+    keyed: dict[tuple[str, str], KeyedCell] = {}
     for cell in cells:
-        if (cell.id, cell.output) not in runs:
+        if (cell.id, cell.output) not in keyed:
             grouped = group_runs(cell.records, by_preset=False)
             keys = {"method": cell.method, **cell.job, "dataset": cell.dataset, "output": cell.output}
-            runs[cell.id, cell.output] = Runs(keys, grouped[0] if grouped else None, len(cell.missing))
-    return runs
+            keyed[cell.id, cell.output] = KeyedCell(keys, grouped[0] if grouped else None, len(cell.missing))
+    return keyed
 
 
-def recorded_runs(records: Iterable[Record]) -> list[Runs]:
-    """Every recorded cell, by the fields of its records."""
+def recorded_cells(records: Iterable[Record]) -> list[KeyedCell]:
+    """All recorded cells; their keys are fields of their records."""
     cells = group_runs(records)
-    return [Runs({name: str(getattr(cell.records[0], name) or "") for name in _FIELDS}, cell) for cell in cells]
+    return [KeyedCell({name: str(getattr(runs.records[0], name) or "") for name in _FIELDS}, runs) for runs in cells]
 
 
-def select_runs(runs: Sequence[Runs], words: Words) -> list[Runs]:
-    """Those of which every key has one of these values."""
-    chosen = list(runs)
-    for key, values in words.items():
-        if values != ANY:
-            chosen = [of for of in chosen if of.keys.get(key, "") in values]
-    return chosen
+def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
+    """The cells of which every key has one of the values that `words` gives it."""
+    requested = {key: values for key, values in words.items() if values != _ANY}
+    return [cell for cell in cells if all(cell.keys.get(key, "") in values for key, values in requested.items())]
 
 
-def check_words(runs: Sequence[Runs], words: Words, place: str) -> None:
-    """Raises ConfigError for a key or a value that none of them has, and where none has all of the values."""
-    for key, values in words.items():
-        known = {of.keys.get(key, "") for of in runs}
-        if known == {""}:
-            keys = {name for of in runs for name in of.keys}
-            raise ConfigError(f"{place}: no run has the key {key!r}; {nearest(key, keys)}")
-        if unknown := [value for value in values if value not in known and values != ANY]:
-            raise ConfigError(f"{place}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
-    if not select_runs(runs, words):
-        raise ConfigError(f"{place}: no run has these values together")
+def check_words(cells: Sequence[KeyedCell], words: Words, name: str) -> None:
+    """Checks that `words` select some of the cells; `name` is that of the clause.
 
-
-def match(clause: Clause, a: Sequence[Runs], b: Sequence[Runs], place: str) -> list[tuple[Runs, list[Runs]]]:
-    """Each run of `a` with those of `b` on the same data set and output, and with the same values of `each`.
-
-    Raises ConfigError where several of `a` are alike, or several of `b` that the clause does not list.
+    Raises:
+        ConfigError: No cell has a key or a value, or none has all of the values.
     """
-    firsts, seconds = group(a, clause.keys), group(b, (*clause.keys, *lists(clause)))
+    for key, values in words.items():
+        known = {cell.keys.get(key, "") for cell in cells}
+        if known == {""}:
+            keys = {name for cell in cells for name in cell.keys}
+            raise ConfigError(f"{name}: no run has the key {key!r}; {nearest(key, keys)}")
+        if unknown := [value for value in values if value not in known and values != _ANY]:
+            raise ConfigError(f"{name}: no run has {key}={unknown[0]}; {nearest(unknown[0], known)}")
+    if not select_cells(cells, words):
+        raise ConfigError(f"{name}: no run has these values together")
+
+
+def match(
+    clause: Clause, a: Sequence[KeyedCell], b: Sequence[KeyedCell], name: str
+) -> list[tuple[KeyedCell, list[KeyedCell]]]:
+    """Each cell of `a` with those of `b` on the same data set and output, with the same values of the clause's keys.
+
+    Raises:
+        ConfigError: Several cells of `a` are alike, or several of `b` that the clause does not list.
+    """
+    firsts, seconds = group(a, clause.keys), group(b, (*clause.keys, *listed_keys(clause)))
     for side, groups in (("a", firsts), ("b", seconds)):
-        if crowd := next((of for of in groups.values() if len(of) > 1), None):
-            apart = sorted(key for key in crowd[0].keys if len({of.keys.get(key) for of in crowd}) > 1)
+        if crowd := next((cells for cells in groups.values() if len(cells) > 1), None):
+            differing = sorted(key for key in crowd[0].keys if len({cell.keys.get(key) for cell in crowd}) > 1)
             raise ConfigError(
-                f"{place}: {side} has {len(crowd)} cells on {crowd[0].keys['dataset']}, which differ in"
-                f" {', '.join(apart)}: give a value, or put the key in `each` or `pair`"
+                f"{name}: {side} has {len(crowd)} cells on {crowd[0].keys['dataset']}, which differ in"
+                f" {', '.join(differing)}: give a value, or put the key in `each` or `pair`"
             )
     partners = group(b, clause.keys)
-    return [(of[0], partners[key]) for key, of in firsts.items() if key in partners]
+    return [(cells[0], partners[key]) for key, cells in firsts.items() if key in partners]
 
 
-def lists(clause: Clause) -> list[str]:
-    """The keys of which b has several values, each a rival; data sets and outputs are none."""
-    several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == ANY]
+def listed_keys(clause: Clause) -> list[str]:
+    """The keys, besides data set and output, for which b has several values, each of which is a rival."""
+    several = [key for key, values in clause.sides["b"].items() if len(values) > 1 or values == _ANY]
     return [key for key in several if key not in ("dataset", "output")]
 
 
-def group(runs: Sequence[Runs], keys: Sequence[str]) -> dict[tuple[str, ...], list[Runs]]:
-    """The runs by data set, output and these keys."""
-    groups: dict[tuple[str, ...], list[Runs]] = {}
-    for of in runs:
-        groups.setdefault(tuple(of.keys.get(key, "") for key in ("dataset", "output", *keys)), []).append(of)
+def group(cells: Sequence[KeyedCell], keys: Sequence[str]) -> dict[tuple[str, ...], list[KeyedCell]]:
+    """The cells by data set, output and these keys."""
+    groups: dict[tuple[str, ...], list[KeyedCell]] = {}
+    for cell in cells:
+        groups.setdefault(tuple(cell.keys.get(key, "") for key in ("dataset", "output", *keys)), []).append(cell)
     return groups
 
 
-def with_protocol(protocol: str | None, runs: Iterable[Runs]) -> list[Runs]:
-    """Those with_protocol a protocol; all where it is None."""
-    return [of for of in runs if protocol in (None, of.keys.get("protocol"))]
+def with_protocol(protocol: str | None, cells: Iterable[KeyedCell]) -> list[KeyedCell]:
+    """The cells under a protocol; all where it is None."""
+    return [cell for cell in cells if protocol in (None, cell.keys.get("protocol"))]

@@ -40,11 +40,11 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where nothing is recorded, and StorageError."""
-    from gpbench.records import collected
-    from gpbench.records.stores import open_existing
+    from gpbench.records import collection
+    from gpbench.records.collection import open_existing
 
-    if args.out.suffix != collected.SUFFIX:
-        raise ConfigError(f"--out {args.out}: the name must end in {collected.SUFFIX}")
+    if args.out.suffix != collection.SUFFIX:
+        raise ConfigError(f"--out {args.out}: the name must end in {collection.SUFFIX}")
     pairs: list[_Stored] = []
     counts = []
     for folder in args.results or [paths.results_dir()]:
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("no runs there yet; train with `gpbench run`")
     merged, differing = _merge(pairs)
     rows = [(record, store.config_text(record.id)) for record, store in merged]
-    collected.write(args.out, rows, _traces(merged))
+    collection.write(args.out, rows, _traces(merged))
     if args.json:
         formats.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
         return 0
@@ -92,7 +92,7 @@ def _traces(pairs: "Sequence[_Stored]") -> dict[str, bytes]:
     traces = {}
     for record, store in pairs:
         is_first = first[cell_key(record)] == (record.split, record.seed)
-        if packed := arrays.pack(arrays.thin(store.trace(record.id), kept=is_first)):
+        if packed := arrays.pack(arrays.thin(store.trace(record.id), whole=is_first)):
             traces[record.id] = packed
     return traces
 

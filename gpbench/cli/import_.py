@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     runtime.configure(device="cpu")  # before pandas imports NumPy
     from gpbench.imports import scoring, tables
-    from gpbench.records.collected import open_store
+    from gpbench.records.collection import open_store
 
     submissions = tables.read(args.file)
     _check_names(args, [submission.method for submission in submissions])

@@ -100,7 +100,7 @@ def write_table(args: argparse.Namespace, table: "Table") -> None:
     if args.json:
         formats.print_json(table.data)
     else:
-        write_sheet(table.sheet(args.format), args.format, None if is_picture else args.out)
+        write_sheet(table.sheet, args.format, None if is_picture else args.out)
 
 
 def write_sheet(sheet: Sheet, format: str, out: Path | None = None) -> None:

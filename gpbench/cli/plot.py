@@ -89,7 +89,7 @@ def plot(experiment: Experiment, preset: str, cells: Sequence[Cell], results: Pa
 
     They are named ID, or ID-NAME where a figure has a name.
     """
-    from gpbench.records.collected import open_store
+    from gpbench.records.collection import open_store
     from gpbench.report import figures
 
     arrays = open_store(results).trace

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.api.selection import open_stores
     from gpbench.cli.ls import descriptions
     from gpbench.data import cards
-    from gpbench.records.stores import latest, recorded
+    from gpbench.records.store import latest, recorded
     from gpbench.report import site
 
     stores = open_stores(args.results)

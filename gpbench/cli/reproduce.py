@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     Raises ConfigError, and what a sweep raises: Stopped, SweepError, DivergedError.
     """
     from gpbench.experiments import plan
-    from gpbench.records.collected import open_store
+    from gpbench.records.collection import open_store
 
     folders = [folder.expanduser().resolve() for folder in args.config_dir]
     settings = _settings(args, folders)

@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         print(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True), end="")
         return 0
     if processes.needed(cfg["run"]):
-        plan = RunPlan.of(cfg)
+        plan = RunPlan.from_config(cfg)
         with claim(plan, Store(plan.results)):
             return processes.run(plan, json=args.json)
     runs = train_here(cfg, plan)

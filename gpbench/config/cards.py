@@ -145,18 +145,6 @@ def reader(source: Mapping[str, Any]) -> str | None:
     return source.get("reader", "table" if source["kind"] == "file" else None)
 
 
-def unreadable(path: Path | str, error: Exception) -> ConfigError:
-    """The error for a YAML file that raised this one when it was read: the file, the line, and what is wrong there."""
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        why = getattr(error, "strerror", None) or " ".join(str(error).split())
-        return ConfigError(f"{path} cannot be read as YAML in UTF-8: {why}")
-    parts = filter(None, [getattr(error, "context", None), getattr(error, "problem", None)])
-    why = " ".join(" ".join(parts).replace(r"'\t'", "of a tab").split())
-    hint = "; write spaces for tabs" if "tab" in why.split() else ""
-    return ConfigError(f"{path}, line {mark.line + 1}: not YAML: {why}{hint}")
-
-
 def check(card: Any, path: Path | str = "the card") -> None:
     """Raise ConfigError for a card with a missing or unknown key, or a value out of its range; `path` says where."""
     _check_keys(f"{path}: the card", card, CARD)

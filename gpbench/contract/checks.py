@@ -34,8 +34,8 @@ def starts_with_arrays(problem: Problem) -> None:
 
 def starts_reproducibly(problem: Problem) -> None:
     """init gives the same from the same data and key"""
-    if where := difference(problem.first[0], problem.start(), tolerance=0.0):
-        raise Broken(f"two first states differ {where}: take all randomness from `key`")
+    if position := difference(problem.first[0], problem.start(), tolerance=0.0):
+        raise Broken(f"two first states differ {position}: take all randomness from `key`")
 
 
 def keeps_its_shape(problem: Problem) -> None:
@@ -46,9 +46,9 @@ def keeps_its_shape(problem: Problem) -> None:
         raise Broken(f"step reports {kind(getattr(info, 'objective', info))}: return Info(objective) with one number")
     if not same_structure(state, new):
         raise Broken("step changes the structure of the state, or one of its static fields")
-    for (place, old), (_, now) in zip(leaves(state), leaves(new)):
+    for (path, old), (_, now) in zip(leaves(state), leaves(new)):
         if (jnp.shape(old), jnp.result_type(old)) != (jnp.shape(now), jnp.result_type(now)):
-            raise Broken(f"step changes state{place} from {kind(old)} to {kind(now)}")
+            raise Broken(f"step changes state{path} from {kind(old)} to {kind(now)}")
 
 
 def steps_purely(problem: Problem) -> None:
@@ -56,9 +56,9 @@ def steps_purely(problem: Problem) -> None:
     state, info = problem.stepped[0]
     if changed := problem.tracings[0]:
         raise Broken(f"step changes the state that it is given (at {changed[0]}): return a new one")
-    if where := difference(problem.first_by_the_loop, (state, info.objective), problem.tolerance):
+    if position := difference(problem.first_by_the_loop, (state, info.objective), problem.tolerance):
         raise Broken(
-            f"a second step from the same, traced anew, differs {where}: take all randomness from `key`, and"
+            f"a second step from the same, traced anew, differs {position}: take all randomness from `key`, and"
             " keep nothing outside the state"
         )
 
@@ -84,9 +84,9 @@ def heeds_weights(problem: Problem) -> None:
     padded, key = problem.padded, problem.both.step_keys[0]
     state = problem.method.init(problem.data(group=padded), key=problem.both.init_keys[0])
     step = jax.jit(partial(problem.step, rows=padded.rows))
-    if where := difference(numbers(*step(state, padded.X[0], padded.y[0], key)), plain, problem.tolerance):
+    if position := difference(numbers(*step(state, padded.X[0], padded.y[0], key)), plain, problem.tolerance):
         raise Broken(
-            f"with three rows of weight 0 more, objective and log_prob differ {where}: have `batch.weight` as"
+            f"with three rows of weight 0 more, objective and log_prob differ {position}: have `batch.weight` as"
             " a factor in every sum over rows, and take N from `batch.total`"
         )
 
@@ -114,8 +114,8 @@ def trains_side_by_side(problem: Problem) -> None:
     if not difference(alone, problem.padded_side_by_side, problem.tolerance):
         return
     # The rows of weight 0 may be what makes the difference.
-    if where := difference(alone, problem.side_by_side(problem.both), problem.tolerance):
-        raise Broken(f"mapped over both splits (jax.vmap), a step differs {where}")
+    if position := difference(alone, problem.side_by_side(problem.both), problem.tolerance):
+        raise Broken(f"mapped over both splits (jax.vmap), a step differs {position}")
 
 
 def goes_on_from_a_checkpoint(problem: Problem) -> None:
@@ -125,13 +125,13 @@ def goes_on_from_a_checkpoint(problem: Problem) -> None:
         try:
             problem.train(problem.alone(0), checkpoint=checkpoint, halfway=True)
         except Stopped:
-            done = problem.train(problem.alone(0), checkpoint=checkpoint)
+            resumed = problem.train(problem.alone(0), checkpoint=checkpoint)
         else:
             return  # a single step cannot be stopped half-way
-    if done.step != problem.trained.step or len(done.trace["step"]) != len(problem.trained.trace["step"]):
+    if resumed.step != problem.trained.step or len(resumed.trace["step"]) != len(problem.trained.trace["step"]):
         raise Broken("the checkpoint was not gone on from: its state does not fit that of init")
-    if where := difference(problem.trained.predictions, done.predictions, tolerance=0.0):
-        raise Broken(f"after a checkpoint the predictions differ {where}: keep all that training needs in the state")
+    if position := difference(problem.trained.predictions, resumed.predictions, tolerance=0.0):
+        raise Broken(f"after a checkpoint the predictions differ {position}: keep all that training needs in the state")
 
 
 def has_a_finite_objective(problem: Problem) -> None:
@@ -170,28 +170,30 @@ def predicts_distributions(problem: Problem) -> None:
     worst = float(mass[-1, np.argmax(np.abs(mass[-1] - 1))])
     if not abs(worst - 1) < 1e-3:
         raise Broken(f"exp(log_prob) sums to {worst:.4g} over all targets of a test row")
-    if cdf is not None and (where := difference(mass, cdf, tolerance=1e-3)):
-        raise Broken(f"cdf differs from the integral of exp(log_prob) {where}")
+    if cdf is not None and (position := difference(mass, cdf, tolerance=1e-3)):
+        raise Broken(f"cdf differs from the integral of exp(log_prob) {position}")
 
 
 def predicts_row_by_row(problem: Problem) -> None:
     """a row's prediction depends on that row and the key alone: not on other test rows, their order, or a target"""
     state, X, y = problem.state, problem.both.X_test[0], problem.both.y_test[0]
     log_prob = problem.log_prob(state, X, y)
-    if where := difference(log_prob, problem.predictive.log_prob(jnp.asarray(y)), problem.tolerance):
-        raise Broken(f"traced again, with the same key, the predictions differ {where}: take all randomness from `key`")
-    order = np.random.default_rng(2).permutation(len(y))
-    if where := difference(log_prob[order], problem.log_prob(state, X[order], y[order]), problem.tolerance):
+    if position := difference(log_prob, problem.predictive.log_prob(jnp.asarray(y)), problem.tolerance):
         raise Broken(
-            f"with the test rows in another order the predictions differ {where}: random numbers must be"
+            f"traced again, with the same key, the predictions differ {position}: take all randomness from `key`"
+        )
+    order = np.random.default_rng(2).permutation(len(y))
+    if position := difference(log_prob[order], problem.log_prob(state, X[order], y[order]), problem.tolerance):
+        raise Broken(
+            f"with the test rows in another order the predictions differ {position}: random numbers must be"
             " shared by all rows, or made from each row"
         )
     same = np.repeat(X[:1], len(X), axis=0)
-    if where := difference(log_prob[:1], problem.log_prob(state, same, y)[:1], problem.tolerance):
-        raise Broken(f"with other rows beside it a row's log_prob differs {where}")
+    if position := difference(log_prob[:1], problem.log_prob(state, same, y)[:1], problem.tolerance):
+        raise Broken(f"with other rows beside it a row's log_prob differs {position}")
     others = np.repeat(y[:1], len(y))
-    if where := difference(log_prob[:1], problem.log_prob(state, X, others)[:1], problem.tolerance):
-        raise Broken(f"with other targets of the other test rows a row's log_prob differs {where}")
+    if position := difference(log_prob[:1], problem.log_prob(state, X, others)[:1], problem.tolerance):
+        raise Broken(f"with other targets of the other test rows a row's log_prob differs {position}")
 
 
 def _mass(problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:

@@ -32,8 +32,8 @@ def kind(value: Any) -> str:
 
 def same_structure(old: Any, new: Any) -> bool:
     """Whether two pytrees have the same structure and static fields."""
-    one, other = jax.tree.structure(old), jax.tree.structure(new)
-    return one is not None and one == other
+    first, second = jax.tree.structure(old), jax.tree.structure(new)
+    return first is not None and first == second
 
 
 def largest_difference(old: Any, new: Any) -> tuple[float, str]:
@@ -43,10 +43,10 @@ def largest_difference(old: Any, new: Any) -> tuple[float, str]:
     """
     if not same_structure(old, new):
         return np.inf, "in structure or static fields"
-    worst, where = 0.0, ""
-    for (place, a), (_, b) in zip(leaves(old), leaves(new)):
+    worst, position = 0.0, ""
+    for (location, a), (_, b) in zip(leaves(old), leaves(new)):
         if np.shape(a) != np.shape(b):
-            return np.inf, f"in shape, {kind(a)} and {kind(b)}" + f" in {place}" * bool(place)
+            return np.inf, f"in shape, {kind(a)} and {kind(b)}" + f" in {location}" * bool(location)
         a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
         finite = np.isfinite(a)
         gap = np.inf
@@ -54,23 +54,25 @@ def largest_difference(old: Any, new: Any) -> tuple[float, str]:
             scale = max(1.0, np.abs(a[finite]).max(initial=0.0))
             gap = float(np.abs(a[finite] - b[finite]).max(initial=0.0)) / scale
         if not gap <= worst:
-            worst, where = gap, f"by {gap:.2g}" + f" in {place}" * bool(place)
-    return worst, where
+            worst, position = gap, f"by {gap:.2g}" + f" in {location}" * bool(location)
+    return worst, position
 
 
 def difference(old: Any, new: Any, tolerance: float) -> str:
     """Where two pytrees differ by more than `tolerance`, in words; "" where they agree."""
-    gap, where = largest_difference(old, new)
-    return where if not gap <= tolerance else ""
+    gap, position = largest_difference(old, new)
+    return position if not gap <= tolerance else ""
 
 
 def require_arrays(state: Any, precision: str | None = None) -> None:
     """Raises Broken unless all leaves are arrays without NaN, and of `precision`, if given, where floating point."""
-    for place, leaf in leaves(state):
+    for location, leaf in leaves(state):
         if not isinstance(leaf, jax.Array | np.ndarray):
-            raise Broken(f"state{place} is of type {kind(leaf)}: make it an array, or a static field")
+            raise Broken(f"state{location} is of type {kind(leaf)}: make it an array, or a static field")
         if jnp.issubdtype(leaf.dtype, jnp.floating):
             if precision is not None and leaf.dtype != precision:
-                raise Broken(f"state{place} is {kind(leaf)} where the data are {precision}: use the dtype of the data")
+                raise Broken(
+                    f"state{location} is {kind(leaf)} where the data are {precision}: use the dtype of the data"
+                )
             if missing := int(np.isnan(np.asarray(leaf)).sum()):
-                raise Broken(f"state{place} has NaN in {missing} of {leaf.size} places")
+                raise Broken(f"state{location} has NaN in {missing} of {leaf.size} places")

@@ -17,7 +17,7 @@ from gpbench.core.linalg import inverse_cholesky, log_determinant
 
 
 class Posterior(eqx.Module):
-    """q(w) of T whitened inducing outputs, those of one component after another."""
+    """Interface of q(w) for T whitened inducing outputs, those of one component after another."""
 
     @abc.abstractmethod
     def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
@@ -32,7 +32,7 @@ class Posterior(eqx.Module):
         """Mean and covariance of w."""
 
     def sample(self, count: int, *, key: PRNGKeyArray) -> Float[Array, "K T"]:
-        """`count` draws of w."""
+        """Draws from q(w), one a row; K is `count`."""
         mean, covariance = self.moments()
         A = inverse_cholesky(covariance)
         noise = jax.random.normal(key, (len(mean), count), mean.dtype)
@@ -45,23 +45,23 @@ class IndependentComponents(Posterior):
     Components with equally many inducing outputs, one after another, are stacked in one `Normal` with means (G, M).
     """
 
-    parts: tuple[Normal, ...]
+    groups: tuple[Normal, ...]
 
     def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         mean, variance, start = jnp.zeros(V.shape[1], V.dtype), jnp.zeros(V.shape[1], V.dtype), 0
-        for part in self.parts:
-            count, m = part.mean.shape
+        for group in self.groups:
+            count, m = group.mean.shape
             rows = V[start : start + count * m].reshape(count, m, -1)
-            means, variances = jax.vmap(Normal.project)(part, rows)
+            means, variances = jax.vmap(Normal.project)(group, rows)
             mean, variance, start = mean + means.sum(0), variance + variances.sum(0), start + count * m
         return mean, variance
 
     def kl(self) -> Float[Array, ""]:
-        return jnp.sum(jnp.concatenate([jax.vmap(Normal.kl)(part) for part in self.parts]))
+        return jnp.sum(jnp.concatenate([jax.vmap(Normal.kl)(group) for group in self.groups]))
 
     def moments(self) -> tuple[Float[Array, " T"], Float[Array, "T T"]]:
-        roots = [jnp.tril(root) for part in self.parts for root in part.root]
-        mean = jnp.concatenate([part.mean.ravel() for part in self.parts])
+        roots = [jnp.tril(root) for group in self.groups for root in group.root]
+        mean = jnp.concatenate([group.mean.ravel() for group in self.groups])
         return mean, block_diag(*(root.T @ root for root in roots))
 
 
@@ -112,22 +112,37 @@ class CoupledPrecision(Posterior):
 
 
 def mean_field(factor: Natural, shapes: tuple[tuple[int, int], ...]) -> IndependentComponents:
-    """The best of its kind for the prior times a factor: its mean, and of its precision the components' blocks.
+    """The independent components closest to the prior times a factor, in KL[q || p].
 
-    `shapes` are numbers of components and of the inducing outputs of each, G and M: Σ G M = T.
+    They have its mean, and the diagonal blocks of its precision.
+
+    Args:
+        factor: Factor on all T inducing outputs.
+        shapes: Pairs (G, M): G components with M inducing outputs each; Σ G M = T.
+
+    Returns:
+        One group of components for each pair.
     """
-    mean, parts, start = factor.posterior().mean, [], 0
+    mean, groups, start = factor.posterior().mean, [], 0
     for count, m in shapes:
         starts = [start + i * m for i in range(count)]
         precisions = jnp.stack([factor.precision[i : i + m, i : i + m] for i in starts])
         roots = jax.vmap(lambda P, m=m: inverse_cholesky(jnp.eye(m, dtype=P.dtype) + P))(precisions)
-        parts.append(jax.vmap(Normal)(jnp.stack([mean[i : i + m] for i in starts]), roots))
+        groups.append(jax.vmap(Normal)(jnp.stack([mean[i : i + m] for i in starts]), roots))
         start += count * m
-    return IndependentComponents(tuple(parts))
+    return IndependentComponents(tuple(groups))
 
 
 def coupled_precision(factor: Natural, rank: int) -> CoupledPrecision:
-    """The prior times a factor, with the `rank` directions in which the factor is narrowest."""
+    """The prior times a factor, reduced to the directions in which the factor is narrowest.
+
+    Args:
+        factor: Factor on all T inducing outputs.
+        rank: Number R of directions, the leading eigenvectors of the factor's precision.
+
+    Returns:
+        A posterior with the mean of the full one and precision I + B Bᵀ.
+    """
     values, vectors = jnp.linalg.eigh(factor.precision)
     scale = jnp.sqrt(jnp.maximum(values[::-1][:rank], 1e-6))
     return CoupledPrecision(factor.posterior().mean, vectors[:, ::-1][:, :rank] * scale)

@@ -15,7 +15,7 @@ from gpbench.core.networks import Network
 
 
 class Gamma(eqx.Module):
-    """Gam(τ | shape, rate)."""
+    """Gamma distribution Gam(τ | shape, rate) of a precision τ."""
 
     shape: Float[Array, ""]
     rate: Float[Array, ""]
@@ -27,24 +27,35 @@ class Gamma(eqx.Module):
 
     @property
     def valid(self) -> Bool[Array, ""]:
-        """Whether it is a distribution with a finite E 1/τ."""
+        """True for a distribution with a finite E 1/τ."""
         return jnp.isfinite(self.shape) & jnp.isfinite(self.rate) & (self.shape > 1.0) & (self.rate > 0.0)
 
     def log_evidence(self, residual: Float[Array, ""], variance: Float[Array, ""]) -> Float[Array, ""]:
-        """log Z of an observation: log N(residual | 0, variance + E 1/τ).
+        """log Z of an observation, in nats: log N(residual | 0, variance + E 1/τ).
 
-        The paper's approximation of the Student t density by the normal one of the same variance.
+        The paper approximates the Student t density by the normal one of the same variance.
+
+        Args:
+            residual: Target minus predicted mean.
+            variance: Predicted variance, without noise.
         """
         return norm.logpdf(residual, 0.0, jnp.sqrt(variance + self.noise))
 
     def observe(self, residual: Float[Array, ""], variance: Float[Array, ""]) -> "Gamma":
-        """After an observation with `log_evidence`; the paper's Z, Z₁ and Z₂ have shape, shape + 1 and shape + 2.
+        """Updates the distribution by an observation whose evidence is `log_evidence`.
 
-        The approximation can make it invalid: see `valid`.
+        The paper's Z, Z₁ and Z₂ are the evidences under shape, shape + 1 and shape + 2.
+
+        Args:
+            residual: Target minus predicted mean.
+            variance: Predicted variance, without noise.
+
+        Returns:
+            The new distribution; the approximation can make it invalid (`valid`).
         """
         v0, v1, v2 = (variance + self.rate / (self.shape + k) for k in (-1.0, 0.0, 1.0))
 
-        def log_ratio(old, new, gap):
+        def log_ratio(old: Array, new: Array, gap: Array) -> Array:
             """log N(residual | 0, new) / N(residual | 0, old), gap = old - new."""
             return -0.5 * (jnp.log1p(-gap / old) + residual**2 * gap / (old * new))
 
@@ -62,9 +73,9 @@ class Gamma(eqx.Module):
 
 
 _FURTHEST = 40.0
-"""Beyond that many standard deviations from 0 a normal variable is on one side of it."""
+"""Number of standard deviations from 0 beyond which a normal variable is taken to be on one side of it."""
 _LEAST = 1e-20
-"""Square of the least standard deviation by which a mean is divided."""
+"""Square of the smallest standard deviation by which a mean is divided."""
 _LARGE, _TERMS = 5.0, 16
 """The continued fraction serves from t = 5, where 16 terms have a relative error below 1e-10."""
 
@@ -72,19 +83,27 @@ _LARGE, _TERMS = 5.0, 16
 def relu_moments(
     mean: Float[Array, "..."], variance: Float[Array, "..."]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """Mean and variance of max(0, x) for x ~ N(mean, variance), with finite gradients down to a variance of 0."""
+    """Moments of a rectified normal variable max(0, x), x ~ N(mean, variance) (section 3.2 of the paper).
+
+    Args:
+        mean: Means, of any shape.
+        variance: Variances, of the same shape, from 0.
+
+    Returns:
+        Mean and variance of max(0, x); their gradients are finite down to a variance of 0.
+    """
     # the larger variance keeps t ≤ 40 and its gradient finite; beyond, all tails are 0 in float64 too
     std = jnp.sqrt(jnp.maximum(variance, jnp.maximum((mean / _FURTHEST) ** 2, _LEAST)))
     above = mean > 0.0
     t = jnp.where(above, mean, -mean) / std
-    _, first, second = tails(t)
+    _, first, second = _tails(t)
     # of max(0, x) with mean ≤ 0: s p₁ and v (p₂ - p₁²); and max(0, x) = x + max(0, -x) gives those with mean > 0
     share = jnp.where(above, 1.0 - second - 2.0 * t * first, second) - first**2
     return jnp.where(above, mean, 0.0) + std * first, variance * share
 
 
 @jax.custom_jvp
-def tails(t: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
+def _tails(t: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."], Float[Array, "..."]]:
     """(p₀, p₁, p₂), p_k = E max(0, z - t)^k for z ~ N(0, 1) and t ≥ 0, where p₀ = P(z > t).
 
     With the continued fraction of Mills' ratio R = p₀ / φ = 1 / (t + K), K = 1 / (t + L), L = 2 / (t + 3 / (t + ...)),
@@ -104,11 +123,13 @@ def tails(t: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..
     return p0, p1, p2
 
 
-@tails.defjvp
-def _tails_jvp(primals, tangents):
+@_tails.defjvp
+def _tails_jvp(
+    primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
     # p₀' = -φ, p₁' = -p₀, p₂' = -2 p₁
     (t,), (dt,) = primals, tangents
-    p0, p1, p2 = tails(t)
+    p0, p1, p2 = _tails(t)
     return (p0, p1, p2), (-norm.pdf(t) * dt, -p0 * dt, -2.0 * p1 * dt)
 
 
@@ -118,12 +139,20 @@ def output_moments(
     """Means and variances of a network's outputs at X under independent weights with these means and variances.
 
     Exact with at most one hidden layer.  Later layers take the hidden units of a layer for independent and their
-    pre-activations for normal, as the paper does.  Shapes are those of the network's outputs, (N,) or (N, P).
+    pre-activations for normal, as the paper does (section 3.2).
+
+    Args:
+        mean: Network of the weights' means.
+        variance: Network of the weights' variances.
+        X: Rows of inputs.
+
+    Returns:
+        Means and variances, each (N,) for one output and (N, P) for P.
     """
     m, v = X, jnp.zeros_like(X)
-    for depth, (of_mean, of_variance) in enumerate(zip(mean.layers, variance.layers)):
+    for depth, (M, V) in enumerate(zip(mean.layers, variance.layers)):
         m, v = relu_moments(m, v) if depth else (m, v)
         # (m² + v) V_w + v M_w² + V_b, over the square of the layer's scale
-        v = ((m**2 + v) @ of_variance.weight + v @ of_mean.weight**2 + of_variance.bias) / of_mean.scale**2
-        m = of_mean(m)
+        v = ((m**2 + v) @ V.weight + v @ M.weight**2 + V.bias) / M.scale**2
+        m = M(m)
     return (m[:, 0], v[:, 0]) if m.shape[1] == 1 else (m, v)

@@ -5,6 +5,7 @@ the covariance differ between the parametrisations, one class each.  Nothing has
 """
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,9 +18,11 @@ from gpbench.core.kernels import SquaredExponential
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 
+_Marginals = tuple[Float[Array, " N"], Float[Array, " N"]]
+
 
 class Decoupled(eqx.Module):
-    """What every parametrisation has: `kernel` with amplitude ρ², the two bases, and the weights of the mean's."""
+    """Base of all parametrisations: `kernel` with amplitude ρ², the two bases, and the weights of the mean's basis."""
 
     kernel: SquaredExponential
     likelihood: Likelihood
@@ -29,27 +32,32 @@ class Decoupled(eqx.Module):
 
     @property
     def unit(self) -> SquaredExponential:
-        """The kernel of g."""
+        """Kernel of g: that of f with amplitude 1."""
         return SquaredExponential(jnp.zeros_like(self.kernel.log_amplitude), self.kernel.log_lengthscale2)
 
     @property
     def weights(self) -> Float[Array, " A"]:
-        """The weights of the mean's basis, of g."""
+        """Weights of the mean's basis, in units of g."""
         return self.a
 
     @abc.abstractmethod
-    def factors(self):
-        """What mean, variance and KL share, all of the size of the small basis."""
+    def factors(self) -> Any:
+        """Matrices of the size of the small basis that mean, variance and KL share."""
 
     @abc.abstractmethod
-    def marginals(self, factors, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """The posterior's mean and variance of f at X."""
+    def marginals(self, factors: Any, X: Float[Array, "N D"]) -> _Marginals:
+        """Posterior mean and variance of f at X, given `factors()`."""
 
     @abc.abstractmethod
-    def kl(self, factors, square: Float[Array, ""]) -> Float[Array, ""]:
-        """KL[q || prior] in nats; `square` is aᵀK_α a, or an unbiased estimate of it."""
+    def kl(self, factors: Any, square: Float[Array, ""]) -> Float[Array, ""]:
+        """KL[q || prior] in nats.
 
-    def _scaled(self, mean: Float[Array, " N"], variance: Float[Array, " N"]):
+        Args:
+            factors: The result of `factors()`.
+            square: aᵀK_α a, or an unbiased estimate of it.
+        """
+
+    def _scaled(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> _Marginals:
         """Mean and variance of f = ρ g from those of g."""
         amplitude = self.kernel.amplitude
         return jnp.sqrt(amplitude) * mean, amplitude * jnp.maximum(variance, 1e-9)
@@ -59,18 +67,23 @@ class Decoupled(eqx.Module):
         weights = self.weights
         missing = -len(weights) % block
         a = jnp.pad(weights, (0, missing)).reshape(-1, min(block, len(weights) + missing))
-        pad = lambda x: jnp.pad(x, ((0, missing), (0, 0))).reshape(*a.shape, -1)
 
-        def add(total, columns):
+        def pad(x: Array) -> Array:
+            return jnp.pad(x, ((0, missing), (0, 0))).reshape(*a.shape, -1)
+
+        def add(total: Array, columns: tuple[Array, Array, Array]) -> tuple[Array, None]:
             a, Z, log_scale = columns
             return total + a @ (self.alpha.gram(self.unit, ScaledFeatures(Z, log_scale)).T @ weights), None
 
         return jax.lax.scan(add, jnp.zeros((), a.dtype), (a, pad(self.alpha.Z), pad(self.alpha.log_scale)))[0]
 
     def sampled_square(self, columns: int, *, key: PRNGKeyArray) -> Float[Array, ""]:
-        """An unbiased estimate of aᵀK_α a, from `columns` columns of K_α: O(M_α columns) time and memory.
+        """Unbiased estimate of aᵀK_α a from some columns of K_α.
 
-        The columns are neighbours from a random index on, among the features in use; all where that is enough.
+        Args:
+            columns: Number of columns, neighbours from a random index on among the features in use; the estimate is
+                exact where that is all of them.  Time and memory are O(M_α columns).
+            key: Random key.
         """
         weights = self.weights
         m = len(weights)
@@ -82,8 +95,8 @@ class Decoupled(eqx.Module):
         return jnp.sum(weight * weights[index] * (weights @ self.alpha.gram(self.unit, self.alpha[index])))
 
 
-class DirectFactors(eqx.Module):
-    """`W` (M_β, M_β): var g = 1 - |W k_β|²; `kl` has the terms of the KL due to the covariance."""
+class _DirectFactors(eqx.Module):
+    """Whitening `W` with var g = 1 - |W k_β|², and the terms of the KL due to the covariance, `kl`."""
 
     W: Float[Array, "B B"]
     kl: Float[Array, ""]
@@ -96,27 +109,27 @@ class Direct(Decoupled):
 
     @property
     def lower(self) -> Float[Array, "B B"]:
-        """L, of g."""
+        """L, in units of g."""
         return jnp.tril(self.L)
 
-    def factors(self) -> DirectFactors:
+    def factors(self) -> _DirectFactors:
         """With H = I + LᵀK_βL the terms of the KL are ½ log|H| - ½ tr(I - H⁻¹)."""
         K, L = self.beta.gram(self.unit), self.lower
         m = len(K)
         G = inverse_cholesky(jnp.eye(m, dtype=K.dtype) + L.T @ K @ L)
-        return DirectFactors(G @ L.T, 0.5 * (log_determinant(G) - m + jnp.sum(G**2)))
+        return _DirectFactors(G @ L.T, 0.5 * (log_determinant(G) - m + jnp.sum(G**2)))
 
-    def marginals(self, factors: DirectFactors, X: Float[Array, "N D"]):
+    def marginals(self, factors: _DirectFactors, X: Float[Array, "N D"]) -> _Marginals:
         mean = self.alpha.cross(self.unit, X).T @ self.weights
         variance = 1.0 - jnp.sum((factors.W @ self.beta.cross(self.unit, X)) ** 2, axis=0)
         return self._scaled(mean, variance)
 
-    def kl(self, factors: DirectFactors, square: Float[Array, ""]) -> Float[Array, ""]:
+    def kl(self, factors: _DirectFactors, square: Float[Array, ""]) -> Float[Array, ""]:
         return 0.5 * square + factors.kl
 
 
 class Jacobi(Direct):
-    """Those of `Direct` divided by the diagonals of the Gram matrices (A.1).
+    """The parameters of `Direct` divided by the diagonals of the Gram matrices (A.1).
 
     In units of f, a = a₀/ρ² and L = L₀/ρ²; in those of g, which is f/ρ, both are divided by ρ.
     """
@@ -130,7 +143,7 @@ class Jacobi(Direct):
         return jnp.tril(self.L) / jnp.exp(0.5 * self.kernel.log_amplitude)
 
 
-class HybridFactors(eqx.Module):
+class _HybridFactors(eqx.Module):
     """Whitening `A` of the small basis, `c` = V(α) a, and the mean's weights `lead` on V = A k_β."""
 
     A: Float[Array, "B B"]
@@ -143,26 +156,26 @@ class Hybrid(Decoupled):
 
     q: Normal
 
-    def factors(self) -> HybridFactors:
+    def factors(self) -> _HybridFactors:
         A = inverse_cholesky(self.beta.gram(self.unit))
         c = A @ (self.beta.gram(self.unit, self.alpha) @ self.weights)
-        return HybridFactors(A, c, self.q.mean)
+        return _HybridFactors(A, c, self.q.mean)
 
-    def marginals(self, factors: HybridFactors, X: Float[Array, "N D"]):
+    def marginals(self, factors: _HybridFactors, X: Float[Array, "N D"]) -> _Marginals:
         V = factors.A @ self.beta.cross(self.unit, X)
         mean = self.alpha.cross(self.unit, X).T @ self.weights + V.T @ factors.lead
         variance = 1.0 - jnp.sum(V**2, axis=0) + jnp.sum((jnp.tril(self.q.root) @ V) ** 2, axis=0)
         return self._scaled(mean, variance)
 
-    def kl(self, factors: HybridFactors, square: Float[Array, ""]) -> Float[Array, ""]:
+    def kl(self, factors: _HybridFactors, square: Float[Array, ""]) -> Float[Array, ""]:
         """The terms of q(w)'s covariance have the ½ that equation 14 lacks before the determinant (errata)."""
-        of_mean = 0.5 * (square + jnp.sum((factors.lead + factors.c) ** 2) - jnp.sum(factors.c**2))
-        return of_mean + Normal(jnp.zeros_like(self.q.mean), self.q.root).kl()
+        mean_terms = 0.5 * (square + jnp.sum((factors.lead + factors.c) ** 2) - jnp.sum(factors.c**2))
+        return mean_terms + Normal(jnp.zeros_like(self.q.mean), self.q.root).kl()
 
 
 class Orthogonal(Hybrid):
     """The mean's basis made orthogonal to the covariance's (Salimbeni, Cheng, Boots and Deisenroth, NeurIPS 2018)."""
 
-    def factors(self) -> HybridFactors:
+    def factors(self) -> _HybridFactors:
         hybrid = super().factors()
-        return HybridFactors(hybrid.A, hybrid.c, self.q.mean - hybrid.c)
+        return _HybridFactors(hybrid.A, hybrid.c, self.q.mean - hybrid.c)

@@ -39,6 +39,12 @@ def marginals(q: Normal, V: Float[Array, "M N"], W: Float[Array, "M N"], sites: 
     """Mean and variance of q along the sites' directions `W`, and of their cavities along `V`.
 
     The two differ only where the hyper-parameters have moved since a site was refined (or move under a gradient).
+
+    Args:
+        q: Posterior of the whitened inducing outputs.
+        V: Directions of the points, A Kzx.
+        W: Directions of the sites; `V` itself saves the products.
+        sites: The points' sites, contained in q.
     """
     T = q.root @ V
     S = T if W is V else q.root @ W
@@ -52,23 +58,38 @@ def marginals(q: Normal, V: Float[Array, "M N"], W: Float[Array, "M N"], sites: 
 
 
 def removable(q: Normal, V: Float[Array, "M N"], sites: Sites, most: float = 0.99) -> Sites:
-    """The part of sites along `V` that can be divided out of a q which may contain less than the whole of them.
+    """Powers of sites that can be divided out of a q which may contain less than the whole of them.
 
-    Of a site with more than `most` of q's precision there, only that share is divided out.
+    Args:
+        q: Posterior of the whitened inducing outputs.
+        V: Directions of the sites.
+        sites: Sites along V.
+        most: Largest share of q's precision along a direction that is divided out.
     """
     precision = sites.nu * jnp.sum((q.root @ V) ** 2, axis=0)
     return sites.power(jnp.minimum(1.0, most / jnp.maximum(precision, most)))
 
 
 def refine(
-    likelihood: Likelihood, y: Float[Array, " N"], residual: Float[Array, " N"], at: Marginals, old: Sites, rho
+    likelihood: Likelihood,
+    y: Float[Array, " N"],
+    residual: Float[Array, " N"],
+    moments: Marginals,
+    old: Sites,
+    rho: Float[Array, ""] | Float[Array, " N"] | float,
 ) -> Sites:
-    """The parallel site update (equation 23 with the errata's sign), damped by ρ (equation 25).
+    """Parallel site update (equation 23 with the errata's sign), damped by ρ (equation 25).
 
-    Sites whose ρ is 0 stay as they are.
+    Args:
+        likelihood: Likelihood of the targets.
+        y: Targets.
+        residual: Variances of f given the inducing outputs.
+        moments: Marginals of q and of the cavities.
+        old: Sites before the update.
+        rho: Damping in [0, 1], one for all or one a site: 1 is none, and with 0 a site stays as it is.
     """
-    _, slope, curvature = likelihood.normaliser_derivatives(at.cavity_mean, residual + at.cavity_variance, y)
-    return damp(moment_match(at.cavity_mean, at.cavity_variance, slope, curvature), old, rho)
+    _, slope, curvature = likelihood.normaliser_derivatives(moments.cavity_mean, residual + moments.cavity_variance, y)
+    return damp(moment_match(moments.cavity_mean, moments.cavity_variance, slope, curvature), old, rho)
 
 
 def log_normaliser(
@@ -76,7 +97,7 @@ def log_normaliser(
     y: Float[Array, " N"],
     residual: Float[Array, " N"],
     q: Normal,
-    at: Marginals,
+    moments: Marginals,
     shift: Float[Array, " M"],
     sites: Sites,
     weight: Float[Array, " N"],
@@ -84,12 +105,25 @@ def log_normaliser(
     """log Zq = ½ log|P⁻¹| + ½ μᵀ Σ τ V + Σ_n weight_n (log Z_n + g(cavity) - g(q)).
 
     Appendix A.5; equation 29's quadratic terms lack their ½ and the last its sign (errata).
+
+    Args:
+        likelihood: Likelihood of the targets.
+        y: Targets.
+        residual: Variances of f given the inducing outputs.
+        q: Posterior of the whitened inducing outputs.
+        moments: Marginals of q and of the cavities.
+        shift: Σ τ V over all sites.
+        sites: Sites of these points.
+        weight: Weight of each point: N/B in a minibatch, 0 for rows that fill it up.
+
+    Returns:
+        log Zq, in nats.
     """
-    gap = at.mean - sites.tau * at.variance
-    C = sites.nu / (1.0 - sites.nu * at.variance)
-    log_site = 0.5 * (-2.0 * sites.tau * at.mean + sites.tau**2 * at.variance + C * gap**2)
-    log_site -= 0.5 * jnp.log1p(-sites.nu * at.variance)
-    log_z = likelihood.log_normaliser(at.cavity_mean, residual + at.cavity_variance, y)
+    gap = moments.mean - sites.tau * moments.variance
+    C = sites.nu / (1.0 - sites.nu * moments.variance)
+    log_site = 0.5 * (-2.0 * sites.tau * moments.mean + sites.tau**2 * moments.variance + C * gap**2)
+    log_site -= 0.5 * jnp.log1p(-sites.nu * moments.variance)
+    log_z = likelihood.log_normaliser(moments.cavity_mean, residual + moments.cavity_variance, y)
     return -0.5 * log_determinant(q.root) + 0.5 * q.mean @ shift + jnp.sum(weight * (log_z + log_site))
 
 
@@ -105,8 +139,15 @@ def energy(
 ) -> Float[Array, ""]:
     """log Zq as a function to differentiate in the covariances, through q and every cavity.
 
-    `fixed_factors`: the sites are fixed factors on u (gradient `exact`); otherwise only their scalars are fixed and
-    their directions v_n follow the hyper-parameters (gradient `scalars`).  `others` is the product of all other sites.
+    Args:
+        likelihood: Likelihood of the targets.
+        cov: Prior covariances of inducing outputs and points.
+        y: Targets.
+        sites: Sites of these points.
+        weight: Weight of each point: N/B in a minibatch, 0 for rows that fill it up.
+        others: Product of all other sites as a factor on u; None where there are none.
+        fixed_factors: Keeps the sites as fixed factors on u (gradient `exact`).  Otherwise only their scalars are
+            fixed, and their directions v_n follow the hyper-parameters (gradient `scalars`).
     """
     A = inverse_cholesky(cov.zz)
     V = A @ cov.zx
@@ -125,20 +166,34 @@ def approximate_gradient(
     A: Float[Array, "M M"],
     V: Float[Array, "M N"],
     q: Normal,
-    at: Marginals,
+    moments: Marginals,
     sites: Sites,
     weight: Float[Array, " N"],
 ) -> Covariances:
-    """The gradient of log Zq in the covariances with factors and cavities fixed and moments taken as matched.
+    """Gradient of log Zq in the covariances with factors and cavities fixed and moments taken as matched.
 
     Equation 4 (equation 6 with weights N/|B|), in closed form.  With α and β the derivatives of log Z_n in its mean and
     variance, β = ½ (α² - κ), and Σ = RᵀR, the gradient in Kzx is Aᵀ H, H = μ αᵀ + Σ V diag(c) - 2 V diag(β); in Kzz it
     is Aᵀ [-½ (I - Σ - μ μᵀ) - (H + V diag(β)) Vᵀ] A; in k(x, x) it is β.  A test holds it against autodiff.
+
+    Args:
+        likelihood: Likelihood of the targets.
+        y: Targets.
+        residual: Variances of f given the inducing outputs.
+        A: Inverse Cholesky factor of Kzz.
+        V: A Kzx.
+        q: Posterior of the whitened inducing outputs.
+        moments: Marginals of q and of the cavities.
+        sites: Sites of these points.
+        weight: Weight of each point: N/B in a minibatch, 0 for rows that fill it up.
+
+    Returns:
+        Derivatives in Kzz (M, M), Kzx (M, N) and k(x, x) (N,).
     """
-    _, alpha, kappa = likelihood.normaliser_derivatives(at.cavity_mean, residual + at.cavity_variance, y)
+    _, alpha, kappa = likelihood.normaliser_derivatives(moments.cavity_mean, residual + moments.cavity_variance, y)
     beta = 0.5 * weight * (alpha**2 - kappa)
     alpha = weight * alpha
-    c = (alpha * (sites.nu * at.mean - sites.tau) + 2.0 * beta) / (1.0 - sites.nu * at.variance)
+    c = (alpha * (sites.nu * moments.mean - sites.tau) + 2.0 * beta) / (1.0 - sites.nu * moments.variance)
     S = q.root.T @ q.root
     H = q.mean[:, None] * alpha + (S @ V) * c - V * (2.0 * beta)
     inner = 0.5 * (S + jnp.outer(q.mean, q.mean) - jnp.eye(S.shape[0], dtype=S.dtype)) - (H + V * beta) @ V.T

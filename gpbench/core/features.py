@@ -7,11 +7,13 @@ average of f around there.
 """
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.kernels import Kernel, SquaredExponential
@@ -49,8 +51,10 @@ class InducingPoints(Features):
         return kernel.cross(self.Z, X)
 
 
+_ROWS = 64
+"""Number of rows of a Gram matrix at a time on a CPU."""
 _FAR = 1e6
-"""Where unused features lie, in units of the inputs: uncorrelated with all rows and with each other."""
+"""Coordinate of unused features, in units of the inputs: uncorrelated with all rows and with each other."""
 
 
 class ScaledFeatures(Features):
@@ -63,34 +67,45 @@ class ScaledFeatures(Features):
         """Prior covariances of these features with each other, or with the P features of `other`."""
         assert isinstance(kernel, SquaredExponential)  # methods require it of their configuration
         other = self if other is None else other
-        return gram(kernel, self.Z, self.log_scale, other.Z, other.log_scale)
+        return _gram(kernel, self.Z, self.log_scale, other.Z, other.log_scale)
 
     def cross(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
         """Prior covariances with f at X."""
         assert isinstance(kernel, SquaredExponential)
-        return cross(kernel, self.Z, self.log_scale, X)
+        return _cross(kernel, self.Z, self.log_scale, X)
 
-    def __getitem__(self, index) -> "ScaledFeatures":
+    def __getitem__(self, index: Int[Array, " P"] | slice) -> "ScaledFeatures":
         return ScaledFeatures(self.Z[index], self.log_scale[index])
 
     def count(self) -> Int[Array, ""]:
-        """How many of the features are in use."""
+        """Number of features in use."""
         return jnp.sum(jnp.any(jnp.abs(self.Z) < 0.5 * _FAR, axis=1))
 
     def fill(self, X: Float[Array, "P D"], start: Int[Array, ""]) -> "ScaledFeatures":
-        """With features of scale 1 at the rows of `X` from index `start` on; those beyond the end are dropped."""
+        """Puts features of scale 1 into the buffer.
+
+        Args:
+            X: Their locations.
+            start: Index of the first; those beyond the end are dropped.
+        """
         index = start + jnp.arange(len(X))
-        put = lambda whole, rows: whole.at[index].set(rows, mode="drop")
-        return ScaledFeatures(put(self.Z, X), put(self.log_scale, jnp.zeros_like(X)))
+        Z = self.Z.at[index].set(X, mode="drop")
+        return ScaledFeatures(Z, self.log_scale.at[index].set(jnp.zeros_like(X), mode="drop"))
 
 
-def unused_features(m: int, d: int, dtype) -> ScaledFeatures:
-    """m features of d inputs, none of them in use: a buffer that `ScaledFeatures.fill` fills."""
+def unused_features(m: int, d: int, dtype: DTypeLike) -> ScaledFeatures:
+    """A buffer of features, none of them in use, for `ScaledFeatures.fill`.
+
+    Args:
+        m: Number of features.
+        d: Number of inputs.
+        dtype: Precision of locations and scales.
+    """
     locations = _FAR * (1.0 + jnp.arange(m, dtype=dtype))
     return ScaledFeatures(jnp.broadcast_to(locations[:, None], (m, d)), jnp.zeros((m, d), dtype))
 
 
-def cross(
+def _cross(
     kernel: SquaredExponential, Z: Float[Array, "M D"], log_scale: Float[Array, "M D"], X: Float[Array, "N D"]
 ) -> Float[Array, "M N"]:
     """Covariances of the features with f(x): amp Π_d √(2 l_j ls/(l_j² + ls²)) exp(-(z_j - x)²/(l_j² + ls²)).
@@ -103,7 +118,7 @@ def cross(
     return jnp.exp(jnp.minimum(exponent, 0.0) + kernel.log_amplitude + _log_peak(log_scale)[:, None])
 
 
-def gram(
+def _gram(
     kernel: SquaredExponential,
     Z: Float[Array, "M D"],
     log_scale: Float[Array, "M D"],
@@ -117,26 +132,23 @@ def gram(
     """
     Z, Y = Z / kernel.lengthscales, Y / kernel.lengthscales
 
-    def rows_of(Z, log_scale):
+    def rows(Z: Array, log_scale: Array) -> Array:
         return jnp.exp(_log_correlation(Z, log_scale, Y, log_scale_y) + kernel.log_amplitude)
 
     if jax.default_backend() != "cpu" or len(Z) <= _ROWS:
-        return rows_of(Z, log_scale)
-    one = jax.checkpoint(lambda row: rows_of(row[0][None], row[1][None])[0])
-    return jax.lax.map(one, (Z, log_scale), batch_size=_ROWS)
-
-
-_ROWS = 64
+        return rows(Z, log_scale)
+    single = jax.checkpoint(lambda row: rows(row[0][None], row[1][None])[0])
+    return jax.lax.map(single, (Z, log_scale), batch_size=_ROWS)
 
 
 def _log_correlation(
     Z: Float[Array, "M D"], log_scale: Float[Array, "M D"], Y: Float[Array, "P D"], log_scale_y: Float[Array, "P D"]
 ) -> Float[Array, "M P"]:
-    """A few inputs after another; of transcendental functions one logarithm for these few."""
+    """Log of the correlations, a few inputs at a time with a single logarithm for these few."""
     blocks = [_blocks(a) for a in (Z, jnp.exp(log_scale), Y, jnp.exp(log_scale_y))]
 
     @jax.checkpoint
-    def add(carry, block):
+    def add(carry: tuple[Array, Array], block: Any) -> tuple[tuple[Array, Array], None]:
         exponent, log_mismatch = carry
         mismatch = 1.0
         for z, s, y, r in zip(*block):
@@ -151,7 +163,7 @@ def _log_correlation(
 
 
 def _blocks(columns: Float[Array, "M D"], size: int = 4) -> Float[Array, "K S M"]:
-    """The columns, `size` at a time; the last block is filled up with ones, which say nothing of any pair."""
+    """The columns, `size` at a time; the last block is filled up with ones, which change no pair."""
     missing = -columns.shape[1] % size
     filled = jnp.pad(columns, ((0, 0), (0, missing)), constant_values=1.0)
     return filled.T.reshape(-1, size, columns.shape[0])
@@ -162,9 +174,16 @@ def _log_peak(log_scale: Float[Array, "M D"]) -> Float[Array, " M"]:
 
 
 def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyArray) -> Float[Array, "M D"]:
-    """`m` rows to start from: `start` is "rows" (random training rows) or "kmeans" (centres found from such rows).
+    """Initial inducing points.
 
-    Raises ConfigError for another `start`.
+    Args:
+        X: Training rows.
+        m: Number of inducing points, at most N.
+        start: "rows" for random training rows, "kmeans" for the cluster centres found from them.
+        key: Random key.
+
+    Raises:
+        ConfigError: Another `start`.
     """
     rows = X[jax.random.choice(key, X.shape[0], (m,), replace=False)]
     if start == "rows":

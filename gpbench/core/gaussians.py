@@ -3,7 +3,8 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Int
 
 from gpbench.core.linalg import inverse_cholesky
 
@@ -17,7 +18,12 @@ class Covariances(eqx.Module):
 
 
 def residual(cov: Covariances, V: Float[Array, "M N"]) -> Float[Array, " N"]:
-    """Variance of f given the inducing outputs: k(x, x) + noise - |Vₙ|² with V = L⁻¹Kzx, not below 0."""
+    """Variance of f given the inducing outputs: k(x, x) + noise - |Vₙ|², not below 0.
+
+    Args:
+        cov: Prior covariances.
+        V: L⁻¹ Kzx with Kzz = L Lᵀ.
+    """
     return jnp.maximum(cov.xx - jnp.sum(V**2, axis=0), 0.0)
 
 
@@ -27,29 +33,47 @@ class Sites(eqx.Module):
     nu: Float[Array, " N"]
     tau: Float[Array, " N"]
 
-    def __getitem__(self, index) -> "Sites":
+    def __getitem__(self, index: Int[Array, " P"] | slice) -> "Sites":
         return Sites(self.nu[index], self.tau[index])
 
     def power(self, weight: Float[Array, " N"]) -> "Sites":
-        """Each site to the power of its weight; 0 gives the constant site."""
+        """Raises each site to the power of its weight; 0 gives the constant site."""
         return Sites(self.nu * weight, self.tau * weight)
 
 
 def initial_sites(weight: Float[Array, " N"]) -> Sites:
-    """Sites without information; ν is tiny rather than 0 so that ratios stay defined, and 0 for rows of weight 0."""
+    """Sites without information.
+
+    Args:
+        weight: 1 for rows, 0 for those that fill a batch up.  ν is tiny where it is 1, so that ratios stay defined.
+    """
     return Sites(1e-10 * weight, jnp.zeros_like(weight))
 
 
 def damp(new: Sites, old: Sites, rho: Float[Array, ""] | Float[Array, " N"] | float) -> Sites:
-    """ρ new + (1 - ρ) old (paper `sep`, equation 25): ρ = 1 is no damping.  One ρ for all sites, or one for each."""
+    """Damped sites ρ new + (1 - ρ) old (paper `sep`, equation 25).
+
+    Args:
+        new: Sites after an undamped update.
+        old: Sites before it.
+        rho: ρ in [0, 1], one for all sites or one for each; 1 is no damping.
+    """
     return Sites(rho * new.nu + (1.0 - rho) * old.nu, rho * new.tau + (1.0 - rho) * old.tau)
 
 
-def moment_match(mean: Float[Array, " N"], variance: Float[Array, " N"], slope, curvature) -> Sites:
-    """The sites that match the tilted moments, from the cavity and the two derivatives of log Z in the cavity's mean.
+def moment_match(
+    mean: Float[Array, " N"], variance: Float[Array, " N"], slope: Float[Array, " N"], curvature: Float[Array, " N"]
+) -> Sites:
+    """Sites that match the tilted moments.
 
     ν = κ / (1 - κ s), τ = α + (mean + α s) ν with slope α and curvature κ (paper `sep`, equation 23, whose print has
-    the wrong sign in ν: see the errata).  Any likelihood gives (α, κ): EP, and with other (α, κ) VI and Laplace.
+    the wrong sign in ν: see the errata).  VI and Laplace are the same match with other (α, κ).
+
+    Args:
+        mean: Cavity means.
+        variance: Cavity variances.
+        slope: α = ∂ log Z / ∂ mean.
+        curvature: κ = -∂² log Z / ∂ mean².
     """
     nu = curvature / (1.0 - curvature * variance)
     return Sites(nu, slope + (mean + slope * variance) * nu)
@@ -58,7 +82,7 @@ def moment_match(mean: Float[Array, " N"], variance: Float[Array, " N"], slope, 
 class Normal(eqx.Module):
     """q(w) = N(mean, RᵀR) with R = tril(root), the inverse Cholesky factor of q's precision.
 
-    Everything that is needed of q is then a product with R.  R's diagonal may have either sign.
+    Moments, KL and samples of q are then products with R.  R's diagonal may have either sign.
     """
 
     mean: Float[Array, " M"]
@@ -96,22 +120,34 @@ class Natural(eqx.Module):
         return Normal(R.T @ (R @ self.shift), R)
 
 
-def standard_normal(m: int, dtype) -> Normal:
-    """N(0, I) in m dimensions."""
+def standard_normal(m: int, dtype: DTypeLike) -> Normal:
+    """The distribution N(0, I) in m dimensions, of precision `dtype`."""
     return Normal(jnp.zeros(m, dtype), jnp.eye(m, dtype=dtype))
 
 
-def unit_factor(m: int, dtype) -> Natural:
-    """The factor 1, which leaves the prior as it is."""
+def unit_factor(m: int, dtype: DTypeLike) -> Natural:
+    """The factor 1 in m dimensions, of precision `dtype`: it leaves the prior as it is."""
     return Natural(jnp.zeros((m, m), dtype), jnp.zeros(m, dtype))
 
 
 def site_product(V: Float[Array, "M B"], sites: Sites) -> Natural:
-    """The product of sites on Vₙᵀw as one factor: P = Σ νₙ Vₙ Vₙᵀ, h = Σ τₙ Vₙ."""
+    """Product of sites on Vₙᵀw as one factor: P = Σ νₙ Vₙ Vₙᵀ, h = Σ τₙ Vₙ.
+
+    Args:
+        V: Directions of the sites, one a column.
+        sites: Natural parameters of the sites.
+    """
     return Natural((V * sites.nu) @ V.T, V @ sites.tau)
 
 
 def whiten(factor: Natural, A: Float[Array, "M M"], Kzz: Float[Array, "M M"]) -> Natural:
-    """A factor on u = L w as a factor on w: Lᵀ P L and Lᵀ h, with Lᵀ = A Kzz."""
+    """Rewrites a factor on u = L w as a factor on w: Lᵀ P L and Lᵀ h.
+
+    Args:
+        factor: Factor on u.
+        A: L⁻¹, the inverse Cholesky factor of Kzz.
+        Kzz: Prior covariance of u.
+    """
+    # Lᵀ = L⁻¹ Kzz
     Lt = A @ Kzz
     return Natural(Lt @ factor.precision @ Lt.T, Lt @ factor.shift)

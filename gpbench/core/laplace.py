@@ -15,7 +15,7 @@ from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.networks import Network, backpropagate
 
 _CHUNK = 256
-"""Rows whose Jacobians are in memory at once."""
+"""Number of rows whose Jacobians are in memory at a time."""
 
 
 class WeightPosterior(eqx.Module):
@@ -24,61 +24,74 @@ class WeightPosterior(eqx.Module):
     A: Float[Array, "P P"]
 
     def effective(self, precisions: Float[Array, " L"], network: Network) -> Float[Array, " L"]:
-        """γ = P_l - δ_l tr (H⁻¹)_ll of every layer: how many of its numbers the data determine (MacKay 1992)."""
+        """Effective number of parameters of every layer, γ = P_l - δ_l tr (H⁻¹)_ll (MacKay 1992).
+
+        Args:
+            precisions: Prior precision δ of every layer.
+            network: Network whose weights are the mean.
+        """
         variances = jnp.sum(self.A**2, axis=0)
         sizes, traces = by_layer(jnp.ones_like(variances), network), by_layer(variances, network)
         return sizes - precisions * traces
 
     def variances(self, network: Network, X: Float[Array, "N D"]) -> Float[Array, "N K"]:
-        """Of the outputs, linearised in the weights: diag J H⁻¹ Jᵀ."""
+        """Variances of the outputs at X, linearised in the weights: diag J H⁻¹ Jᵀ."""
         variance = lambda x: jnp.sum((jacobian(network, x[None])[0] @ self.A.T) ** 2, axis=-1)
         return jax.lax.map(variance, X, batch_size=_CHUNK)
 
 
 def vector(network: Network) -> Float[Array, " P"]:
-    """All weights and biases."""
+    """All weights and biases of a network as one vector."""
     return ravel_pytree(network)[0]
 
 
 def by_layer(values: Float[Array, " P"], network: Network) -> Float[Array, " L"]:
-    """The sums of a vector over each layer's numbers."""
+    """Sums of a vector of P numbers over each layer's numbers."""
     _, unravel = ravel_pytree(network)
     return jnp.stack([jnp.sum(layer.weight) + jnp.sum(layer.bias) for layer in unravel(values).layers])
 
 
 def spread(precisions: Float[Array, " L"], network: Network) -> Float[Array, " P"]:
-    """Each layer's precision, for all of its numbers."""
-    parts = [jax.tree.map(lambda a, k=k: jnp.full_like(a, precisions[k]), v) for k, v in enumerate(network.layers)]
-    return ravel_pytree(parts)[0]
+    """Each layer's precision, repeated for all of its numbers."""
+    layers = [jax.tree.map(lambda a, k=k: jnp.full_like(a, precisions[k]), v) for k, v in enumerate(network.layers)]
+    return ravel_pytree(layers)[0]
 
 
 def jacobian(network: Network, X: Float[Array, "N D"]) -> Float[Array, "N K P"]:
-    """The derivatives of the K outputs in the parameters."""
+    """Derivatives of the K outputs in the P parameters, for every row of X."""
     K = network.layers[-1].bias.size
 
-    def of_output(direction):
-        parts = backpropagate(network, X, jnp.broadcast_to(direction, (len(X), K)))
-        blocks = [((x[:, :, None] * s[:, None, :]).reshape(len(X), -1), s) for x, s in parts]
+    def derivatives(direction: Array) -> Array:
+        slopes = backpropagate(network, X, jnp.broadcast_to(direction, (len(X), K)))
+        blocks = [((x[:, :, None] * s[:, None, :]).reshape(len(X), -1), s) for x, s in slopes]
         return jnp.concatenate([block for pair in blocks for block in pair], axis=1)
 
-    return jax.vmap(of_output, out_axes=1)(jnp.eye(K, dtype=X.dtype))
+    return jax.vmap(derivatives, out_axes=1)(jnp.eye(K, dtype=X.dtype))
 
 
 def gauss_newton(
     network: Network, likelihood: Likelihood, X: Float[Array, "N D"], y: Float[Array, " N"], weight: Float[Array, " N"]
 ) -> Float[Array, "P P"]:
-    """Σ Jᵀ Λ J over the rows, each times its weight, with Λ = -∂² log p(y|f) / ∂f² of the row."""
+    """Generalised Gauss-Newton matrix Σ weight Jᵀ Λ J over the rows, Λ = -∂² log p(y|f) / ∂f².
+
+    Args:
+        network: Network with K outputs, the latent values f.
+        likelihood: Likelihood of the targets.
+        X: Rows of inputs, of whose Jacobians `_CHUNK` are in memory at a time.
+        y: Targets.
+        weight: Weight of each row; 0 for rows that fill a batch up.
+    """
     chunk = min(_CHUNK, len(y))
     chunks = -(-len(y) // chunk)
 
-    def split(array):
+    def split(array: Array) -> Array:
         missing = [(0, chunks * chunk - len(y))] + [(0, 0)] * (array.ndim - 1)
         return jnp.pad(array, missing).reshape(chunks, chunk, *array.shape[1:])
 
-    def add(total, rows):
+    def add(total: Array, rows: tuple[Array, Array, Array]) -> tuple[Array, None]:
         X, y, weight = rows
         J = jacobian(network, X)
-        curvature = weight[:, None, None] * row_curvatures(network(X), likelihood, y)
+        curvature = weight[:, None, None] * _row_curvatures(network(X), likelihood, y)
         P = J.shape[-1]
         return total + J.reshape(-1, P).T @ jnp.einsum("nkl,nlp->nkp", curvature, J).reshape(-1, P), None
 
@@ -87,21 +100,34 @@ def gauss_newton(
     return total
 
 
-def row_curvatures(f: Float[Array, "N ..."], likelihood: Likelihood, y: Float[Array, " N"]) -> Float[Array, "N K K"]:
-    """-∂² log p(y|f) / ∂f² of every row."""
+def _row_curvatures(f: Float[Array, "N ..."], likelihood: Likelihood, y: Float[Array, " N"]) -> Float[Array, "N K K"]:
+    """Negative Hessian -∂² log p(y|f) / ∂f² of every row."""
     hessian = jax.vmap(jax.hessian(lambda f, y: likelihood.log_prob(f, y)))
     K = 1 if f.ndim == 1 else f.shape[1]
     return -hessian(f, y).reshape(len(f), K, K)
 
 
 def approximate(network: Network, precisions: Float[Array, " L"], curvature: Float[Array, "P P"]) -> WeightPosterior:
-    """The approximation around a network, from its Gauss-Newton matrix."""
+    """Laplace approximation around a network.
+
+    Args:
+        network: Network whose weights are the mean.
+        precisions: Prior precision δ of every layer.
+        curvature: The Gauss-Newton matrix (`gauss_newton`).
+    """
     return WeightPosterior(inverse_cholesky(curvature + jnp.diag(spread(precisions, network))))
 
 
 def log_evidence(
     posterior: WeightPosterior, network: Network, precisions: Float[Array, " L"], fit: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """log p(y|w) + log N(w | 0, δ⁻¹) + ½ P log 2π - ½ log|H|, where `fit` is log p(y|w): an estimate of log p(y)."""
+    """Laplace estimate of log p(y): log p(y|w) + log N(w | 0, δ⁻¹) + ½ P log 2π - ½ log|H|, in nats.
+
+    Args:
+        posterior: The approximation around `network`.
+        network: Network with the weights w.
+        precisions: Prior precision δ of every layer.
+        fit: log p(y|w), summed over the rows.
+    """
     delta, w = spread(precisions, network), vector(network)
     return fit + 0.5 * jnp.sum(jnp.log(delta) - delta * w**2) - 0.5 * log_determinant(posterior.A)

@@ -19,8 +19,8 @@ _DECREASE, _CURVATURE = 1e-4, 0.9
 TOLERANCE = 2.2e-9
 
 Parameters = Any
-Evaluate = Callable[[Parameters, Any], tuple[Float[Array, ""], Parameters, Any]]
-"""(parameters, extra) to (value, gradient, new extra)."""
+_Evaluate = Callable[[Parameters, Any], tuple[Float[Array, ""], Parameters, Any]]
+"""Function of (parameters, extra) that returns value, gradient and the new extra."""
 
 
 class State(eqx.Module):
@@ -35,7 +35,7 @@ class State(eqx.Module):
 
 
 class _Point(NamedTuple):
-    """A point on the line: distance, value, slope there."""
+    """A point on the line: its distance from the start, and value and slope of the function."""
 
     t: Float[Array, ""]
     value: Float[Array, ""]
@@ -43,56 +43,72 @@ class _Point(NamedTuple):
 
 
 def start(parameters: Parameters, extra: Any = None, *, memory: int = 10) -> State:
-    """The state before the first step, which only evaluates the value."""
+    """State before the first step, which only evaluates the value.
+
+    Args:
+        parameters: Initial parameters, a pytree of arrays.
+        extra: By-product that the first evaluation starts from.
+        memory: Number K of steps that the Hessian is made from.
+    """
     x, _ = ravel_pytree(parameters)
     empty = jnp.zeros((memory, x.size), x.dtype)
     return State(jnp.asarray(jnp.inf, x.dtype), jnp.zeros_like(x), extra, empty, empty, jnp.zeros((), bool))
 
 
 def step(
-    evaluate: Evaluate, parameters: Parameters, state: State, *, tolerance: float = TOLERANCE, searches: int = 20
+    evaluate: _Evaluate, parameters: Parameters, state: State, *, tolerance: float = TOLERANCE, searches: int = 20
 ) -> tuple[Parameters, State]:
-    """One iteration of minimisation (Nocedal and Wright 2006, algorithm 7.5), with at most `searches` evaluations.
+    """One iteration of minimisation (Nocedal and Wright 2006, algorithm 7.5).
 
     The line search ends at the weak Wolfe conditions; a value of NaN counts as too far.  Where no point along the
     direction is better the memory is cleared, and with an empty memory, or once an iteration gains less than
     `tolerance` of the value, the problem has `converged` and later steps leave it as it is.
+
+    Args:
+        evaluate: Function of (parameters, extra) that returns value, gradient and the new extra.
+        parameters: Parameters before the step.
+        state: State before the step.
+        tolerance: Relative gain of an iteration at which it is the last.
+        searches: Largest number of evaluations in the line search.
+
+    Returns:
+        Parameters and state after the step.
     """
     x, unravel = ravel_pytree(parameters)
     d = direction(state)
     current = _Point(jnp.zeros((), x.dtype), state.value, d @ state.gradient)
 
-    def searching(carry):
+    def searching(carry: Any) -> Bool[Array, ""]:
         evaluations, satisfied, *_ = carry
         return (evaluations < searches) & ~satisfied
 
-    def search(carry):
+    def search(carry: Any) -> Any:
         evaluations, _, low, high, t, best = carry
         value, gradient, extra = evaluate(unravel(x + t * d), state.extra)
         gradient, _ = ravel_pytree(gradient)
         new = _Point(t, value, gradient @ d)
         # NaN compares false: too far
         lower = (value <= current.value + _DECREASE * t * current.slope) & jnp.all(jnp.isfinite(gradient))
-        low, high = _where(lower, new, low), _where(lower, high, new)
-        best = _where(lower, (gradient, extra), best)
+        low, high = _select(lower, new, low), _select(lower, high, new)
+        best = _select(lower, (gradient, extra), best)
         return evaluations + 1, lower & (new.slope >= _CURVATURE * current.slope), low, high, _between(low, high), best
 
     unbounded = _Point(*(jnp.full((), jnp.inf, x.dtype),) * 3)
-    one = jnp.ones((), x.dtype)
-    start = (0, state.converged, current, unbounded, one, (state.gradient, state.extra))
+    unit = jnp.ones((), x.dtype)
+    start = (0, state.converged, current, unbounded, unit, (state.gradient, state.extra))
     *_, low, _, _, (gradient, extra) = jax.lax.while_loop(searching, search, start)
 
     s, y = low.t * d, gradient - state.gradient
     is_curved = s @ y > 1e-12 * jnp.linalg.norm(s) * jnp.linalg.norm(y)
     old = (state.steps, state.changes)
-    memory = _where(is_curved, (_push(state.steps, s), _push(state.changes, y)), old)
+    memory = _select(is_curved, (_push(state.steps, s), _push(state.changes, y)), old)
     stuck = low.t == 0
     gain = state.value - low.value
     scale = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(low.value)), 1.0)
     converged = jnp.where(stuck, jnp.all(state.steps == 0), gain / scale <= tolerance)
-    steps, changes = _where(stuck, jax.tree.map(jnp.zeros_like, memory), memory)
+    steps, changes = _select(stuck, jax.tree.map(jnp.zeros_like, memory), memory)
     new = State(low.value, gradient, extra, steps, changes, state.converged | converged)
-    return unravel(x + s), _where(state.converged, state, new)
+    return unravel(x + s), _select(state.converged, state, new)
 
 
 def direction(state: State) -> Float[Array, " P"]:
@@ -128,5 +144,5 @@ def _push(rows: Float[Array, "K P"], row: Float[Array, " P"]) -> Float[Array, "K
     return jnp.concatenate([rows[1:], row[None]])
 
 
-def _where(condition, new, old):
+def _select(condition: Bool[Array, ""], new: Any, old: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)

@@ -4,35 +4,44 @@ It returns the inverse factor A = L⁻¹ rather than L, because every use of it,
 product, the fastest operation of CPUs and GPUs: whitening is A K, K⁻¹ is AᵀA, log|K| is -2 Σ log diag A.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 # Initial jitter, of the order of rounding in the Gram matrix, relative to the mean of the diagonal.
-JITTER = {"float64": 1e-10, "float32": 1e-6}
-GROWTH, TRIES = 10.0, 6
+_JITTER = {"float64": 1e-10, "float32": 1e-6}
+_GROWTH, _TRIES = 10.0, 6
 # Below this size LAPACK's own factorisation beats the recursion on halves.
 _LEAF = 64
 
 
 @jax.custom_vjp
 def inverse_cholesky(K: Float[Array, "M M"]) -> Float[Array, "M M"]:
-    """The lower triangular A with A K Aᵀ = I, that is A = L⁻¹ for K = L Lᵀ.
+    """Lower triangular A with A K Aᵀ = I, that is A = L⁻¹ for K = L Lᵀ.
 
     The factorisation is done in float64 whatever the precision of `K`.  A small jitter relative to the mean of the
     diagonal is added; where the factorisation fails the jitter grows tenfold, at most six times.  Beyond that the
     result is NaN, and the training loop records the run as diverged, with the message of `describe_failure`.
+
+    Args:
+        K: Symmetric positive definite matrix.
+
+    Returns:
+        A, in the precision of K; NaN where no jitter helps.
     """
     return _safe_inverse_factor(K)
 
 
-def _forward(K):
+def _forward(K: Array) -> tuple[Array, Array]:
     A = _safe_inverse_factor(K)
     return A, A
 
 
-def _backward(A, A_bar):
+def _backward(A: Array, A_bar: Array) -> tuple[Array]:
     # K̄ = -Aᵀ sym(Φ(Ā Aᵀ)) A, Φ = lower triangle with half the diagonal
     inner = jnp.tril(A_bar @ A.T)
     inner = inner - 0.5 * jnp.diag(jnp.diag(inner))
@@ -43,44 +52,49 @@ inverse_cholesky.defvjp(_forward, _backward)
 
 
 def log_determinant(A: Float[Array, "M M"]) -> Float[Array, ""]:
-    """log|K| from its inverse Cholesky factor."""
+    """log|K| = -2 Σ log diag A.
+
+    Args:
+        A: Inverse Cholesky factor of K.
+    """
     return -2.0 * jnp.sum(jnp.log(jnp.diag(A)))
 
 
-def initial_jitter(dtype) -> float:
-    """The relative jitter that `inverse_cholesky` starts with for Gram matrices of this precision."""
-    return JITTER[jnp.dtype(dtype).name]
+def _initial_jitter(dtype: DTypeLike) -> float:
+    """First relative jitter of `inverse_cholesky` for matrices of this precision."""
+    return _JITTER[jnp.dtype(dtype).name]
 
 
-def _safe_inverse_factor(K):
+def _safe_inverse_factor(K: Array) -> Array:
     high = K.astype(jnp.float64)
     scale = jnp.mean(jnp.diag(high))
     eye = jnp.eye(K.shape[-1], dtype=high.dtype)
 
-    def attempt(jitter):
+    def attempt(jitter: Array) -> Array:
         return _inverse_factor(high + jitter * scale * eye)
 
-    def unfinished(carry):
+    def unfinished(carry: Any) -> Array:
         tries, _, A = carry
-        return (tries == 0) | ((tries <= TRIES) & ~jnp.isfinite(A[-1, -1]))
+        return (tries == 0) | ((tries <= _TRIES) & ~jnp.isfinite(A[-1, -1]))
 
-    def step(carry):
+    def step(carry: Any) -> Any:
         tries, jitter, _ = carry
-        return tries + 1, jitter * GROWTH, attempt(jitter)
+        return tries + 1, jitter * _GROWTH, attempt(jitter)
 
     # The first attempt is in the loop too, so that the factorisation is compiled once.
     # A NaN anywhere in a Cholesky factor reaches the last row, so the last entry speaks for the whole.
-    jitter = jnp.asarray(initial_jitter(K.dtype), high.dtype)
+    jitter = jnp.asarray(_initial_jitter(K.dtype), high.dtype)
     *_, A = jax.lax.while_loop(unfinished, step, (0, jitter, jnp.full_like(high, jnp.nan)))
     return A.astype(K.dtype)
 
 
-def _inverse_factor(K):
+def _inverse_factor(K: Array) -> Array:
     """L⁻¹ by recursion on halves, so that nearly all the work is in matrix products."""
     n = K.shape[-1]
     if n <= _LEAF:
         return solve_triangular(jnp.linalg.cholesky(K), jnp.eye(n, dtype=K.dtype), lower=True)
     h = n // 2
+    # K = [[K11, K12], [K21, K22]]: A11 = L11⁻¹, L21 = K21 A11ᵀ, A22 from the Schur complement, A21 = -A22 L21 A11
     A1 = _inverse_factor(K[:h, :h])
     L21 = K[h:, :h] @ A1.T
     A2 = _inverse_factor(K[h:, h:] - L21 @ L21.T)
@@ -89,8 +103,17 @@ def _inverse_factor(K):
 
 
 def describe_failure(name: str, K: Float[Array, "M M"], precision: str) -> str | None:
-    """Says why `inverse_cholesky` failed on `K`, or None if it does not: for the one-line error of a diverged run."""
+    """Describes a failure of `inverse_cholesky`, for the one-line error of a diverged run.
+
+    Args:
+        name: Name of the matrix, for the message.
+        K: The matrix.
+        precision: Precision of the run, for the message.
+
+    Returns:
+        The message, or None where the factorisation succeeds.
+    """
     if bool(jnp.isfinite(_safe_inverse_factor(K)[-1, -1])):
         return None
-    reached = initial_jitter(K.dtype) * GROWTH**TRIES
+    reached = _initial_jitter(K.dtype) * _GROWTH**_TRIES
     return f"the Cholesky factorisation of {name} failed in {precision} with relative jitter up to {reached:g}"

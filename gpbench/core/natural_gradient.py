@@ -27,12 +27,15 @@ def natural_gradient_step(
     -2 dE/dv of its expected log-likelihood E: the moment match of EP with a cavity of variance 0.
 
     Args:
+        factor: q(w) / N(w | 0, I) before the step.
         expected_log_prob: E of every row, given q's mean and variance of f there.
-        mean, variance: q's, of f = Vᵀw + offset + independent rest.
+        mean: Mean under q of f = Vᵀw + offset + independent rest.
+        variance: Variance of f under q.
+        V: Directions of the rows in w.
         weight: N/B for the rows of a minibatch, 0 for rows that only fill it.
         step_size: γ in (0, 1]; with 1 and a Gaussian likelihood on all rows, q is at its optimum after one step.
-        offset: the part of f's mean that does not depend on w.
-        log_concave: whether no row has negative curvature; if one can, the step keeps q's precision positive definite
+        offset: Term of f's mean that does not depend on w.
+        log_concave: No row has negative curvature.  Otherwise the step keeps q's precision positive definite
             (`keep_definite`).
     """
     slope, half = jax.grad(lambda m, v: jnp.sum(expected_log_prob(m, v)), argnums=(0, 1))(mean, variance)
@@ -47,6 +50,12 @@ def keep_definite(mixed: Natural, new: Natural, factor: Natural, step_size: floa
 
     The sum is positive definite for any D, and D is 0 at an optimum (Lin, Schmidt and Khan, ICML 2020, improved
     Bayesian learning rule).  The mean takes the same ascent direction, preconditioned by the new precision.
+
+    Args:
+        mixed: (1 - γ) factor + γ new.
+        new: Factor of a step of size 1.
+        factor: Factor before the step.
+        step_size: γ.
     """
     q = factor.posterior()
     change = q.root @ (new.precision - factor.precision)

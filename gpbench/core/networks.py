@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 
@@ -39,10 +40,14 @@ def as_latents(outputs: Float[Array, "N P"]) -> Float[Array, "N ..."]:
     return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-def initial_network(widths: Sequence[int], *, scaled: bool, key: PRNGKeyArray, dtype) -> Network:
-    """A network from widths[0] inputs to widths[-1] outputs, He initialisation: weights of variance 2/I, biases 0.
+def initial_network(widths: Sequence[int], *, scaled: bool, key: PRNGKeyArray, dtype: DTypeLike) -> Network:
+    """A random network by He's initialisation: weights of variance 2/I, biases 0.
 
-    `scaled` divides the outputs of a layer by √(I + 1), and the weights are larger by that.
+    Args:
+        widths: Number of inputs, of units in each hidden layer, and of outputs.
+        scaled: Divides the outputs of a layer by √(I + 1); the weights are larger by that factor.
+        key: Random key.
+        dtype: Precision of the parameters.
     """
     layers = []
     keys = jax.random.split(key, len(widths) - 1)
@@ -56,21 +61,27 @@ def initial_network(widths: Sequence[int], *, scaled: bool, key: PRNGKeyArray, d
 def backpropagate(
     network: Network, X: Float[Array, "N D"], slopes: Float[Array, "N P"]
 ) -> tuple[tuple[Float[Array, "N I"], Float[Array, "N O"]], ...]:
-    """Of every layer its inputs and the slopes of each row at its affine map x W + b, from those at the outputs.
+    """Inputs of every layer, and derivatives at its affine map x W + b, by reverse mode.
 
-    The gradient of row n in W is the outer product of the two rows n, and that in b the slopes themselves; sums over
-    rows of gradients and of their squares are thus matrix products.
+    Args:
+        network: The network.
+        X: Rows of inputs.
+        slopes: Derivatives of each row's objective in the outputs.
+
+    Returns:
+        A pair (inputs, slopes) for every layer.  The gradient of row n in W is the outer product of the two rows n, and
+        that in b the slopes themselves; sums over rows of gradients and of their squares are thus matrix products.
     """
     inputs = [X]
     for layer in network.layers[:-1]:
         inputs.append(jax.nn.relu(layer(inputs[-1])))
-    parts = []
+    pairs = []
     for depth in reversed(range(len(inputs))):
         layer = network.layers[depth]
         slopes = slopes / layer.scale
-        parts.append((inputs[depth], slopes))
+        pairs.append((inputs[depth], slopes))
         slopes = (slopes @ layer.weight.T) * (inputs[depth] > 0.0)
-    return tuple(reversed(parts))
+    return tuple(reversed(pairs))
 
 
 def normal_network(network: Network, *, key: PRNGKeyArray) -> Network:
@@ -83,8 +94,8 @@ def normal_network(network: Network, *, key: PRNGKeyArray) -> Network:
 
 def log_standard_normal(network: Network) -> Float[Array, ""]:
     """log N(parameters | 0, I)."""
-    parts = [jnp.sum(leaf**2 + jnp.log(2.0 * jnp.pi)) for leaf in jax.tree.leaves(network)]
-    return -0.5 * jnp.sum(jnp.stack(parts))
+    terms = [jnp.sum(leaf**2 + jnp.log(2.0 * jnp.pi)) for leaf in jax.tree.leaves(network)]
+    return -0.5 * jnp.sum(jnp.stack(terms))
 
 
 class MeanField(eqx.Module):
@@ -95,16 +106,16 @@ class MeanField(eqx.Module):
 
     @classmethod
     def around(cls, mean: Network, std: float) -> "MeanField":
-        """The q with these means and the same standard deviation for all parameters."""
+        """q with the given means and the same standard deviation for all parameters."""
         return cls(mean, jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.log(std)), mean))
 
     def sample(self, *, key: PRNGKeyArray) -> Network:
-        """A network from q."""
+        """Draws a network from q."""
         move = lambda m, log_s, e: m + jnp.exp(log_s) * e
         return jax.tree.map(move, self.mean, self.log_std, normal_network(self.mean, key=key))
 
     def sample_outputs(self, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Float[Array, "N ..."]:
-        """Outputs of every row under a network of its own: layer by layer, from the pre-activations' normals."""
+        """Draws outputs at X with independent networks for the rows, from the normal pre-activations of each layer."""
         keys = jax.random.split(key, len(self.mean.layers))
         for depth, (mean, log_std, key) in enumerate(zip(self.mean.layers, self.log_std.layers, keys)):
             X = jax.nn.relu(X) if depth else X
@@ -113,7 +124,7 @@ class MeanField(eqx.Module):
         return as_latents(X)
 
     def kl(self, mean: Float[Array, ""] | float = 0.0, variance: Float[Array, ""] | float = 1.0) -> Float[Array, ""]:
-        """KL of q from the prior N(mean, variance) of every parameter, in nats."""
+        """KL[q || prior] for the prior N(mean, variance) of every parameter, in nats."""
         # ½ Σ ((s² + (m - μ)²) / v - 1 - log s² + log v)
         each = lambda m, log_s: (
             0.5 * jnp.sum((jnp.exp(2.0 * log_s) + (m - mean) ** 2) / variance - 1.0 - 2.0 * log_s + jnp.log(variance))
@@ -121,9 +132,10 @@ class MeanField(eqx.Module):
         return jnp.sum(jnp.stack(jax.tree.leaves(jax.tree.map(each, self.mean, self.log_std))))
 
     def best_prior(self) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """Mean and variance of the prior N(mean, variance), shared by all parameters, that has the least `kl`."""
+        """Mean and variance of the prior N(mean, variance), shared by all parameters, that minimises `kl`."""
         means, log_stds = (
-            jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(part)]) for part in (self.mean, self.log_std)
+            jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(network)])
+            for network in (self.mean, self.log_std)
         )
         mean = jnp.mean(means)
         return mean, jnp.mean(jnp.exp(2.0 * log_stds) + (means - mean) ** 2)

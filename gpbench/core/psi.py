@@ -20,14 +20,27 @@ class Moments(eqx.Module):
 
 
 def psi1(kernel: SquaredExponential, Z: Float[Array, "M D"], h: Moments) -> Float[Array, "N M"]:
-    """E k(z, h) for every row and inducing point."""
+    """ψ1: E k(z, h) for every row and inducing point.
+
+    Args:
+        kernel: The kernel k.
+        Z: Inducing points.
+        h: Distributions of the rows.
+    """
     return jnp.exp(kernel.log_amplitude + _log_expectation(kernel, Z, h, 1))
 
 
 def psi2_sum(
     kernel: SquaredExponential, Z: Float[Array, "M D"], h: Moments, W: Float[Array, "M M"]
 ) -> Float[Array, " N"]:
-    """Σ_ij W_ij E k(z_i, h) k(h, z_j) for every row, with symmetric W: M(M+1)/2 exponentials a row."""
+    """Sum of ψ2 over pairs, Σ_ij W_ij E k(z_i, h) k(h, z_j) for every row: M(M+1)/2 exponentials a row.
+
+    Args:
+        kernel: The kernel k.
+        Z: Inducing points.
+        h: Distributions of the rows.
+        W: Weights of the pairs, symmetric.
+    """
     i, j = np.triu_indices(len(Z))
     weight = W[i, j] * np.where(i == j, 1.0, 2.0).astype(W.dtype)
     return _product_sum(kernel, Z[i], Z[j], h, weight)
@@ -36,12 +49,22 @@ def psi2_sum(
 def psi2_cross_sum(
     kernel: SquaredExponential, Z: Float[Array, "M D"], Y: Float[Array, "P D"], h: Moments, W: Float[Array, "M P"]
 ) -> Float[Array, " N"]:
-    """Σ_ij W_ij E k(z_i, h) k(h, y_j) for every row: the covariance of two units of a layer needs it."""
+    """Σ_ij W_ij E k(z_i, h) k(h, y_j) for every row, as the covariance of two units of a layer needs it.
+
+    Args:
+        kernel: The kernel k.
+        Z: Inducing points of one unit.
+        Y: Inducing points of the other.
+        h: Distributions of the rows.
+        W: Weights of the pairs.
+    """
     i, j = (index.ravel() for index in np.indices(W.shape))
     return _product_sum(kernel, Z[i], Y[j], h, W.ravel())
 
 
-def _product_sum(kernel, Z, Y, h: Moments, weight: Float[Array, " Q"]) -> Float[Array, " N"]:
+def _product_sum(
+    kernel: SquaredExponential, Z: Float[Array, "Q D"], Y: Float[Array, "Q D"], h: Moments, weight: Float[Array, " Q"]
+) -> Float[Array, " N"]:
     """Σ_q weight_q E k(z_q, h) k(h, y_q).
 
     k(z, h) k(h, y) = amp² exp(-Σ (z - y)²/(4l)) exp(-Σ (h - c)²/l) with the centre c = (z + y)/2 and squared
@@ -51,7 +74,9 @@ def _product_sum(kernel, Z, Y, h: Moments, weight: Float[Array, " Q"]) -> Float[
     return jnp.exp(_log_expectation(kernel, 0.5 * (Z + Y), h, 2)) @ (apart * weight)
 
 
-def _log_expectation(kernel, centres: Float[Array, "Q D"], h: Moments, sharpness: int) -> Float[Array, "N Q"]:
+def _log_expectation(
+    kernel: SquaredExponential, centres: Float[Array, "Q D"], h: Moments, sharpness: int
+) -> Float[Array, "N Q"]:
     """log E exp(-s/2 Σ (h - c)²/l) = -½ log|I + s cov/l| - ½ (m - c)ᵀ (l/s + cov)⁻¹ (m - c), s the sharpness.
 
     As one matrix product of features of rows and of centres, both about the mean of the centres to keep digits.

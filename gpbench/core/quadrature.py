@@ -12,8 +12,15 @@ from gpbench.errors import ConfigError
 
 
 @cache
-def gauss_hermite(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights, each (nodes,), with Σ w g(x) = E g(x) for x ~ N(0, 1), exact up to degree 2 nodes - 1."""
+def gauss_hermite(nodes: int) -> tuple[Float[np.ndarray, " Q"], Float[np.ndarray, " Q"]]:
+    """Gauss-Hermite rule for x ~ N(0, 1): Σ w g(x) = E g(x), exact for polynomials of degree 2 Q - 1.
+
+    Args:
+        nodes: Number Q of nodes.
+
+    Returns:
+        Points x and weights w.
+    """
     x, w = np.polynomial.hermite_e.hermegauss(nodes)
     return x, w / w.sum()
 
@@ -24,7 +31,14 @@ def normal_expectation(
     variance: Float[Array, " N"],
     nodes: int = 20,
 ) -> Float[Array, " N"]:
-    """E g(f) under N(f | mean, variance) for every n.  `g` sees the values f at all nodes, a column for each."""
+    """E g(f) under N(f | mean, variance) for every row, by Gauss-Hermite quadrature.
+
+    Args:
+        g: Function of values of f, a row of them for each n and a column for each of the Q nodes.
+        mean: Means of f.
+        variance: Variances of f.
+        nodes: Number Q of nodes.
+    """
     x, w = (jnp.asarray(a, mean.dtype) for a in gauss_hermite(nodes))
     return g(mean[:, None] + jnp.sqrt(variance)[:, None] * x) @ w
 
@@ -35,17 +49,27 @@ def log_normal_expectation(
     variance: Float[Array, " N"],
     nodes: int = 20,
 ) -> Float[Array, " N"]:
-    """log E g(f) under N(f | mean, variance) of a positive g by its logarithm, without underflow."""
+    """log E g(f) under N(f | mean, variance) for a positive g, without underflow.
+
+    Args:
+        log_g: Logarithm of g; otherwise as in `normal_expectation`.
+        mean: Means of f.
+        variance: Variances of f.
+        nodes: Number Q of nodes.
+    """
     x, w = (jnp.asarray(a, mean.dtype) for a in gauss_hermite(nodes))
     return logsumexp(log_g(mean[:, None] + jnp.sqrt(variance)[:, None] * x), b=w, axis=-1)
 
 
 @cache
-def gaussian_points(samples: int, dimensions: int) -> np.ndarray:
-    """Points (samples, dimensions) whose average stands for an expectation under N(0, I), the same at each call.
+def gaussian_points(samples: int, dimensions: int) -> Float[np.ndarray, "S D"]:
+    """Points whose average approximates an expectation under N(0, I), the same at each call.
 
-    Sobol points in antithetic pairs, corrected to an identity covariance: exact for polynomials of degree 3.
-    `samples` is a power of two of at least 4 `dimensions`.
+    They are Sobol points in antithetic pairs, corrected to an identity covariance: exact for polynomials of degree 3.
+
+    Args:
+        samples: Number S of points, a power of two of at least 4 D.
+        dimensions: Number D of dimensions.
     """
     from scipy.special import ndtri
     from scipy.stats import qmc  # takes half a second, and few runs need it
@@ -59,14 +83,17 @@ def gaussian_points(samples: int, dimensions: int) -> np.ndarray:
     return np.concatenate([points, -points])
 
 
-def require_points(what: str, samples: int, dimensions: int) -> None:
-    """Raises ConfigError unless `gaussian_points` has a rule of so many points."""
+def require_points(setting: str, samples: int, dimensions: int) -> None:
+    """Checks that `gaussian_points` has a rule of so many points.
+
+    Args:
+        setting: Setting that gives their number, for the message.
+        samples: Number of points.
+        dimensions: Number of dimensions.
+
+    Raises:
+        ConfigError: `samples` is too small or no power of two.
+    """
     enough = max(2, 1 << (4 * dimensions - 1).bit_length())
     if samples < enough or samples & (samples - 1):
-        raise ConfigError(f"{what}={samples} must be a power of two of at least {enough}, four times the dimensions")
-
-
-def require_nodes(likelihood: str, nodes: int, least: int = 1) -> None:
-    """Raises ConfigError where a likelihood's rule would have fewer nodes than it needs."""
-    if nodes < least:
-        raise ConfigError(f"likelihood {likelihood}: nodes={nodes} must be at least {least}")
+        raise ConfigError(f"{setting}={samples} must be a power of two of at least {enough}, four times the dimensions")

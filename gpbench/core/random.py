@@ -9,16 +9,26 @@ from jaxtyping import Array, Int, Key, PRNGKeyArray
 
 
 def run_key(*names: Any) -> Key[Array, ""]:
-    """A key that depends on these names alone: a split is reproducible by itself, whatever ran before it."""
+    """A random key that depends on names alone, so that a split is reproducible by itself.
+
+    Args:
+        names: Names of the run, such as data set, method and split; their texts are hashed.
+    """
     digest = hashlib.sha256("/".join(map(str, names)).encode()).digest()
     return jax.random.key(int.from_bytes(digest[:4], "big"))
 
 
 def permute(i: Int[Array, "..."], n: int, *, key: PRNGKeyArray, rounds: int = 32) -> Int[Array, "..."]:
-    """The image of each i under a random permutation of 0 .. n-1, at a cost that does not grow with n.
+    """Image of each i under a random permutation of 0 .. n-1, at a cost that does not grow with n.
 
     The swap-or-not shuffle (Hoang, Morris and Rogaway, CRYPTO 2012): in each round a random pivot pairs the numbers,
-    k with (pivot - k) mod n, and a coin for each pair decides whether the two are swapped.
+    k with (pivot - k) mod n, and a coin for each pair decides if the two are swapped.
+
+    Args:
+        i: Numbers to map, each in 0 .. n-1.
+        n: Size of the permutation.
+        key: Random key that selects the permutation.
+        rounds: Number of rounds.
     """
     pivots = jax.random.randint(key, (rounds,), 0, n, dtype=i.dtype)
     salts = jax.random.bits(jax.random.fold_in(key, 1), (rounds,), jnp.uint32)

@@ -1,4 +1,4 @@
-"""Samples of a run: which states are kept, and the no-U-turn sampler (Hoffman and Gelman, JMLR 2014) of blackjax.
+"""Samples of a run: the schedule that keeps states, and the no-U-turn sampler (Hoffman and Gelman 2014) of blackjax.
 
 blackjax 1.7 samples in JAX's default precision alone, so positions are in that precision here and densities are not.
 """
@@ -10,17 +10,25 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.errors import ConfigError
 
 _TOGETHER = 100
-"""How many samples predict side by side: more would need memory in proportion."""
+"""Number of samples that predict side by side; memory is in proportion to it."""
 
 
 def blackjax(method: str) -> ModuleType:
-    """The library blackjax, imported where a sampler first needs it.  Raises ConfigError where it is not installed."""
+    """Imports the library blackjax, which is optional.
+
+    Args:
+        method: Name of the method that needs it, for the message.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
     try:
         import blackjax
     except ImportError as error:
@@ -30,21 +38,28 @@ def blackjax(method: str) -> ModuleType:
 
 
 class Schedule(NamedTuple):
-    """Which states of a run are kept: one of every `thinning` after `burn_in` steps, and of these the last `size`."""
+    """States that a run keeps: one of every `thinning` after `burn_in` steps, and of these the last `size`."""
 
     burn_in: int
     thinning: int
     size: int
 
     def keeps(self, step: Int[Array, ""]) -> Bool[Array, ""]:
-        """Whether the state after this many steps is kept."""
+        """True where the state after `step` steps is kept."""
         return (step > self.burn_in) & ((step - self.burn_in) % self.thinning == 0)
 
 
 def schedule(steps: int, samples: int, *, burn_in: float = 0.0, thinning: int | None = None) -> Schedule:
-    """The schedule that keeps up to `samples` states of `steps`, after the fraction `burn_in` of them.
+    """Makes a schedule.
 
-    Without `thinning` they are spread evenly over the steps.  Raises ConfigError where no state would be kept.
+    Args:
+        steps: Number of steps of the run.
+        samples: Largest number of states that are kept.
+        burn_in: Fraction of the steps before the first of them.
+        thinning: Number of steps between two; None spreads them evenly.
+
+    Raises:
+        ConfigError: No state would be kept.
     """
     first = round(burn_in * steps)
     thinning = thinning or max(1, (steps - first) // samples)
@@ -57,9 +72,9 @@ def schedule(steps: int, samples: int, *, burn_in: float = 0.0, thinning: int | 
 
 
 class Samples(eqx.Module):
-    """The last S values that were kept, in a ring: a pytree with a leading axis, and how many there have been.
+    """Ring of the last S kept values: a pytree with a leading axis, and the number of values kept so far.
 
-    The slots that are not filled yet hold the initial value.
+    Slots that are not filled yet hold the initial value.
     """
 
     values: Any
@@ -67,76 +82,94 @@ class Samples(eqx.Module):
 
     @classmethod
     def empty(cls, value: Any, size: int) -> "Samples":
-        """`size` slots for values like this one."""
+        """A ring with `size` slots for values like `value`."""
         return cls(jax.tree.map(lambda leaf: jnp.repeat(leaf[None], size, axis=0), value), jnp.asarray(0))
 
     @property
     def size(self) -> int:
-        """S."""
+        """Number S of slots."""
         return jax.tree.leaves(self.values)[0].shape[0]
 
     def extend(self, value: Any, keeps: Bool[Array, ""]) -> "Samples":
-        """With one more value, in place of the oldest, if `keeps`."""
+        """Puts a value in the place of the oldest one, if `keeps`."""
         slot = self.count % self.size
-        put = lambda ring, new: ring.at[slot].set(jnp.where(keeps, new, ring[slot]))
-        return Samples(jax.tree.map(put, self.values, value), self.count + keeps)
+        write = lambda ring, new: ring.at[slot].set(jnp.where(keeps, new, ring[slot]))
+        return Samples(jax.tree.map(write, self.values, value), self.count + keeps)
 
     def in_order(self) -> Any:
         """The values from the oldest to the newest, of a full ring."""
         return jax.tree.map(lambda ring: jnp.roll(ring, -(self.count % self.size), axis=0), self.values)
 
-    def log_weights(self, dtype) -> Float[Array, " S"]:
-        """Logarithms of equal weights of the filled slots, of the first one where none is."""
+    def log_weights(self, dtype: DTypeLike) -> Float[Array, " S"]:
+        """Logarithms of equal weights of the filled slots, or of the first slot where none is filled."""
         return jnp.where(jnp.arange(self.size) < jnp.maximum(self.count, 1), 0.0, -jnp.inf).astype(dtype)
 
     def or_current(self, current: Any) -> Any:
-        """The values, or in every slot the current one as long as none is kept."""
+        """The values; as long as none is kept, `current` in every slot."""
         return jax.tree.map(lambda ring, now: jnp.where(self.count > 0, ring, now), self.values, current)
 
 
 def mixture(positions: Any, log_weights: Float[Array, " S"], X: Float[Array, "N D"]) -> MixturePredictive:
-    """The predictive distributions at X of S positions, each a `network` with a `likelihood`, as one mixture."""
+    """Mixture of the predictive distributions of sampled networks.
 
-    def density(position) -> Predictive:
+    Args:
+        positions: S positions as one pytree, with fields `network` and `likelihood`.
+        log_weights: Logarithms of their weights, up to a constant.
+        X: Rows of inputs.
+    """
+
+    def density(position: Any) -> Predictive:
         outputs = position.network(X)
         return position.likelihood.predictive(outputs, jnp.zeros_like(outputs))
 
     return MixturePredictive(jax.lax.map(density, positions, batch_size=_TOGETHER), log_weights)
 
 
-Position = Any
+_Position = Any
 """A pytree of arrays of one dtype."""
 
 
 class Adaptation(eqx.Module):
-    """What the warm-up of a chain finds."""
+    """Step size and mass matrix from the warm-up of chains."""
 
     step_size: Float[Array, " *chains"]
     inverse_mass: Float[Array, "*chains P"]
     """The diagonal of the inverse mass matrix."""
 
 
-class Transition(eqx.Module):
-    """Where a transition ends, the log densities there and where it started, and whether it diverged."""
+class _Transition(eqx.Module):
+    """End of a transition, the log densities there and at its start, and true where it diverged."""
 
-    position: Position
+    position: _Position
     log_density: Float[Array, " *chains"]
     initial_log_density: Float[Array, " *chains"]
     is_divergent: Bool[Array, " *chains"]
 
 
 class Sampler(eqx.Module):
-    """NUTS with a diagonal mass matrix for a log density, up to 2^`max_doublings` - 1 leapfrog steps a transition.
+    """The no-U-turn sampler with a diagonal mass matrix.
 
-    `method` is the name that a message about a missing blackjax has.
+    Attributes:
+        log_density: Log density of a position, up to a constant.
+        max_doublings: Largest number of doublings: 2^`max_doublings` - 1 leapfrog steps a transition.
+        method: Name of the method, for the message about a missing blackjax.
     """
 
-    log_density: Callable[[Position], Float[Array, ""]]
+    log_density: Callable[[_Position], Float[Array, ""]]
     max_doublings: int
     method: str
 
-    def warm_up(self, position: Position, steps: int, *, key: PRNGKeyArray) -> tuple[Position, Adaptation]:
-        """The position after these many transitions, in which step size and mass matrix adapt as in Stan."""
+    def warm_up(self, position: _Position, steps: int, *, key: PRNGKeyArray) -> tuple[_Position, Adaptation]:
+        """Adapts step size and mass matrix as Stan does.
+
+        Args:
+            position: Initial position.
+            steps: Number of transitions.
+            key: Random key.
+
+        Returns:
+            The position after them, and the adapted quantities.
+        """
         library, dtype = blackjax(self.method), _dtype(position)
         settings = {"max_num_doublings": self.max_doublings, "adaptation_info_fn": lambda *_: None}
         adaptation = library.window_adaptation(library.nuts, self._density(dtype), **settings)
@@ -144,23 +177,23 @@ class Sampler(eqx.Module):
         result = Adaptation(adapted["step_size"], adapted["inverse_mass_matrix"])
         return _cast((end.position, result), dtype)
 
-    def step(self, position: Position, adaptation: Adaptation, *, key: PRNGKeyArray) -> Transition:
-        """One transition."""
+    def step(self, position: _Position, adaptation: Adaptation, *, key: PRNGKeyArray) -> _Transition:
+        """Makes one transition from `position`."""
         nuts, dtype = blackjax(self.method).nuts, _dtype(position)
         density, adapted = self._density(dtype), _cast(adaptation, float)
         start = nuts.init(_cast(position, float), density)
         arguments = (density, adapted.step_size, adapted.inverse_mass, self.max_doublings)
         end, info = nuts.build_kernel()(key, start, *arguments)
         position, after, before = _cast((end.position, end.logdensity, start.logdensity), dtype)
-        return Transition(position, after, before, info.is_divergent)
+        return _Transition(position, after, before, info.is_divergent)
 
-    def _density(self, dtype) -> Callable[[Position], Float[Array, ""]]:
+    def _density(self, dtype: DTypeLike) -> Callable[[_Position], Float[Array, ""]]:
         return lambda position: _cast(self.log_density(_cast(position, dtype)), float)
 
 
-def _dtype(position: Position):
+def _dtype(position: _Position) -> Any:
     return jax.tree.leaves(position)[0].dtype
 
 
-def _cast(tree: Any, dtype) -> Any:
+def _cast(tree: Any, dtype: DTypeLike) -> Any:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)

@@ -16,8 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpbench.damage import DAMAGED
-from gpbench.errors import DataError
+from gpbench.errors import DataError, damaged
 
 LARGEST = 2**31
 """Largest size of unpacked content, in bytes."""
@@ -93,7 +92,7 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
             if absent := [name for name in names if name not in file]:
                 raise DataError(f"no array {absent[0]!r}; the archive has {', '.join(map(repr, file)) or 'none'}")
             return {name: file[name] for name in (*names, *(name for name in optional if name in file))}
-    except DAMAGED as error:
+    except damaged() as error:
         raise DataError(f"not the expected npz file: {error}") from None
 
 

@@ -7,10 +7,8 @@ the order they are tried.  See `docs/data.md` for how to write one.
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
 from gpbench import paths, yamls
-from gpbench.config.cards import check, unreadable
+from gpbench.config.cards import check
 from gpbench.errors import ConfigError, nearest
 
 
@@ -41,11 +39,7 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     files = _files(config_dirs)
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
-    try:
-        card = yamls.load(files[name].read_text(encoding="utf-8"))
-    except (yaml.YAMLError, ValueError, OSError) as error:
-        raise unreadable(files[name], error) from None
-    return checked(card, files[name])
+    return checked(yamls.read(files[name]), files[name])
 
 
 def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], list[ConfigError]]:

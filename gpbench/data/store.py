@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gpbench.damage import DAMAGED
 from gpbench.data.dataset import Dataset, canonical, checksum
-from gpbench.errors import DataError
+from gpbench.errors import DataError, damaged
 
 _NAMES = "names"
 _KNOWN = {"X", "y", "groups", "columns", "classes", "outputs", "target", _NAMES}
@@ -51,7 +50,7 @@ def get(card: Mapping, store: Path) -> Dataset | None:
         arrays.setdefault("outputs", np.array([], dtype=str))  # of a file from before there were any
         columns, classes, outputs = (tuple(map(str, arrays[key])) for key in ("columns", "classes", "outputs"))
         target = str(arrays.get("target", "target"))
-    except DAMAGED as error:
+    except damaged() as error:
         raise DataError(f"{file} is damaged ({' '.join(str(error).split())})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
     groups = arrays.get("groups")

@@ -6,22 +6,16 @@ Checked when the file is read: what is wrong there would otherwise end in an err
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.experiments.kinds import FIGURES, TABLES, Kind
 
 Runs = Sequence[Mapping[str, Any]]
 """The blocks of runs as the file has them."""
 
 Check = Callable[[Path, str, Any, Runs], None]
-"""Checks a value that the file has at a place, as in `table.rows`; raises ConfigError."""
-
-
-class Options(NamedTuple):
-    """The options that a layout must have, and those that it may have, each with its check; None checks nothing."""
-
-    required: Mapping[str, Check | None]
-    optional: Mapping[str, Check | None] = {}
+"""Checks a value that the file has at a option, as in `table.rows`; raises ConfigError."""
 
 
 def check(path: Path, content: Mapping[str, Any], runs: Runs) -> None:
@@ -32,7 +26,7 @@ def check(path: Path, content: Mapping[str, Any], runs: Runs) -> None:
     """
     if table := content.get("table"):
         kind = table.get("kind", "values") if isinstance(table, Mapping) else "values"
-        _check_kind(path, "table", kind, table, _TABLES, runs)
+        _check_kind(path, "table", kind, table, TABLES, runs)
     if figure := content.get("figure"):
         _check_figure(path, "figure", figure, runs)
     figures = content.get("figures") or {}
@@ -44,23 +38,23 @@ def check(path: Path, content: Mapping[str, Any], runs: Runs) -> None:
         _check_figure(path, f"figures.{name}", options, runs)
 
 
-def _check_figure(path: Path, place: str, figure: Any, runs: Runs) -> None:
+def _check_figure(path: Path, option: str, figure: Any, runs: Runs) -> None:
     if not isinstance(figure, Mapping):
         figure = {"kind": None}
     options = {name: value for name, value in figure.items() if name != "title"}
-    _check_kind(path, place, figure.get("kind"), options, _FIGURES, runs)
+    _check_kind(path, option, figure.get("kind"), options, FIGURES, runs)
 
 
-def _check_kind(path: Path, place: str, kind: Any, layout: Any, kinds: Mapping[str, Options], runs: Runs) -> None:
+def _check_kind(path: Path, option: str, kind: Any, layout: Any, kinds: Mapping[str, Kind], runs: Runs) -> None:
     if not isinstance(kind, str) or kind not in kinds:
-        noun = place.partition(".")[0].removesuffix("s")
+        noun = option.partition(".")[0].removesuffix("s")
         raise ConfigError(f"{path}: no {noun} of kind {as_word(kind)}; {nearest(str(kind), kinds)}")
     if isinstance(layout, Mapping):
         layout = {name: value for name, value in layout.items() if name != "kind"}
-    _check_options(path, place, layout, kinds[kind], runs)
+    _check_options(path, option, layout, kinds[kind], runs)
 
 
-def _check_options(path: Path, section: str, layout: Any, options: Options, runs: Runs) -> None:
+def _check_options(path: Path, section: str, layout: Any, options: Kind, runs: Runs) -> None:
     if not isinstance(layout, Mapping):
         raise ConfigError(f"{path}: {section}={as_word(layout)}: must be a mapping with {', '.join(options.required)}")
     checks = {**options.required, **options.optional}
@@ -69,128 +63,128 @@ def _check_options(path: Path, section: str, layout: Any, options: Options, runs
     if absent := [name for name in options.required if name not in layout]:
         raise ConfigError(f"{path}: {section}.{absent[0]} is missing")
     for name, value in layout.items():
-        if one := checks[name]:
+        if one := CHECKS[checks[name]]:
             one(path, f"{section}.{name}", value, runs)
 
 
-def _key(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _key(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A key that every run has."""
     if not isinstance(value, str):
-        raise ConfigError(f"{path}: {place}={as_word(value)}: must be a key of the runs")
+        raise ConfigError(f"{path}: {option}={as_word(value)}: must be a key of the runs")
     if not all(value in block for block in runs):
         who = "not every run has" if any(value in block for block in runs) else "no run has"
         shared = [key for key in runs[0] if all(key in block for block in runs)]
-        raise ConfigError(f"{path}: {place}: {who} the key {value!r}; {nearest(value, shared)}")
+        raise ConfigError(f"{path}: {option}: {who} the key {value!r}; {nearest(value, shared)}")
 
 
-def _key_of_some(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _key_of_some(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A key that one of the runs has."""
-    _key(path, place, value, [block for block in runs if not isinstance(value, str) or value in block] or runs)
+    _key(path, option, value, [block for block in runs if not isinstance(value, str) or value in block] or runs)
 
 
-def _keys_of_some(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _keys_of_some(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A key that one of the runs has, or a list of different ones."""
-    _each(_key_of_some, path, place, value if isinstance(value, list) and value else [value], runs)
+    _each(_key_of_some, path, option, value if isinstance(value, list) and value else [value], runs)
 
 
-def _key_or_output(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _key_or_output(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A key, or `output` for the outputs of the data set."""
     if value != "output":
-        _key(path, place, value, runs)
+        _key(path, option, value, runs)
 
 
-def _keys(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _keys(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A key that every run has, or a list of different keys, the first of them in every run."""
     if not isinstance(value, str | list):
-        raise ConfigError(f"{path}: {place}={as_word(value)}: must be a key of the runs, or a list of such keys")
+        raise ConfigError(f"{path}: {option}={as_word(value)}: must be a key of the runs, or a list of such keys")
     keys = [value] if isinstance(value, str) else value
-    _each(_key, path, place, keys[:1], runs)
-    _each(_key_of_some, path, place, keys, runs)
+    _each(_key, path, option, keys[:1], runs)
+    _each(_key_of_some, path, option, keys, runs)
 
 
-def _columns(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _columns(path: Path, option: str, value: Any, runs: Runs) -> None:
     """Keys as in `_keys`, one at least."""
-    _keys(path, place, value, runs)
+    _keys(path, option, value, runs)
     if not value:
-        raise ConfigError(f"{path}: {place}={as_word(value)}: must be a key of the runs, or a list of such keys")
+        raise ConfigError(f"{path}: {option}={as_word(value)}: must be a key of the runs, or a list of such keys")
 
 
-def _metric(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _metric(path: Path, option: str, value: Any, runs: Runs) -> None:
     """The name of a metric, or `objective`."""
     from gpbench.metrics import METRICS  # not at the top, for it needs NumPy
 
     known = [*METRICS, "objective"]
     if value not in known:
-        raise ConfigError(f"{path}: {place}: no metric {as_word(value)!r}; {nearest(as_word(value), known)}")
+        raise ConfigError(f"{path}: {option}: no metric {as_word(value)!r}; {nearest(as_word(value), known)}")
 
 
-def _metrics(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _metrics(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A list of different metrics."""
     if not isinstance(value, list) or not value:
-        raise ConfigError(f"{path}: {place}={as_word(value)}: must be a list of metrics")
-    _each(_metric, path, place, value, runs)
+        raise ConfigError(f"{path}: {option}={as_word(value)}: must be a list of metrics")
+    _each(_metric, path, option, value, runs)
 
 
-def _ranking_metric(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _ranking_metric(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A metric of which one direction is better."""
     from gpbench.metrics import better
 
-    _metric(path, place, value, runs)
+    _metric(path, option, value, runs)
     if not better(value):
-        raise ConfigError(f"{path}: {place}: {value} ranks no method: neither a lower nor a higher value is better")
+        raise ConfigError(f"{path}: {option}: {value} ranks no method: neither a lower nor a higher value is better")
 
 
-def _ranking_metrics(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _ranking_metrics(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A list of different metrics as in `_ranking_metric`."""
-    _metrics(path, place, value, runs)
-    _each(_ranking_metric, path, place, value, runs)
+    _metrics(path, option, value, runs)
+    _each(_ranking_metric, path, option, value, runs)
 
 
-def _method_keys(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _method_keys(path: Path, option: str, value: Any, runs: Runs) -> None:
     """Keys as in `_columns`, of runs that have a method and a data set."""
-    _columns(path, place, value, runs)
-    _each(_key, path, place, ["dataset", "method"], runs)
+    _columns(path, option, value, runs)
+    _each(_key, path, option, ["dataset", "method"], runs)
 
 
-def _method_sets(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _method_sets(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A mapping of names to lists of different methods of the runs."""
     if not isinstance(value, Mapping) or not all(isinstance(methods, list) and methods for methods in value.values()):
-        raise ConfigError(f"{path}: {place}={as_word(value)}: must be a mapping of names to lists of methods")
+        raise ConfigError(f"{path}: {option}={as_word(value)}: must be a mapping of names to lists of methods")
     for name, methods in value.items():
-        _each(_method, path, f"{place}.{name}", methods, runs)
+        _each(_method, path, f"{option}.{name}", methods, runs)
 
 
-def _truth(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _truth(path: Path, option: str, value: Any, runs: Runs) -> None:
     """The name of a function whose effects are known (`gpbench.report.figures.effects`)."""
     if value != "friedman":
-        raise ConfigError(f"{path}: {place}={as_word(value)}: must be friedman, the function whose effects are known")
+        raise ConfigError(f"{path}: {option}={as_word(value)}: must be friedman, the function whose effects are known")
 
 
-def _exponents(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _exponents(path: Path, option: str, value: Any, runs: Runs) -> None:
     """Numbers by key of the runs and by value of another of their keys."""
     if not isinstance(value, Mapping) or not all(isinstance(numbers, Mapping) for numbers in value.values()):
-        raise ConfigError(f"{path}: {place}={as_word(value)}: must map keys to mappings of values to numbers")
+        raise ConfigError(f"{path}: {option}={as_word(value)}: must map keys to mappings of values to numbers")
     known = [str(one) for block in runs for values in block.values() for one in _values(values)]
     for key, numbers in value.items():
-        _key_of_some(path, place, key, runs)
+        _key_of_some(path, option, key, runs)
         for name, number in numbers.items():
             if str(name) not in known:
-                raise ConfigError(f"{path}: {place}.{key}: no run has the value {name!r}; {nearest(str(name), known)}")
+                raise ConfigError(f"{path}: {option}.{key}: no run has the value {name!r}; {nearest(str(name), known)}")
             if not isinstance(number, int | float):
-                raise ConfigError(f"{path}: {place}.{key}.{name}={as_word(number)}: must be a number")
+                raise ConfigError(f"{path}: {option}.{key}.{name}={as_word(number)}: must be a number")
 
 
-def _fraction(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _fraction(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise ConfigError(f"{path}: {place}={as_word(value)}: must be a number from 0 to 1")
+        raise ConfigError(f"{path}: {option}={as_word(value)}: must be a number from 0 to 1")
 
 
-def _method(path: Path, place: str, value: Any, runs: Runs) -> None:
+def _method(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A method that one of the runs has."""
     known = [method for block in runs for method in _values(block.get("method"))]
     if value not in known:
-        raise ConfigError(f"{path}: {place}: no run has the method {as_word(value)!r}; {nearest(str(value), known)}")
+        raise ConfigError(f"{path}: {option}: no run has the method {as_word(value)!r}; {nearest(str(value), known)}")
 
 
 def _values(value: Any) -> list[Any]:
@@ -199,32 +193,28 @@ def _values(value: Any) -> list[Any]:
     return [one for part in parts for one in (part if isinstance(part, list) else [part])]
 
 
-def _each(one: Check, path: Path, place: str, values: Sequence[Any], runs: Runs) -> None:
+def _each(one: Check, path: Path, option: str, values: Sequence[Any], runs: Runs) -> None:
     for k, value in enumerate(values):
-        one(path, place, value, runs)
+        one(path, option, value, runs)
         if value in values[:k]:
-            raise ConfigError(f"{path}: {place}: {value} is there twice")
+            raise ConfigError(f"{path}: {option}: {value} is there twice")
 
 
-_RANKS = Options({"label": _method_keys, "metrics": _ranking_metrics}, {"sets": _method_sets})
-_TABLES: Mapping[str, Options] = {
-    "values": Options(
-        {"rows": _key_or_output, "columns": _columns, "metrics": _metrics}, {"blocks": _keys, "average": _metric}
-    ),
-    "ranks": _RANKS,
+CHECKS: Mapping[str, Check | None] = {
+    "any": None,
+    "key": _key,
+    "key or output": _key_or_output,
+    "keys": _keys,
+    "keys of some": _keys_of_some,
+    "columns": _columns,
+    "metric": _metric,
+    "metrics": _metrics,
+    "ranking metrics": _ranking_metrics,
+    "method": _method,
+    "method keys": _method_keys,
+    "method sets": _method_sets,
+    "truth": _truth,
+    "exponents": _exponents,
+    "fraction": _fraction,
 }
-_FIGURES: Mapping[str, Options] = {
-    "traces": Options(
-        {"panels": _metrics, "colour": _key},
-        {"style": _key, "colours": None, "dashes": None, "vertical": None, "level": None},
-    ),
-    "boundaries": Options({"rows": _key, "columns": _key}),
-    "curves": Options({"label": _keys_of_some}, {"reference": _method, "margin": _fraction}),
-    "surfaces": Options({"label": _columns}),
-    "effects": Options({"label": _columns}, {"truth": _truth}),
-    "orders": Options({"along": _columns, "colour": _key}, {"published": _exponents}),
-    "scaling": Options({"along": _key, "colour": _key}, {"colours": None}),
-    "dots": Options({"label": _method_keys, "metric": _metric}, {"sets": _method_sets}),
-    "ranks": _RANKS,
-}
-"""The options of each kind of table, and of each kind of figure (`gpbench.report.figures`)."""
+"""Checks of options (`gpbench.experiments.kinds`) by the values that these can have."""

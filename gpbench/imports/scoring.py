@@ -13,7 +13,7 @@ from gpbench.data import cards, members, splits
 from gpbench.errors import ConfigError, DataError, GpbenchError
 from gpbench.imports.submissions import Submission
 from gpbench.records import identity
-from gpbench.records.predictions import MOST_ROWS, Predictions
+from gpbench.records.arrays import MOST_ROWS, Predictions
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
@@ -84,7 +84,7 @@ class Importer:
             row = test[int(np.argmin(finite))]
             raise DataError(f"{submission.title}: row {row} has probability 0 for its target, and the nll is infinite")
         config = self._config(submission, card)
-        shared = identity.of(config, dataset.checksum)
+        shared = identity.identify(config, dataset.checksum)
         member = members.Member(submission.split, submission.output)
         record = Record.create(
             schema=identity.SCHEMA,
@@ -113,6 +113,9 @@ class Importer:
             metrics=result.scores(prepared, batch, 0),
             seconds={} if submission.seconds is None else {"train": submission.seconds},
             held_out=prepared.held_out,
+            split_set=splits.identity(card)["set"],
+            train_rows=len(train),
+            test_rows=len(test),
         )
         few = len(test) <= MOST_ROWS
         return ImportedRun(record, config, result.predictions_by_row(prepared, batch, 0) if few else {})
@@ -143,9 +146,9 @@ def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> 
         record, earlier = run.record, before[run.record.id]
         same = earlier and earlier.source_checksum == record.source_checksum
         if earlier and not same and not again:
-            what = f"{record.method} on {record.dataset} split {record.split}"
+            run_name = f"{record.method} on {record.dataset} split {record.split}"
             raise ConfigError(
-                f"{record.source}: {what} is recorded from another file ({earlier.source}); --again replaces it"
+                f"{record.source}: {run_name} is recorded from another file ({earlier.source}); --again replaces it"
             )
         if not same:
             new.append(run)

@@ -67,8 +67,8 @@ class Submission:
             verb, row = ("is", "row") if len(absent) == 1 else ("are", "the first is row")
             raise DataError(f"{self.title}: {len(absent)} of {len(test)} test rows {verb} missing: {row} {absent[0]}")
         order = np.argsort(self.rows)
-        place = order[np.searchsorted(self.rows[order], test)]
-        return {name: column[place] for name, column in self.values.items()}
+        positions = order[np.searchsorted(self.rows[order], test)]
+        return {name: column[positions] for name, column in self.values.items()}
 
     def check_values(self, classes: int, target_variance: float) -> None:
         """Checks the predictions of a data set with so many classes, 0 for regression: columns, range and sum.

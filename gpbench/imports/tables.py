@@ -47,8 +47,8 @@ def _table(path: Path) -> "pd.DataFrame":
     except pd.errors.EmptyDataError as error:
         raise DataError(f"{path.name}: the file is empty") from error
     except (OSError, ValueError) as error:  # pyarrow's and pandas's own are ValueErrors
-        why = str(error).partition("\n")[0]
-        raise ConfigError(f"{path}: neither a Parquet file nor a CSV file with the ending .csv ({why})") from error
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"{path}: neither a Parquet file nor a CSV file with the ending .csv ({reason})") from error
 
 
 def _groups(path: Path, table: "pd.DataFrame") -> Iterator[Submission]:

@@ -1,4 +1,4 @@
-"""The papers: their published numbers (`published`) and what to cite (`references`)."""
+"""The papers: their published numbers (`published`) and references to cite (`references`)."""
 
 __all__ = ["PAPERS"]
 

@@ -1,7 +1,7 @@
 """Published numbers of the five papers (papers.csv), and of later papers on the same data sets (later.csv).
 
 The files have the values as printed, under our names of data sets, methods and settings; this module converts them to
-our metrics and units.  The column `note` is a key of NOTES: why a value is not a target, or how to read it.
+our metrics and units.  The column `note` is a key of NOTES: the reason why a value is not a target, or how to read it.
 
 The paper `aep_dgp` calls its column GP FITC; it is filed under dgp with `hidden=[]`, for its authors' program, run
 without a hidden layer, is the tied-factor model (docs/int8.md).
@@ -42,7 +42,7 @@ NOTES = {
 }
 
 UNRANKED = {"naval": NOTES["naval"]}
-"""Data sets on which methods are not ranked, and why."""
+"""Data sets on which methods are not ranked, with the reason."""
 
 # {our metric: {printed metric: (scale, offset)}}; ours = scale * printed + offset
 _READ_AS: dict[str, dict[str, tuple[float, float]]] = {
@@ -66,12 +66,19 @@ _READ_AS: dict[str, dict[str, tuple[float, float]]] = {
 
 @dataclass(frozen=True)
 class Published:
-    """One published number in our units.
+    """A published number in our units.
 
-    err: what the paper prints after ±, or None.
-    stderr: the standard error that this implies (a printed standard deviation is divided by sqrt(n)), or None.
-    n: how many splits it is over, or None.
-    note: why the value is not a target, or "".
+    Args:
+        source: Name of the paper.
+        table: Table or figure of the paper.
+        method: Name of the method.
+        setting: Settings of the method.
+        value: The number.
+        err: The number that the paper prints after ±, or None.
+        stderr: The standard error that it implies (a printed standard deviation is divided by sqrt(n)), or None.
+        n: Number of splits, or None.
+        held_out: False where test rows were training rows.
+        note: Reason for which the value is not a target, or "".
     """
 
     source: str
@@ -87,15 +94,22 @@ class Published:
 
     @property
     def is_target(self) -> bool:
-        """Whether the value is of held-out rows, and nothing speaks against it."""
+        """True where the value is of held-out rows, and nothing speaks against it."""
         return self.held_out and not self.note
 
 
 def lookup(dataset: str, method: str, setting: str, metric: str, output: str | None = None) -> Published | None:
-    """The published value of one of our cells, or None.
+    """Looks up the published value of a cell.
 
-    A published setting matches if ours has all of its parts: "m=15%" matches "m=15%, steps=250".  Of several matches
-    the one with the most parts counts, then the first.
+    A published setting matches if ours has all of its terms: "m=15%" matches "m=15%, steps=250".  Of several matches
+    the one with the most terms counts, then the first.
+
+    Args:
+        dataset, method, setting, output: The cell.
+        metric: Name of our metric.
+
+    Returns:
+        The value in our units, or None.
     """
     ours = parts(setting)
     matches = [
@@ -114,8 +128,8 @@ def later(dataset: str, metric: str) -> list[Published]:
 
 
 def parts(setting: str) -> dict[str, str | float]:
-    """The parts of a setting: "m=15%, hidden=[2,2]" -> {"m": "15%", "hidden": "[2,2]"}; numbers become floats."""
-    pairs = (part.partition("=") for part in re.split(r",\s*(?![^\[]*\])", setting) if part)
+    """The terms of a setting: "m=15%, hidden=[2,2]" -> {"m": "15%", "hidden": "[2,2]"}; numbers become floats."""
+    pairs = (term.partition("=") for term in re.split(r",\s*(?![^\[]*\])", setting) if term)
     return {key.strip(): _number(value.strip()) for key, _, value in pairs}
 
 

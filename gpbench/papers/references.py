@@ -1,4 +1,4 @@
-"""What to cite for a method, a data set or a protocol: BibTeX entries from references.bib.  No JAX, no NumPy.
+"""References of methods, data sets and protocols: BibTeX entries from references.bib.  No JAX, no NumPy.
 
 A configuration file names its references in a line `cite: Yeh (1998); Hernández-Lobato & Adams (2015) for the splits`,
 which is a comment in files of methods and protocols, whose keys are settings.  The first word and the year of each part
@@ -18,12 +18,14 @@ GROUPS = ("method", "dataset", "protocol")
 
 
 @dataclass(frozen=True)
-class Reference:
-    """One work.
+class _Reference:
+    """A work.
 
-    text: as the configuration file names it.
-    bibtex: its entry, "" where there is none.
-    cited_by: the requested names that cite it.
+    Args:
+        key: Key of its BibTeX entry.
+        text: Text by which the configuration file names it.
+        bibtex: Its BibTeX entry; "" without one.
+        cited_by: Requested names that cite it.
     """
 
     key: str
@@ -48,10 +50,15 @@ def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
     return files
 
 
-def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> list[Reference]:
-    """The works that these names cite, each once, in order; a name may also be the key of a work.
+def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> list[_Reference]:
+    """The works that names cite, each once, in order.
 
-    Raises ConfigError for an unknown name.
+    Args:
+        requests: Names of methods, data sets or protocols, or keys of works.
+        config_dirs: Folders with the user's configuration and references.bib.
+
+    Raises:
+        ConfigError: A name is unknown.
     """
     files, bibtex = names(config_dirs), entries(config_dirs)
     texts: dict[str, str] = {}
@@ -59,21 +66,21 @@ def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> lis
     for name in dict.fromkeys(requests):
         if name not in files and name not in bibtex:
             raise ConfigError(f"no method, data set or protocol {name!r}; {nearest(name, files)}")
-        works = [text for path in files.get(name, ()) for text in citations(path)] or [name] * (name in bibtex)
+        works = [text for path in files.get(name, ()) for text in _citations(path)] or [name] * (name in bibtex)
         for text in works:
-            texts.setdefault(key_of(text), text)
-            cited_by.setdefault(key_of(text), []).append(name)
-    return [Reference(key, text, bibtex.get(key, ""), tuple(cited_by[key])) for key, text in texts.items()]
+            texts.setdefault(_key_of(text), text)
+            cited_by.setdefault(_key_of(text), []).append(name)
+    return [_Reference(key, text, bibtex.get(key, ""), tuple(cited_by[key])) for key, text in texts.items()]
 
 
-def citations(path: Path) -> list[str]:
+def _citations(path: Path) -> list[str]:
     """The works that a configuration file cites."""
     line = re.search(r"^(?:# )?cite: *(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    parts = (part.strip() for part in line[1].split(";")) if line else ()
-    return [part for part in parts if part and part != "none"]
+    works = (work.strip() for work in line[1].split(";")) if line else ()
+    return [work for work in works if work and work != "none"]
 
 
-def key_of(text: str) -> str:
+def _key_of(text: str) -> str:
     """The key of a work: `Rätsch, Onoda & Müller (2001)` is ratsch2001."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     first, year = re.match(r"[\w-]*", plain), re.search(r"\((\d{4})\)", plain)

@@ -1,35 +1,52 @@
-"""What a collection has of a run's trace.npz: thinned traces, and what pictures need of the arrays that a run kept."""
+"""Arrays beside a record: thinned traces as collections have them, and predictions of the test rows.
+
+`predictions.parquet` in a run's folder has one line a test row, with the columns `row`, its number in the data set
+from 0; `target`, as the data set has it (-1/+1, 0..C-1, original units); `log_prob` of the target, in original units;
+and `mean` and `variance` in original units (regression), or `log_prob_0` to `log_prob_{C-1}`, the classes in order of
+code (classification).  Targets and means are stored in float64, since their difference is what counts, and the others
+in float32.
+"""
 
 import io
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from numpy import ndarray
 
+Predictions = Mapping[str, "ndarray"]
+"""Columns of predictions by name."""
+
+PREDICTIONS = "predictions.parquet"
+MOST_ROWS = 10_000
+"""Largest number of test rows whose predictions are kept by default (`run.predictions=auto`): 240 kB a run."""
+_TYPES = {"row": "int64", "target": "float64", "mean": "float64"}
+"""Types of the columns that are not float32."""
+
 POINTS = 48
-"""Traces of no more points are kept whole."""
+"""Largest number of points of a trace that is not thinned."""
 _GROWTH = 1.3
 """The ratio of the steps of a thinned trace.  Steps do not depend on its length, so that those of splits agree."""
 KEPT = "kept_"
-"""How the names of arrays begin that `run.keep=true` keeps."""
+"""Prefix of the names of arrays that `run.keep=true` keeps."""
 
 
-def thin(arrays: "Mapping[str, ndarray]", *, kept: bool) -> "dict[str, ndarray]":
+def thin(arrays: "Mapping[str, ndarray]", *, whole: bool) -> "dict[str, ndarray]":
     """Each trace at steps of a geometric progression, as they show on logarithmic axes, and its last one.
 
-    Numbers are of single precision.  With `kept` also the arrays that the run kept, whole.
+    Numbers are of single precision.  With `whole` also the arrays of `run.keep=true`, as they are.
     """
     import numpy as np
 
     thinned = {}
     for name, values in arrays.items():
         if name.startswith(KEPT):
-            chosen = values if kept else None
+            selected = values if whole else None
         else:
-            chosen = values[_points(len(values))] if values.ndim else values
-        if chosen is not None:
-            thinned[name] = chosen.astype(np.float32) if chosen.dtype == np.float64 else chosen
+            selected = values[_points(len(values))] if values.ndim else values
+        if selected is not None:
+            thinned[name] = selected.astype(np.float32) if selected.dtype == np.float64 else selected
     return thinned
 
 
@@ -46,13 +63,48 @@ def unpack(content: bytes) -> "dict[str, ndarray]":
     """The arrays of an .npz file.  Raises ValueError where it is damaged."""
     import numpy as np
 
-    from gpbench.damage import DAMAGED
+    from gpbench.errors import damaged
 
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return dict(arrays)
-    except DAMAGED as error:
+    except damaged() as error:
         raise ValueError(f"its arrays cannot be read ({' '.join(str(error).split())[:100]})") from None
+
+
+def write_predictions(folder: Path, predictions: Predictions) -> None:
+    """Writes the file into a run's folder.  Raises OSError."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {}
+    for name, values in predictions.items():
+        array = np.ascontiguousarray(values, dtype=_TYPES.get(name, "float32"))
+        # from its buffer: given an array, pyarrow imports pandas, which takes half a second
+        columns[name] = pa.Array.from_buffers(pa.from_numpy_dtype(array.dtype), len(array), [None, pa.py_buffer(array)])
+    options = {"use_dictionary": False, "write_statistics": False, "store_schema": False}  # a third of a small file
+    pq.write_table(pa.table(columns), folder / PREDICTIONS, compression="zstd", **options)
+
+
+def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
+    """The columns by name of the file with this content.  Raises ValueError where it is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(pa.BufferReader(content))
+        return {name: table.column(name).to_numpy() for name in table.column_names}
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise ValueError(f"its {PREDICTIONS} cannot be read ({str(error).partition(chr(10))[0][:100]})") from None
+
+
+def log_probs(predictions: Predictions) -> "ndarray":
+    """The log probabilities of the classes, (rows, C); (rows, 0) of regression."""
+    import numpy as np
+
+    rows, classes = len(predictions["row"]), sum(name.startswith("log_prob_") for name in predictions)
+    return np.stack([predictions[f"log_prob_{c}"] for c in range(classes)], axis=1) if classes else np.empty((rows, 0))
 
 
 def _points(n: int) -> "ndarray":

@@ -6,6 +6,7 @@ import subprocess
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import gpbench
 
@@ -14,7 +15,7 @@ PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax", "hydra-core",
 _ROOT = Path(gpbench.__file__).resolve().parent.parent
 
 
-def facts(*, device: str | None = None, precision: str | None = None) -> dict:
+def facts(*, device: str | None = None, precision: str | None = None) -> dict[str, Any]:
     """The facts a record carries beside its numbers: device, precision, versions, commit, dirty, host, created.
 
     Ask when the run starts: a long run must not be stamped with code edited while it ran.  `device` and

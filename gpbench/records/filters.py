@@ -9,19 +9,24 @@ from typing import Any
 from gpbench.errors import ConfigError, nearest
 from gpbench.records.record import Record
 
-_COMPARE: dict[str, Callable] = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
+_Compare = Callable[[Any, Any], bool]
+_COMPARE: dict[str, _Compare] = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 _CONDITION = re.compile(r"\s*([\w.\-]+)\s*(<=|>=|=|<|>)(.*)", re.DOTALL)
 
 
 def matching(records: Iterable[Record], conditions: Sequence[str]) -> list[Record]:
     """The records for which all conditions hold.
 
-    FIELD=A,B means one of these values, written as in JSON or as a text; FIELD<NUMBER and the like hold for numbers
-    alone.  Fields of mappings are written with a dot.  Raises ConfigError for a condition that cannot be read, and
-    for a field that no record has.
+    Args:
+        records: the records.
+        conditions: FIELD=A,B means one of these values, written as in JSON or as a text; FIELD<NUMBER and the like hold
+            for numbers alone.  Entries of mappings are written with a dot, as in `metrics.nll<0.4`.
+
+    Raises:
+        ConfigError: a condition cannot be read, or no record has its field.
     """
-    left = list(records)
-    known = {name for record in left for name in record.names()}
+    matches = list(records)
+    known = {name for record in matches for name in record.names()}
     for condition in conditions:
         if not (match := _CONDITION.fullmatch(condition)):
             raise ConfigError(f"cannot read {condition!r}; write FIELD=VALUE, FIELD<NUMBER or FIELD>NUMBER")
@@ -29,8 +34,8 @@ def matching(records: Iterable[Record], conditions: Sequence[str]) -> list[Recor
         if known and field not in known:
             raise ConfigError(f"no run has a field {field!r}; {nearest(field, known)}")
         holds = _equals(text) if sign == "=" else _compares(_COMPARE[sign], text, condition)
-        left = [record for record in left if holds(record.value(field))]
-    return left
+        matches = [record for record in matches if holds(record.value(field))]
+    return matches
 
 
 def _equals(text: str) -> Callable[[Any], bool]:
@@ -38,7 +43,7 @@ def _equals(text: str) -> Callable[[Any], bool]:
     return lambda value: value in texts if isinstance(value, str) else json.dumps(value) in texts
 
 
-def _compares(compare: Callable, text: str, condition: str) -> Callable[[Any], bool]:
+def _compares(compare: _Compare, text: str, condition: str) -> Callable[[Any], bool]:
     try:
         limit = float(text)
     except ValueError:

@@ -1,21 +1,32 @@
-"""One run's folder: record.json, config.yaml, trace.npz and perhaps predictions, and when a record is whole."""
+"""One run's folder: record.json, config.yaml, trace.npz and perhaps predictions and the trained state.
 
+record.json has the SHA-256 of the other files, and ends with that of its own text.  A record without them was edited by
+hand, or is from before there were checksums; it is read without a check.
+"""
+
+import hashlib
+import json
 import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench.records import predictions as prediction_file
-from gpbench.records import seal
+from gpbench import yamls
+from gpbench.records import arrays
 from gpbench.records.record import Record, clean
 
 if TYPE_CHECKING:
     import numpy as np
 
 RECORD, CONFIG, TRACE, STATE = "record.json", "config.yaml", "trace.npz", "state.npz"
-FILES = (CONFIG, TRACE, prediction_file.FILE, STATE)
+FILES = (CONFIG, TRACE, arrays.PREDICTIONS, STATE)
 """Beside the record."""
+_END = b',\n "checksum": "'
+_CHANGED = "its record.json is not what was written (the checksum differs)"
+_DEEPEST = 16
+_DEEPEST_CONFIG = 32
+_SECTIONS = ("run", "data", "dataset", "method", "protocol")
 
 
 def read(runs: str, id: str) -> tuple[Record | None, str]:
@@ -38,15 +49,15 @@ def content(runs: str, id: str, name: str) -> bytes | None:
     """
     try:
         with open(f"{runs}/{id}/{name}", "rb") as file:
-            found = file.read()
+            whole = file.read()
         _, checksums = _unsealed(runs, id)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ValueError(f"its {name} cannot be read: {error.strerror or error}") from None
-    if checksums is not None and checksums.get(name) != seal.digest(found):
+    if checksums is not None and checksums.get(name) != digest(whole):
         raise ValueError(f"its {name} is not what was written (the checksum differs)")
-    return found
+    return whole
 
 
 def damage(runs: str, id: str) -> str:
@@ -61,15 +72,15 @@ def damage(runs: str, id: str) -> str:
 
 def _unsealed(runs: str, id: str) -> tuple[Any, dict[str, str] | None]:
     with open(f"{runs}/{id}/{RECORD}", "rb") as file:
-        return seal.unseal(file.read())
+        return unseal(file.read())
 
 
 def write(
     folder: Path,
     record: Record,
-    config: Mapping,
+    config: Mapping[str, Any],
     trace: "Mapping[str, np.ndarray]",
-    predictions: prediction_file.Predictions | None = None,
+    predictions: arrays.Predictions | None = None,
     state: "Mapping[str, np.ndarray] | None" = None,
 ) -> None:
     """Makes the folder with its files, on the disk and not only in its cache.  Raises OSError."""
@@ -80,11 +91,11 @@ def write(
     (folder / CONFIG).write_text(yaml.safe_dump(clean(config, math.inf), sort_keys=False))
     np.savez_compressed(folder / TRACE, allow_pickle=False, **{k: np.asarray(v) for k, v in trace.items()})
     if predictions:
-        prediction_file.write(folder, predictions)
+        arrays.write_predictions(folder, predictions)
     if state:
         np.savez_compressed(folder / STATE, allow_pickle=False, **{k: np.asarray(v) for k, v in state.items()})
     others = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-    (folder / RECORD).write_bytes(seal.seal(record.to_json(), others))
+    (folder / RECORD).write_bytes(seal(record.to_json(), others))
     for path in (*folder.iterdir(), folder):
         fsync(path)
 
@@ -96,3 +107,104 @@ def fsync(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def decode_config(content: bytes) -> str:
+    """The text of the file.  Raises ValueError for other bytes."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise ValueError("its config.yaml is no text") from None
+
+
+def parse_config(text: str) -> dict[str, Any]:
+    """The configuration; empty for an empty text.
+
+    Aliases are refused, since a few of them stand for billions of values, and we write none.  Raises ValueError that
+    says what is wrong.
+    """
+    import yaml
+
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=yamls.loader()):  # event by event, which needs no memory and no recursion
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST_CONFIG or isinstance(event, yaml.AliasEvent):
+                raise ValueError("aliases" if depth <= _DEEPEST_CONFIG else f"more than {_DEEPEST_CONFIG} levels")
+        config = yamls.load(text) or {}
+        json.dumps(config, allow_nan=False)
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
+        raise ValueError(f"it is no configuration ({' '.join(str(error).split())[:100]})") from None
+    sections = isinstance(config, dict) and all(isinstance(config.get(name) or {}, dict) for name in _SECTIONS)
+    if not sections or not all(isinstance(folder, str) for folder in config.get("config_dirs") or ()):
+        raise ValueError("it is no configuration")
+    return config
+
+
+def seal(record: Mapping[str, Any], others: Mapping[str, bytes]) -> bytes:
+    """The content of record.json, with the checksums of these files and of itself.  Raises ValueError as JSON does."""
+    checksums = {name: digest(content) for name, content in others.items()}
+    text = json.dumps({**record, "checksums": checksums}, indent=1, allow_nan=False).removesuffix("\n}").encode()
+    return text + _END + _rest(text)
+
+
+def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
+    """The record, and the checksums of the other files; None in place of these where it is from before there were any.
+
+    Raises ValueError that says what is wrong.
+    """
+    text, end, rest = content.rpartition(_END)
+    if end and rest != _rest(text):
+        raise ValueError(_CHANGED)
+    try:
+        record = plain(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its record.json is not valid JSON ({error})") from None
+    if end:
+        del record["checksum"]
+        return record, record.pop("checksums")
+    if isinstance(record, dict) and record.keys() & {"checksum", "checksums"}:  # what comes before them has changed
+        raise ValueError(_CHANGED)
+    return record, None
+
+
+def plain(content: bytes) -> Any:
+    """JSON that can be printed and put into tables.  NaN and Infinity, as others write them, are None.
+
+    Raises ValueError for texts that are none, numbers of more than 64 bits and nesting of more than 16 levels;
+    RecursionError for a thousand levels.
+    """
+    value = json.loads(content, parse_int=_whole, parse_float=_real, parse_constant=lambda _: None)
+    if b"\\u" in content:  # perhaps half a pair of surrogates
+        json.dumps(value, ensure_ascii=False).encode()
+    if content.count(b"{") + content.count(b"[") > _DEEPEST:
+        level = [value]
+        for _ in range(_DEEPEST):
+            level = [
+                item
+                for node in level
+                if isinstance(node, dict | list)
+                for item in (node.values() if isinstance(node, dict) else node)
+            ]
+        if level:
+            raise ValueError(f"more than {_DEEPEST} levels")
+    return value
+
+
+def digest(content: bytes) -> str:
+    """The SHA-256 of a file's content, in hex digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _rest(text: bytes) -> bytes:
+    return f'{digest(text)}"\n}}\n'.encode()
+
+
+def _whole(digits: str) -> int:
+    if len(digits) < 19 or -(2**63) <= int(digits) < 2**63:
+        return int(digits)
+    raise ValueError("a number of more than 64 bits")
+
+
+def _real(digits: str) -> float | None:
+    return value if math.isfinite(value := float(digits)) else None

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gpbench import paths
 from gpbench.errors import ConfigError
-from gpbench.records.record import Record
-from gpbench.records.store import Store
-from gpbench.records.stores import latest, open_existing, recorded
+from gpbench.records.collection import open_existing
+from gpbench.records.record import Record, field_types
+from gpbench.records.store import Store, latest, recorded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,22 +44,6 @@ _ORIGIN = (
     "train_rows",
     "test_rows",
 )
-_TEXTS = (
-    "output",
-    "precision",
-    "preset",
-    "split_set",
-    "device",
-    "commit",
-    "created",
-    "source",
-    "cell",
-    "data_checksum",
-)
-_FLAGS = ("imported", "dirty", "held_out", "converged")
-_COUNTS = ("split", "seed", "schema", "steps", "train_rows", "test_rows")
-
-
 Results = Path | str | Store
 """A results folder, a file that `gpbench collect` made, or a store."""
 
@@ -72,24 +56,29 @@ def frame(results: Results | Sequence[Results] | None = None, *, long: bool = Fa
         long: one row for each run and metric, with the columns `metric` and `value` (float), instead of one row for
             each run with a column `metrics.NAME` for each metric and `seconds.PART` for each part of the time.
 
-    A missing value is NaN in a column of floats, and otherwise `pandas.NA`: whole numbers stay whole, and truth values
-    stay truth values (`Int64`, `boolean`, `string`).  A metric that is not finite is NaN, as where it was not recorded.
-    Raises ConfigError for a folder that does not exist, and where nothing is recorded.
+    Returns:
+        The frame.  A missing value is NaN in a column of floats, and otherwise `pandas.NA`: whole numbers stay whole,
+        and truth values stay truth values (`Int64`, `boolean`, `string`).  A metric that is not finite is NaN, as where
+        it was not recorded.
+
+    Raises:
+        ConfigError: a folder does not exist, or nothing is recorded.
     """
     several = [paths.results_dir()] if results is None else results
     several = [several] if isinstance(several, Results) else list(several)
     if not several:
         raise ConfigError("the list of results folders is empty")
-    stores = [of if isinstance(of, Store) else open_existing(of) for of in several]
+    stores = [item if isinstance(item, Store) else open_existing(item) for item in several]
     records = latest(recorded(stores))
     return _long(records) if long else wide(records)
 
 
 def wide(records: Sequence[Record]) -> "pd.DataFrame":
+    """A row for each of these records, with the columns that `frame` describes."""
     columns = {name: [_field(record, name) for record in records] for name in (*_RUN, *_ORIGIN)}
-    for part in ("metrics", "seconds"):
-        names = dict.fromkeys(name for record in records for name in getattr(record, part))
-        columns |= {f"{part}.{name}": [getattr(record, part).get(name) for record in records] for name in names}
+    for field in ("metrics", "seconds"):
+        names = dict.fromkeys(name for record in records for name in getattr(record, field))
+        columns |= {f"{field}.{name}": [getattr(record, field).get(name) for record in records] for name in names}
     return _typed(columns)
 
 
@@ -103,18 +92,19 @@ def _field(record: Record, name: str) -> object:
     value = getattr(record, name)
     if name == "imported":
         return bool(value)
-    return str(value) if name in _TEXTS and value is not None else value
+    return str(value) if name == "output" and value is not None else value
 
 
-def _typed(columns: Mapping[str, list]) -> "pd.DataFrame":
-    """A frame whose columns have the type of their name, whatever is missing."""
+def _typed(columns: Mapping[str, Sequence[object]]) -> "pd.DataFrame":
+    """A frame whose columns have the type of their field, whatever is missing."""
     import pandas as pd
 
+    types = field_types()
+    dtypes = {bool: "boolean", int: "Int64", float: "float64", str: "string"}
+
     def dtype(name: str) -> str:
-        if name in _FLAGS:
-            return "boolean"
-        if name in _COUNTS:
-            return "Int64"
-        return "float64" if name in ("value", "objective") or "." in name else "string"
+        if name not in types:
+            return "string" if name == "metric" else "float64"
+        return next(dtype for kind, dtype in reversed(dtypes.items()) if kind in types[name])
 
     return pd.DataFrame({name: pd.array(values, dtype=dtype(name)) for name, values in columns.items()})

@@ -26,7 +26,7 @@ does what was done before changes no id.  What methods interpolate is part of th
 """
 
 
-def of(cfg: Mapping, data_checksum: str) -> dict[str, Any]:
+def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
     """The identity of a resolved configuration but for split, output and seed: the arguments of `run_id`, `cell_id`.
 
     Raises ConfigError for a split set that the card does not have.
@@ -45,7 +45,7 @@ def of(cfg: Mapping, data_checksum: str) -> dict[str, Any]:
     return identity | ({"timed": timing} if timing else {})
 
 
-def timing_keys(run: Mapping) -> dict[str, Any]:
+def timing_keys(run: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of the `run` section on which a run made for its seconds (`run.timing`) depends; {} for any other."""
     return {key: run[key] for key in ("devices", "processes", "cores")} if run.get("timing") else {}
 
@@ -53,9 +53,9 @@ def timing_keys(run: Mapping) -> dict[str, Any]:
 def run_id(*, split: int, seed: int, **identity: Any) -> str:
     """The id of one run: the first 16 hex digits of the SHA-256 of its identity.
 
-    `identity` is what `of` returns, with `output` where the data set has several.  Its values are mappings, lists,
-    strings, numbers, booleans and None.  The order of keys does not matter; 1 and 1.0 differ.  Raises TypeError or
-    ValueError for anything else, NaN and infinities included.
+    `identity` is what `identify` returns, with `output` where the data set has several.  Its values are mappings,
+    lists, strings, numbers, booleans and None.  The order of keys does not matter; 1 and 1.0 differ.  Raises
+    TypeError or ValueError for anything else, NaN and infinities included.
     """
     return _digest({**identity, "split": int(split), "seed": int(seed)})
 
@@ -65,12 +65,12 @@ def cell_id(**identity: Any) -> str:
     return _digest(identity)
 
 
-def _without(node: Mapping, neutral: Mapping) -> dict[str, Any]:
+def _without(node: Mapping[str, Any], neutral: Mapping[str, Any]) -> dict[str, Any]:
     """A mapping without the keys that have their neutral value."""
     return {key: v for key, v in node.items() if key not in neutral or _text(v) != _text(neutral[key])}
 
 
-def _digest(identity: Mapping) -> str:
+def _digest(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(_text(identity).encode()).hexdigest()[:16]
 
 

@@ -64,7 +64,7 @@ def holder(results: Path | str, id: str) -> str | None:
     except (OSError, ValueError):  # being written, or damaged: alive until it has been silent for long
         claim = {}
     claim = claim if isinstance(claim, dict) else {}
-    near, pid = _here().items() <= claim.items(), claim.get("pid")
+    near, pid = _own_host().items() <= claim.items(), claim.get("pid")
     if silent > _SILENT_S or (near and isinstance(pid, int) and 0 < pid < 2**31 and not alive(pid)):
         return None
     return f"process {pid} on {claim.get('host')}" if claim else "another process"
@@ -83,7 +83,7 @@ def _silence(path: Path) -> float:
     return math.inf
 
 
-def _here() -> dict[str, str]:
+def _own_host() -> dict[str, str]:
     """The host, and where there are containers that of its sets of process ids which is ours."""
     with contextlib.suppress(OSError):
         return {"host": socket.gethostname(), "pids": os.readlink("/proc/self/ns/pid")}
@@ -95,7 +95,7 @@ def _take(path: Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "x") as file:
-                json.dump({**_here(), "pid": os.getpid()}, file)
+                json.dump({**_own_host(), "pid": os.getpid()}, file)
             return
         except FileNotFoundError as error:
             if not path.parent.parent.is_dir():  # the results folder cannot be created

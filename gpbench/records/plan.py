@@ -50,18 +50,22 @@ class RunPlan:
     runs: Sequence[Run]
 
     @classmethod
-    def of(cls, cfg: Mapping[str, Any]) -> "RunPlan":
-        """The plan of a configuration that `compose` returned.
+    def from_config(cls, cfg: Mapping[str, Any]) -> "RunPlan":
+        """The plan of a configuration.  Data are loaded only where the card has no checksum.
 
-        Data are loaded only where the card has no checksum.  Raises ConfigError for splits and outputs that do not
-        exist, and what loading raises.
+        Args:
+            cfg: what `gpbench.config.compose.compose` returned.
+
+        Raises:
+            ConfigError: there are no such splits or outputs.
+            DataError: the data had to be loaded, and could not be.
         """
         from gpbench.data import cards
         from gpbench.data.members import members, name_of_output
 
         card = cards.checked(cfg["dataset"])
         checksum = card.get("checksum") or _checksum(json.dumps([cfg[key] for key in _DATA_KEYS]))
-        shared = identity.of(cfg, checksum)
+        shared = identity.identify(cfg, checksum)
         runs = [
             Run(
                 id=identity.run_id(**shared, **member.identity, seed=cfg["seed"]),
@@ -77,22 +81,22 @@ class RunPlan:
     @property
     def results(self) -> str:
         """The results folder."""
-        return self.cfg["run"]["results"]
+        return str(self.cfg["run"]["results"])
 
     @property
     def again(self) -> bool:
         """Whether recorded runs are trained again."""
-        return self.cfg["run"]["again"]
+        return bool(self.cfg["run"]["again"])
 
     @property
     def needs_arrays(self) -> bool:
         """Whether a record must have the arrays that pictures show (`run.keep`)."""
-        return self.cfg["run"]["keep"]
+        return bool(self.cfg["run"]["keep"])
 
     @property
     def saves_state(self) -> bool:
         """Whether a record must have the trained state (`run.save`), which `gpbench predict` uses."""
-        return self.cfg["run"].get("save", False)
+        return bool(self.cfg["run"].get("save"))
 
     def recorded(self, records: Records) -> dict[str, Record]:
         """The records that stand for runs of this plan, by id, in the plan's order.
@@ -123,8 +127,9 @@ class RunPlan:
         return cls(fields["cfg"], fields["data_checksum"], tuple(Run(**run) for run in fields["runs"]))
 
     def _accepts(self, record: Record) -> bool:
-        kept = bool(record.kept or not self.needs_arrays)
-        return record.schema == identity.SCHEMA and kept and bool(record.saved or not self.saves_state)
+        has_arrays = bool(record.kept or not self.needs_arrays)
+        has_state = bool(record.saved or not self.saves_state)
+        return record.schema == identity.SCHEMA and has_arrays and has_state
 
 
 _DATA_KEYS = ("dataset", "data", "config_dirs")

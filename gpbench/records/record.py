@@ -7,7 +7,6 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
-from types import NoneType
 from typing import Any, get_args, get_origin
 
 from gpbench.records.identity import SCHEMA
@@ -202,12 +201,12 @@ def _problem(value: Any, id: str | None) -> str:
     if not isinstance(value, dict):
         return "its record.json is not a mapping"
     kinds, needed, reserved = _kinds()
-    wrong = [name for name in needed if name not in value]
-    wrong += [name for name, item in value.items() if name in kinds and type(item) not in kinds[name]]
+    wrong = [] if needed <= value.keys() else sorted(needed - value.keys())
+    wrong += [name for name, item in value.items() if type(item) not in kinds.get(name, (type(item),))]
     if wrong:
         return f"{', '.join(wrong)} missing or of the wrong type"
-    if clash := reserved & value.keys():
-        return f"{min(clash)} is no field of a record"
+    if not reserved.isdisjoint(value):
+        return f"{min(reserved & value.keys())} is no field of a record"
     if (value.get("schema") or 1) > SCHEMA:
         return f"it has schema {value['schema']}, and this gpbench reads up to {SCHEMA}: upgrade"
     if id is not None and value["id"] != id:
@@ -218,20 +217,27 @@ def _problem(value: Any, id: str | None) -> str:
         return f"split {value['split']} is below 0"
     for table in ("metrics", "seconds", "diagnostics", "settings"):
         for name, number in (value.get(table) or {}).items():
-            if type(number) not in (float, int, NoneType):
+            if number is None or (type(number) is float and -LARGEST <= number <= LARGEST):
+                continue
+            if type(number) not in (float, int):
                 return f"{_short(name)} is not a number"
-            if number is not None and not abs(number) <= LARGEST:
+            if not abs(number) <= LARGEST:
                 return f"{_short(name)} is {number:g}, beyond {LARGEST:g}"
     if not abs(value.get("objective") or 0) <= LARGEST:
         return f"objective is {value['objective']:g}, beyond {LARGEST:g}"
     return ""
 
 
+def field_types() -> Mapping[str, tuple[type, ...]]:
+    """The exact types of each field's values, as JSON has them; `NoneType` where it may be absent."""
+    return _kinds()[0]
+
+
 @functools.cache
-def _kinds() -> tuple[Mapping[str, tuple[type, ...]], tuple[str, ...], frozenset[str]]:
+def _kinds() -> tuple[Mapping[str, tuple[type, ...]], frozenset[str], frozenset[str]]:
     """The exact types of each field (a truth value is no number), the fields that all have, and reserved names."""
     kinds = {field.name: _types(field.type) for field in fields(Record)}
-    needed = tuple(field.name for field in fields(Record) if field.default is MISSING)
+    needed = frozenset(field.name for field in fields(Record) if field.default is MISSING)
     return kinds, needed, frozenset(dir(Record)).difference(kinds)
 
 
@@ -245,5 +251,5 @@ def _types(annotation: Any) -> tuple[type, ...]:
 
 def _short(text: str) -> str:
     """A text of unknown length in a message of one line, whatever its characters."""
-    shown = ascii(text)[1:-1]
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    escaped = ascii(text)[1:-1]
+    return escaped if len(escaped) <= 60 else escaped[:57] + "..."

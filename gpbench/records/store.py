@@ -11,16 +11,14 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import ConfigError, StorageError, nearest
-from gpbench.records import arrays, configs
+from gpbench.records import arrays
 from gpbench.records import folder as files
-from gpbench.records import predictions as prediction_file
 from gpbench.records.record import Record
-from gpbench.records.rows import with_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,16 +28,25 @@ _Content = TypeVar("_Content")
 
 
 class Store:
-    """The records in one results folder.  Nothing is created before the first write."""
+    """The records in one results folder.  Nothing is created before the first write.
+
+    Args:
+        results: the results folder.
+    """
 
     def __init__(self, results: Path | str) -> None:
         self.runs = Path(results) / "runs"
         self._reported: set[str] = set()
 
     def get(self, id: str, *, whole: bool = True) -> Record | None:
-        """The finished record (status done or diverged) with this id; None if it is absent, or damaged, which is said.
+        """The record of a finished run.
 
-        `whole`: None also where a file beside it is damaged, all of which are then read.
+        Args:
+            id: the run's id.
+            whole: read the files beside the record too, and take it for damaged where one of them is.
+
+        Returns:
+            The record; None where there is none, or it is damaged, which is printed on stderr.
         """
         record, fault = self._read(id, whole=whole)
         if record is None and self._restore(self.runs.glob(f".tmp-{id}-*-old")):
@@ -51,7 +58,8 @@ class Store:
     def all(self, *, whole: bool = False) -> list[Record]:
         """Every readable record, oldest first.  A damaged one is named once on stderr and left out.
 
-        `whole`: so is one with a damaged file beside it.
+        Args:
+            whole: leave out also records with a damaged file beside them.
         """
         records = []
         for id in self._ids():
@@ -100,25 +108,25 @@ class Store:
             raise ConfigError(f"no runs in {self.runs} yet; make one with `gpbench run`")
         return records[-1]
 
-    def config(self, id: str) -> dict:
+    def config(self, id: str) -> dict[str, Any]:
         """The resolved configuration of a run; empty if its folder has none that can be read, which is said."""
         try:
-            return configs.mapping(self.config_text(id))
+            return files.parse_config(self.config_text(id))
         except ValueError as error:
             self._say(id, f"{self.runs / id}: its {files.CONFIG} is left out: {error}")
             return {}
 
     def config_text(self, id: str) -> str:
         """The same as it lies there, in YAML."""
-        return self._beside(id, files.CONFIG, configs.text, "")
+        return self._beside(id, files.CONFIG, files.decode_config, "")
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of trace.npz: step, seconds (training so far), objective, one per metric; empty if none."""
         return self._beside(id, files.TRACE, arrays.unpack, {})
 
     def predictions(self, id: str) -> "dict[str, np.ndarray]":
-        """The predictions of the test rows (`gpbench.records.predictions`); empty if none were kept."""
-        return self._beside(id, prediction_file.FILE, prediction_file.unpack, {})
+        """The predictions of the test rows (`gpbench.records.arrays`); empty if none were kept."""
+        return self._beside(id, arrays.PREDICTIONS, arrays.unpack_predictions, {})
 
     def state(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read."""
@@ -130,14 +138,25 @@ class Store:
         config: Mapping[str, Any],
         trace: "Mapping[str, np.ndarray]",
         *,
-        predictions: prediction_file.Predictions | None = None,
+        predictions: arrays.Predictions | None = None,
         state: "Mapping[str, np.ndarray] | None" = None,
         replace: bool = False,
     ) -> Path:
-        """Puts a finished run in place and returns its folder.
+        """Puts a finished run in place.
 
-        A readable record that is already there is kept, unless `replace`; a damaged one is replaced.
-        Raises StorageError when the disk is full, or the folder may not be written.
+        Args:
+            record: the record.
+            config: the resolved configuration.
+            trace: arrays by name, as `trace` returns them.
+            predictions: columns of predictions of the test rows (`gpbench.records.arrays`).
+            state: arrays of the trained state.
+            replace: replace a readable record of this id, which is otherwise kept; a damaged one is always replaced.
+
+        Returns:
+            The run's folder.
+
+        Raises:
+            StorageError: the disk is full, or the folder may not be written.
         """
         folder = self.runs / record.id
         beside = self.runs / f".tmp-{record.id}-{os.getpid()}-{secrets.token_hex(4)}"
@@ -166,7 +185,7 @@ class Store:
         record, fault = files.read(str(self.runs), id)
         if record and whole and (fault := files.damage(str(self.runs), id)):
             return None, fault
-        return record and with_rows(record, lambda: self.config_text(id)), fault
+        return record, fault
 
     def _beside(self, id: str, name: str, unpack: Callable[[bytes], _Content], nothing: _Content) -> _Content:
         """What another file of the run holds; `nothing` where it is absent, or damaged, which is said once."""
@@ -209,13 +228,28 @@ class Store:
 
     def _clean(self) -> None:
         """Deletes what killed processes left: old and with a dead pid, which on a shared disk may be another host's."""
-        for left in self.runs.glob(".tmp-*"):
+        for aside in self.runs.glob(".tmp-*"):
             try:
-                old = time.time() - left.stat().st_mtime > _STALE_SECONDS
-                if old and not alive(int(left.name.split("-")[2])):
-                    shutil.rmtree(left, ignore_errors=True)
+                old = time.time() - aside.stat().st_mtime > _STALE_SECONDS
+                if old and not alive(int(aside.name.split("-")[2])):
+                    shutil.rmtree(aside, ignore_errors=True)
             except (OSError, ValueError, IndexError):
                 continue
+
+
+def recorded(stores: Sequence[Store]) -> list[Record]:
+    """Every record of these stores.  Raises ConfigError where there is none."""
+    records = [record for store in stores for record in store.all()]
+    if not records:
+        folders = ", ".join(str(store.runs) for store in stores)
+        raise ConfigError(f"no runs in {folders} yet; train with `gpbench run`")
+    return records
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """The latest record of each id, oldest first: several folders may have the same run."""
+    by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
+    return sorted(by_id.values(), key=lambda record: record.age)
 
 
 def alive(pid: int) -> bool:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO
 
 from gpbench.records.plan import RunPlan
@@ -85,7 +85,7 @@ def plan_file(plan: RunPlan | None) -> IO[bytes]:
     return file
 
 
-def _drain(stream: IO[str], take: Callable[[str], None]) -> None:
+def _drain(stream: Iterable[str], take: Callable[[str], None]) -> None:
     for line in stream:
         take(line)
 

@@ -140,8 +140,8 @@ class Submitted:
         if not self.result.exists():
             if stopping:
                 return Outcome(self.overrides, "stopped", "cancelled", seconds)
-            why = f"job {self.id} ended without a result (killed, or out of memory or time?); its log is {self.log}"
-            return Outcome(self.overrides, "failed", why, seconds)
+            reason = f"job {self.id} ended without a result (killed, or out of memory or time?); its log is {self.log}"
+            return Outcome(self.overrides, "failed", reason, seconds)
         status, result = pickle.loads(self.result.read_bytes())
         if status == "error":
             last = str(result).strip().rpartition("\n")[2]
@@ -159,7 +159,7 @@ class _Slurm:
     def __init__(self) -> None:
         self.last_query = -_ASK_S
         self.states: dict[str, str] = {}
-        self.seen: dict[str, tuple[float, str]] = {}
+        self.last_states: dict[str, tuple[float, str]] = {}
         self.cancelled = False
 
     def watch(self, job: Any) -> None:
@@ -171,11 +171,11 @@ class _Slurm:
         if now - self.last_query >= _ASK_S:
             self._ask(now)
         if id in self.states:
-            self.seen[id] = now, self.states[id]
+            self.last_states[id] = now, self.states[id]
             return self.states[id]
-        when, last = self.seen.setdefault(id, (since, ""))
+        last_time, last = self.last_states.setdefault(id, (since, ""))
         no_result = self.cancelled and last == "PENDING"
-        return None if no_result or now - when > 2 * _ASK_S else "ending"
+        return None if no_result or now - last_time > 2 * _ASK_S else "ending"
 
     def cancel(self, ids: Sequence[str]) -> None:
         """Signal the jobs to end, which Slurm does with SIGTERM first."""
@@ -190,7 +190,7 @@ class _Slurm:
         if answer.returncode == 0:
             self.states = dict(line.split() for line in answer.stdout.splitlines())
         else:  # it does not answer just now: all are where they were
-            self.seen = {id: (now, last) for id, (_, last) in self.seen.items()}
+            self.last_states = {id: (now, last) for id, (_, last) in self.last_states.items()}
 
 
 class _Local:

@@ -95,8 +95,8 @@ class Terminal(Lines):
         text = f"{self.count}/{self.total} jobs"
         if not self.trained:
             return text
-        left = (self.total - self.count) * (time.monotonic() - self.began) / self.trained
-        return f"{text}  {datetime.timedelta(seconds=round(left))} left"
+        remaining = (self.total - self.count) * (time.monotonic() - self.began) / self.trained
+        return f"{text}  {datetime.timedelta(seconds=round(remaining))} left"
 
     def print(self, line: str) -> None:
         """Print one line above the running jobs."""

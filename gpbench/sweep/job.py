@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpbench.records import locks
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.sweep import outcome
 from gpbench.sweep.outcome import Outcome
@@ -26,7 +26,7 @@ class Job:
         if self.plan is None:
             return None
         records = list(self.plan.recorded(open_store(self.plan.results)).values())
-        return outcome.already(self.overrides, records) if len(records) == len(self.plan.runs) else None
+        return outcome.recorded_before(self.overrides, records) if len(records) == len(self.plan.runs) else None
 
     def claimed(self) -> bool:
         """Whether another process trains one of its runs."""

@@ -118,10 +118,10 @@ class Jobs:
             finally:
                 self.executor.close()
 
-    def _stop(self, why: str, waiting: deque[Job], running: Sequence[Running], view: display.Lines) -> None:
+    def _stop(self, reason: str, waiting: deque[Job], running: Sequence[Running], view: display.Lines) -> None:
         self.executor.cancel(running)
         if running and self.executor.parting:
-            view.print(f"{why}: {self.executor.parting}")
+            view.print(f"{reason}: {self.executor.parting}")
         self.outcomes += [Outcome(job.overrides, "stopped", "not started") for job in waiting]
         waiting.clear()
 
@@ -133,9 +133,9 @@ class Jobs:
                 break
             if time.monotonic() < job.not_before:
                 continue
-            if done := job.finished():
+            if outcome := job.finished():
                 waiting.remove(job)
-                self._report(done, view)
+                self._report(outcome, view)
             elif job.claimed():
                 job.not_before = time.monotonic() + _CLAIMED_S
             else:
@@ -170,8 +170,8 @@ class Jobs:
                     command = shlex.join(["gpbench", "run", *self.flags, *ended.overrides])
                     print(f"{status}: {ended.text}\n  {command}")
         if counts["stopped"]:
-            why = self.stop.reason or "a job was stopped"
-            raise Stopped(f"{why}; jobs left: {counts['stopped']}; run the same command to resume")
+            reason = self.stop.reason or "a job was stopped"
+            raise Stopped(f"{reason}; jobs left: {counts['stopped']}; run the same command to resume")
         if counts["failed"]:
             raise SweepError(f"{counts['failed']} of {len(self.outcomes)} jobs failed, as listed above")
         if counts["diverged"]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from hydra._internal.callbacks import Callbacks
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
@@ -18,7 +17,8 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
-from gpbench.config import compose
+from gpbench.config import bridge
+from gpbench.config.compose import folders
 from gpbench.sweep.jobs import Jobs
 from gpbench.sweep.preview import preview
 
@@ -29,12 +29,10 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
     Raises ConfigError before anything starts where any job cannot be composed; afterwards what `Jobs.conclude` raises.
     """
     listing = JobList()
-    with compose.hydra(config_dirs) as composer, tempfile.TemporaryDirectory() as folder:
-        core = GlobalHydra.instance().hydra
-        assert core is not None
+    with bridge.hydra(folders(config_dirs)) as (core, searchpath), tempfile.TemporaryDirectory() as scratch:
         of_hydra, of_sweep, of_jobs = _sorted(overrides)
         # Hydra's sweeper insists on writing a multirun.yaml somewhere
-        words = [*composer.searchpath, f"hydra.sweep.dir='{folder}'", *of_hydra, *of_sweep]
+        words = [*searchpath, f"hydra.sweep.dir='{scratch}'", *of_hydra, *of_sweep]
         cfg = core.compose_config("config", words, run_mode=RunMode.MULTIRUN)
         launcher = _launcher(cfg)
         cfg.hydra.launcher = {"_target_": "hydra._internal.core_plugins.basic_launcher.BasicLauncher"}
@@ -48,7 +46,7 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
         sweeper.sweep([*of_jobs, *of_sweep])
     if dry:
         return preview(listing.jobs, config_dirs)
-    jobs = Jobs(config_dirs, compose.plain(cfg.run), *launcher)
+    jobs = Jobs(config_dirs, bridge.plain(cfg.run), *launcher)
     jobs.launch(listing.jobs)
     return jobs.conclude()
 
@@ -67,14 +65,12 @@ def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 
 def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
     """Which `hydra/launcher` these words choose, and its settings; for `Jobs`."""
-    with compose.hydra(config_dirs) as composer:
-        core = GlobalHydra.instance().hydra
-        assert core is not None
-        return _launcher(core.compose_config("config", [*composer.searchpath, *words], run_mode=RunMode.MULTIRUN))
+    with bridge.hydra(folders(config_dirs)) as (core, searchpath):
+        return _launcher(core.compose_config("config", [*searchpath, *words], run_mode=RunMode.MULTIRUN))
 
 
 def _launcher(cfg: DictConfig) -> tuple[str, dict[str, Any]]:
-    return cfg.hydra.runtime.choices["hydra/launcher"], compose.plain(cfg.hydra.launcher)
+    return cfg.hydra.runtime.choices["hydra/launcher"], bridge.plain(cfg.hydra.launcher)
 
 
 class JobList(Launcher):

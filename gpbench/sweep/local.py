@@ -29,8 +29,8 @@ class Local:
         """Start these jobs."""
         children: list[Child] = []
         for job in jobs:
-            left = self.stop.seconds_left()
-            limited = job if left is None else job.limited(max(left, 0.001))
+            remaining = self.stop.seconds_left()
+            limited = job if remaining is None else job.limited(max(remaining, 0.001))
             slot = min(set(range(self.at_a_time)) - {child.slot for child in (*running, *children)})
             words, environment = [*self.flags, *limited.overrides], self.environment(slot, job.overrides)
             children.append(Child(job.overrides, words, environment, slot, limited.plan))
@@ -62,8 +62,8 @@ class Local:
 
 def visible_gpus() -> list[str]:
     """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES names them; asks nvidia-smi where it is not set."""
-    if (named := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [name for name in named.split(",") if name.strip() not in ("", "-1", "NoDevFiles")]
+    if (value := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        return [name for name in value.split(",") if name.strip() not in ("", "-1", "NoDevFiles")]
     try:
         listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):

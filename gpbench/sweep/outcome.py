@@ -56,10 +56,10 @@ class Ended:
         return "already" if result["already"] == len(records) else "done", _scores(records)
 
 
-def already(overrides: list[str], records: list[Record]) -> Outcome:
+def recorded_before(overrides: list[str], records: list[Record]) -> Outcome:
     """The outcome of a job whose runs are all recorded."""
-    if why := divergence(records):
-        return Outcome(overrides, "diverged", why)
+    if line := divergence(records):
+        return Outcome(overrides, "diverged", line)
     return Outcome(overrides, "already", _scores(records))
 
 

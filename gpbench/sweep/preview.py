@@ -6,7 +6,7 @@ from pathlib import Path
 from gpbench.errors import SweepError
 from gpbench.experiments.plan import plans
 from gpbench.records import locks
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.display import Lines
 
@@ -16,7 +16,7 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
 
     Raises ConfigError where any job cannot be composed, SweepError where the runs of some are unknown.
     """
-    shown = Lines(jobs)
+    view = Lines(jobs)
     train, failed = 0, 0
     for words, plan in zip(jobs, plans(jobs, config_dirs), strict=True):
         if isinstance(plan, RunPlan):
@@ -24,7 +24,7 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
             train += missing
         else:
             failed, text = failed + 1, f"fails: {' '.join(str(plan).split())}"
-        shown.print(f"{text}  {shown.label(words) if len(jobs) > 1 else ' '.join(words)}".rstrip())
+        view.print(f"{text}  {view.label(words) if len(jobs) > 1 else ' '.join(words)}".rstrip())
     print(f"{_counted(len(jobs), 'job')}; {_counted(train, 'run')} to train")
     if failed:
         raise SweepError(f"{failed} of {len(jobs)} jobs would fail, as listed above")

@@ -57,8 +57,8 @@ class _Worker:
         self, index: int, count: int, devices: int, address: str, words: Sequence[str], plan: RunPlan, folder: str
     ):
         self.index, self.log = index, Path(folder) / str(index)
-        here = range(index * devices, (index + 1) * devices)
-        environment = {"GPBENCH_PEERS": f"{address},{index},{count}", "JAX_LOCAL_DEVICE_IDS": ",".join(map(str, here))}
+        local = range(index * devices, (index + 1) * devices)
+        environment = {"GPBENCH_PEERS": f"{address},{index},{count}", "JAX_LOCAL_DEVICE_IDS": ",".join(map(str, local))}
         output: IO[bytes] | None = self.log.open("wb") if index else None
         with plan_file(plan) as stdin:
             self.process = subprocess.Popen(
@@ -103,9 +103,10 @@ def _watch(workers: Sequence[_Worker], stop: StopRequest) -> int:
         if first.process.poll() and not killed:  # it has said why
             break
         code = worker.process.returncode
-        why = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed: {worker.last_words()}"
+        reason = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"failed: {worker.last_words()}"
         raise PeerError(
-            f"process {worker.index} of {len(workers)} {why}; run the same command to resume from the last checkpoint"
+            f"process {worker.index} of {len(workers)} {reason};"
+            " run the same command to resume from the last checkpoint"
         )
     code = first.process.poll()
     if code is None or code < 0:

@@ -12,8 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.damage import DAMAGED
-from gpbench.errors import StorageError
+from gpbench.errors import StorageError, damaged
 
 
 class Checkpoint:
@@ -50,7 +49,7 @@ class Checkpoint:
         try:
             with np.load(self.path, allow_pickle=False) as file:
                 return json.loads(str(file["index"]))["facts"]
-        except DAMAGED:
+        except damaged():
             return None
 
     def load(self, like: Any) -> tuple[Any, dict[str, np.ndarray], dict[str, Any]] | None:
@@ -62,7 +61,7 @@ class Checkpoint:
                 index = json.loads(str(file["index"]))
                 whole = sorted({*file} - {"index"}) == index["names"] and len(file) == len(state) + len(trace) + 1
                 facts = index["facts"]
-        except DAMAGED:
+        except damaged():
             return None
         restored = state_of(state, like)
         return (restored, trace, facts) if whole and restored is not None else None
@@ -85,11 +84,11 @@ def state_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any | None:
     names = [_name(i, leaf) for i, leaf in enumerate(leaves)]
     if arrays.keys() != {*names}:
         return None
-    found = [arrays[name] for name in names]
+    saved = [arrays[name] for name in names]
     shapes = [(leaf.shape, leaf.dtype) for leaf in map(_numbers, leaves)]
-    if [(numbers.shape, numbers.dtype) for numbers in found] != shapes:
+    if [(numbers.shape, numbers.dtype) for numbers in saved] != shapes:
         return None
-    state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, jax.device_put(found), strict=True)]
+    state = [_of_kind(leaf, numbers) for leaf, numbers in zip(leaves, jax.device_put(saved), strict=True)]
     return jax.tree.unflatten(structure, state)
 
 

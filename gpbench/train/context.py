@@ -19,8 +19,8 @@ from gpbench.data import Dataset
 from gpbench.errors import ConfigError, either
 from gpbench.methods.base import Method, State
 from gpbench.records import environment, identity
+from gpbench.records.arrays import MOST_ROWS
 from gpbench.records.plan import Run, RunPlan
-from gpbench.records.predictions import MOST_ROWS
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.devices import Devices
 from gpbench.train.group import Fit, Group
@@ -50,7 +50,7 @@ class Context:
     facts: Mapping[str, Any]
 
     @classmethod
-    def of(cls, plan: RunPlan) -> "Context":
+    def create(cls, plan: RunPlan) -> "Context":
         """Loads the data and finds the devices.
 
         Raises ConfigError for a task that the method cannot have, and for devices that are not there;

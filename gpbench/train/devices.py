@@ -61,14 +61,14 @@ class Devices:
 
     def everywhere(self, tree: Any) -> Any:
         """Replicated arrays, the same in every process."""
-        return self._put(tree, lambda leaf: PartitionSpec())
+        return self._arrange(tree, lambda leaf: PartitionSpec())
 
     def by_rows(self, tree: Any, rows: int) -> Any:
         """Arrays with splits as first axis: those with `rows` as second are sharded, the others replicated.
 
         An M x M matrix with M = N is sharded too: the layout changes no number.
         """
-        return self._put(tree, lambda leaf: _along(leaf, rows))
+        return self._arrange(tree, lambda leaf: _along(leaf, rows))
 
     def split(self, batch: Any) -> Any:
         """Inside a program: a minibatch in parts as equal as possible, whichever rows it has."""
@@ -92,8 +92,8 @@ class Devices:
         def whole(leaf):
             if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
                 return jax.random.wrap_key_data(whole(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
-            here = leaf.is_fully_addressable or leaf.is_fully_replicated
-            return np.asarray(leaf if here else multihost_utils.process_allgather(leaf, tiled=True))
+            is_local = leaf.is_fully_addressable or leaf.is_fully_replicated
+            return np.asarray(leaf if is_local else multihost_utils.process_allgather(leaf, tiled=True))
 
         return jax.tree.map(whole, tree)
 
@@ -103,11 +103,11 @@ class Devices:
             return flags
         return tuple(map(bool, multihost_utils.process_allgather(np.array(flags)).any(axis=0)))
 
-    def must_agree(self, what: Any) -> None:
+    def must_agree(self, value: Any) -> None:
         """Raises ConfigError unless all processes pass the same, which they do where they share a results folder."""
         if jax.process_count() == 1:
             return
-        digest = hashlib.sha256(json.dumps(what).encode()).digest()
+        digest = hashlib.sha256(json.dumps(value).encode()).digest()
         digests = multihost_utils.process_allgather(np.frombuffer(digest, np.uint8))
         if (digests != digests[0]).any():
             raise ConfigError(
@@ -115,12 +115,12 @@ class Devices:
                 " all of them see, written in the same way"
             )
 
-    def meet(self, where: str) -> None:
+    def meet(self, stage: str) -> None:
         """Waits for the other processes."""
         if jax.process_count() > 1:
-            multihost_utils.sync_global_devices(where)
+            multihost_utils.sync_global_devices(stage)
 
-    def _put(self, tree: Any, spec: Callable) -> Any:
+    def _arrange(self, tree: Any, spec: Callable) -> Any:
         if self._mesh is None:
             return jax.tree.map(jnp.asarray, tree)
         mesh = self._mesh
@@ -134,7 +134,7 @@ def _on(layout: NamedSharding, leaf: Any) -> jax.Array:
     if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_on(layout, jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
     whole = np.asarray(leaf)
-    return jax.make_array_from_callback(whole.shape, layout, lambda part: whole[part])
+    return jax.make_array_from_callback(whole.shape, layout, lambda index: whole[index])
 
 
 def _along(leaf: Any, rows: int) -> PartitionSpec:

@@ -64,16 +64,16 @@ class Fit:
     """Of each member, whether further steps would change nothing; None for methods without a criterion."""
     step_memory: int | None = None
     """Bytes that the compiled steps need beside state and data; None where XLA does not say."""
-    on_part: Callable[[str], None] = lambda part: None
+    on_part: Callable[[str], None] = lambda phase: None
     """Is called with the name of each of `PARTS` when it begins."""
 
     @contextmanager
-    def timed(self, part: str) -> Iterator[None]:
+    def timed(self, phase: str) -> Iterator[None]:
         """Adds what happens inside to the seconds of a part."""
-        self.on_part(part)
+        self.on_part(phase)
         start = time.perf_counter()
         yield
-        self.seconds[part] += time.perf_counter() - start
+        self.seconds[phase] += time.perf_counter() - start
 
 
 def initial(method: Method, group: Group, run: Fit | None = None) -> State:

@@ -87,15 +87,15 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     of_rows = method.row_memory(n) if isinstance(method, HasRowMemory) else 0
     numbers = len(runs) * n * (d + 1 + of_rows)
     size = np.dtype(context.precision).itemsize
-    what = f"{len(runs)} x {n} rows and what the method holds for each"
-    memory.require_memory(numbers * size, what, "inducing points or samples")
+    subject = f"{len(runs)} x {n} rows and what the method holds for each"
+    memory.require_memory(numbers * size, subject, "inducing points or samples")
     names = (card["name"], context.seed)
     members = [run.member for run in runs]
     init_keys = [run_key("init", *names, *member.identity.values()) for member in members]
     step_keys = [run_key("step", method.name, *names, *member.identity.values()) for member in members]
     rows = {"X": context.devices.padded(n), "y": context.devices.padded(n)}
     arrays = {
-        field: np.stack([fill(part := getattr(p, field), rows.get(field, len(part))) for p in prepared])
+        field: np.stack([fill(row_range := getattr(p, field), rows.get(field, len(row_range))) for p in prepared])
         for field in ("X", "y", "X_test", "y_test")
     }
     typed: dict[str, Any] = {field: array.astype(context.precision, copy=False) for field, array in arrays.items()}

@@ -28,7 +28,7 @@ def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopReques
     With `run.again` it trains what is recorded too; where that is stopped, run the same command to resume.  Raises
     ConfigError, DataError, StorageError, and Stopped once a checkpoint is written.
     """
-    job = _Job(Context.of(plan), store, progress, stop, dict(plan.recorded(store)))
+    job = _Job(Context.create(plan), store, progress, stop, dict(plan.recorded(store)))
     if len(job.records) < len(plan.runs):
         for group in groups(job.context):
             job.complete(group)
@@ -53,7 +53,9 @@ class _Job:
         while missing := [run for run in group if run.id not in self.records]:
             self._heed_stop()
             runs = self._resumable(checkpoint, missing)
-            context.devices.must_agree([context.plan.results, *([run.id for run in part] for part in (missing, runs))])
+            context.devices.must_agree(
+                [context.plan.results, *([run.id for run in chunk] for chunk in (missing, runs))]
+            )
             for run, record, arrays in self._train(runs, checkpoint):
                 if run in missing:
                     self._record(record, **arrays)
@@ -65,8 +67,8 @@ class _Job:
     def _heed_stop(self) -> None:
         (stopped,) = self.context.devices.any(self.began and bool(self.stop.reason))
         if stopped:
-            why = self.stop.reason or "another process"
-            raise Stopped(f"stopped by {why} with runs left; run the same command to train them")
+            reason = self.stop.reason or "another process"
+            raise Stopped(f"stopped by {reason} with runs left; run the same command to train them")
 
     def _resumable(self, checkpoint: Checkpoint, missing: Sequence[Run]) -> list[Run]:
         """The very runs of the checkpoint where some are missing: across groupings numbers agree to rounding only."""
@@ -93,8 +95,8 @@ class _Job:
         group, prepared = load(context, runs)
         if context.plan.needs_arrays:
             keep.check(context.method, group.X.shape[-1])
-        done = f"{len(self.records)}/{len(context.plan.runs)} done"
-        self.progress.begin(context.title, context.method.steps, f"{label(group.members)} ({done})")
+        progress_text = f"{len(self.records)}/{len(context.plan.runs)} done"
+        self.progress.begin(context.title, context.method.steps, f"{label(group.members)} ({progress_text})")
         try:
             with one_line_if_out_of_memory(group):
                 outcome = fit(

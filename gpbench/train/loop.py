@@ -50,8 +50,8 @@ def fit(
     method, devices = programs.method, programs.devices
     run = _begin(programs, group, checkpoint, progress)
     group = lay_out(devices, group)
-    if not run.over and (taken := programs.memory(group, run) or 0) >= _LARGE:
-        progress.note(f"memory: {memory.amount(taken)} for state, data and a step's work")
+    if not run.over and (workspace := programs.memory(group, run) or 0) >= _LARGE:
+        progress.note(f"memory: {memory.amount(workspace)} for state, data and a step's work")
 
     def save():
         facts: dict[str, Any] = {"members": group.members, "seconds": run.seconds}
@@ -78,8 +78,8 @@ def fit(
             save()
             saved_at = time.monotonic()
         if stopped:
-            at = f"step {run.step} of {method.steps}"
-            raise Stopped(f"stopped by {reason or 'another process'} at {at}; run the same command to resume")
+            position = f"step {run.step} of {method.steps}"
+            raise Stopped(f"stopped by {reason or 'another process'} at {position}; run the same command to resume")
     if not run.predictions:
         programs.predict(group, run)
     if group.size > 1:  # a kill between two of the group's records must not lose what the others were made from

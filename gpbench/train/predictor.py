@@ -40,7 +40,7 @@ class Predictor:
         if not (arrays := store.state(id)):
             raise ConfigError(f"run {id} has no saved state: train it again with run.save=true run.again=true")
         plan = _plan(store.config(id), record)
-        self._context = context = Context.of(plan)
+        self._context = context = Context.create(plan)
         self._group, (self._split,) = load(context, plan.runs)
         state = state_of(arrays, jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group)))
         if state is None:
@@ -82,6 +82,6 @@ class Predictor:
 def _plan(cfg: Mapping[str, Any], record: Record) -> RunPlan:
     """The plan of this run alone, on one device."""
     alone = {"devices": None, "processes": 1, "again": False}
-    plan = RunPlan.of({**cfg, "split": record.split, "run": {**cfg["run"], **alone}})
+    plan = RunPlan.from_config({**cfg, "split": record.split, "run": {**cfg["run"], **alone}})
     outputs = [run for run in plan.runs if run.output_name == (record.output or "")]
     return replace(plan, runs=outputs)

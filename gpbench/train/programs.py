@@ -125,6 +125,6 @@ def _predict(method: Method, state, X, y, keys):
         if not isinstance(method, HasBound):
             return known
         bound = {"expected_log_prob": method.expected_log_prob(state, X, y), "kl": method.kl(state)}
-        return known if any(part is None for part in bound.values()) else known | bound
+        return known if any(term is None for term in bound.values()) else known | bound
 
     return map_members(on_member, state, X, y, keys)

@@ -17,7 +17,7 @@ class Progress(Protocol):
     def begin(self, title: str, total_steps: int, members: str) -> None:
         """`total_steps` steps start now, on `members`, a short description of the runs that train together."""
 
-    def stage(self, part: str) -> None:
+    def stage(self, phase: str) -> None:
         """Of `PARTS`, this one begins."""
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
@@ -58,11 +58,11 @@ class Plain:
         self.started = self.last = time.monotonic()
         self.first: int | None = None
 
-    def stage(self, part: str) -> None:
+    def stage(self, phase: str) -> None:
         """Print a line if the last one is old enough."""
-        if part in STAGES and (now := time.monotonic()) - self.last >= self.every:
+        if phase in STAGES and (now := time.monotonic()) - self.last >= self.every:
             self.last = now
-            self.note(f"{self.title}  {self.members}  {STAGES[part]}")
+            self.note(f"{self.title}  {self.members}  {STAGES[phase]}")
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
         """Print a line if the last one is old enough."""
@@ -109,15 +109,15 @@ class Bar:
         self.task = self.bar.add_task(title, total=total_steps, phrase=members)
         self.bar.start()
 
-    def stage(self, part: str) -> None:
+    def stage(self, phase: str) -> None:
         """Show the part in place of the title."""
-        self.bar.update(self.task, description=STAGES.get(part, self.title))
+        self.bar.update(self.task, description=STAGES.get(phase, self.title))
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
         """Move the bar, with one metric: nll or rmse."""
-        chosen = next((name for name in ("nll", "rmse") if name in metrics), None)
-        shown = f"{chosen} {metrics[chosen]:.4g}  " if chosen else ""
-        self.bar.update(self.task, completed=step, phrase=shown + self.members)
+        metric_name = next((name for name in ("nll", "rmse") if name in metrics), None)
+        score_text = f"{metric_name} {metrics[metric_name]:.4g}  " if metric_name else ""
+        self.bar.update(self.task, completed=step, phrase=score_text + self.members)
 
     def note(self, text: str) -> None:
         """Print it above the bar."""

@@ -32,12 +32,12 @@ def scores(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str,
 
 def scores_of_all(prepared: Sequence[ScaledSplit], predictions: Predictions) -> dict[str, np.ndarray]:
     """The metrics of every run of a group, (members,) each."""
-    rows = [scores(part, predictions, i) for i, part in enumerate(prepared)]
+    rows = [scores(section, predictions, i) for i, section in enumerate(prepared)]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
 def predictions_by_row(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
-    """The predictions of the i-th run of a group in original units, as `gpbench.records.predictions` describes them."""
+    """The predictions of the i-th run of a group in original units, as `gpbench.records.arrays` describes them."""
     shift, scale = prepared.y_mean, prepared.y_std
     ours = {name: np.asarray(array[i], np.float64) for name, array in predictions.items()}
     columns = {
@@ -78,8 +78,8 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
     finite = np.isfinite(fit.predictions["log_prob"][i]).all() and (method.steps == 0 or np.isfinite(objective))
     state, message = context.state(fit, i), None
     if not finite:
-        why = diagnosis(method, state) or "the objective or the predictions are not finite"
-        message = f"at step {fit.step} of {method.steps}: {why}"
+        reason = diagnosis(method, state) or "the objective or the predictions are not finite"
+        message = f"at step {fit.step} of {method.steps}: {reason}"
     values = scores(prepared, fit.predictions, i)
     diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
@@ -100,7 +100,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
         seconds={name: seconds / size for name, seconds in fit.seconds.items()},
         group=size,
         objective=float(objective),
-        **{name: {key: float(value) for key, value in part.items()} for name, part in extras.items() if part},
+        **{name: {key: float(value) for key, value in section.items()} for name, section in extras.items() if section},
         steps=fit.step,
         converged=None if fit.converged is None else fit.converged[i],
         peak_memory_mb=memory.peak_mb(),

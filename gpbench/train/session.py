@@ -53,17 +53,18 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
     try:
         # Processes that join are claimed for by the one that started them; a cluster's start at once.
         with _stdout_to_stderr(count > 1), contextlib.nullcontext() if joins else claim(plan, store):
-            already = len(plan.recorded(store))  # while the claim is held: another process may just have ended
+            recorded = len(plan.recorded(store))  # while the claim is held: another process may just have ended
             records = run_job(plan, store=store, progress=display, stop=stop)
     except RuntimeError as error:
         if count == 1 or not runtime.is_of_jax(error):
             raise
         # What else fails in a run of several processes fails in each of them, and in some of them first.
-        why = str(error).partition("\n")[0][:200]
+        reason = str(error).partition("\n")[0][:200]
         raise PeerError(
-            f"the processes of this run lost contact ({why}); run the same command to resume from the last checkpoint"
+            f"the processes of this run lost contact ({reason}); run the same command to resume from the last"
+            " checkpoint"
         ) from error
-    return (records, already) if leads else ([], 0)
+    return (records, recorded) if leads else ([], 0)
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ class StopRequest:
     @property
     def reason(self) -> str | None:
         """Why to stop ("SIGTERM", "SIGINT", "time limit of 60 s"), or None while there is no reason to."""
-        if self._signal is None and (left := self.seconds_left()) is not None and left <= 0:
+        if self._signal is None and (seconds := self.seconds_left()) is not None and seconds <= 0:
             return f"time limit of {self.time_limit:g} s"
         return self._signal
 

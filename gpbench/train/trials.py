@@ -33,10 +33,10 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
             f" {data.total} training rows: set method.search=null"
         )
     order = jax.random.permutation(validation_key(key), data.total)
-    part = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes)
-    fit, validation = part(order[n:]), part(order[:n])
+    subset = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes)
+    fit, validation = subset(order[n:]), subset(order[:n])
     names, values = zip(*method.search)
-    combinations = [dict(zip(names, chosen)) for chosen in itertools.product(*values)]
+    combinations = [dict(zip(names, choice)) for choice in itertools.product(*values)]
     trial = dataclasses.replace(method, steps=method.trial_steps)  # a sampler's burn-in is a part of all steps
     assert isinstance(trial, HasSearch)
     state = trial.init(fit, key=key)

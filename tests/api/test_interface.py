@@ -110,7 +110,7 @@ def test_both_faces_say_the_same(make, line, capsys):
     assert output(capsys, *argv, "--format", "latex") == table.to_latex()
     assert output(capsys, *argv, "--format", "csv") == table.to_csv()
     data = json.loads(json.dumps(table.data))
-    assert json.loads(output(capsys, *argv, "--json")) == data and len(table.frame)
+    assert json.loads(output(capsys, *argv, "--json")) == data and len(table.frame) == len(table.sheet.rows)
 
 
 def test_a_table_without_a_picture_says_so():
@@ -122,7 +122,7 @@ def test_a_table_without_a_picture_says_so():
 def test_notebooks_show_a_table_as_html():
     html = gpbench.table(dataset="heart", metric="nll", method="sep", results=SEP)._repr_html_()
     assert html.count("<table>") == html.count("</table>") == 1 and "nll (nats per row; lower is better)" in html
-    assert "<td>heart</td>" in html
+    assert ">heart<" in html
 
 
 def test_filters_that_do_not_exist_are_named():
@@ -202,3 +202,8 @@ def test_jax_with_other_settings_trains_in_a_process_of_its_own(tmp_path):
     environment = {key: value for key, value in os.environ.items() if key != "JAX_ENABLE_X64"}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0 and float(done.stdout) > 0, done.stderr
+
+
+def test_an_error_of_another_process_is_raised_here(tmp_path):
+    with pytest.raises(gpbench.ConfigError, match="method linear is for regression data, and wdbc is binary"):
+        gpbench.run(method="linear", dataset="wdbc", run__cores=1, results=tmp_path)

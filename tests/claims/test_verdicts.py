@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from gpbench.claims import definition, report, verdicts
-from gpbench.claims.selection import Runs, select_runs
+from gpbench.claims.selection import KeyedCell, select_cells
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.experiments.status import Cell
-from gpbench.records import collected
+from gpbench.records import collection
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
@@ -203,7 +203,7 @@ def test_the_preset_of_which_a_larger_share_is_recorded_is_judged(tmp_path):
 )
 def test_the_command_names_the_full_preset_where_the_quick_one_lacks_the_runs(tmp_path, presets, command):
     clauses = [{"difference": "nll", **A_B, "below": 0}]
-    assert judge(tmp_path, clauses, planned=plan(presets), experiments="mine/fig1").why == command
+    assert judge(tmp_path, clauses, planned=plan(presets), experiments="mine/fig1").reason == command
 
 
 def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
@@ -235,9 +235,9 @@ def test_ratios_are_ratios_in_json(tmp_path):
 
 
 def test_an_empty_text_selects_runs_without_the_key():
-    runs = [Runs({"method": "a", "steps": "9"}, None), Runs({"method": "a"}, None)]
-    assert select_runs(runs, {"steps": ("",)}) == runs[1:]
-    assert select_runs(runs, {"steps": ("any",)}) == runs
+    runs = [KeyedCell({"method": "a", "steps": "9"}, None), KeyedCell({"method": "a"}, None)]
+    assert select_cells(runs, {"steps": ("",)}) == runs[1:]
+    assert select_cells(runs, {"steps": ("any",)}) == runs
 
 
 def test_clauses_must_all_hold_unless_any_is_enough(tmp_path):
@@ -260,11 +260,11 @@ def test_records_in_any_order_and_from_parquet_give_the_same_verdicts(tmp_path):
     store = Store(tmp_path)
     for of in RECORDS:
         store.write(of, {}, {})
-    collected.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
     clauses = [{"difference": "nll", **B_C, "within": 0.05, "least": 5}]
     first, *others = (
         judge(tmp_path, clauses, records)
-        for records in (RECORDS, RECORDS[::-1], store.all(), collected.open_store(tmp_path / "records.parquet").all())
+        for records in (RECORDS, RECORDS[::-1], store.all(), collection.open_store(tmp_path / "records.parquet").all())
     )
     assert all(other.evidence == first.evidence and other.verdict == first.verdict for other in others)
 
@@ -275,12 +275,12 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     assert judge(tmp_path, [clause], some).verdict == SUPPORTED  # on the four sets that both have
     slow = [replace(of, host={"cores": of.split}) for of in RECORDS]
     verdict = judge(tmp_path, [{"ratio": "seconds", **A_B, "above": 2}], slow)
-    assert (verdict.verdict, verdict.why) == ("not run", "seconds are of several machines")
+    assert (verdict.verdict, verdict.reason) == ("not run", "seconds are of several machines")
     brier = {"value": "brier", "of": {"method": "a"}, "below": 1}
     verdict = judge(tmp_path, [brier])
-    assert (verdict.verdict, verdict.why) == ("not run", "the runs were recorded without brier")
+    assert (verdict.verdict, verdict.reason) == ("not run", "the runs were recorded without brier")
     verdict = judge(tmp_path, [brier], planned=plan({"full": (5, 5)}), experiments="mine/fig1")
-    assert verdict.why.endswith("without brier; gpbench reproduce mine/fig1 --preset full run.again=true")
+    assert verdict.reason.endswith("without brier; gpbench reproduce mine/fig1 --preset full run.again=true")
     diverged = [replace(of, status="diverged") if of.method == "b" else of for of in RECORDS]
     assert judge(tmp_path, [clause], diverged).verdict == "not run"
 
@@ -312,7 +312,7 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
 def test_wrong_claims_are_one_line(tmp_path, capsys, content, message):
     (tmp_path / "claims").mkdir()
     (tmp_path / "claims" / "mine.yaml").write_text(content)
-    collected.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
     code = main(["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")])
     error = capsys.readouterr().err
     assert code == 2 and message in error and len(error.splitlines()) == 1
@@ -320,7 +320,7 @@ def test_wrong_claims_are_one_line(tmp_path, capsys, content, message):
 
 def test_a_users_claim_is_six_lines_and_decides_the_exit_code(tmp_path, capsys):
     (tmp_path / "claims").mkdir()
-    collected.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
+    collection.write(tmp_path / "records.parquet", [(of, "") for of in RECORDS])
     words = ["verify", "mine", "--config-dir", str(tmp_path), "--results", str(tmp_path / "records.parquet")]
     for side, code in (("below", 0), ("above", 1)):
         claim = f"""\

@@ -190,22 +190,6 @@ def test_a_table_of_which_nothing_is_recorded_says_what_to_run(tmp_path, call, m
     assert code == 2 and "nothing is recorded of sep/table1 in preset quick; make it with gpbench reproduce" in err
 
 
-def test_a_changed_plan_is_made_again(tmp_path, monkeypatch):
-    monkeypatch.setenv("GPBENCH_CACHE", str(tmp_path))
-    (first,) = plan.plans([["dataset=moons"]])
-    (path,) = tmp_path.rglob("*.json")
-    text = path.read_text()
-    for damaged in (
-        text.replace('"cfg": {', '"cfg": {"x": 1, '),
-        "{}",
-        "[]",
-        text[:40],
-        text.replace("moons", "sines"),
-    ):
-        path.write_text(damaged)
-        assert plan.plans([["dataset=moons"]]) == [first] and path.read_text() == text
-
-
 # ----- what is printed
 
 

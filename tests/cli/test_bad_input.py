@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from gpbench import cli
-from gpbench.config import compose
 from gpbench.config.cards import CARD as KEYS
 from gpbench.config.cards import KINDS, READERS
+from gpbench.config.compose import Composer
 from gpbench.errors import ConfigError
 
 CARD = {
@@ -248,18 +248,11 @@ def words(draw) -> str:
     )
 
 
-@pytest.fixture(scope="module")
-def composer():
-    """Hydra set up once: what `gpbench run` does with its words, at a twentieth of the time."""
-    with compose.hydra(()) as composer:
-        yield composer
-
-
 @drawn(80)
 @given(words())
-def test_a_bad_word_is_one_line(composer, word):
+def test_a_bad_word_is_one_line(word):
     with pytest.raises(ConfigError) as caught:
-        composer.compose([word])
+        Composer().compose([word])
     assert len(str(caught.value)) > 20, caught.value
 
 

@@ -8,7 +8,7 @@ from gpbench.cli import main
 from gpbench.experiments import definition
 from gpbench.experiments.plan import plan
 from gpbench.metrics import METRICS
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_store
 from gpbench.records.identity import SCHEMA
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"

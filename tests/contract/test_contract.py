@@ -95,7 +95,7 @@ def test_our_methods_keep_every_rule(name):
 def broken(name):
     """{claim: (verdict, why)} of what a method of broken.py does not keep."""
     findings = examine({"_target_": f"broken.{name}", "name": name.lower(), "steps": 4}, rows=20)
-    return {finding.claim: (finding.verdict, finding.why) for finding in findings if finding.verdict != "kept"}
+    return {finding.claim: (finding.verdict, finding.reason) for finding in findings if finding.verdict != "kept"}
 
 
 @pytest.mark.parametrize("name", ["Good", "Sampled"])

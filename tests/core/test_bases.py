@@ -36,7 +36,7 @@ def test_random_features_estimate_the_kernel_without_bias(cls):
     basis = RandomFeatures(jax.random.key(0), 200_000, 1_000, spectral_degrees(kernel))
     sums = jnp.zeros((7, 7)), jnp.zeros((7, 7))
     for b in range(basis.blocks):
-        Phi = basis.at(kernel, X, jnp.asarray([b])) * jnp.sqrt(1.0 * basis.size)
+        Phi = basis.evaluate(kernel, X, jnp.asarray([b])) * jnp.sqrt(1.0 * basis.size)
         sums = sums[0] + Phi @ Phi.T, sums[1] + (Phi**2) @ (Phi**2).T
     mean, square = (np.asarray(s) / basis.size for s in sums)
     error = np.sqrt((square - mean**2) / basis.size)
@@ -47,13 +47,15 @@ def test_a_feature_follows_from_its_seed_alone():
     """Whatever is evaluated with it, in either precision, stored or not."""
     kernel = SquaredExponential(jnp.asarray(0.3), jnp.asarray([0.2, -0.4, 1.0]))
     basis = RandomFeatures(jax.random.key(5), 40, 4, 0)
-    whole = basis.at(kernel, X, jnp.arange(10))
+    whole = basis.evaluate(kernel, X, jnp.arange(10))
     np.testing.assert_array_equal(
         values_of(basis, kernel, jnp.asarray([7, 2]))[:, 4:], values_of(basis, kernel, jnp.asarray([2]))
     )
-    np.testing.assert_allclose(basis.store(3, X.dtype).at(kernel, X, jnp.arange(10)), whole, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        basis.store(3, X.dtype).evaluate(kernel, X, jnp.arange(10)), whole, rtol=1e-12, atol=1e-13
+    )
     single = jax.tree.map(lambda a: a.astype(jnp.float32), (kernel, X))
-    np.testing.assert_allclose(basis.at(*single, jnp.arange(10)), whole, atol=2e-6)
+    np.testing.assert_allclose(basis.evaluate(*single, jnp.arange(10)), whole, atol=2e-6)
     longer = RandomFeatures(jax.random.key(5), 80, 4, 0)
     np.testing.assert_array_equal(values_of(longer, kernel, jnp.arange(10)), values_of(basis, kernel, jnp.arange(10)))
 
@@ -64,7 +66,7 @@ def test_the_last_block_may_be_longer_than_what_is_left():
         values = values_of(basis, kernel, jnp.arange(3))
         assert values.shape == (7, 9) and not values[:, 7:].any() and values[:, :7].all()
     kernels = KernelFunctions.around(X, 3)
-    np.testing.assert_allclose(kernels.at(kernel, X, jnp.arange(3))[:, :7], kernel.cross(X, X), rtol=1e-12)
+    np.testing.assert_allclose(kernels.evaluate(kernel, X, jnp.arange(3))[:, :7], kernel.cross(X, X), rtol=1e-12)
     np.testing.assert_allclose(
         kernels.initial_squares(kernel, X).ravel()[:7], jnp.mean(kernel.cross(X, X) ** 2, axis=0), rtol=1e-12
     )

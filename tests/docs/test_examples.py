@@ -71,6 +71,18 @@ def test_the_example_of_the_estimators_runs(tmp_path):
     assert abs(names["mean"] - names["y"][100:]).mean() < 0.3 and len(names["scores"]) == 3
 
 
+def test_the_example_of_the_python_interface_runs(tmp_path):
+    code = blocks(ROOT / "docs" / "python.md", "python")[0]
+    names: dict = {}
+    exec(
+        code.replace("run__save=True", f"run__save=True, method__steps=50, results={str(tmp_path)!r}").replace(
+            "load_run(runs[0].id)", f"load_run(runs[0].id, results={str(tmp_path)!r})"
+        ),
+        names,
+    )
+    assert names["mean"].shape == names["std"].shape == (20,) and len(names["runs"].frame) == 2
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
 def test_the_notebooks_run(path, tmp_path):
     folders = {f"GPBENCH_{key}": str(tmp_path / key) for key in ("RESULTS", "STORE")}

@@ -1,6 +1,5 @@
 """Experiment files: each can be read and composed, and has the runs that its paper has."""
 
-import contextlib
 import functools
 import math
 from dataclasses import replace
@@ -8,21 +7,11 @@ from dataclasses import replace
 import pytest
 
 from gpbench.analysis.experiment import by_dataset, is_of_ranks, table_blocks
-from gpbench.config import compose
 from gpbench.errors import ConfigError
-from gpbench.experiments import definition
+from gpbench.experiments import definition, layout
 from gpbench.experiments.definition import PRESETS
+from gpbench.experiments.kinds import FIGURES, TABLES
 from gpbench.experiments.plan import plan
-from gpbench.report.figures import KINDS
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_composer():
-    """A single composer for all experiments of ours: they share most choices of groups, for which Hydra is slow."""
-    fresh = compose.hydra
-    with fresh(()) as composer, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compose, "hydra", lambda dirs: fresh(dirs) if dirs else contextlib.nullcontext(composer))
-        yield
 
 
 @functools.cache
@@ -69,7 +58,7 @@ def test_figure_3_right_measures_two_methods_on_up_to_twelve_devices():
 def test_every_file_says_what_it_is_and_its_layout_fits_its_runs(id):
     experiment = definition.read(id)  # which checks the layout
     assert experiment.title and experiment.paper and set(experiment.presets) == set(PRESETS)
-    assert all(picture.figure["kind"] in KINDS for picture in experiment.pictures.values())
+    assert all(picture.figure["kind"] in FIGURES for picture in experiment.pictures.values())
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -285,3 +274,10 @@ def test_the_paper_counts_what_the_file_counts():
     table = planned("sep/table1", "full")
     assert {cell.job["method.inducing"] for cell in table} == {"0.15", "0.25", "0.5"}
     assert {len(cell.splits) for cell in table} == {20} and math.prod((7, 3, 3, 20)) == runs(table)
+
+
+@pytest.mark.parametrize("kind", [*TABLES.values(), *FIGURES.values()], ids=lambda kind: kind.path)
+def test_every_kind_has_checks_of_its_options_and_a_function_that_describes_them(kind):
+    options = {**kind.required, **kind.optional}
+    assert set(options.values()) <= layout.CHECKS.keys()
+    assert all(f"`{name}`" in kind.function.__doc__ for name in options)

@@ -9,7 +9,7 @@ import pytest
 from gpbench.experiments import definition
 from gpbench.experiments.definition import overrides
 from gpbench.experiments.plan import plans
-from gpbench.records.collected import open_store
+from gpbench.records.collection import open_store
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 

@@ -305,7 +305,7 @@ def test_the_site_has_a_badge_for_them(beside_ours):
 
 def test_collected_records_of_them_are_still_marked(beside_ours, tmp_path):
     assert main(["collect", str(beside_ours), "--out", str(tmp_path / "all.parquet")]) == 0
-    from gpbench.records.collected import open_store
+    from gpbench.records.collection import open_store
 
     assert open_store(tmp_path / "all.parquet").all() == Store(beside_ours).all()
 

@@ -150,7 +150,7 @@ def test_one_basis_for_both_has_the_bound_of_svi():
     q = Normal(array(normal(b)), array(root))
     basis, likelihood = ScaledFeatures(Z, array(np.zeros(Z.shape))), Gaussian(array(-1.0))
     layer = SparseLayer(kernel, None, InducingPoints(Z))
-    expected = bound_of(svi.SVI(name="svi"), svi.Parameters(layer, likelihood, q), data)
+    expected = bound_of(svi.SVI(name="svi"), svi.VariationalParameters(layer, likelihood, q), data)
     # q(w) = N(m, RᵀR) is f's mean A^T m on the basis, and B = A^T ((RᵀR)⁻¹ - I) A with A whitening
     unit = SquaredExponential(array(0.0), kernel.log_lengthscale2)
     A = np.linalg.inv(np.linalg.cholesky(np.asarray(gram(unit, Z, Z))))

@@ -26,7 +26,7 @@ ADAM = optax.adam(0.02)
 RANDOM = np.random.default_rng(0)
 LAYER = DeepLayer(KERNEL, jnp.asarray(np.log(0.02)), jnp.asarray(RANDOM.normal(size=(2, 5, 2))))
 Q = jax.vmap(Normal)(RANDOM.normal(size=(2, 5)), np.tril(RANDOM.normal(size=(2, 5, 5))) + 2 * np.eye(5))
-POSTERIOR = jax.jit(LayerPosterior.of)(LAYER, Q)
+POSTERIOR = jax.jit(LayerPosterior.create)(LAYER, Q)
 MEAN = jnp.asarray(RANDOM.normal(size=(3, 2)))
 SQUARE = RANDOM.normal(size=(3, 2, 2)) * 0.5
 COV = jnp.asarray(SQUARE @ SQUARE.transpose(0, 2, 1) + 0.05 * np.eye(2))
@@ -41,7 +41,7 @@ update = jax.jit(lambda method, parameters, data: method.update(parameters, None
 @partial(jax.jit, static_argnames="full")
 def propagated(h, *, full=False):
     """The moments that POSTERIOR's layer makes of these."""
-    return propagate(Projection.of(POSTERIOR), h, full=full)
+    return propagate(Projection.create(POSTERIOR), h, full=full)
 
 
 def dgp(**fields):
@@ -123,7 +123,7 @@ def test_the_energy_of_a_small_power_is_the_variational_bound():
     def bound_of(parameters):
         layer, factors, likelihood = parameters.layers[0], parameters.factors[0], parameters.likelihood
         q, _ = factors.posterior(layer, layer.whitening())
-        h = LayerPosterior.of(layer, q).moments_at(data.X)
+        h = LayerPosterior.create(layer, q).moments_at(data.X)
         expected = jnp.sum(likelihood.expected_log_prob(h.mean[:, 0], h.cov[:, 0], data.y))
         return expected - jax.vmap(Normal.kl)(q)[0]
 
@@ -264,7 +264,7 @@ def test_layers_that_cannot_be_are_one_line(words, line):
 
 def test_a_kernel_without_psi_statistics_is_one_line_that_names_those_with_them():
     cfg = compose(["method=dgp", "dataset=sinc", "method.kernel=matern52", "method.inducing=5"])
-    with pytest.raises(ConfigError, match=r"psi statistics.*squared exponential kernel, not matern52"):
+    with pytest.raises(ConfigError, match=r"dgp needs a squared exponential kernel, not matern52"):
         build_method(cfg["method"]).init(regression(), key=KEY)
 
 

@@ -40,7 +40,7 @@ def dense_factor(q, scales2):
 
 def closed_form(basis, S):
     """c_rr² of proposition 1, written out."""
-    Phi = np.asarray(basis.at(KERNEL, X, jnp.arange(M)))
+    Phi = np.asarray(basis.evaluate(KERNEL, X, jnp.arange(M)))
     return 0.2 / ((Phi**2).sum(0) + 0.2 * np.diag(S)), Phi
 
 
@@ -75,7 +75,7 @@ def control_for(name, q):
     """A control variate whose functions are those of other hyper-parameters, as after some training of them."""
     kernel = KERNEL if name == "inducing" else SquaredExponential(jnp.asarray(0.5), jnp.asarray([0.4, -0.1]))
     support = X[-2:]
-    running = BASES[name].at(kernel, support, EVERY) @ columns(q, EVERY)
+    running = BASES[name].evaluate(kernel, support, EVERY) @ columns(q, EVERY)
     gram = kernel.cross(support, support)
     root = jnp.linalg.inv(jnp.linalg.cholesky(gram)) if name == "inducing" and q.log_precision is None else None
     return ControlVariate(support, kernel, running, root)
@@ -144,7 +144,7 @@ def test_proposition_1_is_the_best_diagonal(name):
     np.testing.assert_allclose(slope, 0.0, atol=1e-8)
 
 
-SITES = {"logistic": Logistic(101), "laplace": Laplace(jnp.asarray(np.log(0.3)))}
+SITES = {"logistic": Logistic(nodes=101), "laplace": Laplace(jnp.asarray(np.log(0.3)))}
 
 
 def bounds_of_sites(name, q, count, draws, *, replacement, printed=False):
@@ -206,7 +206,7 @@ def test_theorem_3_as_printed_is_no_bound():
     """With all functions in each draw, its argument has the variance of f where the deviation belongs."""
     q = weights(sites=True)
     mean, _, exact = bounds_of_sites("logistic", q, M, 1, replacement=False, printed=True)
-    Phi = np.asarray(BASES["rff"].at(KERNEL, X, EVERY))
+    Phi = np.asarray(BASES["rff"].evaluate(KERNEL, X, EVERY))
     C = dense_factor(q, np.where(np.arange(M) < K, 0.0, np.exp(2 * np.asarray(q.log_scale).ravel())))
     f, v = Phi @ np.asarray(q.mean).ravel(), ((Phi @ C) ** 2).sum(1)
     z, w = np.polynomial.hermite_e.hermegauss(101)

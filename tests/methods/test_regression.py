@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 from problems import FROZEN, KERNEL, KEY, bound_of, inputs, layer_at, objective_of, predict, regression, start_at, train
@@ -65,7 +66,7 @@ def test_one_natural_step_of_svi_reaches_the_collapsed_bound():
     data, layer = regression(), layer_at(inputs(6, seed=3), None)
     method = SVI(name="svi", inducing=6, natural_step=1.0, optimiser=FROZEN)
     start = method.init(data, key=KEY)
-    state = start_at(method, data, svi.Parameters(layer, NOISE, start.parameters.q))
+    state = start_at(method, data, svi.VariationalParameters(layer, NOISE, start.parameters.q))
     state, _ = train(method, data, 1, state)
     collapsed, optimum = bound_of(VSGPR(name="vsgpr"), Collapsed(layer, NOISE), data)
     np.testing.assert_allclose(objective_of(method, state, data), collapsed, rtol=1e-8)
@@ -97,13 +98,11 @@ def test_rows_beyond_those_asked_for_change_nothing(method):
 
 
 @pytest.mark.parametrize(
-    "method",
-    [GPR(name="gpr", batch_size=5), VSGPR(name="vsgpr", inducing=5, batch_size=5)],
-    ids=lambda method: method.name,
+    "cls, fields", [(GPR, {"batch_size": 5}), (VSGPR, {"batch_size": 5}), (VSGPR, {"optimiser": optax.adam(0.1)})]
 )
-def test_minibatches_are_refused_in_one_line(method):
-    with pytest.raises(ConfigError, match=r"leave method\.batch_size=null"):
-        method.init(regression(), key=KEY)
+def test_minibatches_and_their_optimisers_are_refused_in_one_line(cls, fields):
+    with pytest.raises(ConfigError, match=rf"^method\.{min(fields)}=.*: must be null$"):
+        cls(name="full", **fields)
 
 
 def scaled_features(m, seed=0):
@@ -245,7 +244,9 @@ def test_one_natural_step_of_tsvgp_reaches_the_tighter_collapsed_bound():
     data, layer = regression(), layer_at(inputs(6, seed=3), None)
     method = SVI(name="tsvgp", inducing=6, natural_step=1.0, optimiser=FROZEN, conditional="scaled")
     start = method.init(data, key=KEY)
-    state, _ = train(method, data, 1, start_at(method, data, svi.Parameters(layer, NOISE, start.parameters.q)))
+    state, _ = train(
+        method, data, 1, start_at(method, data, svi.VariationalParameters(layer, NOISE, start.parameters.q))
+    )
     np.testing.assert_allclose(objective_of(method, state, data), collapsed_bound(TVSGPR(name="tvsgpr")), rtol=1e-8)
 
 

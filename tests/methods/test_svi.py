@@ -32,7 +32,7 @@ from gpbench.core.likelihoods import Gaussian, Probit
 from gpbench.core.optimisers import adadelta
 from gpbench.errors import ConfigError
 from gpbench.methods.parts.collapsed import CollapsedParameters as Collapsed
-from gpbench.methods.vi.svi import SVI, Parameters
+from gpbench.methods.vi.svi import SVI, VariationalParameters
 from gpbench.methods.vi.vsgpr import VSGPR
 from gpbench.train.batches import at_step, whole
 
@@ -60,7 +60,7 @@ def test_bound_lies_below_the_exact_evidence_for_any_q_and_close_below_at_the_op
     exact = exact_evidence(np.asarray(layer.kernel.cross(data.X, data.X)) + 0.05 * np.eye(3), np.asarray(data.y))
     method = SVI(inducing=3, optimiser=FROZEN, natural_step=0.7)
     qs = jax.vmap(lambda key: some_q(3, key))(jax.random.split(KEY, 20))
-    bounds = jax.jit(jax.vmap(lambda q: method.bound(Parameters(layer, Probit(), q), data)))(qs)
+    bounds = jax.jit(jax.vmap(lambda q: method.bound(VariationalParameters(layer, Probit(), q), data)))(qs)
     assert (bounds < exact).all()
     state, _ = train(method, data, 60, start_layer(method, data, layer))
     bound = objective_of(method, state, data)
@@ -71,7 +71,7 @@ def test_a_natural_step_of_size_one_solves_the_gaussian_case_at_once():
     data = regression(15)
     X, y, layer = data.X, data.y, layer_at(data.X, None)
     method = SVI(inducing=15, optimiser=FROZEN, natural_step=1.0)
-    parameters = Parameters(layer, noise(0.1), some_q(15))
+    parameters = VariationalParameters(layer, noise(0.1), some_q(15))
     state, _ = train(method, data, 1, start_at(method, data, parameters))
     K = np.asarray(layer.kernel.cross(X, X))
     evidence = multivariate_normal.logpdf(y, cov=K + 0.1 * np.eye(15))
@@ -90,7 +90,9 @@ def test_natural_steps_end_where_the_bound_is_flat_in_q():
     layer = layer_at(data.X[:6])
     natural = SVI(inducing=6, optimiser=FROZEN, natural_step=0.7)
     state, _ = train(natural, data, 60, start_layer(natural, data, layer))
-    gradient = jax.jit(jax.grad(lambda q: natural.bound(Parameters(layer, Probit(), q), data)))(state.parameters.q)
+    gradient = jax.jit(jax.grad(lambda q: natural.bound(VariationalParameters(layer, Probit(), q), data)))(
+        state.parameters.q
+    )
     np.testing.assert_allclose(ravel_pytree(gradient)[0], 0.0, atol=1e-6)
 
 
@@ -114,7 +116,7 @@ def test_l_bfgs_with_gaussian_noise_and_all_data_as_inducing_points_reaches_the_
 def test_gradient_against_finite_differences(task):
     data, likelihood = (binary(12), Probit()) if task == "binary" else (regression(12), noise(0.1))
     method = SVI(inducing=3)
-    x, unravel = ravel_pytree(Parameters(layer_at(data.X[:3]), likelihood, some_q(3)))
+    x, unravel = ravel_pytree(VariationalParameters(layer_at(data.X[:3]), likelihood, some_q(3)))
     value = lambda x: method.bound(unravel(x), data)
     gradient = jax.jit(jax.grad(value))(x)
     np.testing.assert_allclose(gradient, differences(value, x, 1e-6), rtol=1e-5, atol=1e-6)
@@ -122,7 +124,7 @@ def test_gradient_against_finite_differences(task):
 
 def test_minibatch_bound_is_unbiased():
     data, method = binary(32), SVI(inducing=5, batch_size=7, optimiser=adadelta())
-    parameters = Parameters(layer_at(data.X[:5]), Probit(), some_q(5))
+    parameters = VariationalParameters(layer_at(data.X[:5]), Probit(), some_q(5))
 
     def draw(k):
         return method.bound(parameters, at_step(data, 7, k, key=jax.random.fold_in(KEY, k)))
@@ -137,7 +139,7 @@ def test_minibatch_bound_is_unbiased():
 
 def test_bound_does_not_depend_on_the_order_of_rows():
     data, order = binary(30), np.random.default_rng(3).permutation(30)
-    method, parameters = SVI(), Parameters(layer_at(data.X[:5]), Probit(), some_q(5))
+    method, parameters = SVI(), VariationalParameters(layer_at(data.X[:5]), Probit(), some_q(5))
     shuffled = whole(data.X[order], data.y[order], 2)
     values = [bound_of(method, parameters, rows) for rows in (shuffled, data)]
     np.testing.assert_allclose(*values, rtol=1e-12)
@@ -163,7 +165,7 @@ def test_minibatches_raise_the_bound(task, optimiser, natural_step):
 
 def test_natural_step_of_a_minibatch_is_unbiased_in_the_natural_parameters():
     data, method = binary(32), SVI(inducing=5, batch_size=8, optimiser=FROZEN, natural_step=0.5)
-    parameters = Parameters(layer_at(data.X[:5]), Probit(), some_q(5))
+    parameters = VariationalParameters(layer_at(data.X[:5]), Probit(), some_q(5))
     factor = method.init_variables(parameters, data)
     update = jax.jit(lambda batch: method.update(parameters, factor, batch)[1])
     epoch = jax.vmap(update)(minibatches(data, 8, 4))

@@ -129,5 +129,5 @@ def test_samples_of_networks_have_qs_moments(tiny):
 
 
 def test_a_sampled_loss_needs_an_optimiser_other_than_lbfgs():
-    with pytest.raises(ConfigError, match="L-BFGS needs a loss without sampling: set method"):
+    with pytest.raises(ConfigError, match=r"^method.optimiser=null: must be a mapping with the optimiser's _target_"):
         vi_kw(optimiser=None).init(regression(), key=KEY)

@@ -10,8 +10,8 @@ import pytest
 import gpbench
 from gpbench.cli import main
 from gpbench.errors import ConfigError
-from gpbench.records import collected, columns, configs, folder
-from gpbench.records.collected import open_store
+from gpbench.records import collection, folder
+from gpbench.records.collection import open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
@@ -128,12 +128,12 @@ def test_a_damaged_run_is_not_collected(store, tmp_path, capsys):
 def test_every_flipped_bit_of_a_collection_is_noticed(tmp_path):
     path, traces = tmp_path / "all.parquet", {A: b"trace", B: b"of b"}
     rows = [(record(), "a: 1\n"), (record(B, metrics={"nll": 0.25}, output="torque"), "b: 2\n")]
-    collected.write(path, rows, traces)
+    collection.write(path, rows, traces)
     noticed = 0
     for damaged in flips(path.read_bytes(), 400):
         path.write_bytes(damaged)
         try:
-            assert collected.read(path) == (rows, []) and collected.read_traces(path) == traces
+            assert collection.read(path) == (rows, []) and collection.read_traces(path) == traces
         except ConfigError as error:
             noticed += 1
             assert str(error).startswith(f"cannot read {path} (") and "\n" not in str(error)
@@ -142,7 +142,7 @@ def test_every_flipped_bit_of_a_collection_is_noticed(tmp_path):
 
 def test_a_damaged_trace_of_a_collection_is_one_line(tmp_path, capsys):
     path = tmp_path / "all.parquet"
-    collected.write(path, [(record(), ""), (record(B), "")], {A: b"no archive", B: b""})
+    collection.write(path, [(record(), ""), (record(B), "")], {A: b"no archive", B: b""})
     for _ in range(2):
         store = open_store(path)
         assert store.trace(A) == store.trace(A) == {} and store.all()
@@ -154,39 +154,51 @@ def test_a_bad_row_of_a_collection_is_named_and_left_out(tmp_path, capsys):
     import pyarrow.parquet as pq
 
     path = tmp_path / "all.parquet"
-    collected.write(path, [(record(f"{k}" * 16, split=k, extra=[k]), "") for k in range(9)])
+    collection.write(path, [(record(f"{k}" * 16, split=k, extra=[k]), "") for k in range(10)])
     table = pq.read_table(path)
-    for name, row, value in (
-        ("metrics.nll", 1, float("nan")),
-        ("id", 2, "0" * 16),
-        ("status", 3, "running"),
-        ("_fields", 4, "[7"),
-        ("split", 5, None),
-        ("metrics.error", 6, 1e308),
+    texts = table.column("record").to_pylist()
+    for row, old, new in (
+        (1, '"nll":0.5', '"nll":"low"'),
+        (2, "2" * 16, "0" * 16),
+        (3, '"done"', '"running"'),
+        (4, "{", "[7"),
+        (5, '"split":5,', ""),
+        (6, '"error":0.2', '"error":1e308'),
+        (7, '"extra":[7]', f'"extra":{"[" * 100}{"]" * 100}'),
+        (8, '"extra":[8]', '"to_json":[8]'),
     ):
-        values = table.column(name).to_pylist()
-        values[row] = value
-        column = columns.texts(values) if isinstance(value, str) else pa.array(values)
-        table = table.set_column(table.column_names.index(name), name, column)
-    extra = pa.array([b"{" if k == 7 else b"[0]" for k in range(9)], pa.binary()).dictionary_encode()
-    table = table.set_column(table.column_names.index("extra"), "extra", extra)
-    pq.write_table(table, path)
+        assert old in texts[row]
+        texts[row] = texts[row].replace(old, new, 1)
+    pq.write_table(table.set_column(table.column_names.index("record"), "record", pa.array(texts)), path)
     store = open_store(path)
-    assert [one.id[0] for one in store.all()] == ["0", "8"] and store.all()[0].value("extra") == [0]
+    assert [one.id[0] for one in store.all()] == ["0", "9"] and store.all()[0].value("extra") == [0]
     line = capsys.readouterr().err
-    assert line.count("\n") == 1 and "skipped 7 records" in line and "row 1: metrics.nll is not finite" in line
-    assert [fault.partition(":")[0] for fault in collected.read(path)[1]] == [f"row {k}" for k in range(1, 8)]
+    assert line.count("\n") == 1 and "skipped 8 records" in line and "row 1: nll is not a number" in line
+    assert [fault.partition(":")[0] for fault in collection.read(path)[1]] == [f"row {k}" for k in range(1, 9)]
 
 
-@pytest.mark.parametrize("column", [[b"x"], [{"a": 1}], [date(2026, 1, 1)]])
-def test_a_column_of_another_kind_is_one_line(column, tmp_path):
+@pytest.mark.parametrize("column", [None, [b"x"], [{"a": 1}], [date(2026, 1, 1)]])
+@pytest.mark.parametrize("name", ["record", "config"])
+def test_a_collection_without_its_texts_is_one_line(column, name, tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    collected.write(path := tmp_path / "all.parquet", [(record(), "")])
-    pq.write_table(pq.read_table(path).append_column("more", pa.array(column)), path)
-    with pytest.raises(ConfigError, match="is no collection: its column more is of type"):
+    collection.write(path := tmp_path / "all.parquet", [(record(), "")])
+    table = pq.read_table(path).drop_columns([name])
+    pq.write_table(table.append_column(name, pa.array(column)) if column else table, path)
+    with pytest.raises(ConfigError, match=f"is no collection: it has no column {name} of texts"):
         open_store(path).all()
+
+
+def test_a_collection_of_the_format_before_is_one_line_that_says_how_to_make_it_again(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        pa.table({"id": [A], "metrics.nll": [0.5], "_fields": ['["id"]'], "_config": [""]}), tmp_path / "a.parquet"
+    )
+    with pytest.raises(ConfigError, match="by an earlier gpbench, in another format; `gpbench collect DIR --out"):
+        open_store(tmp_path / "a.parquet").all()
 
 
 def deep(levels):
@@ -267,8 +279,6 @@ BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a,
         "dataset: [1]",
         "config_dirs: [1]",
         "a: .nan",
-        "a: 2026-01-01",
-        "a: 2026-99-99",
         "a: !!binary x",
         "a: !!int ''",
         "a: \0",
@@ -278,7 +288,7 @@ BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}]\n" for a,
 )
 def test_an_odd_configuration_is_one_line_and_empty(text, store, capsys):
     with pytest.raises(ValueError, match="configuration"):
-        configs.mapping(text)
+        folder.parse_config(text)
     (store.runs / A / "record.json").write_text(json.dumps(raw()))
     (store.runs / A / "config.yaml").write_text(text)
     for words in (["show", A], ["show", A, "--json"], ["cite", A]):

@@ -7,7 +7,7 @@ import pytest
 
 from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
-from gpbench.records.identity import SCHEMA, cell_id, of, run_id
+from gpbench.records.identity import SCHEMA, cell_id, identify, run_id
 
 BASE = {
     "method": {"name": "sep", "m": "15%", "rate": 1.0, "hidden": [3, 2]},
@@ -64,7 +64,7 @@ CONFIG = {"method": {"name": "svi", "inducing": 20}, "protocol": PROTOCOL, "data
 
 
 def identity(**sections):
-    return of({**CONFIG, **sections}, "ab12")
+    return identify({**CONFIG, **sections}, "ab12")
 
 
 def test_the_identity_has_a_schema_number():
@@ -129,7 +129,7 @@ def test_id_is_the_same_in_another_process():
 
 def test_records_import_neither_jax_nor_numpy():
     code = (
-        "import sys; from gpbench.records import collected, environment as e, identity, plan, store; "
+        "import sys; from gpbench.records import collection, environment as e, identity, plan, store; "
         "e.facts(); assert not {'jax', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -144,10 +144,15 @@ def test_records_import_neither_jax_nor_numpy():
     ],
 )
 def test_a_whole_number_in_a_field_of_real_numbers_is_that_real_number(words):
-    ids = {cell_id(**of(compose([word.format(one) for word in words] + ["dataset=sinc"]), "x")) for one in ("1", "1.0")}
+    ids = {
+        cell_id(**identify(compose([word.format(one) for word in words] + ["dataset=sinc"]), "x"))
+        for one in ("1", "1.0")
+    }
     assert len(ids) == 1
 
 
 def test_one_inducing_point_is_not_all_rows():
-    ids = {cell_id(**of(compose(["dataset=sinc", "method=svi", f"method.inducing={m}"]), "x")) for m in ("1", "1.0")}
+    ids = {
+        cell_id(**identify(compose(["dataset=sinc", "method=svi", f"method.inducing={m}"]), "x")) for m in ("1", "1.0")
+    }
     assert len(ids) == 2

@@ -15,7 +15,7 @@ WORDS = ["dataset=moons", "method=constant", "split=[0,2]"]
 
 
 def plan(*words):
-    return RunPlan.of(compose([*WORDS, *words]))
+    return RunPlan.from_config(compose([*WORDS, *words]))
 
 
 def records(of, **fields):

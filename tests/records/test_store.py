@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gpbench.errors import ConfigError, StorageError
-from gpbench.records import collected
+from gpbench.records import collection
 from gpbench.records.identity import SCHEMA
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -68,8 +68,8 @@ def test_a_record_of_a_newer_schema_is_skipped_with_one_line(store, tmp_path, ca
     store.write(replace(record(), schema=SCHEMA + 1), {}, {})
     write(store, id="00000000000000bb")
     rows = [(replace(record(id), schema=SCHEMA + k), "") for k, id in enumerate("ab")]
-    collected.write(tmp_path / "both.parquet", rows)
-    for records, kept in ((store, "00000000000000bb"), (collected.Collected(tmp_path / "both.parquet"), "a")):
+    collection.write(tmp_path / "both.parquet", rows)
+    for records, kept in ((store, "00000000000000bb"), (collection.Collection(tmp_path / "both.parquet"), "a")):
         assert [one.id for one in records.all()] == [kept]
         line = capsys.readouterr().err
         assert line.count("\n") == 1 and f"schema {SCHEMA + 1}" in line and "upgrade" in line

@@ -213,7 +213,7 @@ def test_dots_are_best_first_with_corrected_intervals():
     sep = next(entry for entry in ours if entry.cell.method == "sep")
     test = paired_t_test([*sep.values.values()], sep.cell.ratio)
     dot = chart.dots[0]
-    assert (dot.low, dot.x, dot.high) == tuple(map(chart.scale.at, (test.low, test.mean, test.high)))
+    assert (dot.low, dot.x, dot.high) == tuple(map(chart.scale.pixel, (test.low, test.mean, test.high)))
     assert dot.low < dot.x < dot.high and dot.seconds
 
 

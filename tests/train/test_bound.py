@@ -26,6 +26,6 @@ def test_the_bound_lies_below_the_log_density_under_every_noise(words, likelihoo
     """E log p(y|f) is at most log E p(y|f), and the divergence at least 0."""
     words = [*words, "dataset=sinc500", f"method.likelihood={likelihood}", "method.steps=40"]
     cfg = compose([*words, f"run.results={tmp_path}", "run.progress=false"])
-    (record,) = run_job(RunPlan.of(cfg), store=Store(tmp_path), progress=make(False), stop=StopRequest(None))
+    (record,) = run_job(RunPlan.from_config(cfg), store=Store(tmp_path), progress=make(False), stop=StopRequest(None))
     assert record.status == "done" and ("likelihood=laplace" in record.setting) == (likelihood == "laplace")
     assert record.metrics["vlb_per_row"] < record.metrics["test_ll"]

@@ -264,8 +264,8 @@ def test_only_what_decides_the_rows_is_in_the_identity(mirror):
 
 
 def test_splits_join_on_a_gpu_as_far_as_the_compiled_program_leaves_memory(tmp_path, monkeypatch):
-    plan = RunPlan.of(compose([*WALK[:-1], "split=all", f"run.results={tmp_path}"], [HERE]))
-    job = context.Context.of(plan)
+    plan = RunPlan.from_config(compose([*WALK[:-1], "split=all", f"run.results={tmp_path}"], [HERE]))
+    job = context.Context.create(plan)
     assert {len(group) for group in grouping.groups(job)} == {1}  # on a CPU
     group, _ = grouping.load(job, plan.runs[:1])
     alone = job.programs.footprint(group)

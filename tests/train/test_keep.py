@@ -14,7 +14,7 @@ from gpbench.train.stop import StopRequest
 
 def run(results, *overrides):
     cfg = compose([*overrides, f"run.results={results}", "run.progress=false"])
-    (record,) = run_job(RunPlan.of(cfg), store=Store(results), progress=make(False), stop=StopRequest(None))
+    (record,) = run_job(RunPlan.from_config(cfg), store=Store(results), progress=make(False), stop=StopRequest(None))
     return record, Store(results).trace(record.id)
 
 

@@ -6,8 +6,8 @@ from toys import HERE, job
 
 from gpbench.config.compose import compose
 from gpbench.data import configured, splits
+from gpbench.records.arrays import log_probs
 from gpbench.records.plan import RunPlan
-from gpbench.records.predictions import log_probs
 from gpbench.records.store import Store
 from gpbench.train import context
 
@@ -69,7 +69,10 @@ def test_false_keeps_none_and_auto_none_of_many_rows(tmp_path, monkeypatch):
 
 
 def test_whether_they_are_kept_is_no_part_of_the_identity():
-    ids = {RunPlan.of(compose([*WALK, f"run.predictions={value}"], [HERE])).runs[0].id for value in ("true", "false")}
+    ids = {
+        RunPlan.from_config(compose([*WALK, f"run.predictions={value}"], [HERE])).runs[0].id
+        for value in ("true", "false")
+    }
     assert len(ids) == 1
 
 

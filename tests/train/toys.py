@@ -104,7 +104,7 @@ def quiet(stream=None) -> progress.Progress:
 
 def job(results: Path, *words: str, store=None, stop=None, stream=None) -> list[Record]:
     """The records of `gpbench run WORDS run.results=RESULTS`, made in this process."""
-    plan = RunPlan.of(compose([*words, f"run.results={results}"], [HERE]))
+    plan = RunPlan.from_config(compose([*words, f"run.results={results}"], [HERE]))
     return run_job(plan, store=store or Store(results), progress=quiet(stream), stop=stop or StopRequest())
 
 

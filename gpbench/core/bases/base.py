@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench.core.kernels import Kernel
@@ -22,53 +23,70 @@ class Basis(eqx.Module):
     """
 
     size: eqx.AbstractVar[int]
-    """m."""
+    """Number m of functions."""
     block: eqx.AbstractVar[int]
+    """Number of functions in a block."""
 
     @property
     def blocks(self) -> int:
-        """How many blocks there are."""
+        """Number of blocks."""
         return -(-self.size // self.block)
 
     def index(self, blocks: Int[Array, " b"]) -> Int[Array, " c"]:
-        """The numbers of the functions of these blocks; those from `size` on are none."""
+        """Numbers of the functions in these blocks; those from `size` on fill the last block up."""
         return (blocks[:, None] * self.block + jnp.arange(self.block)).ravel()
 
     def exists(self, blocks: Int[Array, " b"]) -> Bool[Array, " c"]:
-        """Whether these numbers are functions."""
+        """True for functions, false for what fills the last block up."""
         return self.index(blocks) < self.size
 
     @abc.abstractmethod
     def unit(self, kernel: Kernel) -> Float[Array, ""]:
-        """The common factor of all functions."""
+        """Common factor of all functions."""
 
     @abc.abstractmethod
-    def locations(self, blocks: Int[Array, " b"], inputs: int, dtype) -> Locations:
-        """What distinguishes the functions of these blocks, for data of so many inputs and this dtype."""
+    def locations(self, blocks: Int[Array, " b"], inputs: int, dtype: DTypeLike) -> Locations:
+        """Parameters that tell the functions of these blocks apart, such as frequencies or centres.
+
+        Args:
+            blocks: Numbers of the blocks.
+            inputs: Number D of inputs of the data.
+            dtype: Precision of the result.
+        """
 
     @abc.abstractmethod
     def values(self, kernel: Kernel, X: Float[Array, "N D"], locations: Locations) -> Float[Array, "N c"]:
-        """The functions there at the rows, without `unit`; 0 for what fills the last block up."""
+        """Values at X of the functions with these locations, without `unit`; 0 for what fills the last block up."""
 
     @abc.abstractmethod
     def initial_squares(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "B block"]:
-        """The mean over the rows of each function's square, without `unit`, exact or as expected."""
+        """Mean over the rows of each function's square, without `unit`, exact or in expectation."""
 
     @abc.abstractmethod
     def precisions(self, kernel: Kernel, locations: Locations) -> Float[Array, " c"]:
-        """The diagonal of the prior precision S of the weights of the functions there."""
+        """Diagonal of the prior precision S of the weights of these functions."""
 
     def functions(self, kernel: Kernel, X: Float[Array, "N D"], locations: Locations) -> Float[Array, "N c"]:
-        """The functions there at the rows."""
+        """Values at X of the functions with these locations."""
         return self.unit(kernel) * self.values(kernel, X, locations)
 
-    def at(self, kernel: Kernel, X: Float[Array, "N D"], blocks: Int[Array, " b"]) -> Float[Array, "N c"]:
-        """The functions of these blocks at the rows."""
+    def evaluate(self, kernel: Kernel, X: Float[Array, "N D"], blocks: Int[Array, " b"]) -> Float[Array, "N c"]:
+        """Values at X of the functions in these blocks."""
         return self.functions(kernel, X, self.locations(blocks, X.shape[1], X.dtype))
 
 
 def draw_blocks(blocks: int, count: int, replacement: bool, *, key: PRNGKeyArray) -> Int[Array, " b"]:
-    """`count` of the numbers 0 .. blocks - 1 with equal probability, at a cost that does not grow with `blocks`."""
+    """Draws block numbers with equal probability, at a cost that does not grow with `blocks`.
+
+    Args:
+        blocks: Number of blocks to draw from: 0 .. blocks - 1.
+        count: Number of draws; at most `blocks` without replacement.
+        replacement: Allows a block to be drawn more than once.
+        key: Random key.
+
+    Returns:
+        The numbers, (count,); all in order where `count` is `blocks` and there is no replacement.
+    """
     if replacement:
         return jax.random.randint(key, (count,), 0, blocks)
     if count == blocks:
@@ -76,17 +94,25 @@ def draw_blocks(blocks: int, count: int, replacement: bool, *, key: PRNGKeyArray
     return permute(jnp.arange(count), blocks, key=key)
 
 
-Blocks = Any
+_Blocks = Any
 """A pytree of arrays with one leading axis: of all blocks, or of those that were drawn."""
 
 
-def take(tree: Blocks, blocks: Int[Array, " b"]) -> Blocks:
+def take(tree: _Blocks, blocks: Int[Array, " b"]) -> _Blocks:
     """The drawn blocks of every array."""
     return jax.tree.map(lambda leaf: leaf[blocks], tree)
 
 
-def merge(tree: Blocks, blocks: Int[Array, " b"]) -> tuple[Blocks, Bool[Array, " b"]]:
-    """For every draw the sum over all draws of the same block, and whether it is the first of its block."""
+def merge(tree: _Blocks, blocks: Int[Array, " b"]) -> tuple[_Blocks, Bool[Array, " b"]]:
+    """Adds up the entries of draws of the same block.
+
+    Args:
+        tree: Arrays with an entry for each draw.
+        blocks: Block number of each draw.
+
+    Returns:
+        For every draw the sum over all draws of its block, and true where it is the first of its block.
+    """
     order = jnp.argsort(blocks)
     ranked = blocks[order]
     new = jnp.concatenate([jnp.ones(1, bool), ranked[1:] != ranked[:-1]])
@@ -97,21 +123,27 @@ def merge(tree: Blocks, blocks: Int[Array, " b"]) -> tuple[Blocks, Bool[Array, "
 
 
 def adagrad(
-    values: Blocks, sums: Blocks, blocks: Int[Array, " b"], gradients: Blocks, rate: Float[Array, ""] | float
-) -> tuple[Blocks, Blocks, Bool[Array, " b"]]:
+    values: _Blocks, sums: _Blocks, blocks: Int[Array, " b"], gradients: _Blocks, rate: Float[Array, ""] | float
+) -> tuple[_Blocks, _Blocks, Bool[Array, " b"]]:
     """A step of AdaGrad (Duchi, Hazan and Singer 2011) on the drawn blocks: minimises.
 
     Args:
-        values, sums: the parameters and the sums of their squared gradients, of all blocks.
-        gradients: of the drawn blocks, one for each draw; those of one block add up.
+        values: Parameters of all blocks.
+        sums: Sums of their squared gradients, of all blocks.
+        blocks: Block number of each draw.
+        gradients: Gradients, an entry for each draw; those of one block add up.
+        rate: Learning rate.
 
     Returns:
-        values and sums after it, and whether each draw is the first of its block.
+        `values` and `sums` after the step, and true for each draw that is the first of its block.
     """
     totals, first = merge(gradients, blocks)
     new_sums = jax.tree.map(lambda s, g: s[blocks] + g**2, sums, totals)
     steps = jax.tree.map(lambda g, s: -rate * g * jax.lax.rsqrt(jnp.where(s > 0, s, 1.0)), totals, new_sums)
-    once = lambda leaf: jnp.where(first.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, 0.0)
+
+    def once(leaf: Array) -> Array:
+        return jnp.where(first.reshape(-1, *[1] * (leaf.ndim - 1)), leaf, 0.0)
+
     values = jax.tree.map(lambda v, step: v.at[blocks].add(once(step)), values, steps)
     sums = jax.tree.map(lambda s, new: s.at[blocks].set(new), sums, new_sums)
     return values, sums, first

@@ -10,6 +10,7 @@ random Fourier features.  The rows of one block depend on each other.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 
@@ -25,19 +26,26 @@ class Fastfood(eqx.Module):
     frequencies: int = eqx.field(static=True)
 
     @classmethod
-    def sample(cls, inputs: int, frequencies: int, dtype, *, key: PRNGKeyArray) -> "Fastfood":
-        """Random blocks for `inputs` inputs in units of their lengthscales, with `frequencies` frequencies or more."""
+    def sample(cls, inputs: int, frequencies: int, dtype: DTypeLike, *, key: PRNGKeyArray) -> "Fastfood":
+        """Draws the blocks.
+
+        Args:
+            inputs: Number D of inputs, in units of their lengthscales.
+            frequencies: Number F of frequencies in use; the blocks have as many or more.
+            dtype: Precision of the arrays.
+            key: Random key.
+        """
         size = 1 << (inputs - 1).bit_length()
         shape = (-(-frequencies // size), size)
-        of_gaussian, of_length, of_sign, of_order = jax.random.split(key, 4)
-        G = jax.random.normal(of_gaussian, shape, dtype)
-        length = jnp.sqrt(jax.random.chisquare(of_length, size, shape, dtype))
+        gaussian_key, length_key, sign_key, order_key = jax.random.split(key, 4)
+        G = jax.random.normal(gaussian_key, shape, dtype)
+        length = jnp.sqrt(jax.random.chisquare(length_key, size, shape, dtype))
         S = length / jnp.linalg.norm(G, axis=1, keepdims=True)
-        B = jax.random.rademacher(of_sign, shape, dtype)
-        return cls(S, G, B, jax.random.uniform(of_order, shape, dtype), frequencies)
+        B = jax.random.rademacher(sign_key, shape, dtype)
+        return cls(S, G, B, jax.random.uniform(order_key, shape, dtype), frequencies)
 
     def project(self, X: Float[Array, "N D"]) -> Float[Array, "F N"]:
-        """V Xᵀ."""
+        """The angles V Xᵀ, in O(F log D) operations a row."""
         blocks, size = self.S.shape
         columns = jnp.pad(X.T, ((0, size - X.shape[1]), (0, 0)))
         HBX = walsh_hadamard(self.B[:, :, None] * columns)

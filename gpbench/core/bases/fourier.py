@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpy.polynomial import Chebyshev, Polynomial
 
@@ -34,14 +35,14 @@ def cosine_of_turns(u: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 @cosine_of_turns.defjvp
-def _derivative(primals, tangents):
+def _derivative(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (u,), (du,) = primals, tangents
     return cosine_of_turns(u), 2.0 * np.pi * cosine_of_turns(u + 0.25) * du
 
 
 @cache
 def _coefficients(dtype: str) -> tuple[float, ...]:
-    """Of cos(π√t) on [0, 1], where t = (2u)²: interpolation in Chebyshev points."""
+    """Coefficients of a polynomial for cos(π√t) on [0, 1], t = (2u)²: interpolation in Chebyshev points."""
     series = Chebyshev.interpolate(lambda t: np.cos(np.pi * np.sqrt(t)), _POLYNOMIAL_DEGREES[dtype], domain=[0.0, 1.0])
     return tuple(series.convert(kind=Polynomial).coef)
 
@@ -65,11 +66,16 @@ class RandomFeatures(Basis):
     size: int = eqx.field(static=True)
     block: int = eqx.field(static=True)
     degrees: int = eqx.field(static=True)
-    """Of freedom of the spectral density: see `spectral_degrees`."""
+    """Degrees of freedom of the spectral density (`spectral_degrees`)."""
     stored: tuple[Float[Array, "B block D"], Float[Array, "B block"]] | None = None
 
-    def store(self, inputs: int, dtype) -> "RandomFeatures":
-        """The same basis with its frequencies and phases in memory: m (D + 1) numbers, generated once."""
+    def store(self, inputs: int, dtype: DTypeLike) -> "RandomFeatures":
+        """The same basis with its frequencies and phases in memory: m (D + 1) numbers, generated once.
+
+        Args:
+            inputs: Number D of inputs.
+            dtype: Precision of the numbers.
+        """
         pair = jax.lax.map(lambda b: self._block(b, inputs, dtype), jnp.arange(self.blocks))
         return RandomFeatures(key=self.key, size=self.size, block=self.block, degrees=self.degrees, stored=pair)
 
@@ -77,8 +83,8 @@ class RandomFeatures(Basis):
         """√(2 amp / m)."""
         return jnp.sqrt(2.0 / self.size) * jnp.exp(0.5 * kernel.log_amplitude)  # type: ignore[attr-defined]
 
-    def locations(self, blocks: Int[Array, " b"], inputs: int, dtype) -> Locations:
-        """Frequencies and phases, in turns; and whether they are functions, None where all are."""
+    def locations(self, blocks: Int[Array, " b"], inputs: int, dtype: DTypeLike) -> Locations:
+        """Frequencies and phases, in turns; and a mask of those that are functions, None where all are."""
         if self.stored is None:
             pair = jax.vmap(lambda b: self._block(b, inputs, dtype))(blocks)
         else:
@@ -98,10 +104,12 @@ class RandomFeatures(Basis):
         return jnp.full((self.blocks, self.block), 0.5, X.dtype)
 
     def precisions(self, kernel: Kernel, locations: Locations) -> Float[Array, " c"]:
-        """1."""
+        """Ones: the weights are standard normal a priori."""
         return jnp.ones_like(locations[1]).ravel()
 
-    def _block(self, b: Int[Array, ""], inputs: int, dtype) -> tuple[Float[Array, "block D"], Float[Array, " block"]]:
+    def _block(
+        self, b: Int[Array, ""], inputs: int, dtype: DTypeLike
+    ) -> tuple[Float[Array, "block D"], Float[Array, " block"]]:
         """Frequencies in turns per lengthscale, and phases in turns.  Drawn in float32, so that precisions agree."""
         frequency_key, phase_key = jax.random.split(jax.random.fold_in(self.key, b))
         shape = (self.block, inputs)
@@ -114,15 +122,16 @@ class RandomFeatures(Basis):
 
 
 def spectral_degrees(kernel: Kernel) -> int:
-    """The degrees of freedom of a kernel's spectral density; 0 is the normal distribution.
+    """Degrees of freedom of a kernel's spectral density, a multivariate t distribution.
 
-    The Matérn kernel of smoothness ν has a multivariate t distribution with 2ν (Rasmussen and Williams 2006, equation
-    4.15).
+    Args:
+        kernel: A kernel of `SPECTRAL`.
+
+    Returns:
+        2ν for the Matérn kernel of smoothness ν (Rasmussen and Williams 2006, equation 4.15); 0 for the squared
+        exponential, whose spectral density is normal.
     """
     return _DEGREES[type(kernel)]  # type: ignore[index]
-
-
-__all__ = ["SPECTRAL", "PriorDraws", "prior_draws"]
 
 
 class PriorDraws(eqx.Module):
@@ -150,9 +159,14 @@ class PriorDraws(eqx.Module):
 def prior_draws(
     kernel: Kernel, X: Float[Array, "N D"], frequencies: int, samples: int, *, key: PRNGKeyArray
 ) -> PriorDraws:
-    """S = `samples` functions with F = `frequencies`, for inputs of the width and the dtype of X.
+    """Draws functions from a GP prior by random Fourier features.
 
-    `kernel` must be one of `SPECTRAL`, the kernels whose spectral density is known.
+    Args:
+        kernel: A kernel of `SPECTRAL`, those whose spectral density is known.
+        X: Rows whose width and dtype the draws have.
+        frequencies: Number F of frequencies, shared by all functions.
+        samples: Number S of functions.
+        key: Random key.
     """
     frequency_key, weight_key = jax.random.split(key)
     inputs, degrees = X.shape[1], spectral_degrees(kernel)

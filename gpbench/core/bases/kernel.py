@@ -6,13 +6,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from gpbench.core.bases.base import Basis, Locations
 from gpbench.core.kernels import Kernel
 
 _ROWS, _COLUMNS = 2048, 4096
-"""The largest part of a kernel matrix that is in memory at a time."""
+"""Size of the largest block of a kernel matrix in memory."""
 
 
 class KernelFunctions(Basis):
@@ -25,17 +26,17 @@ class KernelFunctions(Basis):
 
     @classmethod
     def around(cls, Z: Float[Array, "M D"], block: int) -> "KernelFunctions":
-        """The functions around these rows."""
+        """Kernel functions around the rows of Z, in blocks of `block`."""
         missing = -len(Z) % block
         return cls(Z=jnp.concatenate([Z, Z[:missing]]) if missing else Z, size=len(Z), block=block)
 
-    def locations(self, blocks: Int[Array, " b"], inputs: int, dtype) -> Locations:
-        """Centres, and whether they are functions."""
+    def locations(self, blocks: Int[Array, " b"], inputs: int, dtype: DTypeLike) -> Locations:
+        """Centres, and a mask of those that are functions."""
         centres = self.Z.reshape(self.blocks, self.block, inputs)[blocks]
         return centres, self.exists(blocks).reshape(len(blocks), self.block)
 
     def unit(self, kernel: Kernel) -> Float[Array, ""]:
-        """1."""
+        """One: the values carry the kernel's amplitude."""
         return jnp.ones((), self.Z.dtype)
 
     def values(self, kernel: Kernel, X: Float[Array, "N D"], locations: Locations) -> Float[Array, "N c"]:
@@ -44,10 +45,10 @@ class KernelFunctions(Basis):
         return jnp.where(exists.ravel(), kernel.cross(X, centres.reshape(-1, X.shape[1])), 0.0)
 
     def gram(self, kernel: Kernel, rows: Locations, columns: Locations) -> Float[Array, "R C"]:
-        """The part of k(Z, Z) of these functions."""
+        """Block of k(Z, Z) with the functions at `rows` and `columns`."""
         centres, exists = rows
-        part = self.values(kernel, centres.reshape(-1, centres.shape[-1]), columns)
-        return jnp.where(exists.ravel()[:, None], part, 0.0)
+        values = self.values(kernel, centres.reshape(-1, centres.shape[-1]), columns)
+        return jnp.where(exists.ravel()[:, None], values, 0.0)
 
     def precisions(self, kernel: Kernel, locations: Locations) -> Float[Array, " c"]:
         """k(z_i, z_i)."""
@@ -55,40 +56,47 @@ class KernelFunctions(Basis):
         return kernel.diag(centres.reshape(-1, centres.shape[-1]))
 
     def initial_squares(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "B block"]:
-        """Exact, in O(N M) time: parts of `_ROWS` by `_COLUMNS` are in memory at a time."""
+        """Mean squares, exact in O(N M) time, with blocks of `_ROWS` by `_COLUMNS` in memory."""
         columns = max(1, _COLUMNS // self.block)
         starts = jnp.arange(0, len(X), _ROWS)
 
-        def of_columns(first):
+        def sum_squares(first: Array) -> Array:
             blocks = jnp.minimum(first + jnp.arange(columns), self.blocks - 1)
             locations = self.locations(blocks, X.shape[1], X.dtype)
 
-            def add(start, total):
+            def add(start: Array, total: Array) -> Array:
                 index = start + jnp.arange(_ROWS)
-                part = self.values(kernel, X[jnp.minimum(index, len(X) - 1)], locations)
-                return total + jnp.sum(jnp.where((index < len(X))[:, None], part, 0.0) ** 2, axis=0)
+                values = self.values(kernel, X[jnp.minimum(index, len(X) - 1)], locations)
+                return total + jnp.sum(jnp.where((index < len(X))[:, None], values, 0.0) ** 2, axis=0)
 
             zero = jnp.zeros(columns * self.block, X.dtype)
             return jax.lax.fori_loop(0, len(starts), lambda i, total: add(starts[i], total), zero)
 
-        totals = jax.lax.map(of_columns, jnp.arange(0, self.blocks, columns))
+        totals = jax.lax.map(sum_squares, jnp.arange(0, self.blocks, columns))
         return totals.reshape(-1, self.block)[: self.blocks] / len(X)
 
 
 PRODUCT_ROWS, PRODUCT_COLUMNS = 512, 2048
-"""The size of a block.  On two cores of a CPU blocks that fit in the caches take half the time of whole rows."""
+"""Size of a block of a product.  On two cores of a CPU, blocks that fit in the caches take half the time of rows."""
 
 
 def product(
     kernel: Kernel, X: Float[Array, "N D"], rows: Float[Array, "P D"], A: Float[Array, "P C"]
 ) -> Float[Array, "N C"]:
-    """k(X, rows) A in O(N P (D + C)) time, with `PRODUCT_COLUMNS` columns of the matrix at a time."""
+    """The product k(X, rows) A in O(N P (D + C)) time, without the whole matrix in memory.
+
+    Args:
+        kernel: The kernel k.
+        X: Rows of the matrix.
+        rows: Columns of the matrix, `PRODUCT_COLUMNS` of them at a time.
+        A: Right factor.
+    """
     size = min(PRODUCT_COLUMNS, len(rows))
     blocks = len(rows) // size
 
-    def add(block, total):
-        part = lambda array: jax.lax.dynamic_slice_in_dim(array, block * size, size)
-        return total + kernel.cross(X, part(rows)) @ part(A)
+    def add(block: Array, total: Array) -> Array:
+        columns, factor = (jax.lax.dynamic_slice_in_dim(array, block * size, size) for array in (rows, A))
+        return total + kernel.cross(X, columns) @ factor
 
     total = jax.lax.fori_loop(0, blocks, add, jnp.zeros((len(X), A.shape[1]), A.dtype))
     rest = blocks * size
@@ -96,9 +104,14 @@ def product(
 
 
 def in_blocks(function: Callable[[Float[Array, "B D"]], Any], X: Float[Array, "N D"]) -> Any:
-    """`function(X)`, a pytree of arrays with a row for each of X's, with `PRODUCT_ROWS` rows at a time.
+    """Applies a function to `PRODUCT_ROWS` rows at a time.
 
-    A row of the result must depend on that row of X alone.
+    Args:
+        function: Function of rows; a row of its result depends on the same row of X alone.
+        X: All rows.
+
+    Returns:
+        function(X): a pytree of arrays with a row for each of X's.
     """
     each = lambda x: jax.tree.map(lambda value: value[0], function(x[None]))
     return jax.lax.map(each, X, batch_size=PRODUCT_ROWS)

@@ -3,7 +3,7 @@
 Hernández-Lobato, Hernández-Lobato and Dupont, "Robust multi-class Gaussian process classification", NIPS 2011.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -11,13 +11,14 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
+from gpbench import registry
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive import CategoricalPredictive
-from gpbench.core.quadrature import log_normal_expectation, require_nodes
-from gpbench.errors import ConfigError
+from gpbench.core.quadrature import log_normal_expectation
+from gpbench.schema import setting
 
 _LEAST_VARIANCE = 1e-10
-"""Of a latent value, so that P(f_y is the largest) has a finite slope in it."""
+"""Least variance of a latent value, so that P(f_y is the largest) has a finite slope in it."""
 
 
 class RobustMax(Likelihood):
@@ -31,19 +32,16 @@ class RobustMax(Likelihood):
     tasks: ClassVar[frozenset[str]] = frozenset({"multiclass"})
 
     classes: int = eqx.field(static=True)
-    epsilon: float = eqx.field(static=True, default=1e-3)
-    nodes: int = eqx.field(static=True, default=20)
+    epsilon: float = setting(1e-3, registry.PROBABILITY, "Probability of a label that is not the largest value's.")
+    nodes: int = setting(20, "count", "Number of Gauss-Hermite nodes.")
 
     @classmethod
-    def initial(cls, noise: float, classes: int, dtype, *, epsilon: float = 1e-3, nodes: int = 20) -> "RobustMax":
-        """It has no parameters to learn; `epsilon`, between 0 and 1, is fixed."""
-        if not 0 < epsilon < 1:
-            raise ConfigError(f"likelihood robust_max: epsilon={epsilon:g} must lie between 0 and 1, such as 0.001")
-        require_nodes("robust_max", nodes)
-        return cls(classes, float(epsilon), nodes)
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "RobustMax":
+        """Starts without parameters to learn; `epsilon` is fixed."""
+        return cls(classes, **options)
 
     def latents(self) -> int:
-        """One for each class."""
+        """Returns C: a latent value for each class."""
         return self.classes
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:

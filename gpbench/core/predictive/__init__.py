@@ -1,4 +1,4 @@
-"""Predictive distributions: what a method says of new rows."""
+"""Predictive distributions of new rows."""
 
 from gpbench.core.predictive.base import (
     BernoulliPredictive,

@@ -12,22 +12,30 @@ from gpbench.core.predictive import numerical
 
 
 class Predictive(eqx.Module):
-    """p(y) at N inputs, one distribution a row."""
+    """Predictive distribution p(y) at N inputs, one a row."""
 
     @abstractmethod
     def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
-        """The log density (regression) or log probability (classification) of each row's target."""
+        """Log density (regression) or log probability (classification) of each row's target, in nats."""
 
     @abstractmethod
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`log_prob` (N,) and `summary`, and for regression also `cdf` (N,): what mixtures average."""
+        """The arrays that mixtures average: `log_prob` (N,), `summary`, and for regression also `cdf` (N,).
+
+        Args:
+            y: Targets, in the units of training.
+        """
 
     @abstractmethod
     def summary(self) -> dict[str, Array]:
-        """The distribution itself: `mean` and `var`, each (N,), or `log_probs` (N, C)."""
+        """Arrays that describe the distribution: `mean` and `var`, each (N,), or `log_probs` (N, C)."""
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """What metrics need: `pointwise`, and for regression also `crps`, `low95` and `high95`, each (N,)."""
+        """The arrays that metrics need: `pointwise`, and for regression also `crps`, `low95` and `high95`, each (N,).
+
+        Args:
+            y: Targets, in the units of training.
+        """
         return self.pointwise(y)
 
 
@@ -47,9 +55,13 @@ class ContinuousPredictive(Predictive):
         """P(target ≤ y) for each row."""
 
     def intervals(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """`crps` at y, in the units of y, and the ends `low95`, `high95` of the central 95 % interval, each (N,).
+        """Score and central interval of each row; from the cdf, unless a family has a closed form.
 
-        From the cdf, where a family has no closed form.
+        Args:
+            y: Targets, in the units of training.
+
+        Returns:
+            `crps` at y, in the units of y, and the ends `low95` and `high95` of the central 95 % interval, each (N,).
         """
         return numerical.intervals(self.cdf, self.mean, self.var, y)
 
@@ -75,7 +87,7 @@ class DiscretePredictive(Predictive):
         """The log probability of every class."""
 
     def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
-        """log p(y), the column of `log_probs` that is y's."""
+        """log p(y), the column of `log_probs` for the class y."""
         column = y > 0 if self.log_probs.shape[-1] == 2 else y
         return jnp.take_along_axis(self.log_probs, column.astype(int)[:, None], axis=-1)[:, 0]
 

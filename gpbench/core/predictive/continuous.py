@@ -53,15 +53,15 @@ class LaplacePredictive(ContinuousPredictive):
         return norm.cdf((y - self.mean) / jnp.sqrt(self.latent)) + 0.5 * (below - above)
 
     def _log_sides(self, y: Float[Array, " N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """±d/b + s²/2b² + log Φ(-u), u = ±d/s + s/b: the parts of the density with noise below and above 0.
+        """±d/b + s²/2b² + log Φ(-u), u = ±d/s + s/b: the terms of the density with noise below and above 0.
 
-        For large u that is a difference of large numbers; as u²/2 - d²/2s² = ±d/b + s²/2b², it is there
+        For large u that is a difference of large numbers.  With u²/2 - d²/2s² = ±d/b + s²/2b² it becomes
         -d²/2s² + log R(u) - ½ log 2π with the Mills ratio R(u) = Φ(-u)/φ(u).
         """
         b, s = jnp.sqrt(0.5 * self.noise), jnp.sqrt(self.latent)
         d = y - self.mean
 
-        def side(sign):
+        def side(sign: float) -> Array:
             u = sign * d / s + s / b
             small, large = jnp.minimum(u, _LARGE), jnp.maximum(u, _LARGE)
             direct = sign * d / b + 0.5 * (s / b) ** 2 + norm.logcdf(-small)

@@ -13,8 +13,8 @@ class MixturePredictive(Predictive):
     """Σ_s w_s p_s(y), with the same weights in every row.
 
     `components` is one predictive distribution whose arrays all have a leading axis of S samples, as `jax.vmap` returns
-    it; `log_weights` (S,) need not be normalised.  What the components have, the mixture has: `mean`, `var`, `cdf` and
-    intervals, or `log_probs`.
+    it; `log_weights` (S,) need not be normalised.  The mixture has `mean`, `var`, `cdf` and intervals, or `log_probs`,
+    as its components have them.
     """
 
     components: Predictive
@@ -41,30 +41,30 @@ class MixturePredictive(Predictive):
         return self.summary()["log_probs"]
 
     def summary(self) -> dict[str, Array]:
-        """`mean` and `var`, each (N,), or `log_probs` (N, C): of whatever kind the components are."""
-        return self._mixed(jax.vmap(lambda part: part.summary())(self.components))
+        """`mean` and `var`, each (N,), or `log_probs` (N, C), for the kind of the components."""
+        return self._mixed(jax.vmap(lambda component: component.summary())(self.components))
 
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
         """`log_prob` and `summary`, and of continuous components `cdf`."""
-        return self._mixed(jax.vmap(lambda part: part.pointwise(y))(self.components))
+        return self._mixed(jax.vmap(lambda component: component.pointwise(y))(self.components))
 
     def arrays(self, y: Float[Array, " N"]) -> dict[str, Array]:
-        """What metrics need, of whatever kind the components are."""
-        parts = self.pointwise(y)
+        """The arrays that metrics need, for the kind of the components."""
+        arrays = self.pointwise(y)
         # a score and quantiles are not the means of the components': they are made from the mixture's cdf
-        return parts | numerical.intervals(self.cdf, parts["mean"], parts["var"], y) if "cdf" in parts else parts
+        return arrays | numerical.intervals(self.cdf, arrays["mean"], arrays["var"], y) if "cdf" in arrays else arrays
 
-    def _mixed(self, parts: dict[str, Array]) -> dict[str, Array]:
+    def _mixed(self, arrays: dict[str, Array]) -> dict[str, Array]:
         """The mixture's arrays from those of its components, which have a leading axis."""
         log_weights = jax.nn.log_softmax(self.log_weights)
 
-        def average(values):
+        def average(values: Array) -> Array:
             return jnp.tensordot(jnp.exp(log_weights), values, axes=1)
 
-        def log_average(values):
+        def log_average(values: Array) -> Array:
             return logsumexp(values + log_weights.reshape(-1, *(1,) * (values.ndim - 1)), axis=0)
 
-        mixed = {name: (log_average if name.startswith("log_") else average)(part) for name, part in parts.items()}
-        if "var" in parts:  # the mean of the variances and the variance of the means
-            mixed["var"] = mixed["var"] + average((parts["mean"] - mixed["mean"]) ** 2)
+        mixed = {name: (log_average if name.startswith("log_") else average)(array) for name, array in arrays.items()}
+        if "var" in arrays:  # the mean of the variances and the variance of the means
+            mixed["var"] = mixed["var"] + average((arrays["mean"] - mixed["mean"]) ** 2)
         return mixed

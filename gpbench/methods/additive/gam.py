@@ -19,14 +19,7 @@ from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.additive_layer import AdditiveLayer, effects_on_grids, initial_layer, shares
-from gpbench.methods.parts.components import (
-    Component,
-    check_distinct,
-    check_inducing,
-    components_spec,
-    pairs_spec,
-    zero_mean_base,
-)
+from gpbench.methods.parts.components import Component, check_distinct, components_spec, pairs_spec, zero_mean_base
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.settings import StartMethod
 from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
@@ -37,7 +30,9 @@ _START_ROWS = 10_000
 
 
 class GAM(StartMethod, VariationalMethod):
-    """Configuration of `gam`; see the module's docstring, and `VariationalMethod` for what moves what.
+    """Sparse variational additive Gaussian processes (Adam, Durrande and John 2018): `gam`.
+
+    See the module's docstring, and `VariationalMethod` for what moves what.
 
     A natural-gradient step of any of the posteriors costs what one of coupled_covariance does: O(N T² + T³) for N rows
     and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²).
@@ -97,7 +92,6 @@ class GAM(StartMethod, VariationalMethod):
         return components
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> VariationalParameters:
-        check_inducing(self.inducing)
         if self.rank is not None and self.posterior != "coupled_precision":
             raise ConfigError(f"method.rank is for method.posterior=coupled_precision, not {self.posterior}: omit it")
         X, likelihood = data.X[: data.total], self.initial_likelihood(data)

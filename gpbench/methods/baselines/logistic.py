@@ -1,5 +1,7 @@
 """`logistic`: (multinomial) logistic regression, the linear baseline of the classification tables."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -31,7 +33,7 @@ class Logistic(Method):
         return LogisticState(weights, optax.lbfgs().init(weights))
 
     def step(self, state: LogisticState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LogisticState, Info]:
-        def loss(weights):
+        def loss(weights: Any) -> Any:
             return -self._log_posterior(weights, batch)
 
         value, gradient = optax.value_and_grad_from_state(loss)(state.weights, state=state.optimiser)
@@ -44,7 +46,7 @@ class Logistic(Method):
         new = LogisticState(moved, optimiser)
         return jax.tree.map(lambda a, b: jnp.where(sound, a, b), new, state), Info(-value)
 
-    def _log_posterior(self, weights, data: Batch) -> Float[Array, ""]:
+    def _log_posterior(self, weights: Any, data: Batch) -> Float[Array, ""]:
         log_probs = CategoricalPredictive(with_intercept(data.X) @ weights).log_prob(data.y)
         return data.scale * jnp.sum(data.weight * log_probs) - 0.5 * self.ridge * jnp.sum(weights[:-1] ** 2)
 

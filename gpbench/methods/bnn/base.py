@@ -1,6 +1,6 @@
 """Shared fields of the neural methods, which configure a network and its likelihood, and mean-field inference."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from gpbench.core.likelihoods import Likelihood
 from gpbench.core.networks import MeanField, Network, initial_network
 from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientState, SampledMethod
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.schema import setting
 
@@ -48,10 +48,8 @@ class MeanFieldParameters(eqx.Module):
     likelihood: Likelihood
 
 
-class MeanFieldMethod(NetworkMethod, GradientMethod):
+class MeanFieldMethod(NetworkMethod, SampledMethod):
     """Variational inference with independent normal weights; a subclass has the loss or its gradient."""
-
-    sampled: ClassVar[bool] = True
 
     initial_std: float = setting(0.05, "positive", "Standard deviation of every weight under the initial q.")
     draws: int = setting(1, "count", "Number of samples of q in a step.")
@@ -66,7 +64,7 @@ class MeanFieldMethod(NetworkMethod, GradientMethod):
         """The average of p(y|f) over networks from q, the same for all rows."""
         q, likelihood = state.parameters.q, state.parameters.likelihood
 
-        def density(key):
+        def density(key: PRNGKeyArray) -> Any:
             outputs = q.sample(key=key)(X)
             return likelihood.predictive(outputs, jnp.zeros_like(outputs))
 

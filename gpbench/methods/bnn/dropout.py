@@ -11,7 +11,7 @@ same mask for all rows.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -23,7 +23,7 @@ from gpbench.core.networks import Network, as_latents
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientState, SampledMethod
 from gpbench.schema import setting
 
 
@@ -35,13 +35,15 @@ class DropoutParameters(eqx.Module):
     noise_precision: Float[Array, ""]
 
 
-class Dropout(NetworkMethod, GradientMethod):
-    """Configuration of `dropout`; see the module's docstring."""
+class Dropout(NetworkMethod, SampledMethod):
+    """A network with dropout in training and prediction (Gal and Ghahramani 2016): `dropout`.
+
+    See the module's docstring.
+    """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
     searchable: ClassVar[tuple[str, ...]] = ("dropout", "noise_precision")
-    sampled: ClassVar[bool] = True
 
     dropout: float = setting(0.05, "below_one", "Dropout rate: the probability that an input of a layer is set to 0.")
     noise_precision: float = setting(
@@ -60,8 +62,8 @@ class Dropout(NetworkMethod, GradientMethod):
     def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
         """An initial state with another `dropout` or `noise_precision`."""
         values = {**self.settings(state), **settings}
-        chosen = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
-        return eqx.tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(chosen))
+        rates = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
+        return eqx.tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(rates))
 
     def settings(self, state: GradientState) -> dict[str, Array]:
         return {"dropout": state.parameters.rate, "noise_precision": state.parameters.noise_precision}
@@ -81,7 +83,7 @@ class Dropout(NetworkMethod, GradientMethod):
         """The average of N(f(x), 1/τ) over masks, the same for all rows."""
         parameters = state.parameters
 
-        def density(key):
+        def density(key: PRNGKeyArray) -> Any:
             f = masked_outputs(parameters, X, shared=True, key=key)
             return GaussianPredictive(f, jnp.full_like(f, 1.0 / parameters.noise_precision))
 

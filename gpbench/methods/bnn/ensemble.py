@@ -48,7 +48,10 @@ class Clock(eqx.Module):
 
 
 class Ensemble(NetworkMethod, GradientMethod):
-    """Configuration of `ensemble`; see the module's docstring."""
+    """A deep ensemble of networks (Lakshminarayanan, Pritzel and Blundell 2017): `ensemble`.
+
+    See the module's docstring.
+    """
 
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax", "robust_max")
     searchable: ClassVar[tuple[str, ...]] = ("stop_after",)
@@ -81,7 +84,7 @@ class Ensemble(NetworkMethod, GradientMethod):
         if self.stop_after and self.stop_after > self.steps:
             raise ConfigError(f"method.stop_after={self.stop_after} must be at most method.steps={self.steps}")
 
-        def member(key):
+        def member(key: PRNGKeyArray) -> Any:
             network = self.initial_network(data, 2 if regression else likelihood.latents(), key=key)
             return Member(network, None if regression else likelihood)
 
@@ -125,10 +128,10 @@ class Ensemble(NetworkMethod, GradientMethod):
     def loss(self, parameters: EnsembleParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         """The sum over members, whose gradient is each one's own: an elementwise optimiser trains each alone."""
 
-        def total(X, member):
+        def total(X: Any, member: Any) -> Any:
             return jnp.sum(batch.weight * self.log_prob(member, X, batch.y))
 
-        def loss_of(member):
+        def loss_of(member: Any) -> Any:
             value = total(batch.X, member)
             if self.adversarial:  # algorithm 1: also at the inputs that the sign of the gradient makes less likely
                 worse = -self.adversarial * parameters.ranges * jnp.sign(jax.grad(total)(batch.X, member))
@@ -150,7 +153,7 @@ class Ensemble(NetworkMethod, GradientMethod):
         return outputs[:, 0], jax.nn.softplus(outputs[:, 1]) + self.noise_floor
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        def density(member):
+        def density(member: Any) -> Any:
             if member.likelihood is None:
                 return GaussianPredictive(*self.moments(member, X))
             outputs = member.network(X)

@@ -7,6 +7,8 @@ Gelman, JMLR 2014) sets the number, and the warm-up their size and a diagonal ma
 step is one transition of every chain.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,7 +21,6 @@ from gpbench.core.mapping import map_members
 from gpbench.core.networks import Network
 from gpbench.core.predictive import Predictive
 from gpbench.core.samplers import Adaptation, Sampler, Samples, Schedule, blackjax, mixture, schedule
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
@@ -51,8 +52,12 @@ class HmcState(eqx.Module):
 
 
 class HMC(NetworkMethod):
-    """Configuration of `hmc`; see the module's docstring."""
+    """A Bayesian neural network by the no-U-turn sampler (Hoffman and Gelman 2014): `hmc`.
 
+    See the module's docstring.
+    """
+
+    batch_size: int | None = setting(None, "null", "No minibatches: a transition needs all rows.")
     chains: int = setting(4, "count", "Number of chains, each from an initial network of its own.")
     warmup: int = setting(
         500,
@@ -81,8 +86,6 @@ class HMC(NetworkMethod):
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> HmcState:
         blackjax(self.name)  # fails early where it is not installed
-        if self.batch_size is not None:
-            raise ConfigError(f"{self.name} needs all rows in each step: leave method.batch_size=null")
         self.initial_likelihood(data)  # raises ConfigError where it does not fit
         return warm_up(self, data, self.schedule.size, key=key)
 
@@ -101,8 +104,8 @@ class HMC(NetworkMethod):
         each = position.likelihood.log_prob(position.network(data.X), data.y)
         total = jnp.sum(data.weight * each)
         for layer, log_v in zip(position.network.layers, position.log_variances):
-            for part in (layer.weight, layer.bias):
-                total += jnp.sum(norm.logpdf(part, 0.0, jnp.exp(0.5 * log_v)))
+            for array in (layer.weight, layer.bias):
+                total += jnp.sum(norm.logpdf(array, 0.0, jnp.exp(0.5 * log_v)))
         hyper = lambda log_value, centre: log_inverse_gamma(log_value, self.prior_shape, self.prior_shape * centre)
         total += jnp.sum(hyper(position.log_variances, 1.0))
         logs = zip(jax.tree.leaves(position.likelihood), jax.tree.leaves(self.initial_likelihood(data)))
@@ -153,7 +156,7 @@ class HMC(NetworkMethod):
         return f"every transition of a chain diverged ({total} of {count * self.chains} of all chains)"
 
 
-def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale) -> Float[Array, "..."]:
+def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) -> Float[Array, "..."]:
     """The log density of log v, where v has the inverse gamma distribution with this shape and scale."""
     # log v^(-a-1) + log v, the second the Jacobian's
     return shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
@@ -169,7 +172,7 @@ def followed(position: HmcPosition, log_joints: Float[Array, " C"], data: Batch)
 def warm_up(method: HMC, data: Batch, size: int, *, key: PRNGKeyArray) -> HmcState:
     """The state after the warm-up, with room for `size` samples; compiled once for all data of one shape."""
 
-    def adapt(key):
+    def adapt(key: PRNGKeyArray) -> Any:
         start_key, run_key = jax.random.split(key)
         return method.sampler(data).warm_up(method.initial_position(data, key=start_key), method.warmup, key=run_key)
 

@@ -44,7 +44,10 @@ class LaplaceState(eqx.Module):
 
 
 class LinearisedLaplace(NetworkMethod):
-    """Configuration of `laplace`; see the module's docstring."""
+    """A network with a linearised Laplace approximation (Immer et al. 2021): `laplace`.
+
+    See the module's docstring.
+    """
 
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "probit", "logistic", "softmax", "robust_max")
 
@@ -80,8 +83,8 @@ class LinearisedLaplace(NetworkMethod):
         The objective is the log evidence.
         """
 
-        def move(carry, at):
-            (network, optimiser), (key, size) = carry, at
+        def move(carry: Any, inputs: Any) -> Any:
+            (network, optimiser), (key, size) = carry, inputs
             rows = minibatch(batch, self.minibatch, key=key)
             slope = jax.grad(lambda n: -self.log_joint(n, state.likelihood, state.precisions, rows))(network)
             updates, optimiser = self.optimiser.update(slope, optimiser, network)
@@ -121,7 +124,7 @@ class LinearisedLaplace(NetworkMethod):
         squares = jnp.sum(data.weight * (data.y - network(data.X)) ** 2)
         noise = squares / jnp.maximum(data.total - jnp.sum(effective), 1.0)
         above = jnp.maximum(noise - likelihood.floor, _LEAST)
-        return precisions, eqx.tree_at(lambda part: part.log_noise, likelihood, jnp.log(above))
+        return precisions, eqx.tree_at(lambda model: model.log_noise, likelihood, jnp.log(above))
 
     def predict(self, state: LaplaceState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         f = state.network(X)

@@ -8,7 +8,7 @@ Deviation: an update that would leave one of the two Gamma distributions invalid
 """
 
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -57,7 +57,10 @@ class PbpState(eqx.Module):
 
 
 class PBP(NetworkMethod):
-    """Configuration of `pbp`; see the module's docstring."""
+    """A Bayesian neural network by probabilistic backpropagation (Hernández-Lobato and Adams 2015): `pbp`.
+
+    See the module's docstring.
+    """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
@@ -115,7 +118,7 @@ def include(q: PbpPosterior, row: tuple) -> tuple[PbpPosterior, Float[Array, ""]
     """
     x, y, counts = row
 
-    def log_evidence(mean, variance):
+    def log_evidence(mean: Any, variance: Any) -> Any:
         m, v = output_moments(mean, variance, x[None])
         return q.noise.log_evidence(y - m[0], v[0]), (y - m[0], v[0])
 
@@ -143,7 +146,7 @@ def refine_prior(state: PbpState) -> PbpState:
     means, unravel = ravel_pytree(q.mean)
     variances, _ = ravel_pytree(q.variance)
 
-    def refine(prior, weight):
+    def refine(prior: Any, weight: Any) -> Any:
         m, v, factor = weight
         precision = 1.0 / v - factor.precision
         cavity = Gamma(prior.shape - factor.shape, prior.rate - factor.rate)
@@ -155,8 +158,8 @@ def refine_prior(state: PbpState) -> PbpState:
         narrowed = 1.0 / (precision + 1.0 / cavity.noise)
         refined = PriorFactors(1.0 / cavity.noise, new.shape - cavity.shape, new.rate - cavity.rate)
         ok = usable & new.valid
-        chosen = (new, (m / v * narrowed, narrowed, refined)), (prior, weight)
-        return jax.tree.map(partial(jnp.where, ok), *chosen)
+        outcomes = (new, (m / v * narrowed, narrowed, refined)), (prior, weight)
+        return jax.tree.map(partial(jnp.where, ok), *outcomes)
 
     prior, (means, variances, factors) = jax.lax.scan(refine, state.prior, (means, variances, state.factors))
     return PbpState(PbpPosterior(unravel(means), unravel(variances), q.noise), prior, factors)

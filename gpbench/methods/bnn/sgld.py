@@ -11,7 +11,7 @@ with the N rows, the step sizes are configured as N ε: one value then serves da
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -56,7 +56,10 @@ class SgldState(eqx.Module):
 
 
 class SGLD(NetworkMethod):
-    """Configuration of `sgld`; see the module's docstring."""
+    """A Bayesian neural network by stochastic gradient Langevin dynamics (Welling and Teh 2011): `sgld`.
+
+    See the module's docstring.
+    """
 
     searchable: ClassVar[tuple[str, ...]] = ("step_size", "noise_step_size")
 
@@ -110,10 +113,10 @@ class SGLD(NetworkMethod):
         cooled = (1.0 + state.count.astype(value.dtype) / self.cooling_start) ** -self.cooling / batch.total
         sampler = blackjax(self.name).sgld(lambda _, gradient: gradient)
 
-        def move(part, slope, size, key):
+        def move(block: Any, slope: Any, size: Any, key: PRNGKeyArray) -> Any:
             # Its step is half of ε: θ + s ∇ + √(2s) N(0, I)
-            moved = sampler.step(key, part, slope, 0.5 * size * cooled)
-            return jax.tree.map(lambda new, old: new.astype(old.dtype), moved, part)
+            moved = sampler.step(key, block, slope, 0.5 * size * cooled)
+            return jax.tree.map(lambda new, old: new.astype(old.dtype), moved, block)
 
         old, keys = state.position, jax.random.split(key)
         network = move(old.network, gradient.network, state.step_size, keys[0])

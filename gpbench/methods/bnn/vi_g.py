@@ -21,7 +21,10 @@ from gpbench.schema import setting
 
 
 class VIG(MeanFieldMethod):
-    """Configuration of `vi_g`; see the module's docstring."""
+    """A Bayesian neural network by mean-field variational inference (Graves 2011): `vi_g`.
+
+    See the module's docstring.
+    """
 
     prior: str = setting(
         "fitted",

@@ -14,7 +14,10 @@ from gpbench.methods.bnn.base import MeanFieldMethod, MeanFieldParameters
 
 
 class VIKW(MeanFieldMethod):
-    """Configuration of `vi_kw`; see the module's docstring."""
+    """A Bayesian neural network by reparameterised variational inference (Kingma and Welling 2014): `vi_kw`.
+
+    See the module's docstring.
+    """
 
     def loss(
         self, parameters: MeanFieldParameters, batch: Batch, *, key: PRNGKeyArray

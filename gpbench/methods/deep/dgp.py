@@ -42,7 +42,10 @@ class DgpParameters(eqx.Module):
 
 
 class DGP(DeepMethod, GradientMethod):
-    """Configuration of `dgp`; see the module's docstring.  `hidden=[]` is the tied-factor model of one layer."""
+    """A deep Gaussian process by approximate EP with tied factors (Bui et al. 2016): `dgp`.
+
+    See the module's docstring.  `hidden=[]` is the tied-factor model of one layer.
+    """
 
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
 
@@ -82,8 +85,6 @@ class DGP(DeepMethod, GradientMethod):
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DgpParameters:
         if self.energy == "sep" and self.alpha != 1:
             raise ConfigError(f"method.energy=sep needs method.alpha=1, not {self.alpha:g}: it is EP with the power 1")
-        if self.alpha == 0:
-            raise ConfigError("method.alpha=0: dgp needs a power above 0; svi and dsdgp have the variational bound")
         require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
         if self.predictive == "sample" and self.hidden:
             require_points("method.samples", self.samples, sum(self.hidden))
@@ -129,14 +130,14 @@ class DGP(DeepMethod, GradientMethod):
             value += jnp.sum((1 - n / alpha) * phi + n / alpha * phi_cavity)
             cavities.append(LayerPosterior(layer, cavity, A))
 
-        def log_normalisers(shared, block):
+        def log_normalisers(shared: Any, block: Any) -> Any:
             (first, others, likelihood), ((X, y), weight) = shared, block
             return jnp.sum(weight * likelihood.log_normaliser(*self._output(first, others, X), y, alpha=alpha)) / alpha
 
         shared = (*_maps(cavities), parameters.likelihood)
         return value + batch.scale * sum_in_blocks(log_normalisers, shared, (batch.X, batch.y), batch.weight, _BLOCK)
 
-    def _output(self, first: LayerPosterior, others: tuple[Projection, ...], X: Float[Array, "N D"]):
+    def _output(self, first: LayerPosterior, others: tuple[Projection, ...], X: Float[Array, "N D"]) -> Any:
         """Mean and variance of the output, each (N,) or (N, P), by moment matching layer after layer (section 5)."""
         h = first.moments_at(X)
         for depth, projection in enumerate(others, start=1):
@@ -173,4 +174,4 @@ class DGP(DeepMethod, GradientMethod):
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:
     """What takes rows through the first layer, and their moments through the others: all that is (M, M)."""
     first, *others = layers
-    return first, tuple(Projection.of(posterior) for posterior in others)
+    return first, tuple(Projection.create(posterior) for posterior in others)

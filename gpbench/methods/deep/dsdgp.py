@@ -5,6 +5,8 @@ through the hidden layers (its equation 16).  Hidden layers have a fixed linear 
 of the inputs or the identity (its section 3.1), so that no layer starts by forgetting its inputs.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -34,7 +36,10 @@ class DsdgpParameters(eqx.Module):
 
 
 class DSDGP(DeepMethod, GradientMethod):
-    """Configuration of `dsdgp`; see the module's docstring.  `hidden=[]` is `svi`'s model and bound."""
+    """A deep Gaussian process by doubly stochastic inference (Salimbeni and Deisenroth 2017): `dsdgp`.
+
+    See the module's docstring.  `hidden=[]` is `svi`'s model and bound.
+    """
 
     samples: int = setting(64, "count", "Number of paths in a prediction.")
 
@@ -66,7 +71,7 @@ class DSDGP(DeepMethod, GradientMethod):
             width = units
         return tuple(means)
 
-    def trainable(self, parameters: DsdgpParameters):
+    def trainable(self, parameters: DsdgpParameters) -> Any:
         """Everything but the fixed means."""
         return parameters.layers, parameters.q, parameters.likelihood
 
@@ -78,7 +83,7 @@ class DSDGP(DeepMethod, GradientMethod):
         bound = batch.scale * jnp.sum(batch.weight * expected) - kl
         return -bound - self.log_prior(parameters.layers), None
 
-    def _output(self, parameters: DsdgpParameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]):
+    def _output(self, parameters: DsdgpParameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]) -> Any:
         """Mean and variance of the output, (N,) or (N, P) each, along the path of this noise of the H hidden units."""
         parts = jnp.split(noise, np.cumsum(self.hidden)[:-1], axis=1) if self.hidden else []
         layers = self.posteriors(parameters)
@@ -88,7 +93,7 @@ class DSDGP(DeepMethod, GradientMethod):
         return of_output(layers[-1].moments_at(X))
 
     def posteriors(self, parameters: DsdgpParameters) -> list[LayerPosterior]:
-        return [LayerPosterior.of(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
+        return [LayerPosterior.create(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
 
     def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters

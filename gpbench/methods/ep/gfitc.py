@@ -4,7 +4,7 @@ Naish-Guzman and Holden, NIPS 2008, as the paper `sep` ran it (section 3): the i
 has prior covariance Q + diag(λ) with Q = VᵀV and λ = k(x, x) + noise - |Vₙ|², and EP has a Gaussian site on every fₙ.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,9 +16,8 @@ from gpbench.core.gaussians import Normal, Sites, damp, initial_sites, moment_ma
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
 from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.schema import setting
@@ -32,8 +31,10 @@ class Inference(eqx.Module):
     q: Normal
 
 
-class GFITC(SparseMethod, TwoClassMethod, GradientMethod):
-    """Configuration of `gfitc`; see the module's docstring.
+class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
+    """Generalised FITC classification (Naish-Guzman and Holden 2008): `gfitc`.
+
+    See the module's docstring.
 
     Every evaluation of the evidence runs EP to convergence, from the sites of the last step.  Its gradient needs no
     derivative of the sites: at convergence the evidence is stationary in them.
@@ -50,8 +51,6 @@ class GFITC(SparseMethod, TwoClassMethod, GradientMethod):
     )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> SparseLayer:
-        if self.optimiser is not None:
-            raise ConfigError("gfitc's evidence is no sum over rows: leave method.optimiser=null, or use sep or svi")
         self.class_likelihood(data.X)
         return self.initial_layer(data, additive_noise=True, key=key)
 
@@ -59,7 +58,7 @@ class GFITC(SparseMethod, TwoClassMethod, GradientMethod):
         A = inverse_cholesky(parameters.gram())
         return Inference(initial_sites(data.weight), A, unit_factor(len(A), A.dtype).posterior())
 
-    def evaluate(self, parameters: SparseLayer, extra: Inference, batch: Batch, *, key: PRNGKeyArray):
+    def evaluate(self, parameters: SparseLayer, extra: Inference, batch: Batch, *, key: PRNGKeyArray) -> Any:
         value, gradient, inference = self.evidence(parameters, batch, extra.sites)
         return -value, jax.tree.map(jnp.negative, gradient), inference
 
@@ -76,13 +75,13 @@ class GFITC(SparseMethod, TwoClassMethod, GradientMethod):
         inner = on_inducing(sites, rest)
         factor = site_product(V, inner)
         q = factor.posterior()
-        at = marginals(q, V, V, inner)
-        value = log_normaliser(likelihood, data.y, rest, q, at, factor.shift, inner, data.weight)
-        (gradient,) = pull_back(approximate_gradient(likelihood, data.y, rest, A, V, q, at, inner, data.weight))
+        cavities = marginals(q, V, V, inner)
+        value = log_normaliser(likelihood, data.y, rest, q, cavities, factor.shift, inner, data.weight)
+        (gradient,) = pull_back(approximate_gradient(likelihood, data.y, rest, A, V, q, cavities, inner, data.weight))
         prior, slope = jax.value_and_grad(SparseLayer.log_prior)(layer)
         return value + prior, jax.tree.map(jnp.add, gradient, slope), Inference(sites, A, q)
 
-    def converge(self, likelihood: Likelihood, data: Batch, V, rest, sites: Sites) -> Sites:
+    def converge(self, likelihood: Likelihood, data: Batch, V: Any, rest: Any, sites: Sites) -> Sites:
         """The sites after parallel damped EP updates to convergence, O(N M²) each."""
 
         class Sweep(NamedTuple):
@@ -93,15 +92,15 @@ class GFITC(SparseMethod, TwoClassMethod, GradientMethod):
 
         def again(last: Sweep) -> Sweep:
             inner = on_inducing(last.sites, rest)
-            at = marginals(site_product(V, inner).posterior(), V, V, inner)
-            mean, variance = at.cavity_mean, rest + at.cavity_variance
+            cavities = marginals(site_product(V, inner).posterior(), V, V, inner)
+            mean, variance = cavities.cavity_mean, rest + cavities.cavity_variance
             _, slope, curvature = likelihood.normaliser_derivatives(mean, variance, data.y)
             new = damp(moment_match(mean, variance, slope, curvature), last.sites, data.weight)
             change = jnp.maximum(jnp.max(jnp.abs(new.nu - last.sites.nu)), jnp.max(jnp.abs(new.tau - last.sites.tau)))
             rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
             return Sweep(last.number + 1, change, rho, damp(new, last.sites, rho))
 
-        def unconverged(last: Sweep):
+        def unconverged(last: Sweep) -> Any:
             return (last.number < self.sweeps) & (last.change > self.tolerance)
 
         start = Sweep(0, jnp.asarray(jnp.inf, V.dtype), jnp.asarray(self.damping, V.dtype), sites)

@@ -4,6 +4,8 @@ Bui, Yan and Turner, JMLR 2017, equation 21.  α = 1 is EP and FITC (Snelson and
 log N(y | 0, VᵀV + diag(d + σ²)); α to 0 is the variational bound of Titsias (2009).
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -16,7 +18,7 @@ class PowerEP(CollapsedMethod):
 
     alpha: float = setting(0.5, "share", "Power α: 0 is the bound of vsgpr, 1 is EP and FITC.")
 
-    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]):
+    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]) -> Any:
         """r = σ² + α d and c = -(1 - α)/(2α) log(1 + α d/σ²), which tends to -d/(2σ²)."""
         ratio, alpha = rest / noise, self.alpha
         scaled = jnp.log1p(alpha * ratio) / alpha if alpha > 0 else ratio

@@ -4,6 +4,8 @@ Hernández-Lobato and Hernández-Lobato, AISTATS 2016.  Sites on the latent valu
 hyper-parameters and inducing points move after every refinement instead of after convergence (sections 2.2, 2.3, A.6).
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -47,8 +49,8 @@ class RunningProducts(eqx.Module):
         """The product of all n sites; of the last epoch's, those not seen in this one count in proportion."""
         if self.directions is not None:
             return self.product
-        left = 1.0 - self.rows_seen / n
-        return jax.tree.map(lambda last, now: left * last + now, self.product, self.next_product)
+        rest_share = 1.0 - self.rows_seen / n
+        return jax.tree.map(lambda last, now: rest_share * last + now, self.product, self.next_product)
 
 
 class SepApproximation(eqx.Module):
@@ -72,7 +74,9 @@ class SepState(eqx.Module):
 
 
 class SEP(SparseMethod, TwoClassMethod):
-    """Configuration of `sep`; see the module's docstring.
+    """Scalable expectation propagation (Hernández-Lobato and Hernández-Lobato 2016): `sep`.
+
+    See the module's docstring.
 
     With all rows in each step the sites' directions follow the hyper-parameters.  With minibatches each site keeps the
     direction v_n = Kzz⁻¹ k_n it had when it was last refined: `memory="factors"` stores it, O(N M) as the paper does;
@@ -135,10 +139,10 @@ class SEP(SparseMethod, TwoClassMethod):
             factor = whiten(running.total(batch.total), A, cov.zz)
         q = factor.posterior()
         counted, weight = sites.power(batch.weight), batch.weight * batch.scale
-        at = marginals(q, V, V, counted)
-        value = log_normaliser(likelihood, batch.y, rest, q, at, factor.shift, counted, weight)
+        cavities = marginals(q, V, V, counted)
+        value = log_normaliser(likelihood, batch.y, rest, q, cavities, factor.shift, counted, weight)
         if self.gradient == "approximate":
-            slope = approximate_gradient(likelihood, batch.y, rest, A, V, q, at, counted, weight)
+            slope = approximate_gradient(likelihood, batch.y, rest, A, V, q, cavities, counted, weight)
         else:
             fixed = self.gradient == "exact"
             slope = jax.grad(energy, argnums=1)(likelihood, cov, batch.y, counted, weight, outside, fixed_factors=fixed)
@@ -151,7 +155,7 @@ class SEP(SparseMethod, TwoClassMethod):
         accepted = SepState(layer, sites, optimiser, state.caution, SepApproximation(state.layer, A, q), running)
         return self._accept(is_finite, accepted, state, batch), Info(value)
 
-    def _accept(self, is_finite, new: SepState, old: SepState, batch: Batch) -> SepState:
+    def _accept(self, is_finite: Any, new: SepState, old: SepState, batch: Batch) -> SepState:
         """The new state; or, where the energy is lost to NaN, a return to the last approximation's hyper-parameters
         with half the caution: all later steps are half as bold (hl2016)."""
         back = SepState(
@@ -160,7 +164,7 @@ class SEP(SparseMethod, TwoClassMethod):
         if new.running is None or old.running is None:
             return _select(is_finite, new, back)
 
-        def write(whole, rows):
+        def write(whole: Any, rows: Any) -> Any:
             """Of what there is for every training row, the batch's rows alone: O(B M) a step and not O(N M)."""
             return whole.at[batch.index].set(jnp.where(is_finite, rows, whole[batch.index]))
 
@@ -173,23 +177,23 @@ class SEP(SparseMethod, TwoClassMethod):
         state = _select(is_finite, strip(new), strip(back))
         return eqx.tree_at(per_row, state, (sites, directions), is_leaf=is_none)
 
-    def _refine_all(self, state: SepState, data: Batch, V, rest) -> Sites:
+    def _refine_all(self, state: SepState, data: Batch, V: Any, rest: Any) -> Sites:
         """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
         rho = self.damping * state.caution * data.weight
         likelihood = self.class_likelihood(data.X)
 
-        def sweep(sites):
+        def sweep(sites: Any) -> Any:
             q = site_product(V, sites).posterior()
             return refine(likelihood, data.y, rest, marginals(q, V, V, sites), sites, rho)
 
         if self.update == "inner":
             return sweep(state.sites)
 
-        def unconverged(carry):
+        def unconverged(carry: Any) -> Any:
             sweeps, change, _ = carry
             return (sweeps < 200) & (change > self.tolerance)
 
-        def again(carry):
+        def again(carry: Any) -> Any:
             sweeps, _, sites = carry
             new = sweep(sites)
             change = jnp.maximum(jnp.max(jnp.abs(new.nu - sites.nu)), jnp.max(jnp.abs(new.tau - sites.tau)))
@@ -197,7 +201,9 @@ class SEP(SparseMethod, TwoClassMethod):
 
         return jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))[-1]
 
-    def _refine_minibatch(self, state: SepState, running: RunningProducts, batch: Batch, cov: Covariances, A, V, rest):
+    def _refine_minibatch(
+        self, state: SepState, running: RunningProducts, batch: Batch, cov: Covariances, A: Any, V: Any, rest: Any
+    ) -> Any:
         """The batch's sites refined, the running products with the batch's old factors replaced by the new, and the
         product of all sites outside the batch.
 
@@ -223,11 +229,11 @@ class SEP(SparseMethod, TwoClassMethod):
             directions = jnp.where(batch.weight > 0, present, before).T
         next_product = running.next_product + added
         # After an epoch every site has been refined once: the epoch's product is that of all sites, exactly.
-        seen = running.rows_seen + batch.weight.sum()
-        whole = seen >= batch.total
+        visited = running.rows_seen + batch.weight.sum()
+        whole = visited >= batch.total
         product = _select(whole, next_product, product)
         next_product = jax.tree.map(lambda a: jnp.where(whole, 0.0, a), next_product)
-        running = RunningProducts(product, next_product, directions, jnp.where(whole, 0.0, seen))
+        running = RunningProducts(product, next_product, directions, jnp.where(whole, 0.0, visited))
         return sites, running, running.total(batch.total) - added
 
     def objective(self, state: SepState, data: Batch) -> Float[Array, ""]:
@@ -254,6 +260,6 @@ class SEP(SparseMethod, TwoClassMethod):
         return state.layer.diagnose()
 
 
-def _select(condition, new, old):
+def _select(condition: Any, new: Any, old: Any) -> Any:
     """The leaves of `new` where the condition holds, else those of `old`."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)

@@ -5,7 +5,7 @@ random features φ (`core.fastfood`).  Evidence and posterior of this model are 
 factor, in O(N T²) operations.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -19,10 +19,9 @@ from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import log_determinant
 from gpbench.core.memory import require_memory
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import ExactStart
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
 from gpbench.schema import setting
 
 _BLOCK = 2048
@@ -47,12 +46,12 @@ class AlaCarteParameters(eqx.Module):
         rows = (data.X, data.y, data.weight)
 
         @jax.checkpoint
-        def of_rows(parameters: AlaCarteParameters, rows) -> Natural:
+        def of_rows(parameters: AlaCarteParameters, rows: Any) -> Natural:
             X, y, weight = rows
             precision = weight / parameters.likelihood.noise
             return site_product(parameters.features(X), Sites(precision, precision * y))
 
-        def add(total, rows):
+        def add(total: Any, rows: Any) -> Any:
             return total + of_rows(self, rows), None
 
         cut = lambda leaf: leaf[: n - n % size].reshape(-1, size, *leaf.shape[1:])
@@ -61,8 +60,10 @@ class AlaCarteParameters(eqx.Module):
         return total + of_rows(self, jax.tree.map(lambda leaf: leaf[n - n % size :], rows)) if n % size else total
 
 
-class AlaCarte(ExactStart, GradientMethod):
-    """Configuration of `alacarte`; see the module's docstring.  L-BFGS maximises the evidence of all rows.
+class AlaCarte(FullBatchMethod, ExactStart):
+    """Bayesian linear regression on Fastfood features (Yang et al. 2015): `alacarte`.
+
+    See the module's docstring.  L-BFGS maximises the evidence of all rows.
 
     A step takes the memory of about six matrices of T x T and six of T x 2,048 numbers, however many rows there are.
     """
@@ -92,8 +93,6 @@ class AlaCarte(ExactStart, GradientMethod):
         return f"m={2 * self.frequencies}"
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> AlaCarteParameters:
-        if self.optimiser is not None:
-            raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
         require(self.kernel, SquaredExponential, self.name)
         X, dtype, T = data.X[: data.total], data.X.dtype, 2 * self.frequencies
         # Measured: the evidence with its gradient takes up to 6.5 T (T + rows of a block) numbers

@@ -1,21 +1,23 @@
 """`gpr`: exact GP regression (Rasmussen and Williams 2006, chapter 2), O(N³) a step: for few rows, or some of many."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.linalg import describe_failure, log_determinant
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import ExactGP, ExactStart, Solution, log_posterior, require_rows
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
 from gpbench.schema import setting
 
 
-class GPR(ExactStart, GradientMethod):
-    """Configuration of `gpr`; see the module's docstring.  L-BFGS moves kernel and noise to the largest evidence."""
+class GPR(FullBatchMethod, ExactStart):
+    """Exact Gaussian process regression (Rasmussen and Williams 2006): `gpr`.
+
+    See the module's docstring.  L-BFGS moves kernel and noise to the largest evidence.
+    """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
@@ -26,8 +28,6 @@ class GPR(ExactStart, GradientMethod):
     )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> ExactGP:
-        if self.optimiser is not None:
-            raise ConfigError(f"{self.name}'s evidence is no sum over rows: leave method.optimiser=null, or use svi")
         X = data.first(self.rows).X
         require_rows(X, "method.rows")
         return self.configured_gp(X)
@@ -37,7 +37,7 @@ class GPR(ExactStart, GradientMethod):
         n, dtype = len(X), X.dtype
         return Solution(jnp.zeros((n, n), dtype), jnp.zeros(n, dtype)), X
 
-    def loss(self, parameters: ExactGP, batch: Batch, *, key: PRNGKeyArray):
+    def loss(self, parameters: ExactGP, batch: Batch, *, key: PRNGKeyArray) -> Any:
         value, solution = self.evidence(parameters, batch)
         return -value, (solution, batch.first(self.rows).X)
 

@@ -27,7 +27,7 @@ each row.
 
 import dataclasses
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -69,7 +69,10 @@ class SddState(eqx.Module):
 
 
 class SDD(ExactStart):
-    """Configuration of `sdd`; see the module's docstring."""
+    """Gaussian process regression by stochastic dual descent (Lin et al. 2024): `sdd`.
+
+    See the module's docstring.
+    """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential", "matern12", "matern32", "matern52")
@@ -91,8 +94,6 @@ class SDD(ExactStart):
         require(self.kernel, SPECTRAL, self.name)
         if data.task != "regression":
             raise ConfigError(f"{self.name} is for regression, and these are {data.classes} classes: try svi")
-        if self.samples < 2:
-            raise ConfigError(f"method.samples={self.samples}: variances come from samples: choose at least 2")
         data, rows = data.first(None), self.subset_rows or data.total
         gp = self.subset_gp(data, rows)
         batch = min(self.batch_size or data.total, data.total)
@@ -138,11 +139,11 @@ class SDD(ExactStart):
     def posterior(self, state: SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
         """The posterior mean at X, and what to add to it for each of the S posterior samples."""
 
-        def at(x):
+        def block(x: Any) -> Any:
             Ka = product(state.gp.kernel, x, state.X, state.average)
             return Ka[:, 0], state.draws(state.gp.kernel, x) - Ka[:, 1:]
 
-        return in_blocks(at, X)
+        return in_blocks(block, X)
 
     def predict(self, state: SddState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         mean, deviations = self.posterior(state, X)
@@ -153,7 +154,9 @@ class SDD(ExactStart):
         n = min(_CHECKED, len(state.X))
         residual, b = eqx.filter_jit(_residual)(state, state.X[:n]), state.targets[:n]
         norm = jnp.linalg.norm
-        mean, samples = (norm(residual[:, part]) / norm(b[:, part]) for part in (slice(1), slice(1, None)))
+        mean, samples = (
+            norm(residual[:, row_range]) / norm(b[:, row_range]) for row_range in (slice(1), slice(1, None))
+        )
         return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
 
     def diagnose(self, state: SddState) -> str:
@@ -175,9 +178,9 @@ def step_limit(gp: ExactGP, X: Float[Array, "N D"], rows: int, batch: int, momen
     by itself: it is drawn once in N / B steps, and moves until the next time by β (N / B) / (1 - ρ) of its residual,
     which falls by d times that.
     """
-    n, noise, part = len(X), gp.likelihood.noise, X[:rows]
-    top = jnp.linalg.eigvalsh(gp.kernel.cross(part, part))[-1] * (n / len(part)) + noise
-    diagonal = jnp.mean(gp.kernel.diag(part)) + noise
+    n, noise, row_range = len(X), gp.likelihood.noise, X[:rows]
+    top = jnp.linalg.eigvalsh(gp.kernel.cross(row_range, row_range))[-1] * (n / len(row_range)) + noise
+    diagonal = jnp.mean(gp.kernel.diag(row_range)) + noise
     return 1.0 / (top * (1 + 2 * momentum) / (2 + 2 * momentum) + diagonal * (-(-n // batch)) / (2 - 2 * momentum))
 
 
@@ -189,7 +192,7 @@ def _residual(state: SddState, X: Float[Array, "P D"]) -> Float[Array, "P C"]:
 
 
 @eqx.filter_jit
-def _start(method: SDD, gp: ExactGP, X, y, limit, key: PRNGKeyArray) -> SddState:
+def _start(method: SDD, gp: ExactGP, X: Any, y: Any, limit: Any, key: PRNGKeyArray) -> SddState:
     """The state before the first step; compiled once for all data of one shape."""
     draw_key, noise_key = jax.random.split(key)
     draws = prior_draws(gp.kernel, X, method.frequencies, method.samples, key=draw_key)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -28,11 +29,11 @@ class ComponentStack(eqx.Module):
     def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "G M N"], Float[Array, "G N"]]:
         """V = L⁻¹ Kzx of every component, Kzz = L Lᵀ, and k(x, x)."""
 
-        def one(kernel: Effect, Z, x):
+        def whiten_one(kernel: Effect, Z: Any, x: Any) -> Any:
             return inverse_cholesky(kernel.cross(Z, Z)) @ kernel.cross(Z, x), kernel.diag(x)
 
         rows = jnp.moveaxis(X[:, np.asarray(self.inputs)], 1, 0)
-        return jax.vmap(one)(self.kernel, self.Z, rows)
+        return jax.vmap(whiten_one)(self.kernel, self.Z, rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,7 +68,7 @@ class AdditiveLayer(eqx.Module):
         """Of each configured component, its rows of w and of V; the constant's is the first."""
         sizes = [m for count, m in self.shapes for _ in range(count)]
         ends = np.cumsum(sizes)
-        return tuple(slice(int(ends[place]), int(ends[place + 1])) for place in self.order)
+        return tuple(slice(int(ends[slot]), int(ends[slot + 1])) for slot in self.order)
 
     def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "T N"], Float[Array, " N"]]:
         """Whitened features of the constant and of all components; and the variance of ρ given all of w."""
@@ -172,11 +173,13 @@ def _initial_inducing(rows: Float[Array, "N S"], m: int, *, key: PRNGKeyArray) -
     side = round(m ** (1 / size))
     if side**size == m:
         axis = np.asarray(_grid(side, rows.dtype))[:, 0]
-        return jnp.stack([jnp.asarray(part.ravel()) for part in np.meshgrid(*[axis] * size, indexing="ij")], axis=1)
+        return jnp.stack(
+            [jnp.asarray(coordinates.ravel()) for coordinates in np.meshgrid(*[axis] * size, indexing="ij")], axis=1
+        )
     return inducing_points(rows, m, "kmeans", key=key)
 
 
-def _grid(m: int, dtype) -> Float[Array, "M 1"]:
+def _grid(m: int, dtype: Any) -> Float[Array, "M 1"]:
     return jnp.linspace(0.0, 1.0, m, dtype=dtype)[:, None]
 
 
@@ -200,12 +203,12 @@ def effects_on_grids(
     if not which or size not in _GRID:
         return {}
     axis = np.linspace(0.0, 1.0, _GRID[size])
-    grid = np.stack([part.ravel() for part in np.meshgrid(*[axis] * size, indexing="ij")], axis=1)
+    grid = np.stack([coordinates.ravel() for coordinates in np.meshgrid(*[axis] * size, indexing="ij")], axis=1)
     moments = q.moments()
-    at = [_at(layer, components[c], jnp.asarray(grid, layer.low.dtype)) for c in which]
-    each = [jax.tree.map(lambda a, c=c: a[:, c], layer.effects(X, *moments)) for c, X in zip(which, at)]
+    positions = [_rows_with(layer, components[c], jnp.asarray(grid, layer.low.dtype)) for c in which]
+    each = [jax.tree.map(lambda a, c=c: a[:, c], layer.effects(X, *moments)) for c, X in zip(which, positions)]
     w = q.sample(_DRAWS, key=key) - moments[0]
-    deviations = [jnp.abs(layer.draws(X, c, w)) / jnp.sqrt(v) for c, X, (_, v) in zip(which, at, each)]
+    deviations = [jnp.abs(layer.draws(X, c, w)) / jnp.sqrt(v) for c, X, (_, v) in zip(which, positions, each)]
     values = {
         "inputs": jnp.asarray([components[c] for c in which]),
         "place": jnp.asarray(which),
@@ -229,16 +232,19 @@ def shares(
     variances = []
     for c, inputs in enumerate(components):
         nodes, weights = np.polynomial.legendre.leggauss(_NODES.get(len(inputs), 4))
-        grid = np.stack([part.ravel() for part in np.meshgrid(*[(nodes + 1) / 2] * len(inputs), indexing="ij")], axis=1)
+        grid = np.stack(
+            [coordinates.ravel() for coordinates in np.meshgrid(*[(nodes + 1) / 2] * len(inputs), indexing="ij")],
+            axis=1,
+        )
         weight = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(inputs), indexing="ij")), axis=0).ravel()
-        values = layer.draws(_at(layer, inputs, jnp.asarray(grid, layer.low.dtype)), c, w)
+        values = layer.draws(_rows_with(layer, inputs, jnp.asarray(grid, layer.low.dtype)), c, w)
         variances.append(values**2 @ jnp.asarray(weight, values.dtype))
     stacked = jnp.stack(variances, axis=1)
     return stacked / stacked.sum(axis=1, keepdims=True)
 
 
-def _at(layer: AdditiveLayer, inputs: tuple[int, ...], unit: Float[Array, "G S"]) -> Float[Array, "G D"]:
+def _rows_with(layer: AdditiveLayer, inputs: tuple[int, ...], unit: Float[Array, "G S"]) -> Float[Array, "G D"]:
     """Rows with these values in [0, 1] of some inputs, and of the others the smallest training value."""
     rows = jnp.broadcast_to(layer.low, (len(unit), len(layer.low)))
-    at = np.asarray(inputs)
-    return rows.at[:, at].set(layer.low[at] + unit * layer.width[at])
+    positions = np.asarray(inputs)
+    return rows.at[:, positions].set(layer.low[positions] + unit * layer.width[positions])

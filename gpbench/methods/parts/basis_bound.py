@@ -109,31 +109,37 @@ def negative_bound(
     ends = sample.halves(sample.locations), sample.halves(columns_)
     sums = jnp.zeros_like(scales2)
     if isinstance(likelihood, Gaussian):
-        loss = lambda left, right: squared_error(sample.scale * left, sample.scale * right, batch)
+        loss = lambda first_outputs, second_outputs: squared_error(
+            sample.scale * first_outputs, sample.scale * second_outputs, batch
+        )
         draws = [*map(Draw, *ends, sample.halves(batch.scale * sample.scale / sample.draws * scales2))]
         error, sums = paired_loss(loss, basis, kernel, batch.X, draws, weight=batch.weight, learned=learned)
         misfit = 0.5 * (error / noise + batch.total * jnp.log(2.0 * jnp.pi * noise))
     else:
         factors = sample.halves(scales2 * (sample.times_drawn() if sample.third is None else sample.times_shared()))
-        outputs, narrow = zip(*(project(basis, kernel, batch.X, *part) for part in zip(*ends, factors)))
+        outputs, narrow = zip(*(project(basis, kernel, batch.X, *entry) for entry in zip(*ends, factors)))
         mean, variance = site_moments([sample.scale * draw for draw in outputs], narrow[0], sample, drawn.width)
         misfit = -batch.scale * jnp.sum(batch.weight * likelihood.expected_log_prob(mean, variance, batch.y))
     value = misfit + prior_divergence(drawn, columns_, scales2, sample, kernel)
     if control is not None:
         precision = batch.total / (len(control.X) * noise)
-        term = lambda left, right: control.term(sample.scale * left, sample.scale * right, precision)
+        term = lambda first_outputs, second_outputs: control.term(
+            sample.scale * first_outputs, sample.scale * second_outputs, precision
+        )
         draws = [*map(Draw, *ends, sample.halves(jnp.zeros_like(scales2)))]
         value += 0.5 * paired_loss(term, basis, control.kernel, control.X, draws)[0]
     return value, jax.lax.stop_gradient(sums / (jnp.sum(batch.weight) * basis.unit(kernel) ** 2))
 
 
-def squared_error(left: Float[Array, "N W"], right: Float[Array, "N W"], batch: Batch) -> Float[Array, ""]:
+def squared_error(
+    first_outputs: Float[Array, "N W"], second_outputs: Float[Array, "N W"], batch: Batch
+) -> Float[Array, ""]:
     """An unbiased estimate of |y - Φ mean|² + |Φ C_dense|² from independent estimates of Φ [mean, C_dense].
 
     Both are in the linear term, where theorem 1 has one alone.
     """
-    mean = (batch.y - left[:, 0]) * (batch.y - right[:, 0])
-    return batch.scale * jnp.sum(batch.weight * (mean + jnp.sum(left[:, 1:] * right[:, 1:], axis=1)))
+    mean = (batch.y - first_outputs[:, 0]) * (batch.y - second_outputs[:, 0])
+    return batch.scale * jnp.sum(batch.weight * (mean + jnp.sum(first_outputs[:, 1:] * second_outputs[:, 1:], axis=1)))
 
 
 def site_moments(
@@ -214,13 +220,13 @@ def paired_loss(
     """
     fixed_kernel, fixed_draws = jax.lax.stop_gradient((kernel, draws))
     first, second = fixed_draws
-    right = outputs_of(basis, fixed_kernel, X, second.locations, second.columns)
-    zero = jnp.zeros_like(right)  # where the gradient in an argument is taken does not matter
-    to_left = jax.lax.stop_gradient(jax.grad(loss, argnums=0)(zero, right))
-    left, of_first, first_sums = _pass(basis, fixed_kernel, X, first, to_left, weight, learned)
-    to_right = jax.lax.stop_gradient(jax.grad(loss, argnums=1)(left, zero))
-    right, of_second, second_sums = _pass(basis, fixed_kernel, X, second, to_right, weight, learned)
-    value, sums = loss(left, right), jnp.concatenate([first_sums, second_sums])
+    second_outputs = outputs_of(basis, fixed_kernel, X, second.locations, second.columns)
+    zero = jnp.zeros_like(second_outputs)  # where the gradient in an argument is taken does not matter
+    to_left = jax.lax.stop_gradient(jax.grad(loss, argnums=0)(zero, second_outputs))
+    first_outputs, of_first, first_sums = _pass(basis, fixed_kernel, X, first, to_left, weight, learned)
+    to_right = jax.lax.stop_gradient(jax.grad(loss, argnums=1)(first_outputs, zero))
+    second_outputs, of_second, second_sums = _pass(basis, fixed_kernel, X, second, to_right, weight, learned)
+    value, sums = loss(first_outputs, second_outputs), jnp.concatenate([first_sums, second_sums])
     value += jnp.vdot(jnp.concatenate([first.factors, second.factors]), sums)
     for draw, gradient in zip(draws, (of_first, of_second)):
         value += _linear(gradient, (kernel, draw.columns) if learned else (None, draw.columns))
@@ -238,7 +244,7 @@ def _pass(
 ) -> tuple[Float[Array, "N W"], tuple[Any, Float[Array, "c W"]], Float[Array, " c"]]:
     """Φ `columns`; the gradient of ⟨cotangent, Φ columns⟩ + Σ factors sums in kernel (or None) and columns; sums."""
 
-    def of_tile(kernel, columns, locations, factors):
+    def of_tile(kernel: Any, columns: Any, locations: Any, factors: Any) -> Any:
         # the unit outside the products: the gradient in it inside would be a sum over all entries, which is slow
         unit, values = basis.unit(kernel), basis.values(kernel, X, locations)
         outputs = unit * (values @ columns)
@@ -247,7 +253,7 @@ def _pass(
 
     differentiate = jax.grad(of_tile, argnums=(0, 1) if learned else (1,), has_aux=True)
 
-    def add(totals, tile):
+    def add(totals: Any, tile: Any) -> Any:
         locations, columns, factors = tile
         (*of_kernel, of_columns), (outputs, sums) = differentiate(kernel, columns, locations, factors)
         return jax.tree.map(jnp.add, totals, (outputs, of_kernel)), (of_columns, sums)

@@ -182,9 +182,9 @@ class BasisMethod(ExactStart, LikelihoodMethod):
         itemsize, d, c = data.X.dtype.itemsize, data.X.shape[1], 2 * min(self.basis_batch, m)
         numbers = 2 * (self.dense_columns + 2) * m + (m * (d + 1) if random and self.store else 0)
         work = 4 * c * (min(self.batch_size or n, n) + (self.support(n) or 0)) + 2 * c * (d + self.dense_columns)
-        what = f"{m:,} basis functions with {self.dense_columns} dense columns"
+        subject = f"{m:,} basis functions with {self.dense_columns} dense columns"
         fewer = "of them (method.basis, method.basis_batch)" + (", method.store=false" if self.store else "")
-        require_memory((numbers + work) * itemsize, what, fewer)
+        require_memory((numbers + work) * itemsize, subject, fewer)
 
     def limits(self, n: int) -> dict[str, int]:
         return {"basis_batch": self.size(n)}
@@ -237,7 +237,7 @@ class BasisMethod(ExactStart, LikelihoodMethod):
         needs_root = self.features == "inducing" and not self.relevance
         root = inverse_cholesky(hyper.kernel.cross(support, support)) if needs_root else None
         blocks = jnp.arange(max(1, -(-self.dense_columns // basis.block)))  # of the only entries that are not 0
-        running = basis.at(hyper.kernel, support, blocks) @ columns(take(weights, blocks), basis.index(blocks))
+        running = basis.evaluate(hyper.kernel, support, blocks) @ columns(take(weights, blocks), basis.index(blocks))
         return ControlVariate(support, hyper.kernel, running, root)
 
 

@@ -91,7 +91,7 @@ class ControlVariate(eqx.Module):
     root: Float[Array, "p p"] | None
 
     def term(
-        self, left: Float[Array, "p W"], right: Float[Array, "p W"], precision: Float[Array, ""]
+        self, draw_a: Float[Array, "p W"], draw_b: Float[Array, "p W"], precision: Float[Array, ""]
     ) -> Float[Array, ""]:
         """⟨R, M R⟩ - ⟨left, M right⟩, where left and right are independent unbiased estimates of R: 0 in expectation.
 
@@ -101,13 +101,13 @@ class ControlVariate(eqx.Module):
         together).
         """
 
-        def product(a, b):
+        def product(a: Any, b: Any) -> Any:
             value = precision * jnp.sum(a * b)
             return value if self.root is None else value + jnp.sum((self.root @ a) * (self.root @ b))
 
         R = jax.lax.stop_gradient(self.running)
-        centred = product(left - R, right - R)
-        constant = product(R, R) - product(left, right) + centred
+        centred = product(draw_a - R, draw_b - R)
+        constant = product(R, R) - product(draw_a, draw_b) + centred
         return jax.lax.stop_gradient(constant) - centred
 
     def advance(self, basis: Basis, locations: Locations, changes: Float[Array, "c W"]) -> "ControlVariate":
@@ -131,7 +131,7 @@ def project(
     """Φ `columns` and Φ² `scales2` of the functions Φ (N, c) at these locations, Φ² elementwise."""
 
     @jax.checkpoint
-    def add(totals, tile):
+    def add(totals: Any, tile: Any) -> Any:
         locations, columns, scales2 = tile
         values = basis.values(kernel, X, locations)
         outputs, narrow = totals
@@ -158,9 +158,9 @@ def gram_product(
     """Σ_w left_wᵀ K right_w with the kernel matrix between the functions of two draws."""
 
     @jax.checkpoint
-    def add(total, tile):
-        rows, left = tile
-        return total + jnp.sum(left * (basis.gram(kernel, rows, locations[1]) @ columns[1])), None
+    def add(total: Any, tile: Any) -> Any:
+        rows, draw_a = tile
+        return total + jnp.sum(draw_a * (basis.gram(kernel, rows, locations[1]) @ columns[1])), None
 
     return jax.lax.scan(add, jnp.zeros((), columns[0].dtype), tiles(basis.block, locations[0], columns[0]))[0]
 
@@ -175,7 +175,7 @@ def tiles(block: int, locations: Locations, *arrays: Array) -> tuple[Any, ...]:
     count = -(-blocks // size)
     missing = count * size - blocks
 
-    def cut(leaf, rows):
+    def cut(leaf: Any, rows: Any) -> Any:
         filled = jnp.pad(leaf, ((0, missing * rows), *[(0, 0)] * (leaf.ndim - 1)))
         return filled.reshape(count, size * rows, *leaf.shape[1:])
 
@@ -198,8 +198,8 @@ def latent_moments(
     """Mean and variance of f at X, and Σ_i φ_i(x)² for the augmentation of proposition 4."""
     count = min(basis.blocks, max(1, _FUNCTIONS // basis.block))
 
-    def of_rows(X):
-        def add(first, totals):
+    def of_rows(X: Any) -> Any:
+        def add(first: Any, totals: Any) -> Any:
             index = first * count + jnp.arange(count)
             blocks = jnp.minimum(index, basis.blocks - 1)
             fresh = jnp.repeat(index < basis.blocks, basis.block)  # the last chunk has some blocks again
@@ -221,5 +221,5 @@ def latent_moments(
     size = -(-len(X) // parts)
     index = jnp.minimum(jnp.arange(parts * size), len(X) - 1).reshape(parts, size)
     moments = jax.lax.map(of_rows, X[index])
-    mean, variance, norms = (part.ravel()[: len(X)] for part in moments)
+    mean, variance, norms = (moment.ravel()[: len(X)] for moment in moments)
     return mean, variance, norms

@@ -16,9 +16,8 @@ from gpbench.core.gaussians import Normal, Sites, residual, site_product, unit_f
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
 from gpbench.methods.parts.settings import NoiseMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.schema import setting
@@ -38,7 +37,7 @@ class Optimum(eqx.Module):
     q: Normal
 
 
-class CollapsedMethod(SparseMethod, NoiseMethod, GradientMethod):
+class CollapsedMethod(FullBatchMethod, SparseMethod, NoiseMethod):
     """A method with an objective of this form: a subclass has `row_terms`.
 
     L-BFGS moves hyper-parameters and inducing points.
@@ -59,8 +58,6 @@ class CollapsedMethod(SparseMethod, NoiseMethod, GradientMethod):
         """The row noise r and the correction c, in nats, from d (`rest`) and σ² (`noise`)."""
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> CollapsedParameters:
-        if self.optimiser is not None:
-            raise ConfigError(f"{self.name}'s objective is no sum over rows: leave method.optimiser=null, or use svi")
         layer = self.initial_layer(data.first(self.rows), additive_noise=False, key=key)
         return CollapsedParameters(layer, self.initial_noise(data.X))
 

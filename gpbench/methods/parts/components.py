@@ -114,9 +114,9 @@ def zero_mean_base(value: Any) -> Spec:
     nothing = "nothing is left of it without its mean"
     refused = {Constant.family: nothing, Linear.family: nothing, ANOVA.family: "it has effects of its own"}
     if spec.inputs is not None or spec.family in refused:
-        why = refused.get(spec.family, "the component names its inputs")
+        reason = refused.get(spec.family, "the component names its inputs")
         raise ConfigError(
-            f"kernel {spec} has no zero-mean form for a component: {why}; choose squared_exponential,"
+            f"kernel {spec} has no zero-mean form for a component: {reason}; choose squared_exponential,"
             " matern32 or another kernel of one input"
         )
     return spec

@@ -5,6 +5,7 @@ row (paper `aep_dgp`, section 4.2).
 """
 
 import abc
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -47,7 +48,7 @@ class Factors(eqx.Module):
         φ is ½ shiftᵀ mean - ½ log|precision|, but for a constant.  The share is 1 for q, and 1 - 1/N for the cavity.
         """
 
-        def unit(Z, A, shift, root):
+        def unit(Z: Any, A: Any, shift: Any, root: Any) -> Any:
             factor = jax.tree.map(lambda leaf: share * leaf, self.natural(layer.unit(Z), A, shift, root))
             q = factor.posterior()
             return q, 0.5 * factor.shift @ q.mean - 0.5 * log_determinant(q.root)
@@ -59,7 +60,7 @@ class WhitenedFactors(Factors):
     """Factors on w: precision R Rᵀ with R = tril(root)."""
 
     @staticmethod
-    def natural(unit, A, shift, root):
+    def natural(unit: Any, A: Any, shift: Any, root: Any) -> Any:
         R = jnp.tril(root)
         return Natural(R @ R.T, shift)
 
@@ -78,7 +79,7 @@ class OutputFactors(Factors):
     """Factors on the inducing outputs u: precision R Rᵀ with R the lower triangle of `root` and exp of its diagonal."""
 
     @staticmethod
-    def natural(unit, A, shift, root):
+    def natural(unit: Any, A: Any, shift: Any, root: Any) -> Any:
         R = jnp.tril(root, -1) + jnp.diag(jnp.exp(jnp.diag(root)))
         return whiten(Natural(R @ R.T, shift), A, unit.gram())
 
@@ -96,7 +97,7 @@ class NaturalFactors(Factors):
     """Factors on w whose precision is `root` itself: those of stochastic EP, which need not be positive definite."""
 
     @staticmethod
-    def natural(unit, A, shift, root):
+    def natural(unit: Any, A: Any, shift: Any, root: Any) -> Any:
         return Natural(root, shift)
 
     @classmethod
@@ -108,7 +109,7 @@ class NaturalFactors(Factors):
     def towards(self, target: Natural, rate: float | Float[Array, ""]) -> "NaturalFactors":
         """A step of this rate from these factors to `target`; shorter where q's precision would shrink to a tenth."""
 
-        def unit(shift, root, target):
+        def unit(shift: Any, root: Any, target: Any) -> Any:
             # q(w) has the precision B = I + root; a step r adds r Δ, and B + r Δ ≥ B / 10 up to the least eigenvalue
             A = inverse_cholesky(jnp.eye(len(shift), dtype=root.dtype) + root)
             least = jnp.linalg.eigvalsh(A @ (target.precision - root) @ A.T)[0]

@@ -63,14 +63,14 @@ class LayerPosterior(eqx.Module):
     A: Float[Array, "P M M"]
 
     @classmethod
-    def of(cls, layer: DeepLayer, q: Normal) -> "LayerPosterior":
+    def create(cls, layer: DeepLayer, q: Normal) -> "LayerPosterior":
         """`q` has a leading axis P."""
         return cls(layer, q, layer.whitening())
 
     def moments_at(self, X: Float[Array, "N D"]) -> Moments:
         """Mean and variance of every unit, (N, P) each, noise included, at known inputs."""
 
-        def unit(Z, A, q):
+        def unit(Z: Any, A: Any, q: Any) -> Any:
             features, kernel = InducingPoints(Z), self.layer.kernel
             V = A @ features.cross(kernel, X)
             mean, variance = q.project(V)
@@ -123,7 +123,7 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
     def diagnose(self, state: Any) -> str:
         """Which layer's Kzz cannot be factorised and why, or "" where all can."""
         reasons = [layer.diagnose() for layer in state.parameters.layers]
-        return next((f"layer {depth}: {why}" for depth, why in enumerate(reasons, start=1) if why), "")
+        return next((f"layer {depth}: {reason}" for depth, reason in enumerate(reasons, start=1) if reason), "")
 
     def log_prior(self, layers: Sequence[DeepLayer]) -> Float[Array, ""]:
         """The log density of the layers' lengthscales under their prior: 0 without one."""

@@ -1,6 +1,7 @@
 """Probabilistic backpropagation: moments of a layer's outputs under uncertain inputs (paper `aep_dgp`, section 5)."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -28,10 +29,10 @@ class Projection(eqx.Module):
     weights: Float[Array, "P M M"]
 
     @classmethod
-    def of(cls, posterior: LayerPosterior) -> "Projection":
+    def create(cls, posterior: LayerPosterior) -> "Projection":
         """Of a layer with its q."""
 
-        def unit(A, q):
+        def unit(A: Any, q: Any) -> Any:
             RA, alpha = jnp.tril(q.root) @ A, A.T @ q.mean
             return alpha, RA.T @ RA - A.T @ A + jnp.outer(alpha, alpha)
 
@@ -78,7 +79,7 @@ def average_factors(log_z: LogZ, cavities: list[Normal], batch: Batch) -> list[N
     of that unit's average.
     """
 
-    def of_row(x, y):
+    def of_row(x: Any, y: Any) -> Any:
         return jax.grad(lambda cavities: log_z(cavities, x[None], y[None]))(cavities)
 
     gradients = jax.vmap(of_row)(batch.X, batch.y)

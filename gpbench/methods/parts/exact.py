@@ -3,6 +3,8 @@
 Methods for many rows take their initial hyper-parameters from such a model of some of them (`fit_subset`).
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -83,26 +85,26 @@ def fit_subset(
     """
     if data.task != "regression":
         raise ConfigError("method.subset_rows fits an exact GP to regression targets: leave it null for classes")
-    part = data.first(rows)
-    require_rows(part.X, "method.subset_rows")
-    kernel = spec.initial(part.X, start=start)
-    model = ExactGP(kernel, Gaussian.initial(noise, 0, part.X.dtype, floor=floor))
-    return _largest_evidence(model, part.X, part.y, prior)
+    subset = data.first(rows)
+    require_rows(subset.X, "method.subset_rows")
+    kernel = spec.initial(subset.X, start=start)
+    model = ExactGP(kernel, Gaussian.initial(noise, 0, subset.X.dtype, floor=floor))
+    return _largest_evidence(model, subset.X, subset.y, prior)
 
 
 @eqx.filter_jit
-def _largest_evidence(model: ExactGP, X, y, prior: LengthscalePrior | None) -> ExactGP:
+def _largest_evidence(model: ExactGP, X: Any, y: Any, prior: LengthscalePrior | None) -> ExactGP:
     """Compiled once for all data of one shape."""
 
-    def evaluate(model, _):
+    def evaluate(model: Any, _: Any) -> Any:
         value, gradient = jax.value_and_grad(lambda model: -log_posterior(model, X, y, prior)[0])(model)
         return value, gradient, None
 
-    def unfinished(carry):
+    def unfinished(carry: Any) -> Any:
         t, _, state = carry
         return (t < _ITERATIONS) & ~state.converged
 
-    def advance(carry):
+    def advance(carry: Any) -> Any:
         t, model, state = carry
         return t + 1, *lbfgs.step(evaluate, model, state)
 

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -36,9 +36,6 @@ class GradientMethod(Method):
     A subclass has `init_parameters` and `loss`.  The others have defaults: `init_variables`, `update` and
     `refine`, for what is not moved by gradients; and `trainable`, what of the parameters is.
     """
-
-    sampled: ClassVar[bool] = False
-    """Whether the loss is a random estimate, which L-BFGS cannot minimise."""
 
     optimiser: optax.GradientTransformation | None = setting(
         None, "optimiser or null", "Optimiser of the loss; null: L-BFGS, which needs all rows in every step."
@@ -89,8 +86,6 @@ class GradientMethod(Method):
                 f"{self.name}: L-BFGS needs all rows in each step: leave method.batch_size=null, or set"
                 " method.optimiser where the method has minibatches"
             )
-        if self.optimiser is None and self.sampled:
-            raise ConfigError(f"{self.name}: L-BFGS needs a loss without sampling: set method.optimiser")
         parameters = self.init_parameters(data, key=key)
         variables = self.init_variables(parameters, data)
         if self.optimiser is None:
@@ -105,9 +100,9 @@ class GradientMethod(Method):
             return GradientState(parameters, optimiser, state.variables), Info(-optimiser.value)
         parameters, variables = self.update(state.parameters, state.variables, batch)
         value, gradient, _ = self.evaluate(parameters, None, batch, key=key)
-        part = self.trainable(parameters)
-        updates, optimiser = self.optimiser.update(self.trainable(gradient), state.optimiser, part)
-        parameters = eqx.tree_at(self.trainable, parameters, optax.apply_updates(part, updates))
+        moving = self.trainable(parameters)
+        updates, optimiser = self.optimiser.update(self.trainable(gradient), state.optimiser, moving)
+        parameters = eqx.tree_at(self.trainable, parameters, optax.apply_updates(moving, updates))
         parameters, variables = self.refine(parameters, variables, batch)
         return GradientState(parameters, optimiser, variables), Info(-value)
 
@@ -117,3 +112,18 @@ class GradientMethod(Method):
 
     def with_rate(self, state: GradientState, rate: float) -> GradientState:
         return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
+
+
+class FullBatchMethod(GradientMethod):
+    """A gradient method whose objective is no sum over rows: L-BFGS on all of them in every step."""
+
+    batch_size: int | None = setting(None, "null", "No minibatches: the objective is no sum over rows.")
+    optimiser: optax.GradientTransformation | None = setting(
+        None, "null", "No other optimiser than L-BFGS: the objective is no sum over rows."
+    )
+
+
+class SampledMethod(GradientMethod):
+    """A gradient method whose loss is a random estimate, which L-BFGS cannot minimise."""
+
+    optimiser: optax.GradientTransformation = setting(range="optimiser", meaning="Optimiser of the sampled loss.")

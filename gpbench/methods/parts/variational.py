@@ -149,7 +149,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not replace what q knows of others
         size = automatic if isinstance(self.natural_step, str) else self.natural_step
 
-        def factor_step(factor, mean, variance, expected):
+        def factor_step(factor: Any, mean: Any, variance: Any, expected: Any) -> Any:
             log_concave = likelihood.log_concave
             return natural_gradient_step(factor, expected, mean, variance, V, weight, size, log_concave=log_concave)
 
@@ -158,7 +158,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
             factor = factor_step(variables, mean, variance, expected)
             return eqx.tree_at(lambda p: p.q, parameters, self.times_prior(factor, parameters.layer)), factor
 
-        def of_latent(p, factor):
+        def of_latent(p: Any, factor: Any) -> Any:
             replace = lambda whole, column: whole.at[:, p].set(column)
             expected = lambda m, v: likelihood.expected_log_prob(replace(mean, m), replace(variance, v), batch.y)
             return factor_step(factor, mean[:, p], variance[:, p], expected)
@@ -167,7 +167,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         q = jax.vmap(lambda factor: self.times_prior(factor, parameters.layer))(factor)
         return eqx.tree_at(lambda p: p.q, parameters, q), factor
 
-    def trainable(self, parameters: VariationalParameters):
+    def trainable(self, parameters: VariationalParameters) -> Any:
         """With natural gradients the optimiser sees the hyper-parameters alone."""
         return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
 

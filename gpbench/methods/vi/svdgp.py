@@ -20,14 +20,14 @@ from gpbench.core.natural_gradient import natural_gradient_step
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientState, SampledMethod
 from gpbench.methods.parts.settings import KernelMethod, LikelihoodMethod
 from gpbench.schema import setting
 
 _CLASSES: dict[str, type[Decoupled]] = {"direct": Direct, "jacobi": Jacobi, "hybrid": Hybrid, "orthogonal": Orthogonal}
 
 
-class SVDGP(KernelMethod, LikelihoodMethod, GradientMethod):
+class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
     """Configuration of `svdgp` and `odsvgp`; see the module's docstring.
 
     The bases grow with the minibatches (paper, algorithm 1): every step puts the next `growth` rows of its batch into
@@ -80,8 +80,6 @@ class SVDGP(KernelMethod, LikelihoodMethod, GradientMethod):
     def _check(self, data: Batch) -> None:
         require(self.kernel, SquaredExponential, self.name)
         rows = min(self.batch_size or data.total, data.total)
-        if self.optimiser is None:
-            raise ConfigError(f"{self.name} needs a method.optimiser, such as gpbench.core.optimisers.decaying_adam")
         if self.growth > rows:
             raise ConfigError(
                 f"method.growth={self.growth} features a step, but a step sees {rows} rows: choose no more than these"
@@ -119,7 +117,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, GradientMethod):
         factor = natural_gradient_step(variables, expected, mean, variance, V, weight, gamma, offset)
         return eqx.tree_at(lambda p: p.q, p, factor.posterior()), factor
 
-    def trainable(self, parameters: Decoupled):
+    def trainable(self, parameters: Decoupled) -> Any:
         """With natural gradients the optimiser leaves q alone."""
         p = parameters
         return p if self.natural_step is None else (p.kernel, p.likelihood, p.alpha, p.a, p.beta)

@@ -29,7 +29,10 @@ from gpbench.schema import setting
 
 
 class SVI(SparseMethod, VariationalMethod):
-    """Configuration of `svi`; see the module's docstring, and `VariationalMethod` for what moves what."""
+    """Sparse variational Gaussian processes (Hensman et al. 2013, 2015): `svi`.
+
+    See the module's docstring, and `VariationalMethod` for what moves what.
+    """
 
     conditional: str = setting(
         "prior",

@@ -4,6 +4,8 @@ Titsias, AISTATS 2009, and the tighter bound of Titsias, ICML 2025.  The former 
 the variance of every eₙ by a free factor, whose optimum 1 / (1 + dₙ/σ²) is in closed form too.  q(w) is the same.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -13,12 +15,12 @@ from gpbench.methods.parts.collapsed import CollapsedMethod
 class VSGPR(CollapsedMethod):
     """Configuration of `vsgpr`: the bound log N(y | 0, VᵀV + σ²I) - Σ dₙ/(2σ²)."""
 
-    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]):
+    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]) -> Any:
         return noise * jnp.ones_like(rest), -0.5 * rest / noise
 
 
 class TVSGPR(CollapsedMethod):
     """Configuration of `tvsgpr`: the bound log N(y | 0, VᵀV + σ²I) - ½ Σ log(1 + dₙ/σ²)."""
 
-    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]):
+    def row_terms(self, rest: Float[Array, " N"], noise: Float[Array, ""]) -> Any:
         return noise * jnp.ones_like(rest), -0.5 * jnp.log1p(rest / noise)

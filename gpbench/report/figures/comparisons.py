@@ -21,17 +21,17 @@ from gpbench.metrics import METRICS, better
 from gpbench.report.figures import style
 
 _STEP = 0.26
-"""Inches between two names."""
+"""Distance between two names in inches."""
 MAX_NAME = 40
-"""Characters of a name; there is room for one on each side of the axis."""
+"""Largest number of characters of a name; there is room for one on each side of the axis."""
 _MAX_NOTE = 400
-"""Characters of a note: names of many data sets would leave no room for the diagram."""
+"""Largest number of characters of a note; names of many data sets would leave no room for the diagram."""
 _MAX_TICKS = 15
-"""Above this number of methods every second tick has its number."""
+"""Number of methods above which only every second tick has its number."""
 
 
 def draw_ranking(ranking: Ranking) -> Figure:
-    """The diagram of one ranking, with its notes."""
+    """Draws the critical-difference diagram of a ranking, with its notes."""
     with style.context():
         figure = style.figure(7.2, height(ranking) + 0.75)
         panel(figure.subplots(), ranking, height(ranking))
@@ -41,9 +41,13 @@ def draw_ranking(ranking: Ranking) -> Figure:
 
 
 def panel(axis: Axes, ranking: Ranking, inches: float, margin: float = 0.34) -> None:
-    """Bars join methods that are not significantly different; Nemenyi's critical difference is at the top.
+    """Draws a diagram; bars join methods that are not significantly different, the critical difference is at the top.
 
-    `inches` is the height of the panel, `margin` the room for names on each side as a fraction of the axis of ranks.
+    Args:
+        axis: Axes of the panel.
+        ranking: The ranking.
+        inches: Height of the panel.
+        margin: Room for names on each side, as a fraction of the length of the axis of ranks.
     """
     k, top = len(ranking.methods), _top(ranking)
     room = 0.5 + margin * (k - 1)
@@ -52,8 +56,8 @@ def panel(axis: Axes, ranking: Ranking, inches: float, margin: float = 0.34) -> 
     _scale(axis, ranking)
     for row, (first, last) in enumerate(ranking.groups, 1):
         y = -0.12 * row
-        left, right = ranking.average[first] - 0.012 * k, ranking.average[last] + 0.012 * k
-        axis.plot([left, right], [y, y], color="black", linewidth=3.2, solid_capstyle="butt")
+        start, end = ranking.average[first] - 0.012 * k, ranking.average[last] + 0.012 * k
+        axis.plot([start, end], [y, y], color="black", linewidth=3.2, solid_capstyle="butt")
     _names(axis, ranking, -_bars(ranking))
 
 
@@ -91,77 +95,82 @@ def _scale(axis: Axes, ranking: Ranking) -> None:
 
 
 def _names(axis: Axes, ranking: Ranking, below: float) -> None:
-    """Names the better half on the left, best at the top; the others on the right, worst at the top."""
+    """Writes the better half of the names on the left, best at the top, the others on the right, worst at the top."""
     k = len(ranking.methods)
     half = (k + 1) // 2
     for position, (name, average) in enumerate(zip(ranking.methods, ranking.average)):
-        left, name = position < half, shorten(name, MAX_NAME, placeholder=" …")
-        y = below - _STEP * (position if left else k - 1 - position) - 0.1
-        edge = 0.75 if left else k + 0.25
+        is_better, name = position < half, shorten(name, MAX_NAME, placeholder=" …")
+        y = below - _STEP * (position if is_better else k - 1 - position) - 0.1
+        edge = 0.75 if is_better else k + 0.25
         axis.plot([average, average, edge], [0, y, y], color="#555555", linewidth=0.8)
-        if left:
+        if is_better:
             axis.text(edge - 0.012 * k, y, f"{name}  {average:.2f}", ha="right", va="center", fontsize=9)
         else:
             axis.text(edge + 0.012 * k, y, f"{average:.2f}  {name}", ha="left", va="center", fontsize=9)
 
 
 _WIDTH = 5.6
-"""Inches of a diagram."""
+"""Width of a diagram in inches."""
 _NO_DIAGRAM = 0.6
-"""Inches of the height of a panel without one."""
+"""Height of a panel without a diagram in inches."""
 
 
 def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
     """Draws a row of diagrams for each set, of all methods first, and a column for each metric.
 
-    A panel without a diagram says why.  Options of the experiment's `figure`:
+    A panel without a diagram has the reason.  The options of the figure are
 
-    label: the key or keys whose values name a method.
-    metrics: the metrics by which methods are ranked.
-    sets: lists of methods by name; optional.
+    - `label`: Key or keys whose values name a method.
+    - `metrics`: Metrics by which methods are ranked.
+    - `sets`: Lists of methods by name; optional.
 
-    Raises ConfigError where no set can be ranked.
+    Raises:
+        ConfigError: No set can be ranked.
     """
     options = experiment.figure or {}
-    of = rankings.rankings(experiment, planned, options)
-    columns = [[one for one in of if one.metric == metric] for metric in options["metrics"]]
+    results = rankings.rankings(experiment, planned, options)
+    columns = [[result for result in results if result.metric == metric] for metric in options["metrics"]]
     heights = [max(map(_ranks_height, row)) for row in zip(*columns)]
     figure = style.figure(_WIDTH * len(columns), sum(heights) + 0.35 * len(heights) + 1.2)
     axes = figure.subplots(len(heights), len(columns), squeeze=False, height_ratios=heights)
-    margin = _margin(of)
+    margin = _margin(results)
     for axes_of_metric, column in zip(axes.T, columns):
-        for axis, one, inches in zip(axes_of_metric, column, heights):
-            _ranks_panel(axis, one, inches, margin)
-    figure.supxlabel("\n".join(rankings.shared_notes(of)))
+        for axis, result, inches in zip(axes_of_metric, column, heights):
+            _ranks_panel(axis, result, inches, margin)
+    figure.supxlabel("\n".join(rankings.shared_notes(results)))
     return figure
 
 
-def _ranks_panel(axis: Axes, one: SetRanking, inches: float, margin: float) -> None:
-    if one.ranking:
-        panel(axis, one.ranking, inches, margin)
-        head = f"Friedman's p = {one.ranking.p:.2g}"
+def _ranks_panel(axis: Axes, result: SetRanking, inches: float, margin: float) -> None:
+    if result.ranking:
+        panel(axis, result.ranking, inches, margin)
+        head = f"Friedman's p = {result.ranking.p:.2g}"
     else:
         axis.axis("off")
-        axis.text(0, 0.8, fill(one.problem, 85), transform=axis.transAxes, va="top", fontsize=7.5, color="#666666")
+        axis.text(0, 0.8, fill(result.problem, 85), transform=axis.transAxes, va="top", fontsize=7.5, color="#666666")
         head = "no ranking"
-    axis.set_title(f"{one.name}: {head}", loc="left", fontsize=9)
+    axis.set_title(f"{result.name}: {head}", loc="left", fontsize=9)
 
 
-def _ranks_height(one: SetRanking) -> float:
-    return height(one.ranking) if one.ranking else _NO_DIAGRAM
+def _ranks_height(result: SetRanking) -> float:
+    return height(result.ranking) if result.ranking else _NO_DIAGRAM
 
 
-def _margin(of: Sequence[SetRanking]) -> float:
-    """Room for the longest name and its rank on each side, as a fraction of the length of the axis of ranks."""
-    longest = max(len(name) for one in of if one.ranking for name in one.ranking.methods)
+def _margin(results: Sequence[SetRanking]) -> float:
+    """The room for the longest name and its rank on each side, as a fraction of the length of the axis of ranks."""
+    longest = max(len(name) for result in results if result.ranking for name in result.ranking.methods)
     inches = 0.35 + 0.075 * (min(longest, MAX_NAME) + 6)
     return inches / max(_WIDTH - 2 * inches, 1.0)
 
 
 def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Figure:
-    """A - B for each data set, from the top.
+    """Draws the difference A - B and its 95 % interval for each data set, from the top.
 
-    Hollow points have no test, as those of a single split, and grey ones are not significantly different from 0.
+    Hollow points have no test, such as those of a single split; grey ones are not significantly different from 0.
+
+    Args:
+        a, b: The two sides.
+        differences: Their differences (`gpbench.analysis.differences.paired_differences`).
     """
     metric = differences[0].metric
     hues = {"A": style.POSITIVE, "B": style.NEGATIVE, "": "#777777"}
@@ -185,8 +194,8 @@ def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Fig
         axis.set_ylim(len(differences) - 0.4, -0.6)
         label = f"difference of {metric}, {a.value} - {b.value}"
         if direction := better(metric):
-            left, right = (a.value, b.value) if direction == "lower" else (b.value, a.value)
-            label = f"← {left} better     {label}     {right} better →"
+            first, second = (a.value, b.value) if direction == "lower" else (b.value, a.value)
+            label = f"← {first} better     {label}     {second} better →"
         axis.set_xlabel(label)
         records = [record for d in differences for cell in (d.a, d.b) for record in cell.records]
         runs = provenance_lines(records)

@@ -22,21 +22,21 @@ from gpbench.report.figures import style
 
 _COLUMNS = 5
 _STEP = 0.155
-"""Inches between two methods."""
+"""Distance between two methods in inches."""
 _FENCE = 3
-"""Values beyond the quartile on the worse side by more than this many interquartile ranges, or median standard errors
-where these are larger, do not set the range."""
+"""Interquartile ranges, or median standard errors where larger, beyond the quartile on the worse side at which values
+no longer set the range of a panel."""
 _DIAMOND: Any = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "markeredgecolor": "black"}
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the panels, with published values as open diamonds where they are targets.
+    """Draws a panel for each data set, with published values as open diamonds where they are targets.
 
-    Options of the experiment's `figure`:
+    The options of the figure are
 
-    label: the key or keys whose values name a method.
-    metric: the metric.
-    sets: lists of methods by name, each with a colour of its own; optional.  The first set of a method counts.
+    - `label`: Key or keys whose values name a method.
+    - `metric`: The metric.
+    - `sets`: Lists of methods by name, each with a colour of its own; optional.  The first set of a method counts.
     """
     options = experiment.figure or {}
     metric, sets = options["metric"], options.get("sets", {})
@@ -92,7 +92,7 @@ def span_limits(
 
 
 def target(entry: Entry) -> float | None:
-    """The published value of a cell, unless there is something against it."""
+    """The published value of a cell if it is a target, else None."""
     return entry.published.value if entry.published and entry.published.is_target else None
 
 
@@ -134,7 +134,7 @@ def _handles(colours: Mapping[str, str], rows: Mapping[str, Mapping[str, Entry]]
 
 
 def _notes(rows: Mapping[str, Mapping[str, Entry]], metric: str) -> Iterator[str]:
-    """What dots and bars are, then caveats, each with the methods that it is about."""
+    """A legend of dots and bars, then caveats with their methods."""
     yield (
         f"{title(metric)}: means over splits ± one standard error, not corrected for rows that splits share;"
         " arrows: means outside of the panel, with their values"

@@ -1,4 +1,4 @@
-"""Effects of additive models: a row of panels for each data set, a panel for each effect, with bands and the truth."""
+"""Effects of additive models: a row of panels for each data set, a panel for each effect, with bands and truth."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, stdev
@@ -15,19 +15,23 @@ from gpbench.experiments.status import Cell
 from gpbench.report.figures import style
 
 _RUG = 200
-"""Training rows below a curve."""
+"""Number of training rows in the rug below a curve."""
 
-Truth = Callable[[tuple[int, ...], ndarray], ndarray]
+_Truth = Callable[[tuple[int, ...], ndarray], ndarray]
 """Maps inputs (S,) and their values (G, S), in original units, to their effect (G,)."""
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the effects of the first split, mean ± 2 standard deviations in original units; interactions of one cell.
+    """Draws the effects of the first split, mean ± 2 standard deviations, in original units.
 
-    That is the last of each data set.  Below, where the figure has a `truth`: for each data set and cell the RMSE of
-    the effects and the share of grid points at which the 95 % band has the truth, mean ± standard error over splits.
+    Interactions are those of the last cell of each data set.  The options of the figure are
 
-    Raises ConfigError where every component has three inputs or more.
+    - `label`: Key or keys whose labels name a cell.
+    - `truth`: Name of a function with known effects; optional.  A note has, for each data set and cell, the RMSE of the
+      effects and the share of grid points at which the 95 % band covers the truth, mean ± standard error over splits.
+
+    Raises:
+        ConfigError: Every component has three inputs or more.
     """
     options = experiment.figure or {}
     truth = _TRUTHS[options["truth"]]() if "truth" in options else None
@@ -35,7 +39,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     names = {cell.id: ", ".join(labels(experiment, options["label"], cell)) for cell in planned}
     colours = style.colours(list(dict.fromkeys(names.values())))
     runs = {cell.id: [run for record in cell.done if _panels(run := arrays(record.id))] for cell in planned}
-    width = max((_panels(run) for kept in runs.values() for run in kept[:1]), default=0)
+    width = max((_panels(run) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
     if not width:
         raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")
     figure = style.figure(1.65 * width + 0.3, 2.1 * len(datasets) + 0.2 * len(planned) * bool(truth))
@@ -63,7 +67,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     return figure
 
 
-def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: Truth | None = None) -> None:
+def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: _Truth | None = None) -> None:
     """Draws the i-th effect of one input with its band, a rug of some training rows, and the truth."""
     (d,) = map(int, run["kept_effect1_inputs"][i])
     x, mean, std = original(run, 1, i)
@@ -84,7 +88,7 @@ def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: Tr
     axis.set_title(f"input {d}", fontsize=8)
 
 
-def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: Truth | None = None) -> None:
+def surface(axis: Axes, run: Mapping[str, ndarray], i: int, truth: _Truth | None = None) -> None:
     """Draws the i-th interaction as colours, with contours of the truth or else its own."""
     pair = tuple(map(int, run["kept_effect2_inputs"][i]))
     x, mean, _ = original(run, 2, i)
@@ -110,8 +114,8 @@ def original(run: Mapping[str, ndarray], size: int, i: int) -> tuple[ndarray, nd
     )
 
 
-def errors(run: Mapping[str, ndarray], truth: Truth) -> tuple[float, float]:
-    """Root of the mean squared error of all effects of a run, and the share of points whose 95 % band has the truth."""
+def errors(run: Mapping[str, ndarray], truth: _Truth) -> tuple[float, float]:
+    """The RMSE of all effects of a run, and the share of grid points at which the 95 % band covers the truth."""
     squares, inside = [], []
     for size in (1, 2):
         for i, inputs in enumerate(run.get(f"kept_effect{size}_inputs", ())):
@@ -122,7 +126,7 @@ def errors(run: Mapping[str, ndarray], truth: Truth) -> tuple[float, float]:
     return fmean(squares) ** 0.5, fmean(inside)
 
 
-def _accuracy(runs: Sequence[Mapping[str, ndarray]], truth: Truth) -> str:
+def _accuracy(runs: Sequence[Mapping[str, ndarray]], truth: _Truth) -> str:
     values = np.array([errors(run, truth) for run in runs])
     rmse, coverage = (
         f"{fmean(v):.3f}" + (f" ± {stdev(v) / len(v) ** 0.5:.3f}" if len(v) > 1 else "") for v in values.T
@@ -138,10 +142,10 @@ def _panels(run: Mapping[str, ndarray]) -> int:
     return _univariate(run) + len(run.get("kept_effect2_inputs", ()))
 
 
-def _friedman() -> Truth:
+def _friedman() -> _Truth:
     from gpbench.data.friedman import effect
 
     return effect
 
 
-_TRUTHS: Mapping[str, Callable[[], Truth]] = {"friedman": _friedman}
+_TRUTHS: Mapping[str, Callable[[], _Truth]] = {"friedman": _friedman}

@@ -1,4 +1,4 @@
-"""Regression with one input: a panel for each run with its rows, predictive mean ± 2 standard deviations and bases."""
+"""Predictions that runs with one or two inputs kept: curves, surfaces and decision boundaries."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,10 +19,13 @@ _MARGIN = 0.05
 
 
 def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws a panel for each cell, whose title is what its job has of the key or keys `label`, or else its method.
+    """Draws regression with one input: rows, predictive mean ± 2 standard deviations and inducing points of each cell.
 
-    `reference`, optional, is a method: its mean ± 2 standard deviations are dashed lines in the other panels.  `margin`
-    is the part of the range of the rows that is drawn on either side of them.
+    The options of the figure are
+
+    - `label`: Key or keys whose labels title a panel; without any of them the method does.
+    - `reference`: Method whose mean ± 2 standard deviations are dashed lines in the other panels; optional.
+    - `margin`: Share of the range of the rows that is drawn on either side of them; optional.
     """
     options = experiment.figure or {}
     runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
@@ -81,9 +84,9 @@ def _within(run: Mapping[str, ndarray], low: float, high: float) -> tuple[Float[
 
 
 def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the training rows, and a column for each cell: its mean on the first split, and below it its hidden units.
+    """Draws regression with two inputs: training rows, and for each cell the mean of the first split and hidden units.
 
-    Columns are titled by the values of the keys `label`.
+    The option `label` of the figure has the keys whose labels title a column.
     """
     keys = (experiment.figure or {})["label"]
     runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
@@ -130,11 +133,14 @@ def surface(
 
 
 _MAX_ROWS = 1500
-"""How many training rows are drawn; more would hide the background."""
+"""Largest number of training rows that are drawn; more would hide the background."""
 
 
 def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws a boundary for each cell, by the values of the keys `rows` and `columns`."""
+    """Draws decision boundaries and inducing points of classification in the plane, a panel for each cell.
+
+    The options `rows` and `columns` of the figure are the keys by which panels are arranged.
+    """
     options = experiment.figure or {}
     row_key, column_key = options["rows"], options["columns"]
     rows, columns = (list(dict.fromkeys(cell.job[key] for cell in planned)) for key in (row_key, column_key))

@@ -1,4 +1,4 @@
-"""A picture of one run from what `run.keep` keeps: its effects, or its predictions for one or two inputs."""
+"""Figures of runs: the effects or predictions that a run kept (`run.keep`), and traces of several runs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,73 +21,80 @@ _NOTE = (
 )
 
 
-def draw_run(record: Record, kept: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
+def draw_run(record: Record, arrays: Mapping[str, ndarray], columns: Sequence[str] = ()) -> Figure:
     """Draws every effect of an additive model, or the predictive mean with the training rows.
 
-    An effect of one input has its mean ± 2 standard deviations, dotted the band that holds it as a whole, a rug of some
-    training rows, and its share of the variance under independent uniform inputs, mean and 95 % interval; an
-    interaction has contours.  `columns` are the names of the inputs; without them they have numbers.
-    Raises ConfigError for a run that kept nothing that can be drawn.
+    An effect of one input has its mean ± 2 standard deviations, a dotted band that holds it as a whole, a rug of some
+    training rows, and its share of the variance under independent uniform inputs, mean and 95 % interval.  An
+    interaction has contours.
+
+    Args:
+        record: Record of the run.
+        arrays: Arrays that the run kept (`run.keep`).
+        columns: Names of the inputs; without them they have numbers.
+
+    Raises:
+        ConfigError: The run kept nothing that can be drawn.
     """
     with style.context():
-        if "kept_shares" in kept:
-            figure = _effects(kept, columns)
-        elif "kept_mean" in kept and kept["kept_X"].shape[1] == 1:
+        if "kept_shares" in arrays:
+            figure = _effects(arrays, columns)
+        elif "kept_mean" in arrays and arrays["kept_X"].shape[1] == 1:
             figure = style.figure(4.2, 3.0)
-            predictions.curve(figure.subplots(), kept)
-        elif "kept_mean" in kept:
+            predictions.curve(figure.subplots(), arrays)
+        elif "kept_mean" in arrays:
             figure = style.figure(3.6, 3.2)
-            predictions.surface(figure.subplots(), kept, kept["kept_mean"])
+            predictions.surface(figure.subplots(), arrays, arrays["kept_mean"])
         else:
             raise ConfigError(
                 f"run {record.id} kept nothing to draw: run it again with run.keep=true (regression"
                 " with one or two inputs, or method=gam)"
             )
         name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
-        notes = [*([_NOTE, _outside(record)] if "kept_shares" in kept else []), f"run {record.id}"]
+        notes = [*([_NOTE, _outside(record)] if "kept_shares" in arrays else []), f"run {record.id}"]
         style.caption(figure, f"{record.dataset}, split {record.split}: {name}", [*filter(None, notes)])
     return figure
 
 
-def _joint_band(axis: Axes, kept: Mapping[str, ndarray], i: int) -> None:
-    """Dotted lines on both sides of the i-th effect of one input, where the run kept how far they are."""
-    if "kept_effect1_joint" in kept:
-        x, mean, std = effects.original(kept, 1, i)
+def _joint_band(axis: Axes, arrays: Mapping[str, ndarray], i: int) -> None:
+    """Draws the simultaneous band of the i-th effect of one input as dotted lines, if the run kept it."""
+    if "kept_effect1_joint" in arrays:
+        x, mean, std = effects.original(arrays, 1, i)
         for side in (-1, 1):
-            edge = mean + side * kept["kept_effect1_joint"][i] * std
+            edge = mean + side * arrays["kept_effect1_joint"][i] * std
             axis.plot(x[:, 0], edge, color=style.POSITIVE, linestyle="dotted", linewidth=0.8)
 
 
 def _outside(record: Record) -> str:
-    """How many test rows the effects are not drawn for; "" where the record does not say."""
+    """A note on test rows outside the range of the drawn effects; "" where the record lacks their number."""
     if (outside := record.test_rows_outside) is None:
         return ""
     return f"An input of {outside} of the {record.test_rows} test rows lies outside the training range."
 
 
-def _effects(kept: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
+def _effects(arrays: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
     """A panel for each effect, those of one input first."""
-    places = [(size, i) for size in (1, 2) for i in range(len(kept.get(f"kept_effect{size}_inputs", ())))]
-    if not places:
+    panels = [(size, i) for size in (1, 2) for i in range(len(arrays.get(f"kept_effect{size}_inputs", ())))]
+    if not panels:
         raise ConfigError("all components of this run have three inputs or more, whose effects are not kept")
-    width = min(_COLUMNS, len(places))
-    rows = -(-len(places) // width)
+    width = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // width)
     figure = style.figure(2.0 * width + 0.3, 1.9 * rows + 0.3)
     axes = figure.subplots(rows, width, squeeze=False).ravel()
-    order = [int(c) for size in (1, 2) for c in kept.get(f"kept_effect{size}_place", ())]
-    for axis, (size, i), c in zip(axes, places, order):
+    order = [int(c) for size in (1, 2) for c in arrays.get(f"kept_effect{size}_place", ())]
+    for axis, (size, i), c in zip(axes, panels, order):
         if size == 1:
-            effects.curve(axis, kept, i, style.POSITIVE)
-            _joint_band(axis, kept, i)
+            effects.curve(axis, arrays, i, style.POSITIVE)
+            _joint_band(axis, arrays, i)
         else:
             axis.grid(False)
-            effects.surface(axis, kept, i)
-        low, high = np.quantile(kept["kept_shares"][:, c], [0.025, 0.975])
-        share = f"{100 * kept['kept_shares'][:, c].mean():.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
-        inputs = kept[f"kept_effect{size}_inputs"][i].astype(int)
+            effects.surface(axis, arrays, i)
+        low, high = np.quantile(arrays["kept_shares"][:, c], [0.025, 0.975])
+        share = f"{100 * arrays['kept_shares'][:, c].mean():.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
+        inputs = arrays[f"kept_effect{size}_inputs"][i].astype(int)
         name = ", ".join(columns[d] for d in inputs) if max(inputs) < len(columns) else axis.get_title()
         axis.set_title(f"{name}: {share}", fontsize=7.5)
-    for axis in axes[len(places) :]:
+    for axis in axes[len(panels) :]:
         axis.set_visible(False)
     return figure
 
@@ -98,13 +105,20 @@ Traces = Sequence[Mapping[str, ndarray]]
 
 
 def draw_traces(records: Sequence[Record], traces: Traces, metrics: Sequence[str] = ()) -> Figure:
-    """Draws the traces of runs, one for each record, against seconds of training on a logarithmic axis.
+    """Draws traces of runs against seconds of training on a logarithmic axis; the legend has their differences.
 
-    `metrics`, of the records or `objective`, have a panel each; by default the objective and the first three metrics
-    that a trace has.  The legend says what differs among the runs.  Runs trained as a group count their share of the
-    group's seconds.  Raises ConfigError where no run has a trace, and for a metric that no trace has.
+    Runs that were trained as a group count their share of the group's seconds.
+
+    Args:
+        records: Records of the runs.
+        traces: Arrays of their traces, in the same order.
+        metrics: Metrics, or `objective`, with a panel each; by default the objective and the first three metrics that a
+            trace has.
+
+    Raises:
+        ConfigError: No run has a trace, or no trace has a metric.
     """
-    known = [name for name in ("objective", *METRICS) if any(_has(trace, name) for trace in traces)]
+    known = [name for name in ("objective", *METRICS) if any(_is_traced(trace, name) for trace in traces)]
     if not known:
         raise ConfigError("these runs have no traces: use the results folder in which they were trained")
     for name in metrics:
@@ -118,7 +132,7 @@ def draw_traces(records: Sequence[Record], traces: Traces, metrics: Sequence[str
         figure = style.figure(3.3 * len(panels) + 0.3, 3.0)
         for axis, panel in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
             for i, (record, trace) in enumerate(zip(records, traces, strict=True)):
-                if _has(trace, panel):
+                if _is_traced(trace, panel):
                     colour, dash = looks[i % len(looks)]
                     _line(axis, record, trace, panel, color=colour, linestyle=dash, label=names[i])
             axis.set(xscale="log", xlabel="seconds of training", title=panel)
@@ -129,7 +143,7 @@ def draw_traces(records: Sequence[Record], traces: Traces, metrics: Sequence[str
     return figure
 
 
-def _has(trace: Mapping[str, ndarray], name: str) -> bool:
+def _is_traced(trace: Mapping[str, ndarray], name: str) -> bool:
     return name in trace and "seconds" in trace and bool(np.isfinite(trace[name]).any())
 
 
@@ -139,13 +153,13 @@ def _line(axis: Axes, record: Record, trace: Mapping[str, ndarray], panel: str, 
 
 
 def _names(records: Sequence[Record]) -> list[str]:
-    """What tells each run from the others: the fields in which they differ, or else the id."""
+    """A name for each run: the fields in which the runs differ, or else its id."""
     fields = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) > 1]
-    said = [
+    names = [
         ", ".join(_word(key, value) for key in fields if (value := getattr(record, key)) not in (None, ""))
         for record in records
     ]
-    return said if len(set(said)) == len(records) else [record.id for record in records]
+    return names if len(set(names)) == len(records) else [record.id for record in records]
 
 
 def _word(key: str, value: Any) -> str:
@@ -153,7 +167,7 @@ def _word(key: str, value: Any) -> str:
 
 
 def _title(records: Sequence[Record]) -> str:
-    """What all runs share."""
+    """The fields that all runs share."""
     shared = [key for key in _NAMED_BY if len({getattr(record, key) for record in records}) == 1]
     words = [_word(key, getattr(records[0], key)) for key in shared if getattr(records[0], key) not in (None, "")]
     return ", ".join(words) or "traces"

@@ -1,4 +1,4 @@
-"""Seconds of training against the number of devices.  Hollow points are simulated: their devices share cores."""
+"""Costs against sizes: seconds of training by number of devices; milliseconds and memory of a step by other sizes."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +18,13 @@ from gpbench.report.figures import style
 
 
 def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws means over splits.  Options of the experiment's `figure`:
+    """Draws seconds of training against the number of devices, means over splits.
 
-    along: the key of the horizontal axis.
-    colour: the key whose values have colours.
-    colours: colours (`style.PALETTE`) by value of `colour`; optional.
+    Hollow points are simulated: their devices share cores.  The options of the figure are
+
+    - `along`: Key of the horizontal axis.
+    - `colour`: Key whose values have colours.
+    - `colours`: Colours (`style.PALETTE`) by value of `colour`; optional.
     """
     options = experiment.figure or {}
     key, along = options["colour"], options["along"]
@@ -64,15 +66,16 @@ class Series(NamedTuple):
 
 
 def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws milliseconds and MB of a step, means over splits, a column for each size.
+    """Draws milliseconds and MB of a step on logarithmic axes, means over splits, a column for each size.
 
-    Options of the experiment's `figure`:
+    Notes have the exponents of lines through the points.  The options of the figure are
 
-    along: the keys of the sizes; the label of each value is the number.
-    colour: the key whose values have colours.
-    published: exponents of the seconds that the paper states, by key and value of `colour`; optional.
+    - `along`: Keys of the sizes; the label of each value is the number.
+    - `colour`: Key whose values have colours.
+    - `published`: Exponents of the seconds that the paper states, by key and value of `colour`; optional.
 
-    Raises ConfigError for a size whose label is no number.
+    Raises:
+        ConfigError: The label of a size is no number.
     """
     options = experiment.figure or {}
     keys, key = options["along"], options["colour"]
@@ -87,7 +90,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
             exponents, fixed = [], []
             for value, colour in colours.items():
                 cells = [cell for cell in planned if cell.job[key] == value and cell.done]
-                if series := along_size(experiment, cells, keys, along, quantity):
+                if series := _along_size(experiment, cells, keys, along, quantity):
                     name = experiment.label(key, value)
                     axis.plot(*series, "o-", color=colour, markersize=4, label=name)
                     exponents.append(f"{name} {exponent(series)}" + (f" [{stated[value]}]" if value in stated else ""))
@@ -98,7 +101,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
                 if len(set(fixed)) == 1:
                     size += fixed.pop()
                 else:
-                    exponents = [text + at for text, at in zip(exponents, fixed)]
+                    exponents = [text + sizes for text, sizes in zip(exponents, fixed)]
                 notes.append(f"exponent of {title} in {size}: {', '.join(exponents)}")
     for along, axis in zip(keys, axes[-1]):
         axis.set_xlabel(experiment.label("axes", along))
@@ -108,12 +111,12 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     return figure
 
 
-def along_size(
+def _along_size(
     experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str, quantity: Callable[[Record], float]
 ) -> Series | None:
-    """The quantity against the size `along`, where the other sizes are those with the most cells; None below two.
+    """The quantity against the size `along`, at the other sizes that the most cells share; None below two cells.
 
-    Cells without that size, such as those of a method that has no such thing, are left out.
+    Cells without that size are left out: their method does not have it.
     """
     _, group = _most([cell for cell in cells if along in cell.job], keys, along)
     if len(group) < 2:
@@ -145,8 +148,8 @@ def _most(cells: Sequence[Cell], keys: Sequence[str], along: str) -> tuple[dict[
 def _fixed(experiment: Experiment, cells: Sequence[Cell], keys: Sequence[str], along: str) -> str:
     """The other sizes in words, as in " (M = 32)"."""
     others, _ = _most(cells, keys, along)
-    at = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in others.items()]
-    return f" ({', '.join(at)})" if at else ""
+    sizes = [f"{experiment.label('axes', key)} = {experiment.label(key, value)}" for key, value in others.items()]
+    return f" ({', '.join(sizes)})" if sizes else ""
 
 
 def _size(experiment: Experiment, key: str, cell: Cell) -> float:

@@ -1,4 +1,4 @@
-"""The common style of all figures: fonts, lines, dash patterns and a palette for colour-blind readers."""
+"""The common style of all figures: fonts, lines, dash patterns, a palette for colour-blind readers, dark pages."""
 
 import re
 import textwrap
@@ -78,17 +78,23 @@ def context() -> Iterator[None]:
 
 
 def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:
-    """A colour for each value: the chosen one of the palette, or the next that no value has chosen.
+    """Assigns a colour to each value.
 
-    Raises ConfigError for a colour that the palette lacks.
+    Args:
+        values: The values.
+        choices: Names of colours of the palette by value; other values get the colours that remain, in their order.
+
+    Raises:
+        ConfigError: The palette has no such colour.
     """
     return _assign(PALETTE, "colour", values, choices)
 
 
 def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, Dash]:
-    """A dash pattern for each value: the chosen one of DASHES, or the next that no value has chosen.
+    """Assigns a dash pattern to each value, as `colours` does with those of DASHES.
 
-    Raises ConfigError for a pattern that is not one of DASHES.
+    Raises:
+        ConfigError: DASHES has no such pattern.
     """
     return _assign(DASHES, "dash pattern", values, choices)
 
@@ -102,7 +108,7 @@ def caption(figure: Figure, title: str, notes: Sequence[str]) -> None:
     """Puts the title above the figure, and notes on how it was made below it in small print."""
     figure.suptitle(title, fontsize=10.5, x=0.01, ha="left")
     if notes:
-        lines = [part for note in notes for part in textwrap.wrap(note, int(15 * figure.get_figwidth()))]
+        lines = [line for note in notes for line in textwrap.wrap(note, int(15 * figure.get_figwidth()))]
         figure.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")
 
 
@@ -133,13 +139,13 @@ _STYLE = (
 
 
 def follow(svg: bytes) -> bytes:
-    """The picture with variables in place of black, white and greys, which change with the colour scheme of the page.
+    """Makes a vector picture follow the reader's choice of a light or a dark page, also in an `<img>`.
 
-    Other colours are legible on both.
+    Black, white and greys become variables that change with the colour scheme; other colours are legible on both.
     """
     text = svg.decode()
     start = text.index("<svg ")
     end = text.index(">", start) + 1
     pattern = re.compile("|".join(map(re.escape, _GREYS)), re.IGNORECASE)
-    drawing = pattern.sub(lambda found: f"var(--{_GREYS[found[0].lower()]})", text[end:])
+    drawing = pattern.sub(lambda match: f"var(--{_GREYS[match[0].lower()]})", text[end:])
     return (text[:end] + _STYLE + drawing).encode()

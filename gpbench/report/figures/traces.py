@@ -21,7 +21,7 @@ LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse": 
 
 
 @dataclass(frozen=True)
-class Curve:
+class _Curve:
     """A metric along training: mean and standard error over splits at each point, and the seconds of one split."""
 
     seconds: Float[ndarray, " T"]
@@ -59,14 +59,14 @@ class _Look:
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws the curves of all cells.  Options of the experiment's `figure`:
+    """Draws the curves of all cells.  The options of the figure are
 
-    panels: metrics, a panel for each.
-    colour, style: the keys whose values have colours and dash patterns; `style` is optional.
-    colours: colours (`style.PALETTE`) by value of `colour`; optional.
-    dashes: dash patterns (`style.DASHES`) by value of `style`, or of `colour` without a `style`; optional.
-    vertical: `log` for metrics that fall by orders of magnitude.
-    level: a value of `colour` whose last values are drawn as horizontal lines; needs no `style`.
+    - `panels`: Metrics, a panel for each.
+    - `colour`, `style`: Keys whose values have colours and dash patterns; `style` is optional.
+    - `colours`: Colours (`style.PALETTE`) by value of `colour`; optional.
+    - `dashes`: Dash patterns (`style.DASHES`) by value of `style`, or of `colour` without a `style`; optional.
+    - `vertical`: `log` for metrics that fall by orders of magnitude; optional.
+    - `level`: Value of `colour` whose last values are drawn as horizontal lines; optional.
     """
     options = experiment.figure or {}
     panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
@@ -75,11 +75,11 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     for axis, metric in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels):
         curves = []
         for cell in planned:
-            if not (one := curve(cell, metric, arrays)):
+            if not (line := curve(cell, metric, arrays)):
                 continue
             value, dash = cell.job[look.colour_key], look.dashes[cell.job[look.dash_key]]
-            _plot(axis, one, look.colours[value], dash, horizontal=value == level)
-            curves.append(one)
+            _plot(axis, line, look.colours[value], dash, horizontal=value == level)
+            curves.append(line)
         label = experiment.label("axes", metric)
         axis.set(xlabel="seconds of training", ylabel=LABELS.get(metric, metric) if label == metric else label)
         _scale(axis, curves, vertical)
@@ -89,11 +89,11 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     return figure
 
 
-def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> Curve | None:
+def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> _Curve | None:
     """The curve of a cell over the splits that did not diverge; None without any.
 
-    A split whose training ended early, by convergence, keeps its last values.  Splits trained as a group have the
-    seconds of the whole group in their traces; each counts its share.
+    A split whose training ended early, by convergence, keeps its last values.  The traces of splits that were trained
+    as a group have the seconds of the group, of which each split counts its share.
     """
     traces = [(record, arrays(record.id)) for record in cell.done]
     traces = [(record, trace) for record, trace in traces if metric in trace and len(trace[metric])]
@@ -107,7 +107,7 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
     seconds = np.mean([extended(trace["seconds"]) / (record.group or 1) for record, trace in traces], axis=0)
     points = np.stack([extended(trace[metric]) for _, trace in traces], axis=1).tolist()
     mean, stderr = zip(*map(mean_stderr, points))
-    return Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
+    return _Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
 
 
 def _look(options: Mapping, planned: Sequence[Cell]) -> _Look:
@@ -122,7 +122,7 @@ def _look(options: Mapping, planned: Sequence[Cell]) -> _Look:
     return _Look(colour_key, dash_key, colours, style.dashes(values(dash_key), dashes))
 
 
-def _plot(axis: Axes, curve: Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
+def _plot(axis: Axes, curve: _Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
     if horizontal:
         axis.axhline(curve.mean[-1], color=colour, linestyle=dash)
         return
@@ -131,7 +131,7 @@ def _plot(axis: Axes, curve: Curve, colour: str, dash: style.Dash, horizontal: b
     axis.fill_between(curve.seconds, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _scale(axis: Axes, curves: Sequence[Curve], vertical: str) -> None:
+def _scale(axis: Axes, curves: Sequence[_Curve], vertical: str) -> None:
     axis.set(xscale="log", yscale=vertical)
     if not curves:
         return

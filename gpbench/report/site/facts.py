@@ -32,24 +32,27 @@ class PlannedExperiment:
 
     @property
     def n_runs(self) -> int:
-        """How many runs the experiment consists of."""
+        """Number of planned runs."""
         return sum(len(cell.splits) for cell in self.cells)
 
     @property
     def n_recorded(self) -> int:
-        """How many of its runs are recorded."""
+        """Number of planned runs that are recorded."""
         return self.n_runs - sum(len(cell.missing) for cell in self.cells)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """All that the site shows.
+    """The content of the site.
 
-    records: every run once.
-    planned: every experiment in every preset.
-    cards, methods: the cards of data sets and the descriptions of methods, by name.
-    verdicts: those on each paper's claims, by paper.
-    trace, config: functions from a record's id to its arrays and the text of its configuration.
+    Args:
+        records: Records of all runs, each once.
+        planned: All experiments in all presets.
+        cards: Cards of data sets by name.
+        methods: Descriptions of methods by name.
+        verdicts: Verdicts on claims by paper.
+        trace: Function that maps the id of a record to its arrays.
+        config: Function that maps the id of a record to the text of its configuration.
     """
 
     records: Sequence[Record]
@@ -62,12 +65,12 @@ class Facts:
 
     @cached_property
     def cells(self) -> list[CellRuns]:
-        """Every cell; runs of several presets share a cell."""
+        """All cells; runs of several presets share a cell."""
         return group_runs(self.records, by_preset=False)
 
     @cached_property
     def entries(self) -> list[Entry]:
-        """The default metrics of every cell, then error and seconds of those that have them."""
+        """Entries of all cells by their default metrics, then by error and seconds where they have these."""
         more = [entry for metric in ("error", "seconds") for entry in entries(self.cells, [metric]) if entry.n_splits]
         return entries(self.cells) + more
 
@@ -78,7 +81,7 @@ class Facts:
 
     @cached_property
     def n_runs(self) -> dict[str, Counter[str]]:
-        """How many runs each method, data set and status has: a count for each of these fields."""
+        """Numbers of runs by value of each of the fields method, data set and status."""
         return {
             field: Counter(getattr(record, field) for record in self.records)
             for field in ("method", "dataset", "status")
@@ -96,7 +99,7 @@ class Facts:
 
     @cached_property
     def papers(self) -> dict[str, str]:
-        """Papers with experiments, claims or published numbers, each with its citation, or its name for want of one."""
+        """Citations of papers with experiments, claims or published numbers, by name; the name where there is none."""
         with_experiment = [planned.experiment.paper for planned in self.planned]
         sources = [row["source"] for row in published.rows_of("papers")]
         names = dict.fromkeys([*PAPERS, *sources, *with_experiment, *self.verdicts])
@@ -117,10 +120,11 @@ class Facts:
 def verdicts(claims: Sequence[Claim], planned: Sequence[PlannedExperiment], records: Sequence[Record]) -> list[Verdict]:
     """The verdicts on the claims of one file; none where no recorded run is of their experiments.
 
-    Raises ConfigError as `judge` does.
+    Raises:
+        ConfigError: As `gpbench.claims.verdicts.judge` does.
     """
-    cells = {(of.experiment.id, of.preset): of.cells for of in planned}
-    recorded = {id for (id, _), of in cells.items() if any(cell.records for cell in of)}
+    cells = {(p.experiment.id, p.preset): p.cells for p in planned}
+    recorded = {id for (id, _), planned_cells in cells.items() if any(cell.records for cell in planned_cells)}
     of_any_runs = any(claim.clauses and not claim.experiments for claim in claims)
     if not of_any_runs and recorded.isdisjoint(id for claim in claims for id in claim.experiments):
         return []

@@ -1,4 +1,4 @@
-"""The pages of the site, rendered one after another as pairs of a path from the site's root and bytes."""
+"""The pages of the site: pairs of a path from the site's root and bytes, made one after another."""
 
 import io
 import json
@@ -22,6 +22,7 @@ from gpbench.claims.verdicts import Verdict
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
+from gpbench.experiments.kinds import FIGURES
 from gpbench.papers import published
 from gpbench.records.record import Record
 from gpbench.report import figures
@@ -32,7 +33,7 @@ from gpbench.report.site.views import rank_sections
 
 _STATIC = ("style.css", "site.js")
 _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
-"""The sections of a configuration that a cell shows; to parse all of them would take the most of a report."""
+"""Sections of a configuration that the page of a cell shows; to parse all of it would take most of a report's time."""
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -83,15 +84,22 @@ class _Site:
         return {metric: self.table([e for e in entries if e.metric == metric]) for metric in metrics}
 
 
-def pages(of: Facts) -> Iterator[Page]:
-    """Every file of the site."""
-    site = _Site(of)
+def pages(site_facts: Facts) -> Iterator[Page]:
+    """Makes all files of the site.
+
+    Args:
+        site_facts: The content of the site.
+
+    Yields:
+        The path of a file from the root of the site, and its bytes.
+    """
+    site = _Site(site_facts)
     for name in _STATIC:
         yield name, (resources.files(__package__) / "static" / name).read_bytes()
-    presets = {planned.experiment.id: of.presets(planned.experiment.id) for planned in of.planned}
-    marked = views.mark_datasets(of.entries)
+    presets = {planned.experiment.id: site_facts.presets(planned.experiment.id) for planned in site_facts.planned}
+    marked = views.mark_datasets(site_facts.entries)
     yield site.page("results.html", "results.html", "All results", by_metric=site.by_metric(marked, marks=False))
-    ranks = rank_sections(of.records)
+    ranks = rank_sections(site_facts.records)
     yield site.page("ranks.html", "ranks.html", "Average ranks", sections=ranks)
     pictures: dict[str, str] = {}
     for planned in presets.values():
@@ -101,34 +109,34 @@ def pages(of: Facts) -> Iterator[Page]:
         stem = f"{page.removesuffix('.html')}-{most.preset}"
         drawn = [name for name, _ in files if name.startswith(stem) and name.endswith((".svg", ".webp"))]
         pictures |= dict.fromkeys(drawn[:1], page)
-    for paper, verdicts in of.verdicts.items():
+    for paper, verdicts in site_facts.verdicts.items():
         yield from _claims(site, paper, verdicts)
     yield site.page(
         "index.html",
         "index.html",
         "Results",
-        provenance=provenance(of.records),
+        provenance=provenance(site_facts.records),
         presets=presets,
-        agreements=views.agreements(of.entries),
+        agreements=views.agreements(site_facts.entries),
         best=site.table(views.best(marked)),
-        claims={paper: claim_report.summary(verdicts) for paper, verdicts in of.verdicts.items()},
+        claims={paper: claim_report.summary(verdicts) for paper, verdicts in site_facts.verdicts.items()},
         pictures=pictures,
         ranks=ranks[:1],
     )
-    for paper, citation in of.papers.items():
+    for paper, citation in site_facts.papers.items():
         yield _paper(site, paper, citation, [p for planned in presets.values() for p in planned])
-    for name in of.datasets:
+    for name in site_facts.datasets:
         yield _dataset(site, name)
-    for name in of.method_names:
-        ours = [entry for entry in of.entries if entry.cell.method == name]
+    for name in site_facts.method_names:
+        ours = [entry for entry in site_facts.entries if entry.cell.method == name]
         yield site.page(
             facts.page("method", name),
             "method.html",
             name,
-            description=of.methods.get(name, ""),
+            description=site_facts.methods.get(name, ""),
             by_metric=site.by_metric(ours, marks=False),
         )
-    for cell in of.cells:
+    for cell in site_facts.cells:
         yield _cell(site, cell)
 
 
@@ -198,14 +206,14 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
         section["incomplete"] = [(status.names(c, planned.cells), c) for c in planned.cells if c.missing]
         words = experiment.presets.get(planned.preset, "")
         section["preset_line"] = status.preset_line(planned.cells, planned.preset, words)
-        for part, picture in experiment.pictures.items() if planned.n_recorded else ():
-            format = figures.KINDS[(picture.figure or {})["kind"]].format
+        for label, picture in experiment.pictures.items() if planned.n_recorded else ():
+            format = FIGURES[(picture.figure or {})["kind"]].format
             try:
                 content = _picture(site, picture, planned, format)
             except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
                 section["undrawn"].append(str(error))
                 continue
-            file = f"{'-'.join(filter(None, [name, part]))}.{format}"
+            file = f"{'-'.join(filter(None, [name, label]))}.{format}"
             section["pictures"][file] = picture.title
             yield file, content
         if planned.n_recorded and experiment.table and (csv := _csv(planned)):
@@ -276,8 +284,8 @@ def _cell(site: _Site, cell: CellRuns) -> Page:
 def _json(record: Record) -> Markup:
     """A record with a line for each field, which is ten times faster than an indent."""
 
-    def lines(of: dict[str, Any]) -> str:
-        fields = (f" {_ENCODE(key)}: {_ENCODE(value)}" for key, value in of.items())
-        return "{\n" + ",\n".join(fields) + "\n}"
+    def lines(fields: dict[str, Any]) -> str:
+        texts = (f" {_ENCODE(key)}: {_ENCODE(value)}" for key, value in fields.items())
+        return "{\n" + ",\n".join(texts) + "\n}"
 
     return htmlsafe_json_dumps(record.to_json(), dumps=lines)

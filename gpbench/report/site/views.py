@@ -1,4 +1,4 @@
-"""Entries as the rows and cells of the site's tables show them."""
+"""Entries, agreement with papers, and rankings as the pages of the site show them."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,17 +19,21 @@ from gpbench.records.record import Record
 from gpbench.report.figures.comparisons import MAX_NAME
 
 VERDICT_BADGES = {"supported": "whole", "contradicted": "diverged", "undecided": "partial", "not run": "none"}
-"""The kind of badge of each verdict."""
+"""Kinds of badges by verdict."""
 
 
 @dataclass(frozen=True)
 class View:
     """An entry as text.
 
-    page: the page of its cell, "" without records.
-    ours, published, delta: our mean, the published value, and their difference in standard errors; "" where absent.
-    badges: pairs (kind, text) with kind quick, imported, dirty or diverged.
-    notes: numbers of footnotes, from 1.
+    Args:
+        entry: The entry.
+        page: Page of its cell; "" without records.
+        ours: Our mean and standard error; "" where absent, like the next two.
+        published: The published value.
+        delta: Their difference in standard errors.
+        badges: Pairs (kind, text) with kind quick, imported, dirty or diverged.
+        notes: Numbers of footnotes, from 1.
     """
 
     entry: Entry
@@ -70,7 +74,7 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 
 
 def badges(cell: CellRuns, diverged: int | None = None) -> list[tuple[str, str]]:
-    """Warnings beside a value: quick preset, imported, diverged (by default all of the cell's), uncommitted changes."""
+    """Warnings beside a value: quick preset, imported, diverged (by default all of its cell), uncommitted changes."""
     if diverged is None:
         diverged = sum(record.diverged for record in cell.records)
     return [
@@ -82,7 +86,7 @@ def badges(cell: CellRuns, diverged: int | None = None) -> list[tuple[str, str]]
 
 
 def mark_datasets(entries: Sequence[Entry]) -> list[Entry]:
-    """The entries with marks: the best of each data set, split set and metric among those with the most splits."""
+    """Marks the best of each data set, split set and metric, among the entries with the most splits."""
     groups: dict[tuple, list[int]] = {}
     for k, entry in enumerate(entries):
         groups.setdefault((entry.cell.dataset, entry.cell.output, entry.cell.split_set, entry.metric), []).append(k)
@@ -101,13 +105,13 @@ def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record],
     return [(kind, text if n == len(cell.records) else f"{text} ({n} of {len(cell.records)})")] if n else []
 
 
-AGREES = 2.0
-"""Joint standard errors within which our value and the published one agree."""
+_AGREES = 2.0
+"""Number of joint standard errors within which our value and the published one agree."""
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """How many of our values of one paper agree with the published ones, are better, or are worse."""
+class _Agreement:
+    """Numbers of our values of a paper that agree with the published ones, are better, or are worse."""
 
     paper: str
     agree: int
@@ -116,12 +120,12 @@ class Agreement:
 
     @property
     def n(self) -> int:
-        """How many values can be compared."""
+        """Number of values that can be compared."""
         return self.agree + self.better + self.worse
 
 
-def agreements(entries: Sequence[Entry]) -> list[Agreement]:
-    """A count for each paper, over published values that are targets and differences with a standard error."""
+def agreements(entries: Sequence[Entry]) -> list[_Agreement]:
+    """Counts by paper, over published values that are targets and differences with a standard error."""
     counts: dict[str, list[int]] = {}
     for entry in entries:
         if (
@@ -131,9 +135,9 @@ def agreements(entries: Sequence[Entry]) -> list[Agreement]:
             and (way := better(entry.metric))
         ):
             gain = entry.delta_se if way == "higher" else -entry.delta_se
-            of = counts.setdefault(entry.published.source, [0, 0, 0])
-            of[0 if abs(gain) <= AGREES else 1 if gain > 0 else 2] += 1
-    return [Agreement(paper, *of) for paper, of in counts.items()]
+            numbers = counts.setdefault(entry.published.source, [0, 0, 0])
+            numbers[0 if abs(gain) <= _AGREES else 1 if gain > 0 else 2] += 1
+    return [_Agreement(paper, *numbers) for paper, numbers in counts.items()]
 
 
 def best(marked: Sequence[Entry]) -> list[Entry]:
@@ -142,13 +146,17 @@ def best(marked: Sequence[Entry]) -> list[Entry]:
 
 
 @dataclass(frozen=True)
-class RankSection:
+class _RankSection:
     """The methods under one protocol and precision, ranked by one metric.
 
-    quick: whether runs of the quick preset are among these.
-    data: values by data set, method and split, for site.js.
-    ranking, names, notes: of the methods with the most data sets; the names are those of the diagram.
-    settings: the settings of methods whose labels omit them.
+    Args:
+        title: Metric, protocol and precision.
+        quick: Whether runs of the quick preset are among these.
+        data: Values by data set, method and split, for site.js.
+        ranking: The ranking of the methods with the most data sets.
+        names: Their names in the diagram.
+        notes: Notes on the ranking.
+        settings: Settings of methods whose labels omit them.
     """
 
     title: str
@@ -160,8 +168,8 @@ class RankSection:
     settings: Sequence[str]
 
 
-def rank_sections(records: Sequence[Record]) -> list[RankSection]:
-    """A section for each protocol, precision and metric by which two methods can be ranked on two data sets."""
+def rank_sections(records: Sequence[Record]) -> list[_RankSection]:
+    """Makes a section for each protocol, precision and metric that can rank methods."""
     groups: dict[tuple, list[Record]] = {}
     for record in records:
         groups.setdefault((record.protocol, record.precision or ""), []).append(record)
@@ -175,7 +183,7 @@ def rank_sections(records: Sequence[Record]) -> list[RankSection]:
     return sections
 
 
-def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection | None:
+def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection | None:
     cells = [cell for cell in cells if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
@@ -205,7 +213,7 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> RankSection 
     }
     imported = imported_note(record for cell in cells for record in cell.records)
     notes = [*ranking_notes(ranking), *filter(None, [imported])]
-    return RankSection(title, bool(quick), data, ranking, names, notes, settings)
+    return _RankSection(title, bool(quick), data, ranking, names, notes, settings)
 
 
 def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:

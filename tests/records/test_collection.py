@@ -7,8 +7,8 @@ import pytest
 
 from gpbench.cli import main
 from gpbench.errors import ConfigError
-from gpbench.records import collected
-from gpbench.records.collected import open_store
+from gpbench.records import collection
+from gpbench.records.collection import open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
@@ -64,8 +64,9 @@ def test_a_collection_is_a_table_that_other_programs_read(folder):
     out = folder / "all.parquet"
     main(["collect", str(folder / "results"), "--out", str(out)])
     table = pq.read_table(out)
-    assert table.column("metrics.nll").to_pylist().count(0.5) == 1
-    assert table.column("dataset").to_pylist() == ["pima"] * 4
+    assert table.column("dataset").to_pylist() == ["pima"] * 4 and table.column("split").to_pylist() == [0] * 4
+    metrics = [json.loads(text)["metrics"] for text in table.column("record").to_pylist()]
+    assert [values.get("nll") for values in metrics].count(0.5) == 1
 
 
 def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder, capsys):
@@ -96,9 +97,9 @@ def test_a_collection_has_thinned_traces_and_what_pictures_need_of_the_first_spl
     assert open_store(tmp_path / "all.parquet").all() == Store(tmp_path / "results").all()
 
 
-def test_a_collection_of_before_has_no_traces(folder):
-    collected.write(folder / "old.parquet", [(VARIOUS[0], None)])
-    assert open_store(folder / "old.parquet").trace("a" * 16) == {}
+def test_a_collection_may_have_no_traces(folder):
+    collection.write(folder / "none.parquet", [(VARIOUS[0], "")])
+    assert open_store(folder / "none.parquet").trace("a" * 16) == {}
 
 
 def test_tables_are_made_from_a_collection(folder, capsys):
@@ -133,7 +134,7 @@ def test_a_collection_is_not_written_to(folder):
 
 def test_an_interrupted_collection_leaves_the_old_one(folder, monkeypatch):
     out = folder / "all.parquet"
-    collected.write(out, [(VARIOUS[0], None)])
+    collection.write(out, [(VARIOUS[0], "")])
     monkeypatch.setattr("pyarrow.parquet.write_table", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
     assert main(["collect", str(folder / "results"), "--out", str(out)]) == 5
     assert len(open_store(out).all()) == 1

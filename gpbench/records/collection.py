@@ -1,0 +1,312 @@
+"""Collections: many records in one Parquet file, which `gpbench collect` makes and every verb reads.
+
+One row a record: its JSON in the column `record`, the text of its config.yaml in `config`, its packed arrays in
+`trace`, and beside them columns of what is filtered by, for other programs.  The values come from `record` alone.
+
+A flipped bit is an error, whichever byte it is in.  Parquet has checksums of pages, and none of its footer, which has
+names, types and positions: a digest of the footer stands before it, where other readers pass over it.
+"""
+
+import contextlib
+import gc
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from gpbench.errors import ConfigError, StorageError
+from gpbench.records import arrays
+from gpbench.records.folder import plain
+from gpbench.records.record import Record
+from gpbench.records.store import Store
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+SUFFIX = ".parquet"
+_TEXTS = ("id", "cell", "status", "dataset", "output", "method", "setting", "protocol", "precision", "preset")
+_COLUMNS = (*_TEXTS, "split_set", "split", "seed", "created")
+"""The fields that have a column of their own."""
+_RECORD, _CONFIG, _TRACE = "record", "config", "trace"
+_OLD = "_fields"
+"""A column of the format before this one, which had a column for each field."""
+_LEVEL = 16
+"""Of zstd's compression: 3 % smaller than 12; 0.4 ms a record."""
+_TEXT_TYPES = ("string", "dictionary<values=string, indices=int32, ordered=0>")
+_MARK = b"gpbench:"
+_END = 8
+"""Bytes of the length of the footer, and of Parquet's own mark."""
+
+
+class Collection(Store):
+    """The records in a Parquet file that `gpbench collect` made: a results folder to read from.
+
+    It has thinned traces (`gpbench.records.arrays`), no predictions and no states.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        super().__init__(path)
+        self.runs = Path(path)
+        self._records: dict[str, Record] | None = None
+        self._configs: dict[str, str] = {}
+        self._traces: dict[str, bytes | None] | None = None
+
+    def config_text(self, id: str) -> str:
+        """The text of a run's config.yaml; empty where it has none."""
+        self._loaded()
+        return self._configs.get(id, "")
+
+    def trace(self, id: str) -> "dict[str, np.ndarray]":
+        """The thinned arrays of a run; empty where it has none."""
+        if self._traces is None:
+            try:
+                self._traces = read_traces(self.runs)
+            except ConfigError as error:
+                self._traces = {}
+                self._say("", f"no traces: {error}")
+        try:
+            packed = self._traces.get(id)
+            return {} if packed is None else arrays.unpack(packed)
+        except ValueError as error:
+            self._say(id, f"{self.runs}, run {id}: {error}")
+            return {}
+
+    def predictions(self, id: str) -> "dict[str, np.ndarray]":
+        """Nothing: a collection has no predictions."""
+        return {}
+
+    def state(self, id: str) -> "dict[str, np.ndarray]":
+        """Nothing: a collection has no states."""
+        return {}
+
+    def write(self, record: Record, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: raises ConfigError."""
+        raise ConfigError(f"{self.runs} is a collection to read from; name a folder with run.results=DIR")
+
+    def delete(self, id: str) -> NoReturn:
+        """Refused: raises ConfigError."""
+        raise ConfigError(f"{self.runs} is a collection to read from; runs are deleted from results folders")
+
+    def _ids(self) -> Iterator[str]:
+        yield from self._loaded()
+
+    def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
+        record = self._loaded().get(id)
+        return record, "" if record else f"{self.runs} has no such record"
+
+    def _loaded(self) -> dict[str, Record]:
+        if self._records is None:
+            rows, faults = read(self.runs)
+            self._records = {record.id: record for record, _ in rows}
+            self._configs = {record.id: config for record, config in rows}
+            if faults:
+                some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
+                print(f"gpbench: skipped {len(faults)} records in {self.runs}: {some}", file=sys.stderr)
+        return self._records
+
+
+def open_store(results: Path | str) -> Store:
+    """The records in a results folder, or in a collection."""
+    return Collection(results) if str(results).endswith(SUFFIX) else Store(results)
+
+
+def open_existing(results: Path | str) -> Store:
+    """The records in a results folder, or in a collection.
+
+    A folder without runs stands for the `records.parquet` in it.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    folder = Path(results)
+    if not str(results).endswith(SUFFIX) and not folder.is_dir():
+        problem = "is a file, and no results folder" if folder.exists() else "no such folder"
+        raise ConfigError(f"{results}: {problem}")
+    collection = folder / f"records{SUFFIX}"
+    return open_store(collection if collection.is_file() and not (folder / "runs").is_dir() else folder)
+
+
+def write(path: Path, rows: Sequence[tuple[Record, str]], traces: Mapping[str, bytes] | None = None) -> None:
+    """Writes a collection beside and renames it into place.
+
+    Args:
+        path: the file.
+        rows: records, each with the text of its config.yaml.
+        traces: packed arrays (`gpbench.records.arrays`) by id.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    import pyarrow as pa
+
+    records = [record for record, _ in rows]
+    columns = {name: _column([getattr(record, name) for record in records]) for name in _COLUMNS}
+    columns[_RECORD] = pa.array([_text(record) for record in records], pa.string())
+    columns[_CONFIG] = pa.array([config for _, config in rows], pa.string()).dictionary_encode()
+    columns[_TRACE] = pa.array([(traces or {}).get(record.id) for record in records], pa.binary())
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(_content(pa.table(columns)))
+        beside.replace(path)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; free some space, or name another file with --out"
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
+    """Reads the records of a collection.
+
+    Returns:
+        Each record with the text of its config.yaml, and what is wrong with those left out, each with its row.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no collection.
+    """
+    table, sealed = _table(path, without=[_TRACE])
+    if _OLD in table.column_names:
+        raise ConfigError(
+            f"{path} was collected by an earlier gpbench, in another format; `gpbench collect DIR --out {path}` makes"
+            " it again from the results folder"
+        )
+    for name in (_RECORD, _CONFIG):
+        if name not in table.column_names or str(table.schema.field(name).type) not in _TEXT_TYPES:
+            raise ConfigError(f"{path} is no collection: it has no column {name} of texts; `gpbench collect` makes one")
+    rows: list[tuple[Record, str]] = []
+    faults: list[str] = []
+    ids: set[str] = set()
+    with _no_garbage_collection():
+        values = _values(table.column(_RECORD).to_pylist(), sealed)
+        for row, (value, config) in enumerate(zip(values, _texts(table.column(_CONFIG)), strict=True)):
+            try:
+                if isinstance(value, Exception):
+                    raise ValueError(f"its record is not valid JSON ({value})")
+                record = Record.from_json(value)
+                if record.id in ids:
+                    raise ValueError(f"another row has the id {record.id}")
+            except ValueError as error:
+                faults.append(f"row {row}: {error}")
+                continue
+            ids.add(record.id)
+            rows.append((record, config or ""))
+    return rows, faults
+
+
+def read_traces(path: Path) -> dict[str, bytes | None]:
+    """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
+    table, _ = _table(path, names=["id", _TRACE])
+    if {*table.column_names} != {"id", _TRACE}:
+        return {}
+    return dict(zip(table.column("id").to_pylist(), table.column(_TRACE).to_pylist(), strict=True))
+
+
+def _values(texts: Sequence[str | None], sealed: bool) -> list[Any]:
+    """The values of JSON texts; the error in place of one that cannot be read.
+
+    What is sealed was checked when it was written, and is parsed at once, which takes half the time.
+    """
+    if sealed and None not in texts:
+        values: list[Any] = json.loads(f"[{','.join(texts)}]")  # type: ignore[arg-type]
+        return values
+    return [_value(text or "") for text in texts]
+
+
+def _value(text: str) -> Any:
+    try:
+        return plain(text.encode())
+    except (ValueError, RecursionError) as error:
+        return error
+
+
+def _texts(column: "pa.ChunkedArray") -> list[str | None]:
+    """The texts of a column; equal ones are one object where the column is a dictionary, as `write` makes it."""
+    import pyarrow.types as kinds
+
+    if not kinds.is_dictionary(column.type):
+        return list(column.to_pylist())
+    whole = column.combine_chunks()
+    known = [*whole.dictionary.to_pylist(), None]
+    return [known[-1 if index is None else index] for index in whole.indices.to_pylist()]
+
+
+def _text(record: Record) -> str:
+    return json.dumps(record.to_json(), separators=(",", ":"), allow_nan=False)
+
+
+def _column(values: list[Any]) -> "pa.Array":
+    """A column of whole numbers, or of texts."""
+    import pyarrow as pa
+
+    if {type(value) for value in values} == {int}:
+        return pa.array(values, pa.int64())
+    return pa.array([None if value is None else str(value) for value in values], pa.string()).dictionary_encode()
+
+
+def _content(table: "pa.Table") -> bytes:
+    """The file of a table, with checksums."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pa.BufferOutputStream()
+    options = {"compression": "zstd", "compression_level": _LEVEL, "write_statistics": False}
+    dictionaries = [name for name in table.column_names if name not in ("id", _RECORD, _TRACE)]
+    pq.write_table(table, file, write_page_checksum=True, use_dictionary=dictionaries, **options)
+    whole: bytes = file.getvalue().to_pybytes()
+    start = len(whole) - _END - int.from_bytes(whole[-_END:-4], "little")
+    return whole[:start] + _MARK + hashlib.sha256(whole[start:]).digest() + whole[start:]
+
+
+def _table(path: Path, *, names: Sequence[str] = (), without: Sequence[str] = ()) -> "tuple[pa.Table, bool]":
+    """The columns of these names, or all but those `without`; and whether the file is sealed.
+
+    All that are read are checked.  Raises ConfigError for a file that cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        sealed = _check_footer(path)
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            known = file.schema_arrow.names
+            table = file.read([name for name in known if (name in names if names else name not in without)])
+            table.validate(full=True)
+            return table, sealed
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).partition("\n")[0]
+        raise ConfigError(f"cannot read {path} ({reason}); `gpbench collect DIR --out {path}` makes one") from error
+
+
+def _check_footer(path: Path) -> bool:
+    """Whether the file has a digest of its footer.  Raises ValueError where the footer is another one."""
+    with open(path, "rb") as file:
+        whole = file.seek(0, 2)
+        file.seek(max(0, whole - _END))
+        length = _END + int.from_bytes(file.read(_END)[:4], "little")
+        digest = hashlib.sha256().digest_size
+        if whole < length + len(_MARK) + digest:
+            return False  # too short to have one: Parquet says what is wrong with it
+        file.seek(whole - length - digest - len(_MARK))
+        mark, expected, footer = file.read(len(_MARK)), file.read(digest), file.read()
+    if mark == _MARK and hashlib.sha256(footer).digest() != expected:
+        raise ValueError("the checksum of its footer differs")
+    return mark == _MARK
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Making a hundred thousand records would set it off again and again, for nothing: a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,139 @@
+"""Write gpbench/config/settings.json and docs/settings.md from the declarations at the classes of methods.
+
+python scripts/settings.py            # write both
+python scripts/settings.py --check    # exit code 1 where one of them is not current
+"""
+
+import dataclasses
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpbench import paths, ranges
+from gpbench.config import declared
+from gpbench.config.compose import Composer
+from gpbench.errors import as_word
+from gpbench.methods.base import HasRates, HasSearch, Method
+from gpbench.schema import MEANING, RANGE, settings
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
+PROTOCOL_MEANINGS = {
+    "name": "Name in records, tables and file names.",
+    "inputs": "Scaling of the inputs: by the training rows, or over all rows (`centre_all`).",
+    "targets": "Scaling of the targets in regression, as that of the inputs; metrics are in original units.",
+    "precision": "Floating-point type of all computations.",
+    "split_indices": "Row numbers as the index files have them, or read as 8-bit integers (paper aep_dgp).",
+    "lbfgs": "Section: maximum number of L-BFGS iterations (`steps`).",
+    "variational": "Section: `steps`, `natural_step` and `optimiser` of svi and its variants.",
+    "deep": "Section: `steps`, `batch_size`, `optimiser`, `hidden_start`, `factors` and `alpha` of deep GPs.",
+    "networks": "Section: `steps`, `batch_size`, `optimiser` and `scaled` of neural networks.",
+    "minibatch_damping": "Damping of the minibatch variants of sep.",
+    "minibatch_optimiser": "Optimiser of the minibatch variants of sep.",
+}
+
+
+def members(group: str) -> list[str]:
+    """The names of the files of a group."""
+    return sorted(path.stem for path in (paths.conf_dir() / group).glob("*.yaml"))
+
+
+def class_at(path: str) -> type[Method]:
+    """The class of a dotted path."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def declaration(cls: type[Method]) -> dict[str, Any]:
+    """What a class declares, as JSON has it."""
+    return {
+        "tasks": sorted(cls.tasks),
+        "kernels": cls.kernels and list(cls.kernels),
+        "likelihoods": cls.likelihoods and list(cls.likelihoods),
+        "searchable": list(cls.searchable),
+        "rates": issubclass(cls, HasRates),
+        "search": issubclass(cls, HasSearch),
+        "settings": {name: _setting(field) for name, field in settings(cls).items()},
+    }
+
+
+def _setting(field: dataclasses.Field) -> dict[str, Any]:
+    words = field.metadata[RANGE]
+    entry = {"range": words if isinstance(words, str) else list(words), "meaning": field.metadata[MEANING]}
+    factory = field.default_factory
+    default = field.default if factory is dataclasses.MISSING else factory()
+    return entry if default is dataclasses.MISSING else {**entry, "default": _plain(default)}
+
+
+def _plain(value: Any) -> Any:
+    """A default as JSON has it; a kernel, a likelihood or an optimiser as its text."""
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def declarations() -> dict[str, Any]:
+    """The declarations of the classes of all our methods, by dotted path."""
+    composer = Composer()
+    targets = {composer.compose([f"method={name}"])["method"]["_target_"] for name in members("method")}
+    return {path: declaration(class_at(path)) for path in sorted(targets)}
+
+
+def page() -> str:
+    """The reference of settings in Markdown."""
+    lines = [
+        "# Settings",
+        "",
+        "Settings of every method and protocol: admissible values, the value in the file, and the meaning.",
+        "`scripts/settings.py` makes this page from the declarations at the classes.  A command line changes a",
+        "setting with `method.NAME=VALUE` or `protocol.NAME=VALUE`.  The keys of cards: [data sets](data.md).",
+        "",
+        "## Methods",
+    ]
+    composer, classes = Composer(), declarations()
+    meanings = {name: s["meaning"] for entry in classes.values() for name, s in entry["settings"].items()}
+    for name in members("method"):
+        node = composer.compose([f"method={name}"])["method"]
+        entry, path = classes[node["_target_"]], paths.conf_dir() / "method" / f"{name}.yaml"
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        facts = [f"Tasks: {', '.join(entry['tasks'])}."]
+        facts += [f"Kernels: {', '.join(entry['kernels'])}."] if entry["kernels"] else []
+        facts += [f"Likelihoods: {', '.join(entry['likelihoods'])}."] if entry["likelihoods"] else []
+        lines += ["", f"### {name}", "", f"`{node['_target_']}`.  {'  '.join(facts)}", "", *_HEAD]
+        for key, setting in entry["settings"].items():
+            value = raw.get(key, node.get(key, setting.get("default")))
+            lines.append(_row(key, setting["range"], value, setting["meaning"]))
+    lines += ["", "## Protocols", "", "The values are those of `protocol=clean`.", "", *_HEAD]
+    for key, value in composer.compose([])["protocol"].items():
+        words = ranges.PROTOCOL.get(key, key if key in ranges.WORDS else "optimiser")
+        lines.append(_row(key, words, value, PROTOCOL_MEANINGS.get(key) or meanings[key]))
+    return "\n".join(lines) + "\n"
+
+
+_HEAD = ["| setting | values | default | meaning |", "|---|---|---|---|"]
+
+
+def _row(key: str, words: Any, value: Any, meaning: str) -> str:
+    text = ranges.parse(words).text if words != "any" else ""
+    cells = (f"`{key}`", text, f"`{as_word(value)}`", meaning)
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def main() -> int:
+    """Write or check both files; the exit code."""
+    texts = {declared.FILE: json.dumps(declarations(), indent=1, ensure_ascii=False) + "\n", PAGE: page()}
+    stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    if "--check" in sys.argv:
+        for path in stale:
+            print(f"{path} is not current: run scripts/settings.py")
+        return bool(stale)
+    for path in stale:
+        path.write_text(texts[path], encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
