@@ -35,7 +35,7 @@ from gpbench.schema import setting
 
 
 class RunningProducts(eqx.Module):
-    """Quantities for minibatches beside the sites: how each site entered their product, and this epoch's product so far.
+    """Quantities beside the sites for minibatches: how each site entered their product, and the product of this epoch.
 
     `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`).
     """

@@ -113,7 +113,7 @@ def _largest_evidence(model: ExactGP, X: Any, y: Any, prior: LengthscalePrior | 
 
 
 class ExactStart(PriorMethod, NoiseMethod):
-    """A method whose training starts from an exact GP.  Noise variances are in units of the scaled targets' variance."""
+    """A method that starts from an exact GP.  Noise variances are in units of the scaled targets' variance."""
 
     def configured_gp(self, X: Float[Array, "N D"]) -> ExactGP:
         """Kernel and noise as configured, with lengthscales from the rows X."""
