@@ -19,7 +19,7 @@ from typing import Any
 
 from gpbench import yamls
 from gpbench.errors import ConfigError, as_word, either, nearest
-from gpbench.ranges import Range, Words, is_number, is_whole, parse
+from gpbench.schema import Range, Words, is_number, is_whole, parse
 
 TARGET = "_target_"
 

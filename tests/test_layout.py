@@ -10,8 +10,8 @@ import gpbench
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
     {"errors", "lazy", "paths", "plugins"},
-    {"ranges", "yamls"},
-    {"schema", "metrics", "papers"},
+    {"schema", "yamls"},
+    {"metrics", "papers"},
     {"registry"},
     {"core"},
     {"methods", "runtime"},

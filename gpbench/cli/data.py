@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from gpbench import paths
-from gpbench.analysis.formats import print_json
+from gpbench.analysis.printing import print_json
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
 
 

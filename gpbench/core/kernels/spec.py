@@ -13,8 +13,7 @@ from gpbench import registry
 from gpbench.core.kernels.base import Family, Kernel, LengthscaleStart, words
 from gpbench.core.kernels.composite import ActiveInputs, select
 from gpbench.errors import ConfigError, either
-from gpbench.ranges import LENGTHSCALE_PRIOR, is_whole
-from gpbench.schema import settings
+from gpbench.schema import LENGTHSCALE_PRIOR, is_whole, settings
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from typing import Any
 from gpbench import registry
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.errors import ConfigError, either
-from gpbench.ranges import is_whole
-from gpbench.schema import settings
+from gpbench.schema import is_whole, settings
 
 
 @dataclass(frozen=True)
