@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from gpbench import paths, ranges
+from gpbench import paths, schema
 from gpbench.config import declared
 from gpbench.config.compose import Composer
 from gpbench.errors import as_word
@@ -108,7 +108,7 @@ def page() -> str:
             lines.append(_row(key, setting["range"], value, setting["meaning"]))
     lines += ["", "## Protocols", "", "The values are those of `protocol=clean`.", "", *_HEAD]
     for key, value in composer.compose([])["protocol"].items():
-        words = ranges.PROTOCOL.get(key, key if key in ranges.WORDS else "optimiser")
+        words = schema.PROTOCOL.get(key, key if key in schema.WORDS else "optimiser")
         lines.append(_row(key, words, value, PROTOCOL_MEANINGS.get(key) or meanings[key]))
     return "\n".join(lines) + "\n"
 
@@ -117,7 +117,7 @@ _HEAD = ["| setting | values | default | meaning |", "|---|---|---|---|"]
 
 
 def _row(key: str, words: Any, value: Any, meaning: str) -> str:
-    text = ranges.parse(words).text if words != "any" else ""
+    text = schema.parse(words).text if words != "any" else ""
     cells = (f"`{key}`", text, f"`{as_word(value)}`", meaning)
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 

@@ -9,9 +9,10 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "paths", "plugins"},
-    {"ranges", "yamls"},
-    {"schema", "metrics", "papers"},
+    {"errors", "lazy", "paths", "plugins"},
+    {"schema", "yamls"},
+    {"metrics", "papers"},
+    {"registry"},
     {"core"},
     {"methods", "runtime"},
     {"config"},

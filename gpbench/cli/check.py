@@ -2,15 +2,22 @@
 
 import argparse
 import sys
-from typing import Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gpbench.cli import options
 from gpbench.errors import ConfigError, ContractError
+
+if TYPE_CHECKING:
+    from gpbench.contract.examine import Finding
 
 _EPILOG = """\
 examples:
   gpbench check sep
   gpbench check robust_gp --config-dir docs/examples
+  gpbench check kernel:cosine --config-dir docs/examples
+  gpbench check likelihood:student_t df=3
   gpbench check sep_minibatch method.inducing=10 method.batch_size=16
 """
 
@@ -24,7 +31,9 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
-    parser.add_argument("method", metavar="METHOD", help="the name of a method (`gpbench ls methods`)")
+    parser.add_argument(
+        "method", metavar="METHOD", help="the name of a method (`gpbench ls methods`), kernel:NAME or likelihood:NAME"
+    )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, as for gpbench run")
     options.add_config_dir(parser, "method/ files and modules")
     parser.add_argument(
@@ -45,26 +54,50 @@ def run(args: argparse.Namespace) -> int:
     folders = [folder.expanduser().resolve() for folder in args.config_dir]
     sys.path[:0] = map(str, folders)
 
+    kind, colon, name = args.method.rpartition(":")
+    findings, page = [], f"add_a_{kind or 'method'}.md"
+    for finding in _of_family(kind, name, args.overrides, folders) if colon else _of_method(args, folders):
+        findings.append(finding)
+        if not args.json:
+            reason = f": {finding.reason}" if finding.reason else ""
+            print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{reason}", flush=True)
+    if args.json:
+        from gpbench.analysis import printing
+
+        printing.print_json([_fields(finding) for finding in findings])
+    if broken := sum(finding.verdict == "broken" for finding in findings):
+        raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/{page}")
+    return 0
+
+
+def _of_method(args: argparse.Namespace, folders: Sequence[Path]) -> "Iterator[Finding]":
     from gpbench import runtime
     from gpbench.config.compose import compose
 
     cfg = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])
 
-    from gpbench.analysis import formats
     from gpbench.contract.examine import examine
 
-    findings = []
-    for finding in examine(cfg["method"], args.rows):
-        findings.append(finding)
-        if not args.json:
-            reason = f": {finding.reason}" if finding.reason else ""
-            print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{reason}", flush=True)
-    if args.json:
-        formats.print_json([_fields(finding) for finding in findings])
-    if broken := sum(finding.verdict == "broken" for finding in findings):
-        raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/add_a_method.md")
-    return 0
+    return examine(cfg["method"], args.rows)
+
+
+def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Path]) -> "Iterator[Finding]":
+    """The findings for a kernel or a likelihood with the options KEY=VALUE."""
+    from gpbench import plugins, registry, runtime, yamls
+
+    if kind not in registry.KINDS:
+        raise ConfigError(f"{kind}:{name}: check a METHOD, kernel:NAME or likelihood:NAME")
+    if malformed := [word for word in words if "=" not in word]:
+        raise ConfigError(f"cannot read {malformed[0]!r}; write KEY=VALUE")
+    options = {key: yamls.load(value) for key, _, value in (word.partition("=") for word in words)}
+    value = registry.expand(kind, {name: options}, [*folders, *plugins.folders()])
+    registry.read(kind, value)
+    runtime.configure(device="cpu")
+
+    from gpbench.contract import families
+
+    return families.examine_kernel(value) if kind == "kernel" else families.examine_likelihood(value)
 
 
 def _fields(finding: Any) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
+from gpbench import registry
 from gpbench.config.fields import check_fields, imported
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
@@ -20,6 +21,7 @@ def build_method(node: Mapping[str, Any]) -> Method:
     found, target = imported(node, "method"), node["_target_"]
     if isinstance(found, type) and not issubclass(found, Method):
         raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
+    node = {key: registry.named(key, value) for key, value in node.items()}
     check_fields(node)
     try:
         method = instantiate(dict(node))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpbench.errors import ConfigError, as_word, either, nearest
-from gpbench.ranges import Range, Words, parse
+from gpbench.schema import Range, Words, parse
 
 
 class Keys(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths, plugins, ranges
+from gpbench import paths, plugins, registry, schema
 from gpbench.config import cards, declared, merge, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
@@ -54,14 +54,15 @@ class Composer:
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
         cfg["implied"], own = (_section(cfg["method"], name) for name in ("implied", "ranges"))
-        ranges.check_node("method", cfg["method"], ranges.METHOD, own, cfg["dataset"].get("task"))
+        cfg["method"] = registry.check(cfg["method"], self.folders, own, cfg["dataset"].get("task"))
+        schema.check_node("method", cfg["method"], schema.METHOD, own, cfg["dataset"].get("task"))
         declared.check_method(cfg["method"])
-        ranges.check_node("protocol", cfg["protocol"], ranges.PROTOCOL)
+        schema.check_node("protocol", cfg["protocol"], schema.PROTOCOL)
         for name in ("lbfgs", "variational", "deep", "networks"):
             if isinstance(section := cfg["protocol"].get(name), dict):
-                ranges.check_node(f"protocol.{name}", section, ranges.METHOD)
+                schema.check_node(f"protocol.{name}", section, schema.METHOD)
         for section in ("method", "protocol"):
-            cfg[section] = {key: ranges.canonical(key, value) for key, value in cfg[section].items()}
+            cfg[section] = {key: schema.canonical(key, value) for key, value in cfg[section].items()}
         cards.check(cfg["dataset"], f"dataset ({files['dataset']})" if files["dataset"] else "dataset")
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpbench import ranges
+from gpbench import schema
 from gpbench.errors import ConfigError, either, nearest
 from gpbench.schema import check_family
 
@@ -39,7 +39,7 @@ def check_method(node: Mapping[str, Any]) -> None:
         if key not in settings:
             raise ConfigError(f"method.{key}: {name} has no such field; {nearest(key, settings)}")
         if not (key in ("search", "optimiser") and value is None):
-            ranges.parse(settings[key]["range"]).check(f"method.{key}", value)
+            schema.parse(settings[key]["range"]).check(f"method.{key}", value)
     if absent := [key for key, setting in settings.items() if "default" not in setting and key not in values]:
         raise ConfigError(f"method.{absent[0]}: {name} needs a value for it")
     for kind, accepted in (("kernel", declared["kernels"]), ("likelihood", declared["likelihoods"])):
@@ -63,9 +63,9 @@ def check_task(cfg: Mapping[str, Any]) -> None:
         )
     likelihood = method.get("likelihood", "auto")
     family = next(iter(likelihood)) if isinstance(likelihood, Mapping) and likelihood else likelihood
-    others = [family for other, families in ranges.LIKELIHOODS.items() if other != task for family in families]
-    if family in others and family not in ranges.LIKELIHOODS[task]:
-        fit = either(("auto", *ranges.LIKELIHOODS[task]))
+    others = [family for other, families in schema.LIKELIHOODS.items() if other != task for family in families]
+    if family in others and family not in schema.LIKELIHOODS[task]:
+        fit = either(("auto", *schema.LIKELIHOODS[task]))
         raise ConfigError(f"method.likelihood={family}: {card['name']} is {task}: choose {fit}")
 
 
@@ -80,6 +80,6 @@ def _check_trials(values: Mapping[str, Any], declared: Mapping[str, Any]) -> Non
         if declared["searchable"] and key not in declared["searchable"]:
             raise ConfigError(f"method.search: {name} can choose {' and '.join(declared['searchable'])}, not {key}")
         for entry in entries or ():
-            ranges.parse(declared["settings"].get(key, {"range": "number"})["range"]).check(
+            schema.parse(declared["settings"].get(key, {"range": "number"})["range"]).check(
                 f"method.search.{key}", entry
             )

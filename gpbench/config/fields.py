@@ -9,6 +9,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from gpbench import registry
 from gpbench.errors import ConfigError, as_word, either, nearest
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
@@ -30,7 +31,7 @@ def check_fields(node: Mapping[str, Any], where: str = "method") -> None:
         raise ConfigError(f"{where}: {node['_target_']} lacks {', '.join(missing)}; see docs/add_a_method.md")
     named = {key: f for key, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     open_ended = any(field.kind is field.VAR_KEYWORD for field in fields.values())
-    values = {key: value for key, value in node.items() if key not in _HYDRA_KEYS}
+    values = {key: registry.named(key, value) for key, value in node.items() if key not in _HYDRA_KEYS}
     for key, value in values.items():
         if key in named:
             _check_field(f"{where}.{key}", value, named[key].annotation)

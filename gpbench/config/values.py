@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpbench.errors import ConfigError, as_word, nearest
-from gpbench.ranges import Range, Words, is_whole, parse
+from gpbench.schema import Range, Words, is_whole, parse
 
 _is_count = parse("count").contains
 

@@ -60,7 +60,7 @@ def examine(
     for task in (task for task in CLASSES if task in method.tasks and task in tasks):
         problem = startable(method, task, (rows,) if rows else ROWS)
         for check in CHECKS:
-            yield _finding(check, problem)
+            yield finding(task, check, problem)
 
 
 def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
@@ -77,10 +77,11 @@ def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
     return problem
 
 
-def _finding(check: Callable[[Problem], None], problem: Problem) -> Finding:
-    claim = (problem.task, check.__doc__ or check.__name__)
+def finding(task: str, check: Callable[..., None], *arguments: Any) -> Finding:
+    """Runs a check with these arguments; an exception in it is a broken claim."""
+    claim = (task, check.__doc__ or check.__name__)
     try:
-        check(problem)
+        check(*arguments)
     except Broken as error:
         return Finding(*claim, "broken", str(error))
     except Doubtful as error:

@@ -97,18 +97,3 @@ def require_points(setting: str, samples: int, dimensions: int) -> None:
     enough = max(2, 1 << (4 * dimensions - 1).bit_length())
     if samples < enough or samples & (samples - 1):
         raise ConfigError(f"{setting}={samples} must be a power of two of at least {enough}, four times the dimensions")
-
-
-def require_nodes(likelihood: str, nodes: int, least: int = 1) -> None:
-    """Checks the number of nodes of a likelihood's quadrature.
-
-    Args:
-        likelihood: Name of the likelihood, for the message.
-        nodes: Number of nodes.
-        least: Smallest number that is accurate enough.
-
-    Raises:
-        ConfigError: `nodes` is below `least`.
-    """
-    if nodes < least:
-        raise ConfigError(f"likelihood {likelihood}: nodes={nodes} must be at least {least}")

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from gpbench import ranges
+from gpbench import schema
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.schema import RANGE, check_family, setting, settings
@@ -139,7 +139,7 @@ class Method(eqx.Module):
         """
         declared = settings(type(self))
         for name, field in declared.items():
-            ranges.parse(field.metadata[RANGE]).check(f"method.{name}", getattr(self, name))
+            schema.parse(field.metadata[RANGE]).check(f"method.{name}", getattr(self, name))
         for kind, accepted in (("kernel", self.kernels), ("likelihood", self.likelihoods)):
             if kind in declared:
                 check_family(kind, getattr(self, kind), accepted, self.name or type(self).__name__)
@@ -153,7 +153,7 @@ class Method(eqx.Module):
                 raise ConfigError(f"method.search: {self.name} can choose {known}, not {name}")
             for value in values:
                 words = declared[name].metadata[RANGE] if name in declared else "number"
-                ranges.parse(words).check(f"method.search.{name}", value)
+                schema.parse(words).check(f"method.search.{name}", value)
 
     @abc.abstractmethod
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
@@ -440,7 +440,7 @@ def inducing_count(inducing: float | int, n: int) -> int:
     Raises:
         ConfigError: beyond 1 .. n, and for a number that is neither whole nor a fraction.
     """
-    ranges.parse("count or fraction").check("method.inducing", inducing)
+    schema.parse("count or fraction").check("method.inducing", inducing)
     m = int(inducing) if isinstance(inducing, Integral) else round(inducing * n)
     if not 1 <= m <= n:
         raise ConfigError(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpbench import cli, ranges
+from gpbench import cli, schema
 from gpbench.config import declared
 from gpbench.config.compose import Composer
 from gpbench.config.declared import check_task
@@ -143,7 +143,7 @@ def test_a_likelihood_that_fits_passes():
 
 
 def test_arguments_of_optimisers_are_those_of_the_functions():
-    for path, arguments in ranges.OPTIMISERS.items():
+    for path, arguments in schema.OPTIMISERS.items():
         assert arguments.keys() == inspect.signature(getattr(optimisers, path.rpartition(".")[2])).parameters.keys()
 
 

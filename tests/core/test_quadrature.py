@@ -31,7 +31,7 @@ def test_nodes_integrate_polynomials_up_to_twice_their_number_exactly(nodes):
 @pytest.mark.parametrize("y, mean, variance", [(1, 0.3, 0.7), (-1, 0.3, 0.7), (1, -4.0, 9.0), (1, 2.0, 1e-6)])
 def test_expected_log_probit_is_the_integral(nodes, tolerance, y, mean, variance):
     expected = brute_force(lambda f: norm.logcdf(y * f), mean, variance)
-    ours = Probit(nodes).expected_log_prob(*(jnp.array([float(value)]) for value in (mean, variance, y)))
+    ours = Probit(nodes=nodes).expected_log_prob(*(jnp.array([float(value)]) for value in (mean, variance, y)))
     np.testing.assert_allclose(ours[0], expected, rtol=tolerance)
 
 
@@ -46,7 +46,7 @@ def test_gradients_of_expected_log_probit_are_the_integrals_of_its_derivatives()
         return -slope(f) * (f + slope(f))
 
     def value(m, v):
-        return Probit(40).expected_log_prob(m[None], v[None], jnp.ones(1))[0]
+        return Probit(nodes=40).expected_log_prob(m[None], v[None], jnp.ones(1))[0]
 
     by_mean, by_variance = jax.grad(value, argnums=(0, 1))(jnp.array(mean), jnp.array(variance))
     np.testing.assert_allclose(by_mean, brute_force(slope, mean, variance), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""A method imports core, errors, ranges, runtime, schema and the methods' shared parts, never another method's file."""
+"""A method imports core, errors, runtime, schema and the methods' shared parts, never another method's file."""
 
 import ast
 from pathlib import Path
@@ -35,7 +35,7 @@ def is_allowed(name: str) -> bool:
     """Whether a method may import the module of gpbench of this name: a part, or what a family shares."""
     if name.startswith("gpbench.methods."):
         return name.startswith("gpbench.methods.parts.") or name.endswith((".base", ".baselines"))
-    known = ("gpbench.errors", "gpbench.ranges", "gpbench.runtime", "gpbench.schema", "gpbench.core")
+    known = ("gpbench.errors", "gpbench.runtime", "gpbench.schema", "gpbench.core")
     return name in known or name.startswith("gpbench.core.")
 
 

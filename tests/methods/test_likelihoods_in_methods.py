@@ -80,7 +80,7 @@ def test_the_bound_under_the_logistic_likelihood_lies_below_the_exact_evidence()
     data = binary(3)
     layer = layer_at(data.X)
     exact = exact_evidence(covariance(layer, data.X, 0.05), np.asarray(data.y), log_likelihood=logistic)
-    arbitrary, optimum = bounds(LOGISTIC, data, Logistic(60), layer)
+    arbitrary, optimum = bounds(LOGISTIC, data, Logistic(nodes=60), layer)
     assert (arbitrary < exact).all() and exact - 0.05 < optimum < exact
 
 
@@ -110,8 +110,8 @@ def log_softmax_of(y, f):
 @pytest.mark.parametrize(
     ("name", "likelihood", "log_likelihood", "gap"),
     [
-        ({"softmax": {"samples": 512}}, Softmax(3, 512), log_softmax_of, 0.2),
-        ({"robust_max": {"epsilon": 0.1}}, RobustMax(3, 0.1), log_robust_max, 1.5),
+        ({"softmax": {"samples": 512}}, Softmax(3, samples=512), log_softmax_of, 0.2),
+        ({"robust_max": {"epsilon": 0.1}}, RobustMax(3, epsilon=0.1), log_robust_max, 1.5),
     ],
     ids=["softmax", "robust_max"],
 )

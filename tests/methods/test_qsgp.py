@@ -144,7 +144,7 @@ def test_proposition_1_is_the_best_diagonal(name):
     np.testing.assert_allclose(slope, 0.0, atol=1e-8)
 
 
-SITES = {"logistic": Logistic(101), "laplace": Laplace(jnp.asarray(np.log(0.3)))}
+SITES = {"logistic": Logistic(nodes=101), "laplace": Laplace(jnp.asarray(np.log(0.3)))}
 
 
 def bounds_of_sites(name, q, count, draws, *, replacement, printed=False):

@@ -1,10 +1,10 @@
 """Covariance functions: the interface `Kernel`, one kind a file, and `kernel_spec` to parse the configuration."""
 
 from gpbench.core.kernels.anova import ANOVA, Effect
-from gpbench.core.kernels.base import Kernel, LengthscaleStart
+from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, LengthscaleStart, log_scalar
 from gpbench.core.kernels.composite import ActiveInputs, Product, Sum
 from gpbench.core.kernels.linear import Constant, Linear
-from gpbench.core.kernels.spec import FAMILIES, LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require
+from gpbench.core.kernels.spec import LengthscalePrior, Spec, kernel_spec, lengthscale_prior, require
 from gpbench.core.kernels.stationary import (
     Matern12,
     Matern32,
@@ -17,10 +17,11 @@ from gpbench.core.kernels.stationary import (
 
 __all__ = [
     "ANOVA",
-    "FAMILIES",
     "ActiveInputs",
+    "AmplitudeFamily",
     "Constant",
     "Effect",
+    "Family",
     "Kernel",
     "LengthscalePrior",
     "LengthscaleStart",
@@ -37,5 +38,6 @@ __all__ = [
     "Sum",
     "kernel_spec",
     "lengthscale_prior",
+    "log_scalar",
     "require",
 ]

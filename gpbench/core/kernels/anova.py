@@ -6,19 +6,23 @@ I(x) = ∫ g(x, t) dt and II = ∫ I(x) dx.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erf
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from gpbench import registry
 from gpbench.core.kernels.base import Family, Kernel, LengthscaleStart, words
 from gpbench.core.kernels.composite import UnitAmplitude, fix_amplitude
+from gpbench.core.kernels.spec import Spec, kernel_spec
 from gpbench.core.kernels.stationary import SquaredExponential
 from gpbench.errors import ConfigError
+from gpbench.schema import setting
 
 
 class ANOVA(Family):
@@ -32,26 +36,35 @@ class ANOVA(Family):
 
     log_variance: Float[Array, " R"]
     bases: Kernel  # every leaf has a leading axis of length D
+    order: int = setting(2, "count", "Largest number of inputs that interact.")
+    base: Spec = setting(
+        "squared_exponential",
+        registry.ONE_INPUT_KERNEL,
+        "One-dimensional kernel of every input.",
+        converter=kernel_spec,
+    )
     family: ClassVar[str] = "anova"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
         """k(x, y) for all pairs of rows.  Memory: O(N P R) forward, O(D N P R) for its gradient."""
 
-        def one(base: Kernel, x, y):
+        def function(base: Kernel, x: Array, y: Array) -> Array:
             return base.cross(x[:, None], y[:, None])
 
-        return self._sum_orders(one, X.T, Y.T, shape=(len(X), len(Y)))
+        return self._sum_orders(function, X.T, Y.T, shape=(len(X), len(Y)))
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
         """k(x, x) for every row."""
         return self._sum_orders(lambda base, x: base.diag(x[:, None]), X.T, shape=(len(X),))
 
-    def _sum_orders(self, one: Callable[..., Array], *columns: Float[Array, "D _"], shape: tuple[int, ...]) -> Array:
-        """Σ_r v_r e_r of z_d = one(k_d, columns of input d), of the given shape."""
+    def _sum_orders(
+        self, function: Callable[..., Array], *columns: Float[Array, "D _"], shape: tuple[int, ...]
+    ) -> Array:
+        """Σ_r v_r e_r of z_d = function(k_d, columns of input d), of the given shape."""
 
         @jax.checkpoint
-        def add(sums, column):
-            z = one(*column)
+        def add(sums: Array, column: tuple[Any, ...]) -> tuple[Array, None]:
+            z = function(*column)
             lower = jnp.concatenate([jnp.ones_like(z)[None], sums[:-1]])  # e_0 .. e_{R-1}
             return sums + z * lower, None
 
@@ -66,9 +79,7 @@ class ANOVA(Family):
         return f"anova kernel of one-dimensional {words(base.family)} kernels (variances by order {variances})"
 
     @classmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """Options: `order`, the largest R, and `base`, the specification of the one-dimensional kernels.
 
         Every order has the same share of the amplitude.  Raises ConfigError if there are fewer inputs than `order`.
@@ -79,7 +90,9 @@ class ANOVA(Family):
         bases = [fix_amplitude(options["base"].initial(X[:, [d]], start=start)) for d in range(count)]
         # e_r of D ones is the binomial coefficient (D over r)
         log_variance = [math.log(amplitude / order / math.comb(count, r)) for r in range(1, order + 1)]
-        return cls(jnp.asarray(log_variance, X.dtype), jax.tree.map(lambda *leaves: jnp.stack(leaves), *bases))
+        return cls(
+            jnp.asarray(log_variance, X.dtype), jax.tree.map(lambda *leaves: jnp.stack(leaves), *bases), **options
+        )
 
 
 _NODES = 32
@@ -101,20 +114,20 @@ class Effect(Kernel):
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
         """k(x, y) for all pairs of rows."""
 
-        def one(base: Kernel, x, y):
+        def function(base: Kernel, x: Array, y: Array) -> Array:
             # As a matrix product: XLA computes the error functions of a broadcast product anew for each pair of rows
             correction = (integral(base, x) / double_integral(base, x.dtype))[:, None] @ integral(base, y)[None, :]
             return base.cross(x[:, None], y[:, None]) - correction
 
-        return jnp.exp(self.log_amplitude) * jnp.prod(jax.vmap(one)(self.bases, X.T, Y.T), axis=0)
+        return jnp.exp(self.log_amplitude) * jnp.prod(jax.vmap(function)(self.bases, X.T, Y.T), axis=0)
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
         """k(x, x) for every row."""
 
-        def one(base: Kernel, x):
+        def function(base: Kernel, x: Array) -> Array:
             return base.diag(x[:, None]) - integral(base, x) ** 2 / double_integral(base, x.dtype)
 
-        return jnp.exp(self.log_amplitude) * jnp.prod(jax.vmap(one)(self.bases, X.T), axis=0)
+        return jnp.exp(self.log_amplitude) * jnp.prod(jax.vmap(function)(self.bases, X.T), axis=0)
 
     def describe(self) -> str:
         """The family of the bases, with the amplitude."""
@@ -133,14 +146,14 @@ def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
     nodes, weights = _gauss_legendre(x.dtype)
     split = jnp.clip(x, 0.0, 1.0)
 
-    def one(x, split):
+    def function(x: Array, split: Array) -> Array:
         t = jnp.concatenate([split * nodes, split + (1 - split) * nodes])
         return base.cross(x[None, None], t[:, None])[0] @ jnp.concatenate([split * weights, (1 - split) * weights])
 
-    return jax.vmap(one)(x, split)
+    return jax.vmap(function)(x, split)
 
 
-def double_integral(base: Kernel, dtype) -> Float[Array, ""]:
+def double_integral(base: Kernel, dtype: DTypeLike) -> Float[Array, ""]:
     """II = ∫₀¹ I(x) dx."""
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
@@ -156,7 +169,7 @@ def _lengthscale(base: Kernel) -> Float[Array, ""] | None:
     return None
 
 
-def _gauss_legendre(dtype) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
+def _gauss_legendre(dtype: DTypeLike) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
     """Nodes and weights on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return jnp.asarray((nodes + 1) / 2, dtype), jnp.asarray(weights / 2, dtype)

@@ -2,7 +2,6 @@
 
 import abc
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -22,36 +21,41 @@ class Kernel(eqx.Module):
     every other field is static.
     """
 
-    family: ClassVar[str]
+    family: ClassVar[str] = ""
+    """Name by which messages call the kernel; that of its class where it is empty."""
 
     @abc.abstractmethod
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """k(x, y) for all pairs of rows."""
+        """Computes k(x, y) for all pairs of rows."""
 
     @abc.abstractmethod
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """k(x, x) for every row: the diagonal of `cross(X, X)` in O(N)."""
+        """Computes k(x, x) for every row: the diagonal of `cross(X, X)` in O(N)."""
 
-    @abc.abstractmethod
     def describe(self) -> str:
-        """The parameters in words, for error messages.  Needs concrete values: not under `jax.jit`."""
+        """Describes the kernel with its parameters, for error messages.
+
+        Needs concrete values: not under `jax.jit`.
+        """
+        return f"{words(self.family or type(self).__name__)} kernel"
 
 
 class Family(Kernel):
-    """A kernel that the configuration names by its `family`."""
+    """A kernel that a configuration can name.  Its options are the fields that it declares by `gpbench.schema.setting`.
+
+    A subclass outside gpbench is named by its `_target_` (docs/add_a_kernel.md).
+    """
 
     @classmethod
     @abc.abstractmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
-        """The kernel that training starts from.
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> "Kernel":
+        """Constructs the kernel that training starts from.
 
         Args:
-            X: rows of the inputs that the kernel will see.
-            options: a value for every option of the family, as `Spec` holds them.
-            start: how lengthscales are set from the rows.
-            amplitude: the prior variance k(x, x), averaged over the rows where it differs between them.
+            X: Rows of the inputs that the kernel will see, (N, D), in whose dtype the parameters are.
+            start: Rule by which lengthscales are set from the rows.
+            amplitude: Prior variance k(x, x), averaged over the rows where it differs between them.
+            **options: A value for every option of the family, to be passed on to the constructor.
         """
 
 

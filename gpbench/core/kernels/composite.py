@@ -2,12 +2,12 @@
 
 import functools
 import operator
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, LengthscaleStart
@@ -39,30 +39,28 @@ def select(X: Float[Array, "N D"], inputs: tuple[int, ...]) -> Float[Array, "N S
 
 
 class Sum(Family):
-    """k(x, x') = Σ_i k_i(x, x'): the sum of independent functions.  Every part has its own parameters."""
+    """k(x, x') = Σ_i k_i(x, x'): the sum of independent functions.  Every term has its own parameters."""
 
     parts: tuple[Kernel, ...]
     family: ClassVar[str] = "sum"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
         """k(x, y) for all pairs of rows."""
-        return functools.reduce(operator.add, (part.cross(X, Y) for part in self.parts))
+        return functools.reduce(operator.add, (term.cross(X, Y) for term in self.parts))
 
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
         """k(x, x) for every row."""
-        return functools.reduce(operator.add, (part.diag(X) for part in self.parts))
+        return functools.reduce(operator.add, (term.diag(X) for term in self.parts))
 
     def describe(self) -> str:
         """The descriptions of the parts."""
-        return " + ".join(part.describe() for part in self.parts)
+        return " + ".join(term.describe() for term in self.parts)
 
     @classmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """The amplitude is divided equally among `options["parts"]`, the specifications of the parts."""
         parts = options["parts"]
-        return cls(tuple(part.initial(X, start=start, amplitude=amplitude / len(parts)) for part in parts))
+        return cls(tuple(term.initial(X, start=start, amplitude=amplitude / len(parts)) for term in parts))
 
 
 class Product(Family):
@@ -89,12 +87,10 @@ class Product(Family):
         return " * ".join(f"({factor.describe()})" for factor in self.factors)
 
     @classmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """The factors of `options["parts"]`, their specifications; one of them has the amplitude."""
         parts = options["parts"]
-        factors = [fix_amplitude(part.initial(X, start=start)) for part in parts]
+        factors = [fix_amplitude(term.initial(X, start=start)) for term in parts]
         carrier = next((i for i, factor in enumerate(factors) if _has_scale(factor)), 0)
         factors[carrier] = parts[carrier].initial(X, start=start, amplitude=amplitude)
         return cls(tuple(factors))
@@ -118,9 +114,9 @@ class UnitAmplitude(Kernel):
         """The kernel, with an amplitude of 1."""
         return self._with_amplitude(None).describe()
 
-    def _with_amplitude(self, dtype) -> AmplitudeFamily:
-        one = jnp.zeros((), dtype)  # its logarithm
-        return eqx.tree_at(lambda kernel: kernel.log_amplitude, self.kernel, one, is_leaf=lambda leaf: leaf is None)
+    def _with_amplitude(self, dtype: DTypeLike | None) -> AmplitudeFamily:
+        unit = jnp.zeros((), dtype)  # its logarithm
+        return eqx.tree_at(lambda kernel: kernel.log_amplitude, self.kernel, unit, is_leaf=lambda leaf: leaf is None)
 
 
 def fix_amplitude(kernel: Kernel) -> Kernel:

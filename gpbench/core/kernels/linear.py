@@ -1,6 +1,5 @@
 """The linear and the constant kernel."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -34,9 +33,7 @@ class Linear(Family):
         return f"linear kernel (variances {span(jnp.exp(self.log_variance))})"
 
     @classmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """All variances equal, such that k(x, x) is `amplitude` on average over the rows.  It has no options."""
         mean_square = float(jnp.mean(jnp.sum(X**2, axis=1))) or 1.0
         return cls(jnp.full(X.shape[1], log_scalar(amplitude / mean_square, X)))
@@ -57,8 +54,6 @@ class Constant(AmplitudeFamily):
         return f"constant kernel (amplitude {self.amplitude:.3g})"
 
     @classmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """It has no options."""
         return cls(log_scalar(amplitude, X))

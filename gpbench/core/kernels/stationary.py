@@ -1,7 +1,6 @@
 """Stationary kernels: functions of a distance between rows, with a lengthscale per input."""
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -18,6 +17,12 @@ from gpbench.core.kernels.base import (
     span,
     words,
 )
+from gpbench.schema import setting
+
+
+def _isotropic() -> Any:
+    """The option of all stationary kernels, declared below the arrays of each."""
+    return setting(False, "flag", "One lengthscale for all inputs.")
 
 
 class Stationary(AmplitudeFamily):
@@ -66,7 +71,7 @@ def square_distance(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Arr
     """
 
     @jax.checkpoint
-    def add(total, column):
+    def add(total: Array, column: tuple[Array, Array]) -> tuple[Array, None]:
         x, y = column
         return total + (x[:, None] - y[None, :]) ** 2, None
 
@@ -87,6 +92,7 @@ class SquaredExponential(Stationary):
 
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " L"]
+    isotropic: bool = _isotropic()
     family: ClassVar[str] = "squared_exponential"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
@@ -94,11 +100,9 @@ class SquaredExponential(Stationary):
         return jnp.exp(half_square_exponent(self.scale(X), self.scale(Y)) + self.log_amplitude)
 
     @classmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """Option: `isotropic`."""
-        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]))
+        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]), **options)
 
 
 class _Matern(Stationary):
@@ -106,13 +110,12 @@ class _Matern(Stationary):
 
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " L"]
+    isotropic: bool = _isotropic()
 
     @classmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """Option: `isotropic`."""
-        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]))
+        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]), **options)
 
 
 class Matern12(_Matern):
@@ -162,25 +165,25 @@ class RationalQuadratic(Stationary):
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " L"]
     log_alpha: Float[Array, ""]
+    isotropic: bool = _isotropic()
+    alpha: float = setting(1.0, "positive", "Initial shape, small for heavy tails.")
     family: ClassVar[str] = "rational_quadratic"
 
     @property
-    def alpha(self) -> Float[Array, ""]:
+    def shape(self) -> Float[Array, ""]:
         """The shape α > 0: small for heavy tails."""
         return jnp.exp(self.log_alpha)
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
         """k(x, y) for all pairs of rows."""
         half_square = -half_square_exponent(self.scale(X), self.scale(Y))
-        return jnp.exp(self.log_amplitude - self.alpha * jnp.log1p(half_square / self.alpha))
+        return jnp.exp(self.log_amplitude - self.shape * jnp.log1p(half_square / self.shape))
 
     @classmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """Options: `isotropic`, and `alpha`, the initial shape."""
         lengthscales = start_lengthscales(X, start, options["isotropic"])
-        return cls(log_scalar(amplitude, X), lengthscales, log_scalar(options["alpha"], X))
+        return cls(log_scalar(amplitude, X), lengthscales, log_scalar(options["alpha"], X), **options)
 
 
 class Periodic(Stationary):
@@ -194,10 +197,12 @@ class Periodic(Stationary):
     log_amplitude: Float[Array, ""]
     log_lengthscale2: Float[Array, " L"]
     log_period: Float[Array, " L"]
+    isotropic: bool = _isotropic()
+    period: float = setting(1.0, "positive", "Initial period of every input, in its units.")
     family: ClassVar[str] = "periodic"
 
     @property
-    def period(self) -> Float[Array, " L"]:
+    def periods(self) -> Float[Array, " L"]:
         """p_d, in the units of the inputs."""
         return jnp.exp(self.log_period)
 
@@ -206,18 +211,16 @@ class Periodic(Stationary):
         return jnp.exp(half_square_exponent(self._on_circles(X), self._on_circles(Y)) + self.log_amplitude)
 
     def _on_circles(self, X: Float[Array, "N D"]) -> Float[Array, "N 2*D"]:
-        angle = 2.0 * math.pi * X / self.period
+        angle = 2.0 * math.pi * X / self.periods
         return jnp.concatenate([self.scale(jnp.cos(angle)), self.scale(jnp.sin(angle))], axis=1)
 
     def describe(self) -> str:
         """The family with its amplitude and its ranges of lengthscales and periods."""
-        parameters = f"lengthscales {span(self.lengthscales)}, periods {span(self.period)}"
+        parameters = f"lengthscales {span(self.lengthscales)}, periods {span(self.periods)}"
         return f"periodic kernel (amplitude {self.amplitude:.3g}, {parameters})"
 
     @classmethod
-    def initial(
-        cls, X: Float[Array, "N D"], options: Mapping[str, Any], *, start: LengthscaleStart, amplitude: float
-    ) -> Kernel:
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
         """Options: `isotropic`, and `period`, the initial period of every input.
 
         Lengthscales are set from distances between points on the circles, those of an input's cosine and sine averaged.
@@ -227,4 +230,4 @@ class Periodic(Stationary):
         circles = cls(log_scalar(amplitude, X), jnp.zeros_like(log_period), log_period)._on_circles(X)
         each = initial_log_lengthscales2(circles, start).reshape(2, -1).mean(axis=0)
         lengthscales = each.mean(keepdims=True) if options["isotropic"] else each
-        return cls(log_scalar(amplitude, X), lengthscales, log_period)
+        return cls(log_scalar(amplitude, X), lengthscales, log_period, **options)

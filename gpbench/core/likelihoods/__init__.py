@@ -7,11 +7,10 @@ from gpbench.core.likelihoods.logistic import Logistic
 from gpbench.core.likelihoods.probit import Probit
 from gpbench.core.likelihoods.robust_max import RobustMax
 from gpbench.core.likelihoods.softmax import Softmax
-from gpbench.core.likelihoods.spec import FAMILIES, Spec, likelihood_spec
+from gpbench.core.likelihoods.spec import Spec, likelihood_spec
 from gpbench.core.likelihoods.student_t import StudentT
 
 __all__ = [
-    "FAMILIES",
     "Gaussian",
     "Laplace",
     "Likelihood",

@@ -15,6 +15,9 @@ from gpbench.errors import ConfigError
 class Likelihood(eqx.Module):
     """p(y|f) of one row, with its own parameters as unconstrained array leaves, such as `log_noise`.
 
+    The fields that a class declares by `gpbench.schema.setting` are its options in a configuration; a subclass outside
+    gpbench is named by its `_target_` (docs/add_a_likelihood.md).
+
     A row has P latent values, of independent normal distributions where an expectation is taken; means and variances
     are (N,) for P = 1, and (N, P) otherwise.  Targets y (N,) are scaled (regression), -1 and +1 (two classes) or
     0 .. C-1 (more), as floats.
@@ -28,16 +31,22 @@ class Likelihood(eqx.Module):
     """Whether log p(y|f) is concave in f, so that no row makes a posterior wider than its prior."""
 
     @classmethod
-    def initial(cls, *args: Any, **kwargs: Any) -> "Likelihood":
-        """The likelihood to start from, `initial(noise, classes, dtype, **options)`.
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Likelihood":
+        """Constructs the likelihood that training starts from.
 
-        `noise` is the variance of y about f (regression), `classes` the number of classes (else), and the options are
-        the keyword-only arguments of each family.  Raises ConfigError for an option out of its range.
+        Args:
+            noise: Variance of y about f, in the scaled units of the targets (regression).
+            classes: Number of classes, 0 for regression.
+            dtype: Precision of the parameters.
+            **options: Values of fields that the class declares by `gpbench.schema.setting`.
+
+        Raises:
+            ConfigError: Options that do not fit the noise or the number of classes.
         """
-        raise NotImplementedError
+        return cls(**options)
 
     def latents(self) -> int:
-        """P, the number of latent values of a row."""
+        """Returns P, the number of latent values of a row."""
         return 1
 
     @abstractmethod
@@ -61,7 +70,7 @@ class Likelihood(eqx.Module):
     ) -> tuple[Float[Array, " N"], Float[Array, "N ..."], Float[Array, "N ..."]]:
         """(log Z, d log Z / d mean, -d² log Z / d mean²); where P > 1, the last is the diagonal of the Hessian."""
 
-        def total(mean):
+        def total(mean: Array) -> tuple[Array, Array]:
             log_z = self.log_normaliser(mean, variance, y, alpha=alpha)
             return jnp.sum(log_z), log_z
 
@@ -71,7 +80,7 @@ class Likelihood(eqx.Module):
             _, curve, _ = jax.jvp(slope_of, (mean,), (jnp.ones_like(mean),), has_aux=True)
             return log_z, slope, -curve
 
-        def second(axis):  # the rows are independent: one direction serves them all
+        def second(axis: Array) -> Array:  # the rows are independent: one direction serves them all
             _, curve, _ = jax.jvp(slope_of, (mean,), (jnp.broadcast_to(axis, mean.shape),), has_aux=True)
             return curve @ axis
 

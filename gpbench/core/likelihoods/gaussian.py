@@ -1,14 +1,14 @@
 """`gaussian`: normal noise, for which everything has a closed form."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core import predictive
 from gpbench.core.likelihoods.base import Likelihood, above_floor
+from gpbench.schema import setting
 
 
 class Gaussian(Likelihood):
@@ -20,12 +20,13 @@ class Gaussian(Likelihood):
 
     log_noise: Float[Array, ""]
     """The logarithm of the noise above its floor."""
-    floor: float = eqx.field(static=True, default=0.0)
+    floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
 
     @classmethod
-    def initial(cls, noise: float, classes: int, dtype, *, floor: float = 0.0) -> "Gaussian":
-        """Noise of this variance, which must be above its floor, the least that training may make of it."""
-        return cls(jnp.asarray(jnp.log(above_floor("gaussian", noise, floor)), dtype), floor)
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Gaussian":
+        """Starts with noise of this variance, which must be above its floor."""
+        above = above_floor("gaussian", noise, options.get("floor", 0.0))
+        return cls(jnp.asarray(jnp.log(above), dtype), **options)
 
     @property
     def noise(self) -> Float[Array, ""]:

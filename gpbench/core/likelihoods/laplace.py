@@ -1,14 +1,14 @@
 """`laplace`: noise with exponential tails, under which outliers have less influence.  Everything in closed form."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core import predictive
 from gpbench.core.likelihoods.base import Likelihood, above_floor
+from gpbench.schema import setting
 
 
 class Laplace(Likelihood):
@@ -19,12 +19,13 @@ class Laplace(Likelihood):
 
     log_noise: Float[Array, ""]
     """The logarithm of the noise above its floor."""
-    floor: float = eqx.field(static=True, default=0.0)
+    floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
 
     @classmethod
-    def initial(cls, noise: float, classes: int, dtype, *, floor: float = 0.0) -> "Laplace":
-        """Noise of this variance, which must be above its floor, the least that training may make of it."""
-        return cls(jnp.asarray(jnp.log(above_floor("laplace", noise, floor)), dtype), floor)
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Laplace":
+        """Starts with noise of this variance, which must be above its floor."""
+        above = above_floor("laplace", noise, options.get("floor", 0.0))
+        return cls(jnp.asarray(jnp.log(above), dtype), **options)
 
     @property
     def noise(self) -> Float[Array, ""]:

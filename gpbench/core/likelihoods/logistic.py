@@ -2,13 +2,13 @@
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive import BernoulliPredictive
-from gpbench.core.quadrature import log_normal_expectation, normal_expectation, require_nodes
+from gpbench.core.quadrature import log_normal_expectation, normal_expectation
+from gpbench.schema import setting
 
 
 class Logistic(Likelihood):
@@ -20,13 +20,7 @@ class Logistic(Likelihood):
     tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
     log_concave: ClassVar[bool] = True
 
-    nodes: int = eqx.field(static=True, default=20)
-
-    @classmethod
-    def initial(cls, noise: float, classes: int, dtype, *, nodes: int = 20) -> "Logistic":
-        """It has no parameters."""
-        require_nodes("logistic", nodes)
-        return cls(nodes)
+    nodes: int = setting(20, "count", "Number of Gauss-Hermite nodes.")
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
         """log σ(y f)."""

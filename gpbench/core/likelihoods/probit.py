@@ -2,14 +2,14 @@
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive import BernoulliPredictive
-from gpbench.core.quadrature import log_normal_expectation, normal_expectation, require_nodes
+from gpbench.core.quadrature import log_normal_expectation, normal_expectation
+from gpbench.schema import setting
 
 
 class Probit(Likelihood):
@@ -18,14 +18,7 @@ class Probit(Likelihood):
     tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
     log_concave: ClassVar[bool] = True
 
-    nodes: int = eqx.field(static=True, default=20)
-    """Gauss-Hermite nodes."""
-
-    @classmethod
-    def initial(cls, noise: float, classes: int, dtype, *, nodes: int = 20) -> "Probit":
-        """It has no parameters."""
-        require_nodes("probit", nodes)
-        return cls(nodes)
+    nodes: int = setting(20, "count", "Number of Gauss-Hermite nodes.")
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
         """log Φ(y f)."""

@@ -3,21 +3,22 @@
 Hernández-Lobato, Hernández-Lobato and Dupont, "Robust multi-class Gaussian process classification", NIPS 2011.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from gpbench import registry
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive import CategoricalPredictive
-from gpbench.core.quadrature import log_normal_expectation, require_nodes
-from gpbench.errors import ConfigError
+from gpbench.core.quadrature import log_normal_expectation
+from gpbench.schema import setting
 
 _LEAST_VARIANCE = 1e-10
-"""Of a latent value, so that P(f_y is the largest) has a finite slope in it."""
+"""Least variance of a latent value, so that P(f_y is the largest) has a finite slope in it."""
 
 
 class RobustMax(Likelihood):
@@ -31,19 +32,16 @@ class RobustMax(Likelihood):
     tasks: ClassVar[frozenset[str]] = frozenset({"multiclass"})
 
     classes: int = eqx.field(static=True)
-    epsilon: float = eqx.field(static=True, default=1e-3)
-    nodes: int = eqx.field(static=True, default=20)
+    epsilon: float = setting(1e-3, registry.PROBABILITY, "Probability of a label that is not the largest value's.")
+    nodes: int = setting(20, "count", "Number of Gauss-Hermite nodes.")
 
     @classmethod
-    def initial(cls, noise: float, classes: int, dtype, *, epsilon: float = 1e-3, nodes: int = 20) -> "RobustMax":
-        """It has no parameters to learn; `epsilon`, between 0 and 1, is fixed."""
-        if not 0 < epsilon < 1:
-            raise ConfigError(f"likelihood robust_max: epsilon={epsilon:g} must lie between 0 and 1, such as 0.001")
-        require_nodes("robust_max", nodes)
-        return cls(classes, float(epsilon), nodes)
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "RobustMax":
+        """Starts without parameters to learn; `epsilon` is fixed."""
+        return cls(classes, **options)
 
     def latents(self) -> int:
-        """One for each class."""
+        """Returns C: a latent value for each class."""
         return self.classes
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -70,10 +68,10 @@ class RobustMax(Likelihood):
     def predictive(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"]) -> CategoricalPredictive:
         """Every class's P by quadrature, scaled to sum to 1, then mixed with ε."""
 
-        def of_class(c):
-            return self._log_largest(mean, variance, jnp.full(len(mean), c))
+        def log_largest(code: Array) -> Array:
+            return self._log_largest(mean, variance, jnp.full(len(mean), code))
 
-        largest = jax.nn.softmax(jax.lax.map(of_class, jnp.arange(self.classes)), axis=0).T
+        largest = jax.nn.softmax(jax.lax.map(log_largest, jnp.arange(self.classes)), axis=0).T
         right, wrong = self._levels
         return CategoricalPredictive(jnp.log(largest * right + (1.0 - largest) * wrong))
 
@@ -82,7 +80,9 @@ class RobustMax(Likelihood):
         """p(y|f) of the class with the largest latent value, and of each other."""
         return 1.0 - self.epsilon, self.epsilon / (self.classes - 1)
 
-    def _log_largest(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], codes) -> Float[Array, " N"]:
+    def _log_largest(
+        self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], codes: Int[Array, " N"]
+    ) -> Float[Array, " N"]:
         """log P(f_y is the largest)."""
         own = codes[:, None] == jnp.arange(self.classes)
         variance = jnp.maximum(variance, _LEAST_VARIANCE)

@@ -1,6 +1,6 @@
 """`softmax`: C classes with a latent value each, and p(y|f) = e^(f_y) / Σ e^(f_c)."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -8,10 +8,12 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from gpbench import registry
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive import CategoricalPredictive
 from gpbench.core.quadrature import gaussian_points
 from gpbench.errors import ConfigError
+from gpbench.schema import setting
 
 
 class Softmax(Likelihood):
@@ -30,20 +32,18 @@ class Softmax(Likelihood):
     log_concave: ClassVar[bool] = True
 
     classes: int = eqx.field(static=True)
-    samples: int = eqx.field(static=True, default=128)
+    samples: int = setting(128, registry.POWER_OF_TWO, "Number of points, a power of two of at least 4 C.")
 
     @classmethod
-    def initial(cls, noise: float, classes: int, dtype, *, samples: int = 128) -> "Softmax":
-        """It has no parameters.  `samples` is a power of two of at least 4 C."""
-        if samples < 2 or samples & (samples - 1):
-            raise ConfigError(f"likelihood softmax: samples={samples} must be a power of two, such as 128")
-        if samples < 4 * classes:
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Softmax":
+        """Starts without parameters.  Raises ConfigError for fewer samples than 4 C."""
+        if (samples := options.get("samples", 128)) < 4 * classes:
             enough = 1 << (4 * classes - 1).bit_length()
             raise ConfigError(f"likelihood softmax: samples={samples} is too few for {classes} classes; try {enough}")
-        return cls(classes, samples)
+        return cls(classes, **options)
 
     def latents(self) -> int:
-        """One for each class."""
+        """Returns C: a latent value for each class."""
         return self.classes
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from gpbench.core.kernels import ANOVA, Constant, Linear, Spec, kernel_spec
 from gpbench.errors import ConfigError
-from gpbench.ranges import is_whole
+from gpbench.schema import is_whole
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,174 @@
+"""Checks of a kernel or a likelihood: `gpbench check kernel:NAME`.  A check's docstring is the claim."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gpbench.contract.compare import Broken
+from gpbench.contract.examine import Finding, finding
+from gpbench.contract.problems import CLASSES
+from gpbench.core.kernels import kernel_spec
+from gpbench.core.likelihoods import likelihood_spec
+from gpbench.core.predictive import ContinuousPredictive, DiscretePredictive
+
+_NOISE = 0.3
+_GRID = np.linspace(-9.0, 9.0, 4001)
+"""Standard normal values for numerical expectations, whose error is far below the tolerances."""
+
+
+def examine_kernel(value: Any) -> Iterator[Finding]:
+    """Yields the findings for the kernel that a value of the configuration means.
+
+    Raises:
+        ConfigError: A value that means no kernel.
+    """
+    spec = kernel_spec(value)
+    rows = np.random.default_rng(0).normal(size=(12, 3))
+    rows[1] = rows[0]  # rows that coincide
+    at = partial(spec.initial, start="median")
+    for check in (_is_covariance, _has_its_diagonal, _has_the_amplitude, _has_finite_gradients, _keeps_the_dtype):
+        yield finding("kernel", check, at, jnp.asarray(rows))
+
+
+def examine_likelihood(value: Any) -> Iterator[Finding]:
+    """Yields the findings for the likelihood that a value of the configuration means, for each of its tasks.
+
+    Raises:
+        ConfigError: A value that means no likelihood.
+    """
+    spec = likelihood_spec(value)
+    tasks = spec.tasks
+    for task in (task for task in CLASSES if task in tasks):
+        start = partial(spec.initial, task, CLASSES[task], noise=_NOISE)
+        for check in (_expects_its_density, _normalises_its_density, _predicts_the_average, _is_smooth, _keeps_float32):
+            yield finding(task, check, start, task)
+
+
+def _is_covariance(start: Callable, X: jax.Array) -> None:
+    """k(X, X) is symmetric and positive semidefinite"""
+    gram = np.asarray(start(X).cross(X, X))
+    scale = max(1.0, float(np.abs(gram).max()))
+    if gram.shape != (len(X), len(X)) or not np.isfinite(gram).all():
+        raise Broken(f"cross gives {gram.shape} for {len(X)} rows, or numbers that are not finite")
+    if (gap := np.abs(gram - gram.T).max() / scale) > 1e-8:
+        raise Broken(f"cross(X, X) differs from its transpose by {gap:.2g}")
+    if (least := np.linalg.eigvalsh(0.5 * (gram + gram.T)).min() / scale) < -1e-8:
+        raise Broken(f"the least eigenvalue of cross(X, X) is {least:.2g}")
+
+
+def _has_its_diagonal(start: Callable, X: jax.Array) -> None:
+    """diag is the diagonal of cross"""
+    kernel = start(X)
+    if (gap := np.abs(np.asarray(kernel.diag(X)) - np.diag(kernel.cross(X, X))).max()) > 1e-6:
+        raise Broken(f"diag differs from the diagonal of cross by {gap:.2g}")
+
+
+def _has_the_amplitude(start: Callable, X: jax.Array) -> None:
+    """initial gives k(x, x) the amplitude that it is asked for, on average over the rows"""
+    mean = float(np.mean(start(X, amplitude=2.5).diag(X)))
+    if abs(mean - 2.5) > 0.05:
+        raise Broken(f"the mean of diag is {mean:.3g} for an amplitude of 2.5")
+
+
+def _has_finite_gradients(start: Callable, X: jax.Array) -> None:
+    """gradients in parameters and inputs are finite, at rows that coincide too"""
+    total = lambda kernel, X: jnp.sum(kernel.cross(X, X)) + jnp.sum(kernel.diag(X))
+    gradients = jax.jit(jax.grad(total, argnums=(0, 1), allow_int=True))(start(X), X)
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients)):
+        raise Broken("a gradient is not finite: mind square roots and divisions at a distance of 0")
+
+
+def _keeps_the_dtype(start: Callable, X: jax.Array) -> None:
+    """inputs in float32 give covariances in float32"""
+    single = X.astype(jnp.float32)
+    if (dtype := start(single).cross(single, single).dtype) != jnp.float32:
+        raise Broken(f"cross gives {dtype} for inputs in float32: make parameters in the dtype of X")
+
+
+def _rows(likelihood: Any, task: str, dtype: Any = float) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Means, variances and targets of six rows."""
+    latents = likelihood.latents()
+    shape = (6,) if latents == 1 else (6, latents)
+    rng = np.random.default_rng(1)
+    mean, variance = rng.normal(size=shape), rng.uniform(0.2, 1.0, shape)
+    y = {"regression": rng.normal(size=6), "binary": np.tile([-1.0, 1.0], 3), "multiclass": np.arange(6.0) % 3}[task]
+    return tuple(jnp.asarray(values, dtype) for values in (mean, variance, y))  # type: ignore[return-value]
+
+
+def _draws(mean: jax.Array, variance: jax.Array) -> tuple[jax.Array, jax.Array, float]:
+    """Latent values (N, S) or (N, S, P), logarithms of weights (S,), and the error to be expected of their averages."""
+    if mean.ndim == 1:
+        weights = np.exp(-0.5 * _GRID**2)
+        return mean[:, None] + jnp.sqrt(variance)[:, None] * _GRID, jnp.log(weights / weights.sum()), 2e-3
+    noise = np.random.default_rng(2).normal(size=(20_000, mean.shape[1]))
+    noise = np.concatenate([noise, -noise])
+    log_weights = jnp.full(len(noise), -np.log(len(noise)))
+    return mean[:, None] + jnp.sqrt(variance)[:, None] * noise, log_weights, 3e-2
+
+
+def _expects_its_density(start: Callable, task: str) -> None:
+    """expected_log_prob is the expectation of log_prob"""
+    likelihood = start(dtype="float64")
+    mean, variance, y = _rows(likelihood, task)
+    f, log_weights, tolerance = _draws(mean, variance)
+    average = likelihood.log_prob(f, y[:, None]) @ jnp.exp(log_weights)
+    _require_equal("expected_log_prob", likelihood.expected_log_prob(mean, variance, y), average, tolerance)
+
+
+def _normalises_its_density(start: Callable, task: str) -> None:
+    """log_normaliser is the logarithm of the expectation of p(y|f)^alpha, for alpha 1 and 0.5"""
+    likelihood = start(dtype="float64")
+    mean, variance, y = _rows(likelihood, task)
+    f, log_weights, tolerance = _draws(mean, variance)
+    for alpha in (1.0, 0.5):
+        average = jax.nn.logsumexp(alpha * likelihood.log_prob(f, y[:, None]) + log_weights, axis=1)
+        ours = likelihood.log_normaliser(mean, variance, y, alpha=alpha)
+        _require_equal(f"log_normaliser with alpha={alpha:g}", ours, average, tolerance)
+
+
+def _predicts_the_average(start: Callable, task: str) -> None:
+    """predictive is the distribution that log_normaliser gives a probability, and sums to one"""
+    likelihood = start(dtype="float64")
+    mean, variance, y = _rows(likelihood, task)
+    predictive = likelihood.predictive(mean, variance)
+    if not isinstance(predictive, ContinuousPredictive if task == "regression" else DiscretePredictive):
+        raise Broken(f"predictive returns {type(predictive).__name__}: return one of gpbench.core.predictive")
+    _require_equal("predictive.log_prob", predictive.log_prob(y), likelihood.log_normaliser(mean, variance, y), 1e-2)
+    if isinstance(predictive, DiscretePredictive):
+        total = jnp.sum(jnp.exp(predictive.log_probs), axis=1)
+    else:
+        targets = jnp.sinh(jnp.linspace(-9.0, 9.0, 4001))  # dense at 0, and far out
+        density = jnp.exp(jax.vmap(lambda t: predictive.log_prob(jnp.full_like(y, t)))(targets))
+        total = jnp.trapezoid(density, targets, axis=0)
+    _require_equal("the sum of predictive", total, jnp.ones_like(y), 1e-2)
+
+
+def _is_smooth(start: Callable, task: str) -> None:
+    """gradients of expected_log_prob and log_normaliser are finite, far from the targets too"""
+    likelihood = start(dtype="float64")
+    mean, variance, y = _rows(likelihood, task)
+    for name in ("expected_log_prob", "log_normaliser"):
+        for scale in (1.0, 30.0):
+            total = lambda *args, name=name: jnp.sum(getattr(args[0], name)(*args[1:], y))
+            gradients = jax.jit(jax.grad(total, argnums=(0, 1, 2)))(likelihood, scale * mean, variance)
+            if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients)):
+                raise Broken(f"a gradient of {name} is not finite at latent means up to {scale * 2:g}")
+
+
+def _keeps_float32(start: Callable, task: str) -> None:
+    """latent values in float32 give results in float32"""
+    likelihood = start(dtype="float32")
+    mean, variance, y = _rows(likelihood, task, jnp.float32)
+    for name in ("expected_log_prob", "log_normaliser"):
+        if (dtype := getattr(likelihood, name)(mean, variance, y).dtype) != jnp.float32:
+            raise Broken(f"{name} gives {dtype}: use the dtype of the latent values")
+
+
+def _require_equal(name: str, ours: jax.Array, expected: jax.Array, tolerance: float) -> None:
+    gap = np.abs(np.asarray(ours) - np.asarray(expected)) / (1.0 + np.abs(np.asarray(expected)))
+    if not gap.max() <= tolerance:
+        raise Broken(f"{name} differs by {gap.max():.2g}")

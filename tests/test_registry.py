@@ -1,0 +1,60 @@
+"""The tables of kernels and likelihoods are what the classes declare, and one's own are named like ours."""
+
+import importlib.metadata
+
+import pytest
+
+from gpbench import registry
+from gpbench.core.kernels import kernel_spec
+from gpbench.core.likelihoods import likelihood_spec
+from gpbench.errors import ConfigError
+
+TABLES = [(kind, name) for kind, table in registry.KINDS.items() for name in table]
+
+
+@pytest.mark.parametrize(("kind", "name"), TABLES)
+def test_the_options_and_tasks_of_the_table_are_those_of_the_class(kind, name):
+    cls, entry = registry.load(kind, name), registry.KINDS[kind][name]
+    assert dict(entry.options) == registry.options_of(cls)
+    assert set(entry.tasks) == set(getattr(cls, "tasks", ()))
+    assert kind == "likelihood" or cls.family == name
+
+
+def test_a_file_in_a_folder_of_ones_own_names_a_kernel_and_its_options(tmp_path):
+    (tmp_path / "kernel").mkdir()
+    (tmp_path / "kernel" / "mine.yaml").write_text("_target_: mine.Kernel\nperiod: 2.0\n")
+    own = {"_target_": "mine.Kernel", "period": 2.0}
+    assert registry.expand("kernel", "mine", [tmp_path]) == own
+    assert registry.expand("kernel", {"mine": {"period": 3.0}}, [tmp_path]) == {**own, "period": 3.0}
+    assert registry.expand("kernel", {"sum": ["mine", "linear"]}, [tmp_path]) == {"sum": [own, "linear"]}
+    assert registry.expand("kernel", "linear", [tmp_path]) == "linear"
+    (tmp_path / "kernel" / "linear.yaml").write_text("_target_: mine.Kernel\n")
+    with pytest.raises(ConfigError, match="the name linear is taken by one of ours"):
+        registry.expand("kernel", "linear", [tmp_path])
+    (tmp_path / "kernel" / "mine.yaml").write_text("period: 2.0\n")
+    with pytest.raises(ConfigError, match="must be a mapping with a line `_target_"):
+        registry.expand("kernel", "mine", [tmp_path])
+
+
+def test_an_entry_point_names_a_likelihood(monkeypatch):
+    points = {"gpbench.likelihoods": [importlib.metadata.EntryPoint("mine", "mine:Likelihood", "gpbench.likelihoods")]}
+    monkeypatch.setattr(registry, "entry_points", lambda group: points.get(group, []))
+    assert registry.expand("likelihood", "mine") == {"_target_": "mine.Likelihood"}
+    assert registry.expand("kernel", "mine") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "message"),
+    [
+        (kernel_spec, {"_target_": "Kernel"}, "write MODULE.NAME"),
+        (kernel_spec, {"_target_": "nowhere.Kernel"}, "cannot import 'nowhere.Kernel'"),
+        (kernel_spec, {"_target_": "math.pi"}, "must be a subclass of gpbench.core.kernels.Family"),
+        (kernel_spec, {"_target_": "gpbench.core.kernels.Family"}, "lacks cross, diag, initial"),
+        (kernel_spec, {"_target_": "gpbench.core.kernels.Matern52", "isotropic": 1}, "isotropic=1: must be true or"),
+        (likelihood_spec, {"_target_": "gpbench.core.likelihoods.Probit", "node": 1}, "has no option 'node'"),
+        (likelihood_spec, {"_target_": "math.pi"}, "must be a subclass of gpbench.core.likelihoods.Likelihood"),
+    ],
+)
+def test_a_wrong_class_of_ones_own_is_one_line(parse, value, message):
+    with pytest.raises(ConfigError, match=message):
+        parse(value)
