@@ -1,4 +1,4 @@
-"""Checks of the training loop's assumptions about a method, kernel or likelihood of one's own: `gpbench check`."""
+"""Checks of the properties that the training loop relies on in a method, a user's own too: `gpbench check`."""
 
 from gpbench import lazy
 
