@@ -10,7 +10,7 @@ from gpbench.cli import options
 from gpbench.errors import ConfigError, ContractError
 
 if TYPE_CHECKING:
-    from gpbench.contract.examine import Finding
+    from gpbench.contract.findings import Finding
 
 _EPILOG = """\
 examples:
@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
             reason = f": {finding.reason}" if finding.reason else ""
             print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{reason}", flush=True)
     if args.json:
-        from gpbench.analysis import formats
+        from gpbench.analysis import printing
 
-        formats.print_json([_fields(finding) for finding in findings])
+        printing.print_json([_fields(finding) for finding in findings])
     if broken := sum(finding.verdict == "broken" for finding in findings):
         raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/{page}")
     return 0
@@ -77,7 +77,7 @@ def _of_method(args: argparse.Namespace, folders: Sequence[Path]) -> "Iterator[F
     cfg = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])
 
-    from gpbench.contract.examine import examine
+    from gpbench.contract.findings import examine
 
     return examine(cfg["method"], args.rows)
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gpbench.analysis import formats
+from gpbench.analysis import printing
 from gpbench.analysis.formats import FORMATS
 from gpbench.api import tables
 from gpbench.api.tables import Table
@@ -43,7 +43,10 @@ def run(args: argparse.Namespace) -> int:
     table = tables.table(
         args.experiment, metric=args.metric, config_dir=args.config_dir, results=args.results, **options.filters(args)
     )
-    options.write_table(args, table)
+    if args.json:
+        printing.print_json(table.data)
+    else:  # text under any name: this table has no picture
+        options.write_sheet(table.sheet, args.format, args.out)
     if args.later and not args.json and args.format == "terminal":
         _print_later(table)
     return 0
@@ -52,10 +55,10 @@ def run(args: argparse.Namespace) -> int:
 def _print_later(table: Table) -> None:
     """Prints what later papers publish on the data sets and metrics of the table."""
     rows = [
-        (dataset, metric, p.method, p.setting, formats.number(p.value), formats.number(p.err), p.source, p.note)
+        (dataset, metric, p.method, p.setting, printing.number(p.value), printing.number(p.err), p.source, p.note)
         for dataset, metric in dict.fromkeys((row["dataset"], row["metric"]) for row in table.data)
         for p in published.later(dataset, metric)
     ]
     print()
     header = ("data set", "metric", "method", "setting", "value", "err", "source", "note")
-    formats.print_table(header, rows, "later papers")
+    printing.print_table(header, rows, "later papers")

@@ -13,17 +13,17 @@ from gpbench.errors import ConfigError, nearest
 
 
 def _files(config_dirs: Sequence[Path | str]) -> dict[str, Path]:
-    """Name -> card; where a name occurs twice the first folder wins, the shipped one before all others."""
+    """The card of each data set; where a name occurs twice the first folder wins, the shipped one before all others."""
     cards: dict[str, Path] = {}
     for folder in (paths.conf_dir(), *config_dirs):
-        for path in sorted((Path(folder) / "dataset").glob("*.yaml")):
+        for path in (Path(folder) / "dataset").glob("*.yaml"):
             cards.setdefault(path.stem, path)
-    return cards
+    return dict(sorted(cards.items()))
 
 
 def names(config_dirs: Sequence[Path | str] = ()) -> list[str]:
     """All known data sets, in alphabetical order."""
-    return sorted(_files(config_dirs))
+    return list(_files(config_dirs))
 
 
 def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
@@ -46,9 +46,9 @@ def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], l
     """Every card by name, in alphabetical order, and the errors of faulty ones, which are left out."""
     cards: dict[str, dict] = {}
     faults: list[ConfigError] = []
-    for name in names(config_dirs):
+    for name, path in _files(config_dirs).items():
         try:
-            cards[name] = read(name, config_dirs)
+            cards[name] = checked(yamls.read(path), path)
         except ConfigError as error:
             faults.append(error)
     return cards, faults

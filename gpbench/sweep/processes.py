@@ -6,8 +6,6 @@ Each is a `gpbench run` of the same plan, and GPBENCH_PEERS says which one it is
 import os
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ from typing import IO, Any
 
 from gpbench.errors import ConfigError, PeerError, Stopped
 from gpbench.records.plan import RunPlan
-from gpbench.sweep.child import before_start, plan_file
+from gpbench.sweep.local import start_run
 from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05
@@ -30,9 +28,19 @@ def needed(run: Mapping[str, Any]) -> bool:
 
 
 def run(plan: RunPlan, *, json: bool) -> int:
-    """Starts the workers of a plan and waits; the exit code is the first one's.
+    """Starts the workers of a plan and waits for them.
 
-    Raises ConfigError, and PeerError where one was killed: then the others are killed too.
+    Args:
+        plan: the runs.
+        json: print records as JSON.
+
+    Returns:
+        The exit code of the first worker.
+
+    Raises:
+        ConfigError: the devices cannot be shared equally.
+        PeerError: a worker was killed or hangs; the others are killed then too.
+        Stopped: a signal asked to stop.
     """
     count = plan.cfg["run"]["processes"]
     devices = plan.cfg["run"]["devices"] or count
@@ -60,16 +68,8 @@ class _Worker:
         local = range(index * devices, (index + 1) * devices)
         environment = {"GPBENCH_PEERS": f"{address},{index},{count}", "JAX_LOCAL_DEVICE_IDS": ",".join(map(str, local))}
         output: IO[bytes] | None = self.log.open("wb") if index else None
-        with plan_file(plan) as stdin:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "gpbench", "run", "--plan", *words],
-                stdin=stdin,
-                stdout=output,
-                stderr=output,
-                env=os.environ | environment,
-                start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
-                preexec_fn=before_start(_share(index, count, plan.cfg["run"]["cores"])),
-            )
+        cores = _share(index, count, plan.cfg["run"]["cores"])
+        self.process = start_run(plan, ["--plan", *words], environment, cores, stdout=output, stderr=output)
         if output:
             output.close()
 

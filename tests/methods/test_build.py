@@ -13,7 +13,7 @@ MISTAKES = {
     "unknown kernel": ("method.kernel=matern53", "unknown kernel 'matern53': did you mean matern52"),
     "empty kernel": ("method.kernel=", "unknown kernel '': known are"),
     "kernel in a list": ("method.kernel=[linear]", "a kernel is a name or a name with its options"),
-    "option out of range": ("method.kernel={periodic: {period: -2}}", "periodic: period=-2: must be a number above 0"),
+    "option out of range": ("method.kernel={periodic: {period: -2}}", "period=-2: must be a number above 0"),
     "nested kernels": ("method.kernel={sum: [linear, {sum: 3}]}", "kernel sum must be a list of two or more kernels"),
     "unknown likelihood": ("method.likelihood=probitt", "unknown likelihood 'probitt': did you mean probit?"),
     "empty likelihood": ("method.likelihood=", "unknown likelihood '': known are"),
