@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from gpbench import paths
-from gpbench.analysis.formats import print_json
+from gpbench.analysis.printing import print_json
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
 
 
@@ -125,7 +125,7 @@ def _plain(value) -> str:
 
 
 def _fetch(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    from gpbench.data import load
+    from gpbench.data.sources import load
 
     options = {"mirror": args.mirror, "store": args.store, "offline": args.offline, "again": args.again}
     dataset = load(card, config_dirs=args.config_dir, **options)
@@ -143,7 +143,8 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     """
     import numpy as np
 
-    from gpbench.data import load, splits
+    from gpbench.data import splits
+    from gpbench.data.sources import load
 
     default = splits.identity(card)["set"]
     card = splits.with_set(card, args.set)

@@ -1,4 +1,4 @@
-"""What all runs of a job share, made once from its plan."""
+"""Context that all runs of a job share, made once from its plan."""
 
 import contextlib
 import hashlib
@@ -16,7 +16,7 @@ from gpbench.config.build import build_method
 from gpbench.config.compose import folders
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
-from gpbench.data import Dataset
+from gpbench.data.dataset import Dataset
 from gpbench.errors import ConfigError, either
 from gpbench.methods.base import Method, State
 from gpbench.own_metrics import OwnMetrics
@@ -111,7 +111,7 @@ class Context:
 
     @property
     def devices(self) -> Devices:
-        """Where the rows lie."""
+        """Devices that hold the rows."""
         return self.programs.devices
 
     def state(self, fit: Fit, i: int) -> State:
@@ -119,7 +119,7 @@ class Context:
         return jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), self.devices.on_host(fit.state))
 
     def keeps_predictions(self, rows: int) -> bool:
-        """Whether the predictions of so many test rows are kept beside the record."""
+        """Decide whether the predictions of this number of test rows are kept beside the record."""
         return rows <= MOST_ROWS if self.predictions == "auto" else bool(self.predictions)
 
     def checkpoint(self, group: Sequence[Run], *, again: bool) -> Checkpoint:

@@ -1,4 +1,4 @@
-"""What comes of a trained run: its metrics, its record and the predictions of its test rows."""
+"""Results of a trained run: its metrics, its record and the predictions of its test rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,8 @@ import numpy as np
 
 from gpbench import metrics
 from gpbench.core import memory
-from gpbench.data import ScaledSplit, splits
+from gpbench.data import splits
+from gpbench.data.scaled import ScaledSplit
 from gpbench.methods.base import HasDiagnostics, HasSearch, diagnosis
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run

@@ -26,11 +26,11 @@ from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
 
 _PROBES = 5
-"""How many training rows have their outputs followed for the diagnostics."""
+"""Number of training rows whose outputs are followed for the diagnostics."""
 
 
 class HmcPosition(eqx.Module):
-    """What is sampled: the network, the logarithms of its layers' prior variances, and the likelihood."""
+    """Position that is sampled: the network, the logarithms of its layers' prior variances, and the likelihood."""
 
     network: Network
     log_variances: Float[Array, " L"]
@@ -94,7 +94,7 @@ class HMC(NetworkMethod):
         return Sampler(lambda position: self.log_joint(position, data), self.max_doublings, self.name)
 
     def initial_position(self, data: Batch, *, key: PRNGKeyArray) -> HmcPosition:
-        """Where a chain starts: prior variances 1, noise `target_noise`."""
+        """Initial position of a chain: prior variances 1, noise `target_noise`."""
         likelihood = self.initial_likelihood(data)
         network = self.initial_network(data, likelihood.latents(), key=key)
         return HmcPosition(network, jnp.zeros(len(network.layers), data.X.dtype), likelihood)
@@ -106,10 +106,15 @@ class HMC(NetworkMethod):
         for layer, log_v in zip(position.network.layers, position.log_variances):
             for array in (layer.weight, layer.bias):
                 total += jnp.sum(norm.logpdf(array, 0.0, jnp.exp(0.5 * log_v)))
-        hyper = lambda log_value, centre: log_inverse_gamma(log_value, self.prior_shape, self.prior_shape * centre)
+
+        def hyper(log_value: Any, centre: Any) -> Array:
+            return log_inverse_gamma(log_value, self.prior_shape, self.prior_shape * centre)
+
         total += jnp.sum(hyper(position.log_variances, 1.0))
         logs = zip(jax.tree.leaves(position.likelihood), jax.tree.leaves(self.initial_likelihood(data)))
-        return total + sum(hyper(log_value, jnp.exp(initial)) for log_value, initial in logs)
+        densities: list[Any] = [hyper(log_value, jnp.exp(initial)) for log_value, initial in logs]
+        value: Array = total + sum(densities)
+        return value
 
     def step(self, state: HmcState, batch: Batch, *, key: PRNGKeyArray) -> tuple[HmcState, Info]:
         """One transition of every chain.  The objective is the mean of the chains' log joints.
@@ -159,11 +164,12 @@ class HMC(NetworkMethod):
 def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) -> Float[Array, "..."]:
     """The log density of log v, where v has the inverse gamma distribution with this shape and scale."""
     # log v^(-a-1) + log v, the second the Jacobian's
-    return shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
+    density: Array = shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
+    return density
 
 
 def followed(position: HmcPosition, log_joints: Float[Array, " C"], data: Batch) -> Float[Array, "C Q"]:
-    """What the diagnostics are of, for every chain: its log joint, and its outputs at the first training rows."""
+    """Quantities of every chain for the diagnostics: its log joint, and its outputs at the first training rows."""
     outputs = jax.vmap(lambda network: network(data.X[:_PROBES]).ravel())(position.network)
     return jnp.concatenate([log_joints[:, None], outputs], axis=1)
 

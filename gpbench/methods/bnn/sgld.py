@@ -25,14 +25,15 @@ from gpbench.core.predictive import Predictive
 from gpbench.core.samplers import Samples, Schedule, blackjax, mixture, schedule
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.methods.parts.trees import tree_at, tree_map
 from gpbench.schema import setting
 
 _KAPPA_STD = 10.0
-"""Of the prior N(0, 10²) of κ: noise variances from 1e-9 to 20 are within two standard deviations."""
+"""Standard deviation of κ's prior: noise variances from 1e-9 to 20 are within two standard deviations."""
 
 
 class SgldPosition(eqx.Module):
-    """What is sampled: the network, and in `kappa` κ in place of each parameter of the likelihood.
+    """Position that is sampled: the network, and in `kappa` κ in place of each parameter of the likelihood.
 
     Likelihoods have the logarithms of positive parameters, such as the noise above its floor; these are softplus(κ).
     """
@@ -42,7 +43,7 @@ class SgldPosition(eqx.Module):
 
     @property
     def likelihood(self) -> Likelihood:
-        return jax.tree.map(lambda kappa: jnp.log(jax.nn.softplus(kappa)), self.kappa)
+        return tree_map(lambda kappa: jnp.log(jax.nn.softplus(kappa)), self.kappa)
 
 
 class SgldState(eqx.Module):
@@ -96,7 +97,7 @@ class SGLD(NetworkMethod):
         """An initial state with another `step_size` or `noise_step_size`."""
         values = self.settings(state)
         sizes = {**values, **{name: jnp.full_like(values[name], value) for name, value in settings.items()}}
-        return eqx.tree_at(lambda s: (s.step_size, s.noise_step_size), state, tuple(sizes.values()))
+        return tree_at(lambda s: (s.step_size, s.noise_step_size), state, tuple(sizes.values()))
 
     def settings(self, state: SgldState) -> dict[str, Array]:
         return {"step_size": state.step_size, "noise_step_size": state.noise_step_size}
@@ -106,7 +107,7 @@ class SGLD(NetworkMethod):
         each = position.likelihood.log_prob(position.network(batch.X), batch.y)
         kappas = jax.tree.leaves(position.kappa)
         prior = log_standard_normal(position.network) + sum(norm.logpdf(kappa, 0.0, _KAPPA_STD) for kappa in kappas)
-        return batch.scale * jnp.sum(batch.weight * each) + prior
+        return batch.sum(each) + prior
 
     def step(self, state: SgldState, batch: Batch, *, key: PRNGKeyArray) -> tuple[SgldState, Info]:
         value, gradient = jax.value_and_grad(self.log_joint)(state.position, batch)

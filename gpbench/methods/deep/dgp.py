@@ -34,7 +34,7 @@ _BLOCK = 256
 
 
 class DgpParameters(eqx.Module):
-    """What the energy is a function of."""
+    """Arguments of the energy."""
 
     layers: tuple[DeepLayer, ...]
     factors: tuple[Factors, ...]
@@ -151,10 +151,10 @@ class DGP(DeepMethod, GradientMethod):
             posteriors.append(LayerPosterior(layer, factors.posterior(layer, A)[0], A))
         return posteriors
 
-    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: GradientState[DgpParameters], data: Batch) -> Float[Array, ""]:
         return self.tied_energy(state.parameters, data) + self.log_prior(state.parameters.layers)
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: GradientState[DgpParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters
         layers, likelihood = self.posteriors(parameters), parameters.likelihood
         if self.predictive == "moments" or not self.hidden:
@@ -172,6 +172,6 @@ class DGP(DeepMethod, GradientMethod):
 
 
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:
-    """What takes rows through the first layer, and their moments through the others: all that is (M, M)."""
+    """Maps of rows through the first layer, and of their moments through the others: all that is (M, M)."""
     first, *others = layers
     return first, tuple(Projection.create(posterior) for posterior in others)

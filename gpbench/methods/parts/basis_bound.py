@@ -6,6 +6,7 @@ every row in the batch all of them are the deterministic bound, but for the prin
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -63,8 +64,11 @@ class Sample(eqx.Module):
 
     def halves(self, tree: Any) -> list[Any]:
         """Arrays with a row for each block, or each function, as one tree for each draw."""
-        half = lambda k: lambda leaf: leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
-        return [jax.tree.map(half(k), tree) for k in range(self.draws)]
+
+        def half(k: int, leaf: Array) -> Array:
+            return leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
+
+        return [jax.tree.map(partial(half, k), tree) for k in range(self.draws)]
 
     def times_drawn(self) -> Int[Array, " c"]:
         """How often each function is in its own draw: 1 without replacement."""
@@ -119,7 +123,7 @@ def negative_bound(
         factors = sample.halves(scales2 * (sample.times_drawn() if sample.third is None else sample.times_shared()))
         outputs, narrow = zip(*(project(basis, kernel, batch.X, *entry) for entry in zip(*ends, factors)))
         mean, variance = site_moments([sample.scale * draw for draw in outputs], narrow[0], sample, drawn.width)
-        misfit = -batch.scale * jnp.sum(batch.weight * likelihood.expected_log_prob(mean, variance, batch.y))
+        misfit = -batch.sum(likelihood.expected_log_prob(mean, variance, batch.y))
     value = misfit + prior_divergence(drawn, columns_, scales2, sample, kernel)
     if control is not None:
         precision = batch.total / (len(control.X) * noise)
@@ -139,7 +143,7 @@ def squared_error(
     Both are in the linear term, where theorem 1 has one alone.
     """
     mean = (batch.y - first_outputs[:, 0]) * (batch.y - second_outputs[:, 0])
-    return batch.scale * jnp.sum(batch.weight * (mean + jnp.sum(first_outputs[:, 1:] * second_outputs[:, 1:], axis=1)))
+    return batch.sum(mean + jnp.sum(first_outputs[:, 1:] * second_outputs[:, 1:], axis=1))
 
 
 def site_moments(

@@ -51,7 +51,7 @@ class DeepLayer(eqx.Module):
         return jax.vmap(lambda Z: inverse_cholesky(self.unit(Z).gram()))(self.Z)
 
     def diagnose(self) -> str:
-        """Why a factorisation of Kzz fails with these parameters, or "" where none does."""
+        """Find the reason why a factorisation of Kzz fails with these parameters; "" where none does."""
         return next(filter(None, (self.unit(Z).diagnose() for Z in self.Z)), "")
 
 
@@ -81,7 +81,7 @@ class LayerPosterior(eqx.Module):
 
 
 class DeepMethod(PriorMethod, LikelihoodMethod):
-    """A deep GP: the fields that configure its layers and its likelihood, and their initial values."""
+    """A deep GP: the settings of its layers and its likelihood, and their initial values."""
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size", "hidden"})
 
@@ -121,7 +121,7 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
         return {"inducing": state.parameters.layers[0].Z[0]}
 
     def diagnose(self, state: Any) -> str:
-        """Which layer's Kzz cannot be factorised and why, or "" where all can."""
+        """Find the layer whose Kzz cannot be factorised, and the reason; "" where all can."""
         reasons = [layer.diagnose() for layer in state.parameters.layers]
         return next((f"layer {depth}: {reason}" for depth, reason in enumerate(reasons, start=1) if reason), "")
 
@@ -175,7 +175,8 @@ def _fill(m: int, dimensions: int) -> Float[np.ndarray, "M D"]:
         return np.linspace(-1.0, 1.0, m)[:, None]
     from scipy.stats import qmc  # takes half a second
 
-    return 2.0 * qmc.Halton(dimensions, scramble=False).random(m) - 1.0
+    points: np.ndarray = qmc.Halton(dimensions, scramble=False).random(m)
+    return 2.0 * points - 1.0
 
 
 def _line(m: int, dimensions: int) -> Float[np.ndarray, "M D"]:
@@ -188,6 +189,10 @@ _HIDDEN_STARTS = {"fill": _fill, "line": _line}
 
 def _with_lengthscale(kernel: Kernel, log_lengthscale: float) -> Kernel:
     """The kernel with every lengthscale at this value."""
-    is_squared = lambda path: jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"
-    fill = lambda path, leaf: jnp.full_like(leaf, 2.0 * log_lengthscale) if is_squared(path) else leaf
-    return jax.tree_util.tree_map_with_path(fill, kernel)
+
+    def fill(path: Any, leaf: Any) -> Any:
+        is_squared = jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"
+        return jnp.full_like(leaf, 2.0 * log_lengthscale) if is_squared else leaf
+
+    new: Kernel = jax.tree_util.tree_map_with_path(fill, kernel)
+    return new

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -13,28 +13,38 @@ from gpbench.core import lbfgs
 from gpbench.core.optimisers import with_rate
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 Parameters = Any
 """Any pytree of arrays; all of its leaves are unconstrained."""
 
 
-class GradientState(eqx.Module):
+P = TypeVar("P")
+
+
+class GradientState(eqx.Module, Generic[P]):
     """Parameters, the optimiser's state, and variables that have updates of their own (`GradientMethod.update`).
 
     L-BFGS keeps by-products of the loss at the parameters, such as a posterior in closed form, in `optimiser.extra`.
     """
 
-    parameters: Parameters
+    parameters: P
     optimiser: lbfgs.State | optax.OptState
     variables: Any = None
 
 
 class GradientMethod(Method):
-    """A method whose steps follow the gradient of a loss.
+    """A method whose steps follow the gradient of a loss, by L-BFGS or by an optimiser of optax.
 
-    A subclass has `init_parameters` and `loss`.  The others have defaults: `init_variables`, `update` and
-    `refine`, for what is not moved by gradients; and `trainable`, what of the parameters is.
+    A subclass has `init_parameters`, `loss` and `predict`.  The other functions have defaults: `init_variables`,
+    `update` and `refine` are for variables that gradients do not move; `trainable` selects the parameters that they do.
+
+    Args:
+        **settings: Values of the class's settings by name, `optimiser` among them; those left out have their defaults.
+
+    Raises:
+        ConfigError: as `Method`; and in `init`, for L-BFGS on minibatches.
     """
 
     optimiser: optax.GradientTransformation | None = setting(
@@ -43,17 +53,34 @@ class GradientMethod(Method):
 
     @abc.abstractmethod
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
-        """The initial parameters.  Raises ConfigError where configuration and data do not fit."""
+        """Make the initial parameters.
+
+        Args:
+            data: All training rows, as concrete arrays.
+            key: Random key.
+
+        Returns:
+            Any pytree of arrays; all of its leaves are unconstrained.
+
+        Raises:
+            ConfigError: where settings and data do not fit.
+        """
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Any]:
-        """What training minimises, or an unbiased estimate of it from a minibatch; and by-products, or None.
+        """Evaluate the loss; optional where `evaluate` has the gradient in closed form.
 
-        Optional where `evaluate` has the gradient in closed form.
+        Args:
+            parameters: Parameters, as `init_parameters` makes them.
+            batch: All training rows, or a minibatch.
+            key: Random key of this step, for losses that are sampled.
+
+        Returns:
+            The loss, or an unbiased estimate of it from a minibatch; and by-products for predictions, or None.
         """
         raise NotImplementedError
 
     def init_variables(self, parameters: Parameters, data: Batch) -> Any:
-        """What has updates of its own: any pytree, or None."""
+        """Make the variables that have updates of their own: any pytree, or None."""
         return None
 
     def init_extra(self, parameters: Parameters, data: Batch) -> Any:
@@ -61,25 +88,35 @@ class GradientMethod(Method):
         return None
 
     def update(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
-        """What happens before a gradient step: a natural-gradient step of q, a growing basis, or nothing."""
+        """Update variables before a gradient step, such as a natural-gradient step of q; by default nothing."""
         return parameters, variables
 
     def refine(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
-        """What happens after a gradient step: a natural-gradient step that fits q to where it ended, or nothing."""
+        """Update variables after a gradient step, such as a natural-gradient step of q; by default nothing."""
         return parameters, variables
 
     def trainable(self, parameters: Parameters) -> Any:
-        """The part of the parameters that the optimiser moves."""
+        """Select the parameters that the optimiser moves; by default all."""
         return parameters
 
     def evaluate(
         self, parameters: Parameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Parameters, Any]:
-        """Loss, gradient and by-products; `extra` are those of the last evaluation, to start from."""
+        """Evaluate the loss with its gradient.
+
+        Args:
+            parameters: Parameters, as `init_parameters` makes them.
+            extra: By-products of the last evaluation, to start from.
+            batch: All training rows, or a minibatch.
+            key: Random key of this step.
+
+        Returns:
+            The loss, its gradient in the structure of the parameters, and by-products.
+        """
         (value, extra), gradient = jax.value_and_grad(self.loss, has_aux=True)(parameters, batch, key=key)
         return value, gradient, extra
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState[Any]:
         whole = self.batch_size is None or self.batch_size >= data.total
         if self.optimiser is None and not whole:
             raise ConfigError(
@@ -92,10 +129,10 @@ class GradientMethod(Method):
             return GradientState(parameters, lbfgs.start(parameters, self.init_extra(parameters, data)), variables)
         return GradientState(parameters, self.optimiser.init(self.trainable(parameters)), variables)
 
-    def step(self, state: GradientState, batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState, Info]:
+    def step(self, state: GradientState[Any], batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState[Any], Info]:
         """One iteration.  The first of L-BFGS only evaluates, and it reports the objective where it ends."""
         if self.optimiser is None:
-            evaluate: Callable = lambda p, extra: self.evaluate(p, extra, batch, key=key)
+            evaluate: Callable[..., Any] = lambda p, extra: self.evaluate(p, extra, batch, key=key)
             parameters, optimiser = lbfgs.step(evaluate, state.parameters, state.optimiser)
             return GradientState(parameters, optimiser, state.variables), Info(-optimiser.value)
         parameters, variables = self.update(state.parameters, state.variables, batch)
@@ -106,16 +143,23 @@ class GradientMethod(Method):
         parameters, variables = self.refine(parameters, variables, batch)
         return GradientState(parameters, optimiser, variables), Info(-value)
 
-    def converged(self, state: GradientState) -> Bool[Array, ""] | None:
+    def converged(self, state: GradientState[Any]) -> Bool[Array, ""] | None:
         """L-BFGS's criterion (`lbfgs.step`); other optimisers have none."""
         return state.optimiser.converged if isinstance(state.optimiser, lbfgs.State) else None
 
-    def with_rate(self, state: GradientState, rate: float) -> GradientState:
-        return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
+    def with_rate(self, state: GradientState[Any], rate: float) -> GradientState[Any]:
+        return tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
 
 
 class FullBatchMethod(GradientMethod):
-    """A gradient method whose objective is no sum over rows: L-BFGS on all of them in every step."""
+    """A gradient method whose objective is no sum over rows: every step is L-BFGS on all rows.
+
+    Args:
+        **settings: As of `GradientMethod`; `batch_size` and `optimiser` can only be None.
+
+    Raises:
+        ConfigError: for a `batch_size` or an `optimiser`.
+    """
 
     batch_size: int | None = setting(None, "null", "No minibatches: the objective is no sum over rows.")
     optimiser: optax.GradientTransformation | None = setting(
@@ -124,6 +168,13 @@ class FullBatchMethod(GradientMethod):
 
 
 class SampledMethod(GradientMethod):
-    """A gradient method whose loss is a random estimate, which L-BFGS cannot minimise."""
+    """A gradient method whose loss is a random estimate, which L-BFGS cannot minimise.
+
+    Args:
+        **settings: As of `GradientMethod`; `optimiser` is required.
+
+    Raises:
+        ConfigError: without an `optimiser`.
+    """
 
     optimiser: optax.GradientTransformation = setting(range="optimiser", meaning="Optimiser of the sampled loss.")

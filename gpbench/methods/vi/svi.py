@@ -100,10 +100,10 @@ class SVI(SparseMethod, VariationalMethod):
         ratio = rest / parameters.likelihood.noise
         return 0.5 * (ratio - jnp.log1p(ratio))
 
-    def arrays(self, state: GradientState) -> dict[str, Array]:
+    def arrays(self, state: GradientState[VariationalParameters]) -> dict[str, Array]:
         return {"inducing": state.parameters.layer.features.Z}
 
 
 def _variational(parameters: VariationalParameters) -> tuple[Any, Any]:
-    """What belongs to the approximation and not to the model: inducing features and q."""
+    """Parameters of the approximation, not of the model: inducing features and q."""
     return parameters.layer.features, parameters.q
