@@ -7,7 +7,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
     {
         "dataset": ("Dataset", "Raw"),
         "members": ("Member",),
-        "readers": ("READERS",),
         "scaled": ("ScaledSplit", "prepare"),
         "scaling": ("SCALERS", "Scaler", "fit_scalers"),
         "sources": ("configured", "load"),
