@@ -13,7 +13,7 @@ FLOORS = [
     {"schema", "yamls"},
     {"metrics", "papers"},
     {"registry"},
-    {"core"},
+    {"core", "own_metrics"},
     {"methods", "runtime"},
     {"config"},
     {"data"},
