@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from gpbench import cli
 from gpbench.config.cards import CARD as KEYS
-from gpbench.config.cards import KINDS, READERS
+from gpbench.config.cards import KINDS, SOURCE
 from gpbench.config.compose import Composer
+from gpbench.data_registry import READERS
 from gpbench.errors import ConfigError
 
 CARD = {
@@ -47,7 +48,7 @@ RECORD = {
 }
 
 CARD_KEYS = KEYS.known
-SOURCE_KEYS = {*KINDS["file"].known, *READERS["table"].known, "labels", "note"}
+SOURCE_KEYS = {*(SOURCE | KINDS["file"] | READERS["table"].options).known} - {"kind"}
 MAPPINGS = st.dictionaries(st.sampled_from("ab"), st.integers(), min_size=1)
 WORDS = st.text("abcxyz", min_size=4, max_size=8)
 NOT_COUNTS = st.one_of(

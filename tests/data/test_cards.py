@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from gpbench.config import cards as config
-from gpbench.data import cards, load, readers, splits, tables
+from gpbench.data import cards, load, splits, tables
+from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError
 
 SOURCE = "name: mine\ntask: binary\nsources: [{{{}}}]\n"
@@ -30,23 +30,18 @@ BUILTIN = [
 OPTION = re.compile(r"""options(?:\.get\(|\[)"(\w+)""")
 
 
-@pytest.mark.parametrize("name", config.READERS)
+@pytest.mark.parametrize("name", READERS)
 def test_the_options_of_a_reader_are_those_that_it_reads(name):
-    functions = {"table": (tables.table, tables._cells)}.get(name, (readers.READERS[name],))
+    functions = {"table": (tables.table, tables._cells)}.get(name, (READERS[name].function,))
     read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
     read |= {"outputs"} if name == "mat" else {"group"} if name == "npz" else set()  # asked for by `in`
-    assert {*config.READERS[name].known} == read - {"variant"}
-
-
-def test_readers_and_split_sets_are_those_there_are():
-    assert config.READERS.keys() == readers.READERS.keys()
-    assert config.SPLIT_SETS.keys() == splits._RULES.keys()
+    assert {*READERS[name].options.known} == read - {"variant"}
 
 
 def test_the_keys_of_a_split_set_are_those_that_its_rule_reads():
-    for name, rule in splits._RULES.items():
-        read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", inspect.getsource(rule)))
-        assert {*config.SPLIT_SETS[name].known} == read, name
+    for name, entry in SPLIT_SETS.items():
+        read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", inspect.getsource(entry.function)))
+        assert {*entry.options.known} == read, name
 
 
 @pytest.mark.parametrize("name", cards.names())
@@ -99,7 +94,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (FILE + "labels: {a: no, b: 1}", "the code of label 'a'=false: must be a whole number"),
         (FILE + "labels: [a, b]", "labels must be a mapping"),
         (FILE + "splits: {sets: {random09: 5}}", "splits.sets has an unknown key 'random09'; did you mean random90"),
-        (FILE + "splits: {sets: {random90: 0}}", "splits.sets.random90=0: must be a whole number from 1"),
+        (FILE + "splits: {sets: {random90: 0}}", "splits.sets: random90=0: must be a whole number from 1"),
         (FILE + "splits: {set: hla, sets: {random90: 5}}", "no split set 'hla'; known are random90"),
         (FILE + "splits: {sets: {random90: 5}, seed: 1}", "splits has an unknown key 'seed'; did you mean set or sets"),
         (FILE + "splits: {sets: {random90: 5}, test_rows: 9}", "splits.test_rows=9: the split set random90 does not"),
