@@ -88,16 +88,16 @@ READERS: Mapping[str, Entry] = {
             }
         ),
     ),
-    "airline_csv": Entry(_D + "airline.airline_csv"),
-    "airline_npz": Entry(_D + "airline.airline_npz"),
+    "airline_csv": Entry(_D + "formats.airline_csv"),
+    "airline_npz": Entry(_D + "formats.airline_npz"),
     "kuka": Entry(_D + "robots.kuka"),
     "mujoco_walk": Entry(
         _D + "robots.mujoco_walk", Keys({"frames": optional([1, 2], "Frames of the motion in an input.", 1)})
     ),
-    "year_zip": Entry(_D + "year.year_zip", Keys({"rows": required(_COUNT, "Number of rows.")})),
-    "fingerprints_npz": Entry(_D + "molecules.fingerprints_npz", Keys({"bits": _BITS, "target": _TARGET})),
+    "year_zip": Entry(_D + "formats.year_zip", Keys({"rows": required(_COUNT, "Number of rows.")})),
+    "fingerprints_npz": Entry(_D + "formats.fingerprints_npz", Keys({"bits": _BITS, "target": _TARGET})),
     "smiles_csv": Entry(
-        _D + "molecules.smiles_csv",
+        _D + "formats.smiles_csv",
         Keys(
             {
                 "smiles": required("any", "Column of the SMILES texts, or a list of columns."),
@@ -142,11 +142,11 @@ def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
     Raises:
         ConfigError: An unknown name, a file that is no such mapping, or a `_target_` that is no dotted path.
     """
-    if isinstance(reader, str) and reader not in READERS:
+    if isinstance(reader, str):
         own = registry.own("reader", reader, folders, READERS)
-        if own is None:
+        if own is None and reader not in READERS:
             raise ConfigError(f"{subject}: unknown reader {reader!r}: {nearest(reader, READERS)}")
-        reader = own
+        reader = own or reader
     if isinstance(reader, Mapping):
         registry.check_target("reader", reader.get(TARGET))
     return reader

@@ -9,7 +9,7 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "paths", "plugins"},
+    {"errors", "lazy", "paths", "plugins"},
     {"schema", "yamls"},
     {"metrics", "papers"},
     {"registry", "keys"},

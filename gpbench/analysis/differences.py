@@ -4,16 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.analysis.cells import CellRuns, by_split, group_runs, imported_note
-from gpbench.analysis.formats import Grid, Sheet, abridge, number
+from gpbench.analysis.caveats import imported_note
+from gpbench.analysis.cells import CellRuns, by_split, group_runs
+from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.printing import abridge, number
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
+from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.analysis.tables import title
-from gpbench.errors import ConfigError, either, nearest
+from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.records.record import Record
 
-KINDS = ("method", "protocol", "preset", "precision", "commit")
 NOTE = (
     "mean of the paired differences over n splits, with the 95 % interval and two-sided p of the corrected resampled t"
     " test (Nadeau and Bengio 2003): variance times 1/n + n_test/n_train, n - 1 degrees of freedom"
@@ -22,27 +24,6 @@ NOTE = (
 
 _Contexts = dict[tuple, tuple[list[CellRuns], list[CellRuns]]]
 """Cells of both sides by the fields that a pair must share."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a comparison: the records whose field has a value.
-
-    Args:
-        kind: Name of the field, one of KINDS.
-        value: Value of the field; the first digits of a commit.
-    """
-
-    kind: str
-    value: str
-
-    def includes(self, record: Record) -> bool:
-        """Returns whether the record is on this side."""
-        return self.matches(str(getattr(record, self.kind) or "none"))
-
-    def matches(self, value: str) -> bool:
-        """Whether records with this value of the field are on this side."""
-        return value.startswith(self.value) if self.kind == "commit" else value == self.value
 
 
 @dataclass(frozen=True)
@@ -81,33 +62,6 @@ class Difference:
         """Data set, output and settings."""
         settings = " | ".join(dict.fromkeys(filter(None, [self.a.label, self.b.label])))
         return " ".join(filter(None, [self.a.dataset, self.a.output, settings]))
-
-
-def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Side, Side]:
-    """Reads the names of two sides.
-
-    Args:
-        first, second: Names as KIND:VALUE, or values that records have of one kind only.
-        records: The records to compare.
-
-    Raises:
-        ConfigError: A name is unknown or ambiguous, the kinds differ, or both sides have the same records.
-    """
-    a, b = _parse_side(first, records), _parse_side(second, records)
-    if a.kind != b.kind:
-        raise ConfigError(f"{a.kind} {a.value} and {b.kind} {b.value} are of different kinds; compare two of one kind")
-    if all(a.includes(record) == b.includes(record) for record in records):
-        raise ConfigError(f"{a.kind} {a.value} is on both sides; name two different ones")
-    return a, b
-
-
-def shared_metrics(a: Side, b: Side, records: Sequence[Record]) -> set[str]:
-    """The metrics that both sides have on a data set."""
-    of_a, of_b = (
-        {(record.dataset, metric) for record in records if side.includes(record) for metric in record.metrics}
-        for side in (a, b)
-    )
-    return {metric for _, metric in of_a & of_b}
 
 
 def paired_differences(
@@ -224,26 +178,6 @@ def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
         f"{d.n}" + (f" ({d.diverged} diverged)" if d.diverged else ""),
         {"A": a.value, "B": b.value, "": "-" if test.possible else ""}[d.winner],
     )
-
-
-def _parse_side(text: str, records: Sequence[Record]) -> Side:
-    known: dict[str, set[str]] = {kind: {str(getattr(record, kind) or "none") for record in records} for kind in KINDS}
-    kind, colon, value = text.partition(":")
-    if colon and kind not in KINDS:
-        raise ConfigError(f"{text}: cannot compare by {kind!r}; {nearest(kind, KINDS)}")
-    sides = [Side(kind, value)] if colon else [Side(kind, text) for kind in KINDS]
-    sides = [side for side in sides if side.value and any(side.matches(name) for name in known[side.kind])]
-    if not sides and colon:
-        raise ConfigError(f"no run has {kind} {value!r}; {nearest(value, known[kind])}")
-    if not sides:  # commits are not suggested: there are many, and none resembles another
-        names = set().union(*(known[kind] for kind in KINDS if kind != "commit"))
-        raise ConfigError(f"no run has {text!r}; {nearest(text, names)}")
-    if len(sides) > 1:
-        raise ConfigError(f"{text} is ambiguous: use {either(f'{side.kind}:{side.value}' for side in sides)}")
-    (side,) = sides
-    if side.kind == "commit" and len(full := {name for name in known["commit"] if name.startswith(side.value)}) > 1:
-        raise ConfigError(f"{len(full)} commits start with {side.value!r}: {', '.join(sorted(full))}; give more digits")
-    return side
 
 
 def _context(cell: CellRuns, kind: str) -> tuple:

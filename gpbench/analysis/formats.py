@@ -1,4 +1,4 @@
-"""Sheets of tables and the text formats in which they are written; numbers, names and JSON on a terminal.
+"""Sheets of tables, and the text formats in which they are written.
 
 A function of `gpbench.analysis` makes a `Sheet` from records.  A sheet is written by `FORMATS[name](sheet)`, shown in a
 notebook as HTML, and read by a program as `sheet.rows` or `sheet.frame`:
@@ -10,14 +10,12 @@ notebook as HTML, and read by a program as `sheet.rows` or `sheet.frame`:
 import csv
 import html
 import io
-import json
 import re
-import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gpbench.analysis.printing import aligned
 from gpbench.errors import printable
 
 if TYPE_CHECKING:
@@ -224,74 +222,3 @@ def _tex(text: str) -> str:
 
 def _html(text: str) -> str:
     return _replace_marks(html.escape(printable(text)), "html")
-
-
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Prints a table: ruled on a terminal, in aligned columns elsewhere."""
-    if not sys.stdout.isatty():
-        print("\n".join([printable(title)] * bool(title) + aligned(header, rows)))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    ruled = Table(*header, title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        ruled.add_row(*(Text(printable(cell)) for cell in row))  # Text: square brackets are no markup
-    Console().print(ruled)
-
-
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table whose columns are as wide as their widest cell, with two spaces between them."""
-    lines = [tuple(map(printable, row)) for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in lines]
-
-
-def width() -> int | None:
-    """The width of the terminal in characters; None where the output is not a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-def print_json(value: Any) -> None:
-    """Prints JSON with an indent of two spaces, in ASCII where the terminal lacks a letter.
-
-    Raises:
-        ValueError: A number is NaN or infinite, which JSON has not.
-    """
-    text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
-    try:
-        text.encode(sys.stdout.encoding or "utf-8")
-    except UnicodeEncodeError:
-        text = json.dumps(value, indent=2, allow_nan=False)
-    print(text)
-
-
-def number(value: float | None, stderr: float | None = None) -> str:
-    """A mean to two digits of its standard error, as in "0.112 ± 0.011"; to four digits without one, "-" for None."""
-    if value is None:
-        return "-"
-    if not stderr:
-        return f"{value:.4g}"
-    exponent = int(f"{stderr:e}".split("e")[1])
-    if exponent < -6 or abs(value) >= 1e6:
-        return f"{value:.4g} ± {stderr:.2g}"
-    decimals = max(0, 1 - exponent)
-    return f"{value:.{decimals}f} ± {stderr:.{decimals}f}"
-
-
-def counted(n: int, noun: str) -> str:
-    """A number and its noun: "1 run", "2 runs"."""
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
-def abridge(names: Sequence[str], most: int = 6) -> str:
-    """The first of these names, and how many more there are."""
-    more = [f"and {len(names) - most} more"] if len(names) > most else []
-    return "; ".join([*names[:most], *more])
-
-
-def natural(text: str) -> list[tuple[int, float, str]]:
-    """A sort key that orders numbers in texts by size: m=15% before m=100."""
-    return [(0, float(word), "") if word.isdecimal() else (1, 0.0, word) for word in re.split(r"(\d+)", text) if word]

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gpbench.analysis.formats import counted
+from gpbench.analysis.printing import counted
 from gpbench.records.record import Record
 
 _FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")

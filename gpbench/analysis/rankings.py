@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpbench.analysis.cells import LEAKED, Entry
+from gpbench.analysis.caveats import LEAKED
+from gpbench.analysis.cells import Entry
 from gpbench.analysis.experiment import by_dataset, headlines
 from gpbench.analysis.formats import Grid, Sheet, marked
 from gpbench.analysis.provenance import provenance_footer, seconds_lines

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis.cells import CellRuns, by_split, imported_note
+from gpbench.analysis.caveats import imported_note
+from gpbench.analysis.cells import CellRuns, by_split
 from gpbench.analysis.formats import Grid, Sheet
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.statistics import LEVEL, common_splits

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from jaxtyping import Float
 
-    from gpbench.data import Dataset, ScaledSplit
+    from gpbench.data.dataset import Dataset
+    from gpbench.data.scaled import ScaledSplit
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ class LoadedDataset:
             ConfigError: no such split or output.
             DataError: the split cannot be scaled, as where its training rows have one class only.
         """
-        from gpbench.data import prepare, splits
+        from gpbench.data import splits
+        from gpbench.data.scaled import prepare
 
         (k,) = splits.split_numbers(self.card, [number])
         train, test = splits.indices(self.card, self.rows, k)
@@ -122,7 +124,7 @@ def load(
         ConfigError: an unknown name, or a key or value that is wrong.
         DataError: the data are missing or damaged.
     """
-    from gpbench.data import configured
+    from gpbench.data.sources import configured
 
     config_dirs = folders(config_dir)
     cfg = composed([*words({"dataset": dataset, "protocol": protocol} | keys), *overrides], config_dirs)

@@ -15,7 +15,7 @@ from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
-from gpbench.sweep.outcome import divergence
+from gpbench.sweep.job import divergence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -295,7 +295,7 @@ def _configure(run: Mapping[str, Any]) -> None:
 
 def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:
     """Trains what is missing of a plan in a process of its own.  Raises the error that the process printed."""
-    from gpbench.sweep.child import Child
+    from gpbench.sweep.local import Child
 
     child = Child([], [f"--config-dir={folder}" for folder in plan.cfg["config_dirs"]], {}, plan=plan)
     interrupted = False

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from gpbench.analysis.differences import Difference, Side
+    from gpbench.analysis.differences import Difference
+    from gpbench.analysis.sides import Side
 
 
 class Table:
@@ -246,13 +247,13 @@ def _differences(
     a: str, b: str, metric: str | None, stores: Sequence[Any], filters: Filters
 ) -> "tuple[Side, Side, list[Difference], list[Any]]":
     """Both sides, their differences on every data set, and the cells without a partner."""
-    from gpbench.analysis import differences
+    from gpbench.analysis import differences, sides
 
     records = select(recorded(stores), filters)
-    first, second = differences.parse_sides(a, b, records)
+    first, second = sides.parse_sides(a, b, records)
     # two commits have the same runs in two folders: the latest of each side counts
     records = [r for side in (first, second) for r in latest(r for r in records if side.includes(r))]
-    name = single_metric(metric, records, differences.shared_metrics(first, second, records))
+    name = single_metric(metric, records, sides.shared_metrics(first, second, records))
     return first, second, *differences.paired_differences(first, second, records, name)
 
 

@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpbench.analysis.formats import Grid, Sheet, abridge, number
+from gpbench.analysis.formats import Grid, Sheet
 from gpbench.analysis.power import smallest_difference, splits_needed
+from gpbench.analysis.printing import abridge, number
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Region, Student
 from gpbench.claims.predicates import Number

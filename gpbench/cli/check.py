@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
             reason = f": {finding.reason}" if finding.reason else ""
             print(f"{finding.verdict:<9} {finding.task:<11} {finding.claim}{reason}", flush=True)
     if args.json:
-        from gpbench.analysis import formats
+        from gpbench.analysis import printing
 
-        formats.print_json([_fields(finding) for finding in findings])
+        printing.print_json([_fields(finding) for finding in findings])
     if broken := sum(finding.verdict == "broken" for finding in findings):
         raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/{page}")
     return 0

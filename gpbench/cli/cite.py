@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from gpbench.analysis import formats
+from gpbench.analysis import printing
 from gpbench.api.selection import open_stores
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
             folders += run_folders
     works = references.references(names, folders)
     if args.json:
-        formats.print_json([asdict(work) for work in works])
+        printing.print_json([asdict(work) for work in works])
     else:
         print("\n\n".join(r.bibtex or f"% no entry in references.bib for {r.text} ({r.key})" for r in works))
     return 0

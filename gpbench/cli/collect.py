@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench import paths
-from gpbench.analysis import formats
+from gpbench.analysis import printing
 from gpbench.cli import options
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     rows = [(record, store.config_text(record.id)) for record, store in merged]
     collection.write(args.out, rows, _traces(merged))
     if args.json:
-        formats.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
+        printing.print_json({"out": str(args.out), "records": len(merged), "from": counts, "differing": differing})
         return 0
     for count in counts:
         print(f"{count['records']:>8,}  {count['results']}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpbench import paths
-from gpbench.analysis import formats
+from gpbench.analysis import printing
 from gpbench.cli import options
 from gpbench.errors import GpbenchError
 from gpbench.records import environment
@@ -61,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
     ]
     findings = [finding for check in checks for finding in check()]
     if args.json:
-        formats.print_json([_as_dict(finding) for finding in findings])
+        printing.print_json([_as_dict(finding) for finding in findings])
     else:
-        formats.print_table(
+        printing.print_table(
             ("what", "state", "value", "mend"), [tuple(_as_dict(finding).values()) for finding in findings]
         )
     return int(any(finding.state == "broken" for finding in findings))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.analysis import formats
+from gpbench.analysis import printing
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
 
@@ -51,19 +51,19 @@ def run(args: argparse.Namespace) -> int:
     from gpbench import runtime
 
     runtime.configure(device="cpu")  # before pandas imports NumPy
-    from gpbench.imports import scoring, tables
+    from gpbench.imports import scoring, submissions
     from gpbench.records.collection import open_store
 
-    submissions = tables.read(args.file)
-    _check_names(args, [submission.method for submission in submissions])
+    imported = submissions.read(args.file)
+    _check_names(args, [submission.method for submission in imported])
     checksum = hashlib.sha256(args.file.read_bytes()).hexdigest()
     importer = scoring.Importer(args.protocol, args.precision, args.set, checksum, args.config_dir)
-    runs = importer.score(submissions)
+    runs = importer.score(imported)
     store = open_store(args.results or paths.results_dir())
     n_new = scoring.write(runs, store, again=args.again)
     records = [run.record for run in runs]
     if args.json:
-        formats.print_json([record.to_json() for record in records])
+        printing.print_json([record.to_json() for record in records])
         return 0
     rows = [
         (
@@ -72,13 +72,13 @@ def run(args: argparse.Namespace) -> int:
             r.method,
             r.setting,
             str(r.split),
-            ", ".join(f"{name} {formats.number(value)}" for name, value in r.metrics.items()),
+            ", ".join(f"{name} {printing.number(value)}" for name, value in r.metrics.items()),
         )
         for r in records
     ]
-    formats.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
+    printing.print_table(("data set", "output", "method", "setting", "split", "metrics"), rows)
     before = f"; {len(records) - n_new} of {len(records)} were there already" if n_new < len(records) else ""
-    print(f"imported {formats.counted(n_new, 'run')} into {store.runs}{before}")
+    print(f"imported {printing.counted(n_new, 'run')} into {store.runs}{before}")
     return 0
 
 

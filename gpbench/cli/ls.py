@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins
-from gpbench.analysis import formats
+from gpbench.analysis import printing
 from gpbench.api.selection import open_stores
 from gpbench.cli import options
 from gpbench.errors import ConfigError, printable
@@ -50,9 +50,9 @@ def run(args: argparse.Namespace) -> int:
         ]
         records = filters.matching(open_stores(args.results)[0].all(), [*flags, *args.where])
         if args.json:
-            formats.print_json([record.to_json() for record in records])
+            printing.print_json([record.to_json() for record in records])
         else:
-            formats.print_table(_RUN_HEADER, [*map(_run_row, records)])
+            printing.print_table(_RUN_HEADER, [*map(_run_row, records)])
         return 0
     faults: list[ConfigError] = []
     if args.kind == "datasets":
@@ -60,15 +60,15 @@ def run(args: argparse.Namespace) -> int:
 
         known, faults = cards.readable(args.config_dir)
         fields = ("task", "rows", "inputs", "title")
-        ordered = sorted(known, key=formats.natural)
+        ordered = sorted(known, key=printing.natural)
         items = [{"name": name} | {key: known[name].get(key) for key in fields} for name in ordered]
     else:
         items = list(descriptions(KINDS[args.kind], args.config_dir))
     if args.json:
-        formats.print_json(items)
+        printing.print_json(items)
     elif items:
         rows = [tuple("" if value is None else str(value) for value in item.values()) for item in items]
-        formats.print_table(tuple(items[0]), rows)
+        printing.print_table(tuple(items[0]), rows)
     for fault in faults:
         print(f"gpbench: {printable(str(fault))}", file=sys.stderr)
     return faults[0].exit_code if faults else 0
@@ -79,12 +79,12 @@ _RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
 
 
 def _run_row(record: Record) -> tuple[str, ...]:
-    metrics = ", ".join(f"{name} {formats.number(value)}" for name, value in record.metrics.items())
+    metrics = ", ".join(f"{name} {printing.number(value)}" for name, value in record.metrics.items())
     created = (record.created or "")[:16].replace("T", " ")
     return (
         *(str(getattr(record, name)) for name in _RUN_FIELDS),
         metrics,
-        formats.number(record.seconds.get("train")),
+        printing.number(record.seconds.get("train")),
         created,
     )
 
@@ -98,7 +98,7 @@ def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
     for folder in (paths.conf_dir() / group, *(Path(d) / group for d in (*config_dirs, *plugins.folders()))):
         for path in folder.rglob("*.yaml"):
             files.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
-    for name in sorted(files, key=formats.natural):
+    for name in sorted(files, key=printing.natural):
         yield {"name": name, "description": _first_comment(files[name])}
 
 

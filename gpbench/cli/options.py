@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench.analysis import formats
+from gpbench.analysis import formats, printing
 from gpbench.analysis.formats import FORMATS, Sheet, chunks
 from gpbench.api.selection import FIELDS, Filters
 from gpbench.errors import ConfigError, StorageError, printable
@@ -98,7 +98,7 @@ def write_table(args: argparse.Namespace, table: "Table") -> None:
         except OSError as error:
             raise _unwritable(args.out, error) from error
     if args.json:
-        formats.print_json(table.data)
+        printing.print_json(table.data)
     else:
         write_sheet(table.sheet, args.format, None if is_picture else args.out)
 
@@ -111,12 +111,12 @@ def write_sheet(sheet: Sheet, format: str, out: Path | None = None) -> None:
             out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
         except OSError as error:
             raise _unwritable(out, error) from error
-    elif format == "terminal" and formats.width():
+    elif format == "terminal" and printing.width():
         sheet = formats.with_marks_of(sheet, format)
         print("\n".join(map(printable, sheet.heads)))
         for grid in sheet.grids:
-            for chunk in chunks(grid, formats.width()):
-                formats.print_table(chunk.header, chunk.rows, title=chunk.title)
+            for chunk in chunks(grid, printing.width()):
+                printing.print_table(chunk.header, chunk.rows, title=chunk.title)
         print("\n".join(map(printable, sheet.feet)))
     else:
         print(FORMATS[format](sheet))

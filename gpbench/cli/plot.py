@@ -52,10 +52,10 @@ def run(args: argparse.Namespace) -> int:
     experiment, cells = plan.load(id, args.preset, args.config_dir, open_stores(args.results)[0])
     files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
     if args.json:
-        from gpbench.analysis import formats
+        from gpbench.analysis import printing
 
         missing = sum(len(cell.missing) for cell in cells)
-        formats.print_json({"files": [str(file) for file in files], "missing": missing})
+        printing.print_json({"files": [str(file) for file in files], "missing": missing})
         return 0
     say(files, cells)
     return 0
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _plot_runs(args: argparse.Namespace) -> int:
     """Draws the traces of runs, or of one run what it kept, into files named by the first id."""
-    from gpbench.analysis import formats
+    from gpbench.analysis import printing
     from gpbench.report import figures
     from gpbench.report.figures.runs import draw_run, draw_traces
 
@@ -78,7 +78,7 @@ def _plot_runs(args: argparse.Namespace) -> int:
     name = records[0].id + f"-and-{len(records) - 1}" * (len(records) > 1)
     files = figures.save(figure, (args.out or args.results or paths.results_dir()) / name)
     if args.json:
-        formats.print_json({"files": [str(file) for file in files], "missing": 0})
+        printing.print_json({"files": [str(file) for file in files], "missing": 0})
     else:
         print(*files, sep="\n")
     return 0

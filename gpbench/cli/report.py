@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
-    from gpbench.analysis import formats
+    from gpbench.analysis import printing
     from gpbench.api.selection import open_stores
     from gpbench.cli.ls import descriptions
     from gpbench.data import cards
@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> int:
     size = sum(file.stat().st_size for file in files)
     start = out / "index.html"
     if args.json:
-        formats.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
+        printing.print_json({"start": str(start), "files": len(files), "bytes": size, "records": len(records)})
     else:
-        runs = formats.counted(len(records), "run")
-        print(f"{start}: {formats.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
+        runs = printing.counted(len(records), "run")
+        print(f"{start}: {printing.counted(len(files), 'file')}, {size / 1e6:.1f} MB, of {runs}")
     return 0
 
 

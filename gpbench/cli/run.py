@@ -14,7 +14,7 @@ from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.sweep import processes
-from gpbench.sweep.outcome import divergence
+from gpbench.sweep.job import divergence
 
 _DERIVED = ("implied", "changes", "config_dirs")
 """Sections of a resolved configuration that no command line sets."""
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
         return sweep(args.overrides, folders, dry=args.dry_run)
     if args.dry_run and not args.cfg:
-        from gpbench.sweep.preview import preview
+        from gpbench.sweep.display import preview
 
         return preview([args.overrides], folders)
     plan = RunPlan.from_json(sys.stdin.buffer.read()) if args.plan else None

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpbench.analysis import formats
+from gpbench.analysis import printing
 from gpbench.api.selection import open_stores
 from gpbench.cli import options
 
@@ -25,12 +25,14 @@ def run(args: argparse.Namespace) -> int:
     predictions = store.predictions(record.id)
     rows = len(predictions["row"]) if predictions else None
     if args.json:
-        formats.print_json({**record.to_json(), "predictions": rows, "config": config})
+        printing.print_json({**record.to_json(), "predictions": rows, "config": config})
         return 0
     import yaml
 
     print(
-        "\n".join(formats.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"]))
+        "\n".join(
+            printing.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"])
+        )
     )
     print(f"folder  {store.runs / record.id}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gpbench.analysis import formats
+from gpbench.analysis import printing
 from gpbench.analysis.formats import FORMATS
 from gpbench.api import tables
 from gpbench.api.tables import Table
@@ -52,10 +52,10 @@ def run(args: argparse.Namespace) -> int:
 def _print_later(table: Table) -> None:
     """Prints what later papers publish on the data sets and metrics of the table."""
     rows = [
-        (dataset, metric, p.method, p.setting, formats.number(p.value), formats.number(p.err), p.source, p.note)
+        (dataset, metric, p.method, p.setting, printing.number(p.value), printing.number(p.err), p.source, p.note)
         for dataset, metric in dict.fromkeys((row["dataset"], row["metric"]) for row in table.data)
         for p in published.later(dataset, metric)
     ]
     print()
     header = ("data set", "metric", "method", "setting", "value", "err", "source", "note")
-    formats.print_table(header, rows, "later papers")
+    printing.print_table(header, rows, "later papers")

@@ -1,8 +1,14 @@
-"""Data: cards -> sources (store, mirror, official address) -> arrays -> splits -> scaling."""
+"""Data: cards -> sources (store, mirror, official address) -> arrays -> splits -> scaling.  Imported without NumPy."""
 
-from gpbench.data.dataset import Dataset
-from gpbench.data.prepare import ScaledSplit, prepare
-from gpbench.data.scaling import SCALERS, Scaler, fit_scalers
-from gpbench.data.sources import configured, load
+from gpbench import lazy
 
-__all__ = ["SCALERS", "Dataset", "ScaledSplit", "Scaler", "configured", "fit_scalers", "load", "prepare"]
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "dataset": ("Dataset", "Raw"),
+        "members": ("Member",),
+        "scaled": ("ScaledSplit", "prepare"),
+        "scaling": ("SCALERS", "Scaler", "fit_scalers"),
+        "sources": ("configured", "load"),
+    },
+)

@@ -27,7 +27,11 @@ _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"B
 
 
 def member(content: bytes, name: str) -> bytes:
-    """The content of the member of this name of a zip or tar archive.
+    """Returns the content of a member of a zip or tar archive.
+
+    Args:
+        content: the archive.
+        name: the path of the member in it.
 
     Raises:
         DataError: the member is absent, damaged or too large.
@@ -51,7 +55,15 @@ def member(content: bytes, name: str) -> bytes:
 
 
 def lines(content: bytes, name: str) -> Iterator[bytes]:
-    """The lines of one member of a zip archive, unpacked as they are read.  Raises as `member` does."""
+    """Yields the lines of a member of a zip archive, unpacked as they are read.
+
+    Args:
+        content: the archive.
+        name: the path of the member in it.
+
+    Raises:
+        DataError: the member is absent, damaged or too large.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive, archive.open(name) as packed:
             yield from io.BufferedReader(_Limited(packed, name, content), 2**16)
@@ -62,7 +74,14 @@ def lines(content: bytes, name: str) -> Iterator[bytes]:
 
 
 def unzipped(content: bytes) -> bytes:
-    """The content of a gzip file, or `content` itself where it is none."""
+    """Returns the content of a gzip file, or the content itself where it is none.
+
+    Args:
+        content: the file.
+
+    Raises:
+        DataError: the file is damaged, or unpacks to too much.
+    """
     if content[:2] != b"\x1f\x8b":
         return content
     try:
@@ -72,14 +91,27 @@ def unzipped(content: bytes) -> bytes:
 
 
 def decompressed(content: bytes) -> io.BufferedReader:
-    """A file compressed by gzip, bzip2 or xz, or one that is not, unpacked as it is read, which raises DataError."""
+    """Opens a file, compressed by gzip, bzip2 or xz or not at all, which is unpacked as it is read.
+
+    Args:
+        content: the file.
+
+    Returns:
+        The open file, whose reads raise DataError beyond `LARGEST` bytes.
+    """
     return io.BufferedReader(_Limited(_opened(content), "the file", content), 2**16)
 
 
 def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
-    """The arrays of these names of an npz file, and the optional ones that it has.
+    """Returns arrays of an npz file by name.
 
-    Raises DataError where one is absent, damaged, or of Python's objects, and where the file holds too much.
+    Args:
+        content: the file.
+        names: names of arrays that must be there.
+        optional: names of arrays that may be.
+
+    Raises:
+        DataError: an array is absent, damaged, or of Python's objects, or the file holds too much.
     """
     if content.startswith(b"\x93NUMPY"):
         raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
@@ -97,9 +129,15 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
 
 
 def check_matlab(content: bytes) -> None:
-    """Raises DataError where the compressed elements of a MATLAB 5 file hold too much.
+    """Checks that the compressed elements of a MATLAB 5 file do not hold too much.
 
     A header of 128 bytes; then elements, each with its kind and its length, of which kind 15 is compressed by zlib.
+
+    Args:
+        content: the file.
+
+    Raises:
+        DataError: the elements hold more than `LARGEST` bytes.
     """
     size, start = len(content), 128
     while start + 8 <= len(content):

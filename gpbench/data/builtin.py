@@ -4,11 +4,12 @@ Generated values are rounded to six decimals: sin and exp may differ in their la
 the checksum must not.
 """
 
-import importlib
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
 from gpbench.data.dataset import Raw
 from gpbench.data.robots import kuka_sim
@@ -16,9 +17,13 @@ from gpbench.errors import ConfigError, nearest
 
 
 def sklearn(options: Mapping) -> Raw:
-    """scikit-learn's `load_<loader>` with `arguments`; classes keep the names it gives them.
+    """Loads one of scikit-learn's data sets; classes keep the names it gives them.
 
-    Raises ConfigError for an unknown loader or argument.
+    Args:
+        options: the source: `loader`, the name after `load_`, and the loader's `arguments`.
+
+    Raises:
+        ConfigError: an unknown loader or argument.
     """
     from sklearn import datasets
 
@@ -34,7 +39,14 @@ def sklearn(options: Mapping) -> Raw:
 
 
 def generated(options: Mapping) -> Raw:
-    """The rows of one of our generators, from its `seed` and `rows`.  Raises ConfigError for an unknown one."""
+    """Generates the rows of a data set, rounded to six decimals.
+
+    Args:
+        options: the source: `generator`, its `seed` and the number of `rows`.
+
+    Raises:
+        ConfigError: an unknown generator.
+    """
     if (name := options["generator"]) not in _GENERATORS:
         raise ConfigError(f"unknown generator {name!r}: {nearest(name, _GENERATORS)}")
     raw = _GENERATORS[name](np.random.default_rng(options["seed"]), options["rows"])
@@ -50,8 +62,7 @@ def _sinc(rng: np.random.Generator, rows: int) -> Raw:
 def _friedman(rng: np.random.Generator, rows: int) -> Raw:
     """Friedman (1991), MARS, example 1: ten uniform inputs of which five matter, noise 1."""
     X = rng.uniform(size=(rows, 10))
-    f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    return Raw(X, f + rng.standard_normal(rows))
+    return Raw(X, friedman(X) + rng.standard_normal(rows))
 
 
 def _moons(rng: np.random.Generator, rows: int) -> Raw:
@@ -63,13 +74,10 @@ def _moons(rng: np.random.Generator, rows: int) -> Raw:
     return Raw(np.stack([x, y], axis=1) + 0.25 * rng.standard_normal((rows, 2)), label)
 
 
-def _later(module: str, name: str) -> Callable[[np.random.Generator, int], Raw]:
-    """The generator of this name in a module that is imported only when it is used: it imports SciPy."""
+def _mountain_car(rng: np.random.Generator, rows: int) -> Raw:
+    from gpbench.data.mountain_car import mountain_car  # here: it imports SciPy's sparse matrices
 
-    def generator(rng: np.random.Generator, rows: int) -> Raw:
-        return getattr(importlib.import_module(module), name)(rng, rows)
-
-    return generator
+    return mountain_car(rng, rows)
 
 
 def _sines(rng: np.random.Generator, rows: int) -> Raw:
@@ -78,13 +86,84 @@ def _sines(rng: np.random.Generator, rows: int) -> Raw:
     return Raw(X, np.sin(2 * np.pi * (X + np.arange(32) / 32)).sum(axis=1) / 4 + 0.5 * rng.standard_normal(rows))
 
 
+def _friedman_effects(rng: np.random.Generator, rows: int) -> Raw:
+    """Friedman's function of six independent uniform inputs on [0, 1], with noise 1 (paper `gam`, section 7)."""
+    return _friedman_rows(rng, rng.uniform(size=(rows, 6)))
+
+
+def _friedman_copula(rng: np.random.Generator, rows: int) -> Raw:
+    """Uniform inputs of a Gaussian copula in which each pair has the correlation 0.8, with noise 1."""
+    from scipy import special
+
+    shared, own = rng.standard_normal((rows, 1)), rng.standard_normal((rows, 6))
+    return _friedman_rows(rng, special.ndtr(np.sqrt(0.8) * shared + np.sqrt(1 - 0.8) * own))
+
+
+def _friedman_rows(rng: np.random.Generator, X: Float[np.ndarray, "N 6"]) -> Raw:
+    return Raw(X, friedman(X) + rng.standard_normal(len(X)))
+
+
+def friedman(X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
+    """Evaluates Friedman's function (1991, MARS, example 1) without noise.
+
+    Args:
+        X: inputs (N, D) on [0, 1], D of at least 5; only the first five matter.
+
+    Returns:
+        10 sin(π x₀ x₁) + 20 (x₂ - ½)² + 10 x₃ + 5 x₄, of shape (N,).
+    """
+    return 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+
+
+def friedman_effect(inputs: tuple[int, ...], x: Float[np.ndarray, "N S"]) -> Float[np.ndarray, " N"]:
+    """Evaluates an effect of `friedman` in its analysis of variance under independent uniform inputs, in closed form.
+
+    Args:
+        inputs: numbers of the inputs of the effect in ascending order, such as (2,) or (0, 1).
+        x: values of these inputs (N, S), a column for each.
+
+    Returns:
+        The effect (N,), 0 where the function has none.
+
+    Raises:
+        ValueError: inputs that are not in ascending order.
+    """
+    if list(inputs) != sorted(inputs):
+        raise ValueError(f"inputs in ascending order, not {inputs}")
+    match inputs:
+        case (0,) | (1,):
+            return _mean_over_other(x[:, 0]) - _mean()
+        case (2,):
+            return 20 * (x[:, 0] - 0.5) ** 2 - 20 / 12
+        case (3,) | (4,):
+            return {3: 10, 4: 5}[inputs[0]] * (x[:, 0] - 0.5)
+        case (0, 1):
+            main = _mean_over_other(x[:, 0]) + _mean_over_other(x[:, 1])
+            return 10 * np.sin(np.pi * x[:, 0] * x[:, 1]) - main + _mean()
+        case _:
+            return np.zeros(len(x))
+
+
+def _mean_over_other(x: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """∫₀¹ 10 sin(π x t) dt = 10 (1 - cos π x)/(π x)."""
+    safe = np.where(x == 0, 1.0, np.pi * x)
+    return np.where(x == 0, 0.0, 10 * (1 - np.cos(safe)) / safe)
+
+
+@functools.cache
+def _mean() -> float:
+    """The mean of 10 sin(π x₀ x₁) over [0, 1]², by Gauss-Legendre quadrature."""
+    nodes, weights = np.polynomial.legendre.leggauss(30)
+    return float(weights @ _mean_over_other((nodes + 1) / 2) / 2)
+
+
 _GENERATORS: dict[str, Callable[[np.random.Generator, int], Raw]] = {
     "sinc": _sinc,
     "friedman": _friedman,
     "moons": _moons,
     "kuka_sim": kuka_sim,
-    "mountain_car": _later("gpbench.data.mountain_car", "mountain_car"),
-    "friedman_effects": _later("gpbench.data.friedman", "friedman_effects"),
-    "friedman_copula": _later("gpbench.data.friedman", "friedman_copula"),
+    "mountain_car": _mountain_car,
+    "friedman_effects": _friedman_effects,
+    "friedman_copula": _friedman_copula,
     "sines": _sines,
 }

@@ -16,8 +16,16 @@ from gpbench.errors import DataError
 
 
 def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """A NumPy archive: X, the array named by `target` (default y), with a column for each of several outputs, that of
-    the groups of rows, named by `group`, and the index arrays of `folds: {ours: theirs}`."""
+    """Reads a NumPy archive: inputs `X`, targets, groups of rows and folds.
+
+    Args:
+        blobs: the npz file.
+        options: the name of the array `target` (default y), with a column for each of several outputs; of the array
+            `group`, the groups of rows; and of the index arrays `folds: {ours: theirs}`.
+
+    Raises:
+        DataError: an array is absent or damaged.
+    """
     options = {key: value for key, value in options.items() if value is not None}
     target, folds = options.get("target", "y"), options.get("folds", {})
     group = [options["group"]] if "group" in options else []
@@ -30,7 +38,15 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """`label index:value ...` lines with indices from 1; what a line leaves out is 0.  Option: `inputs`."""
+    """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0.
+
+    Args:
+        blobs: the text, gzipped or not.
+        options: the number of `inputs`.
+
+    Raises:
+        DataError: a line is something else, or has an index out of range.
+    """
     lines = [line.split() for line in archives.unzipped(blobs[0]).decode(errors="replace").splitlines() if line.strip()]
     X = np.zeros((len(lines), options["inputs"]))
     try:
@@ -45,7 +61,15 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Pairs of idx files (images, labels, images, labels, ...), gzipped or not, put one below the other."""
+    """Reads pairs of idx files: images and labels, which are put one pair below the other.
+
+    Args:
+        blobs: images, labels, images, labels, ..., gzipped or not.
+        options: none are read.
+
+    Raises:
+        DataError: a file is no idx file of unsigned bytes, or images and labels differ in number.
+    """
     arrays = [_idx(archives.unzipped(blob)) for blob in blobs]
     images, labels = np.concatenate(arrays[::2]), np.concatenate(arrays[1::2])
     if len(images) != len(labels):
@@ -65,8 +89,16 @@ def _idx(content: bytes) -> np.ndarray:
 
 
 def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """The files of Evans & Nair's repository: data.csv.gz (numbers, target last), or several with the rows of the one
-    below those of the other, then test_mask.csv.gz (one column a fold, 1 where the row is tested)."""
+    """Reads the files of Evans & Nair's repository, with their folds as `yang`.
+
+    Args:
+        blobs: data.csv.gz (numbers, target last), or several files with the rows of one below those of the other; then
+            test_mask.csv.gz (one column a fold, 1 where the row is tested).
+        options: none are read.
+
+    Raises:
+        DataError: a cell is no number, or the masks do not test every row exactly once.
+    """
     try:
         *parts, mask = (np.loadtxt(io.BytesIO(archives.unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
         data = np.concatenate(parts)
@@ -78,8 +110,16 @@ def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """MATLAB 5 files: the arrays named by `matrix` and `target`, one row each per row of the data; or, where `matrix`
-    names one array for each file, these one below the other, whose last `outputs` columns are the targets."""
+    """Reads MATLAB 5 files, one row for each row of the data.
+
+    Args:
+        blobs: the files.
+        options: the names of the arrays `matrix` and `target` of the first file; or, with `outputs`, an array name in
+            `matrix` for each file: these stand one below the other, and their last `outputs` columns are the targets.
+
+    Raises:
+        DataError: a file is not of this format, or an array is absent.
+    """
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench import runtime
-from gpbench.data import fit_scalers
+from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 
 NAME = "data"

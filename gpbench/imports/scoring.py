@@ -19,7 +19,7 @@ from gpbench.records.store import Store
 
 if TYPE_CHECKING:
     from gpbench.core.predictive import Predictive
-    from gpbench.data import Dataset
+    from gpbench.data.dataset import Dataset
 
 
 @dataclass(frozen=True)

@@ -138,6 +138,6 @@ _DATA_KEYS = ("dataset", "data", "config_dirs")
 @functools.cache
 def _checksum(data: str) -> str:
     """The checksum of a data set whose card has none; of many jobs on it the first alone loads it."""
-    from gpbench.data import configured
+    from gpbench.data.sources import configured
 
     return configured(dict(zip(_DATA_KEYS, json.loads(data)))).checksum

@@ -22,9 +22,8 @@ from typing import Any
 from gpbench import paths
 from gpbench.errors import ConfigError, StorageError
 from gpbench.records.plan import RunPlan
-from gpbench.sweep.child import Child
-from gpbench.sweep.job import Job
-from gpbench.sweep.outcome import Ended, Outcome
+from gpbench.sweep.job import Ended, Job, Outcome
+from gpbench.sweep.local import Child
 
 _ASK_S = 5.0
 """Seconds between two looks at Slurm's queue; after two more a shared disk shows a result if there is one."""

@@ -1,12 +1,19 @@
-"""What a sweep shows while it runs: one line per job as it ends and, on a terminal, one per running job below."""
+"""The lines of a sweep: its jobs as `--dry-run` lists them, and the progress of those that run."""
 
 import datetime
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from gpbench.sweep.outcome import Outcome
+from gpbench.analysis.printing import counted
+from gpbench.errors import SweepError
+from gpbench.experiments.plan import plans
+from gpbench.records import locks
+from gpbench.records.collection import open_store
+from gpbench.records.plan import RunPlan
+from gpbench.sweep.job import Outcome
 
 
 @runtime_checkable
@@ -101,3 +108,33 @@ class Terminal(Lines):
     def print(self, line: str) -> None:
         """Print one line above the running jobs."""
         self.live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
+    """Prints a line for each job (a list of overrides) and how many runs are to train; trains and writes nothing.
+
+    Raises ConfigError where any job cannot be composed, SweepError where the runs of some are unknown.
+    """
+    view = Lines(jobs)
+    train, failed = 0, 0
+    for words, plan in zip(jobs, plans(jobs, config_dirs), strict=True):
+        if isinstance(plan, RunPlan):
+            missing, text = _state(plan)
+            train += missing
+        else:
+            failed, text = failed + 1, f"fails: {' '.join(str(plan).split())}"
+        view.print(f"{text}  {view.label(words) if len(jobs) > 1 else ' '.join(words)}".rstrip())
+    print(f"{counted(len(jobs), 'job')}; {counted(train, 'run')} to train")
+    if failed:
+        raise SweepError(f"{failed} of {len(jobs)} jobs would fail, as listed above")
+    return 0
+
+
+def _state(plan: RunPlan) -> tuple[int, str]:
+    """How many runs of a plan are not recorded, and the same in words."""
+    runs, missing = plan.runs, plan.missing(open_store(plan.results))
+    if not missing:
+        return 0, f"recorded  {counted(len(runs), 'run')}"
+    held = sum(bool(locks.holder(plan.results, run.id)) for run in missing)
+    busy = f", {held} by another process" * bool(held)
+    return len(missing), f"to train  {len(missing)} of {counted(len(runs), 'run')}{busy}"

@@ -1,12 +1,87 @@
-"""A job of a sweep: the words that name it, and the plan of its runs."""
+"""One job of a sweep, and its outcome, judged from how its `gpbench run` ended or from the records there are."""
 
+import json
+import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import fmean
 
+from gpbench.errors import ClaimedError, DivergedError, Stopped
 from gpbench.records import locks
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
-from gpbench.sweep import outcome
-from gpbench.sweep.outcome import Outcome
+from gpbench.records.record import Record
+
+STATUSES = ("done", "already", "diverged", "failed", "stopped")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job.  Of the statuses, "already" means that all its records were there before.
+
+    "claimed" is none of them: another process trains it, and it is asked for again.
+    """
+
+    overrides: list[str]
+    status: str
+    text: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a `gpbench run --json` ended: exit code (negative: killed by that signal), last lines, seconds it took."""
+
+    code: int
+    last_line: str
+    printed: str
+    seconds: float
+
+    def judged(self, overrides: list[str], stopping: bool) -> Outcome:
+        """The outcome.  While `stopping`, a SIGTERM too early for a checkpoint counts as a stop."""
+        return Outcome(overrides, *self._judge(stopping), self.seconds)
+
+    def _judge(self, stopping: bool) -> tuple[str, str]:
+        code, last = self.code, self.last_line.removeprefix("gpbench: ")
+        if code == Stopped.exit_code or (stopping and code == -signal.SIGTERM):
+            return "stopped", last or "before it began"
+        if code == DivergedError.exit_code:
+            return "diverged", last
+        if code == ClaimedError.exit_code:
+            return "claimed", last
+        if code < 0:
+            name = signal.Signals(-code).name
+            return "failed", f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+        if code > 0:
+            return "failed", last or f"exit code {code}"
+        result = json.loads(self.printed)
+        records = [Record.from_json(record) for record in result["records"]]
+        return "already" if result["already"] == len(records) else "done", _scores(records)
+
+
+def recorded_before(overrides: list[str], records: list[Record]) -> Outcome:
+    """The outcome of a job whose runs are all recorded."""
+    if line := divergence(records):
+        return Outcome(overrides, "diverged", line)
+    return Outcome(overrides, "already", _scores(records))
+
+
+def divergence(records: Iterable[Record]) -> str | None:
+    """The line that says which of these records diverged, and why; None where none did."""
+    diverged = [record for record in records if record.diverged]
+    if not diverged:
+        return None
+    splits = f"split{'s' * (len(diverged) > 1)} {', '.join(str(record.split) for record in diverged)}"
+    return f"{splits} diverged ({diverged[0].message}); recorded as such, and left out of every mean"
+
+
+def _scores(records: list[Record]) -> str:
+    """Each metric's mean over the job's splits."""
+    means = []
+    for metric in records[0].metrics:
+        values = [value for record in records if (value := record.metrics[metric]) is not None]
+        means.append(f"{metric} " + ("not finite" if len(values) < len(records) else f"{fmean(values):.4g}"))
+    return "  ".join(means)
 
 
 @dataclass
@@ -26,7 +101,7 @@ class Job:
         if self.plan is None:
             return None
         records = list(self.plan.recorded(open_store(self.plan.results)).values())
-        return outcome.recorded_before(self.overrides, records) if len(records) == len(self.plan.runs) else None
+        return recorded_before(self.overrides, records) if len(records) == len(self.plan.runs) else None
 
     def claimed(self) -> bool:
         """Whether another process trains one of its runs."""

@@ -13,9 +13,8 @@ from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, Sw
 from gpbench.experiments.plan import plans
 from gpbench.records.plan import RunPlan
 from gpbench.sweep import display
-from gpbench.sweep.job import Job
+from gpbench.sweep.job import STATUSES, Job, Outcome
 from gpbench.sweep.local import Local
-from gpbench.sweep.outcome import STATUSES, Outcome
 from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05

@@ -19,8 +19,8 @@ from omegaconf import DictConfig
 
 from gpbench.config import bridge
 from gpbench.config.compose import folders
+from gpbench.sweep.display import preview
 from gpbench.sweep.jobs import Jobs
-from gpbench.sweep.preview import preview
 
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:

@@ -1,13 +1,131 @@
-"""Jobs of a sweep in processes of this machine, `run.jobs` at a time, with a GPU for each where there are several."""
+"""Jobs in processes of this machine, `run.jobs` at a time, with a GPU for each where there are several.
 
+No process outlives its parent.
+"""
+
+import ctypes
 import os
+import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from gpbench.sweep.child import Child
-from gpbench.sweep.job import Job
+from gpbench.records.plan import RunPlan
+from gpbench.sweep.job import Ended, Job, Outcome
 from gpbench.train.stop import StopRequest
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class Child:
+    """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user.
+
+    `environment` is added to ours; `slot` is its number among the jobs that run at a time.  With a `plan` the job
+    does not compose its configuration again.
+    """
+
+    def __init__(
+        self,
+        overrides: list[str],
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        slot: int = 0,
+        plan: RunPlan | None = None,
+    ):
+        self.overrides, self.slot = overrides, slot
+        self.last_line = ""
+        self._started = time.monotonic()
+        self._process: subprocess.Popen[str] = start_run(
+            plan,
+            ["--json", *["--plan"] * bool(plan), *words],
+            environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        self._output: list[str] = []
+        streams = ((self._process.stdout, self._output.append), (self._process.stderr, self._remember))
+        self._readers = [threading.Thread(target=_drain, args=pair, daemon=True) for pair in streams]
+        for reader in self._readers:
+            reader.start()
+
+    def ended(self) -> bool:
+        """Whether the process is over."""
+        return self._process.poll() is not None
+
+    def terminate(self) -> None:
+        """Ask it to stop at a checkpoint."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def outcome(self, stopping: bool) -> Outcome:
+        """What became of an ended job; `stopping` as of `Ended.judged`."""
+        return self.how_it_ended().judged(self.overrides, stopping)
+
+    def how_it_ended(self) -> Ended:
+        """How the process ended; waits for it."""
+        code = self._process.wait()
+        for reader in self._readers:
+            reader.join(timeout=1)  # a grandchild may hold the pipe
+        printed = self._output[-1] if self._output else ""
+        return Ended(code, self.last_line, printed, time.monotonic() - self._started)
+
+    def _remember(self, line: str) -> None:
+        self.last_line = line.strip() or self.last_line
+
+
+def start_run(
+    plan: RunPlan | None,
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    cores: set[int] | None = None,
+    **streams: Any,
+) -> subprocess.Popen:
+    """Starts `gpbench run WORDS` as a process that dies with this one.
+
+    Args:
+        plan: Content of its stdin, which `--plan` reads; None for an empty one.
+        words: Words after `gpbench run`.
+        environment: Variables added to ours.
+        cores: Cores that it may use; None for all.
+        **streams: Further arguments of `subprocess.Popen`.
+    """
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(plan.to_json().encode() if plan else b"")
+        stdin.seek(0)
+        return subprocess.Popen(
+            [sys.executable, "-m", "gpbench", "run", *words],
+            stdin=stdin,
+            env={**os.environ, **environment},
+            start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
+            preexec_fn=_before_start(cores),
+            **streams,
+        )
+
+
+def _drain(stream: Iterable[str], take: Callable[[str], None]) -> None:
+    for line in stream:
+        take(line)
+
+
+def _before_start(cores: set[int] | None) -> Callable[[], None] | None:
+    """A function for a child to call before it starts its program: Linux then kills the child with its parent."""
+    if sys.platform != "linux":
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()  # found before the fork: a child may not load libraries
+
+    def arrange() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # the parent died first
+            os._exit(1)
+        if cores:
+            os.sched_setaffinity(0, cores)
+
+    return arrange
 
 
 class Local:

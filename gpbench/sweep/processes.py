@@ -6,8 +6,6 @@ Each is a `gpbench run` of the same plan, and GPBENCH_PEERS says which one it is
 import os
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,7 @@ from typing import IO, Any
 
 from gpbench.errors import ConfigError, PeerError, Stopped
 from gpbench.records.plan import RunPlan
-from gpbench.sweep.child import before_start, plan_file
+from gpbench.sweep.local import start_run
 from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05
@@ -60,16 +58,8 @@ class _Worker:
         local = range(index * devices, (index + 1) * devices)
         environment = {"GPBENCH_PEERS": f"{address},{index},{count}", "JAX_LOCAL_DEVICE_IDS": ",".join(map(str, local))}
         output: IO[bytes] | None = self.log.open("wb") if index else None
-        with plan_file(plan) as stdin:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "gpbench", "run", "--plan", *words],
-                stdin=stdin,
-                stdout=output,
-                stderr=output,
-                env=os.environ | environment,
-                start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
-                preexec_fn=before_start(_share(index, count, plan.cfg["run"]["cores"])),
-            )
+        cores = _share(index, count, plan.cfg["run"]["cores"])
+        self.process = start_run(plan, ["--plan", *words], environment, cores, stdout=output, stderr=output)
         if output:
             output.close()
 

@@ -15,7 +15,7 @@ from gpbench import runtime
 from gpbench.config.build import build_method
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
-from gpbench.data import Dataset
+from gpbench.data.dataset import Dataset
 from gpbench.errors import ConfigError, either
 from gpbench.methods.base import Method, State
 from gpbench.records import environment, identity

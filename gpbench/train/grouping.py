@@ -11,7 +11,8 @@ import numpy as np
 from gpbench import data as data_layer
 from gpbench.core import memory
 from gpbench.core.random import run_key
-from gpbench.data import ScaledSplit, splits
+from gpbench.data import splits
+from gpbench.data.scaled import ScaledSplit
 from gpbench.data.store import warn
 from gpbench.methods.base import HasLimits, HasRowMemory
 from gpbench.records.plan import Run

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from gpbench.data import ScaledSplit
+from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import ConfigError
 from gpbench.methods.base import HasArrays, HasEffects, HasLatents, Method
 from gpbench.train.batches import prediction_key

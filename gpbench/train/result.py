@@ -7,7 +7,8 @@ import numpy as np
 
 from gpbench import metrics
 from gpbench.core import memory
-from gpbench.data import ScaledSplit, splits
+from gpbench.data import splits
+from gpbench.data.scaled import ScaledSplit
 from gpbench.methods.base import HasDiagnostics, HasSearch, diagnosis
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run

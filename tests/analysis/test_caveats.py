@@ -4,7 +4,16 @@ import math
 
 from samples import sample
 
-from gpbench.analysis.cells import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONVERGED, UNMIXED, UNMIXED_WEIGHTS, caveats
+from gpbench.analysis.caveats import (
+    DEGENERATE,
+    DIVERGENT,
+    LEAKED,
+    RISING,
+    UNCONVERGED,
+    UNMIXED,
+    UNMIXED_WEIGHTS,
+    caveats,
+)
 
 
 def of(*records, metric="nll"):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gpbench.analysis import differences, formats
-from gpbench.analysis.differences import Side, paired_differences, parse_sides
+from gpbench.analysis.differences import paired_differences
+from gpbench.analysis.sides import Side, parse_sides, shared_metrics
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record
 from gpbench.report.figures.comparisons import draw_differences
@@ -100,7 +101,7 @@ def test_shared_metrics_are_those_of_a_data_set_that_both_have():
     own = [record("sep", dataset="wdbc"), record("svi", dataset="heart")]
     shared = [record(m, dataset="boston", metrics={"rmse": 1.0}) for m in ("sep", "svi")]
     sides = Side("method", "sep"), Side("method", "svi")
-    assert differences.shared_metrics(*sides, [*own, *shared]) == {"rmse"}
+    assert shared_metrics(*sides, [*own, *shared]) == {"rmse"}
 
 
 def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_line():

@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from gpbench.analysis import power
-from gpbench.analysis.differences import Side, paired_differences
+from gpbench.analysis.differences import paired_differences
 from gpbench.analysis.power import power_of, smallest_difference, splits_needed
+from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.errors import ConfigError
 from gpbench.records.record import Record

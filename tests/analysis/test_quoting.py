@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from gpbench.analysis.formats import FORMATS, Grid, Sheet, aligned, marked
+from gpbench.analysis.formats import FORMATS, Grid, Sheet, marked
+from gpbench.analysis.printing import aligned
 from gpbench.cli import main
 from gpbench.errors import printable
 from gpbench.records.record import Record

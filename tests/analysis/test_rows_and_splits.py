@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gpbench.analysis.cells import group_runs
-from gpbench.analysis.differences import Side, paired_differences
+from gpbench.analysis.differences import paired_differences
 from gpbench.analysis.row_differences import lines, row_losses, spread
+from gpbench.analysis.sides import Side
 from gpbench.metrics import Scored, score
 from gpbench.records.record import Record
 

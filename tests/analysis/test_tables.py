@@ -3,7 +3,7 @@
 import csv
 import io
 
-from gpbench.analysis import formats, tables
+from gpbench.analysis import formats, printing, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.provenance import provenance_lines
 from gpbench.records.record import Record
@@ -120,7 +120,7 @@ def test_a_wide_table_is_cut_into_whole_columns_that_fit():
     (grid,) = sheet([run(setting=f"m={m}") for m in range(10)]).grids
     parts = formats.chunks(grid, 60)
     assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:])
-    assert len(parts) > 1 and all(len(line) <= 60 for p in parts for line in formats.aligned(p.header, p.rows))
+    assert len(parts) > 1 and all(len(line) <= 60 for p in parts for line in printing.aligned(p.header, p.rows))
 
 
 def test_latex_and_markdown_escape_their_own_signs():
@@ -130,9 +130,11 @@ def test_latex_and_markdown_escape_their_own_signs():
 
 
 def test_numbers_have_two_digits_of_their_standard_error():
-    assert formats.number(0.11234, 0.0112) == "0.112 ± 0.011"
-    assert formats.number(-36.123, 12.3) == "-36 ± 12"
-    assert formats.number(9.99, 0.0996) == "9.990 ± 0.100"
+    assert printing.number(0.11234, 0.0112) == "0.112 ± 0.011"
+    assert printing.number(-36.123, 12.3) == "-36 ± 12"
+    assert printing.number(9.99, 0.0996) == "9.990 ± 0.100"
     assert (
-        formats.number(98500.0, None) == "9.85e+04" and formats.number(None) == "-" and formats.number(1.0, 0.0) == "1"
+        printing.number(98500.0, None) == "9.85e+04"
+        and printing.number(None) == "-"
+        and printing.number(1.0, 0.0) == "1"
     )

@@ -2,13 +2,17 @@
 
 import inspect
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from gpbench.data import cards, load, splits, tables
+from gpbench.config import cards as config
+from gpbench.config.compose import compose
+from gpbench.data import cards, configured, load, splits, tables
 from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError
+from gpbench.records.plan import RunPlan
 
 SOURCE = "name: mine\ntask: binary\nsources: [{{{}}}]\n"
 FILE = SOURCE.format("kind: file, path: a, target: y")
@@ -83,7 +87,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         ("name: mine\ntask: binary\nsources: [web]", "a source must be a mapping, not web"),
         ("name: mine\ntask: binary\nsources: [{kind: web}]", "source kind 'web' is none of"),
         ("name: mine\ntask: binary\nsources: [{kind: file, path: a}]", "the file source lacks target"),
-        ("name: [", "line 2: not YAML"),
+        ("name: [", "line 1: not YAML"),
         (FILE + "splitz: {}", "the card has an unknown key 'splitz'; did you mean splits?"),
         (FILE + "incomplete: dropp", "the card: incomplete=dropp: must be drop or null"),
         (
@@ -129,3 +133,80 @@ def test_an_unknown_argument_of_a_scikit_learn_loader_is_one_line():
     card["sources"][0]["arguments"] = {"scalled": False}
     with pytest.raises(ConfigError, match=r"scikit-learn's load_diabetes: .*scalled"):
         load(card, offline=True)
+
+
+READER = """
+from gpbench.data import Raw
+import numpy as np
+
+def rows(blobs, options):
+    table = np.array([line.split(options["separator"]) for line in blobs[0].decode().split()], float)
+    return Raw(table[:, :-1], table[:, -1])
+"""
+
+
+@pytest.fixture
+def user(tmp_path, monkeypatch):
+    """A folder of a user with a table and the module of a reader."""
+    monkeypatch.setenv("GPBENCH_STORE", str(tmp_path / "store"))
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "reader_of_cards.py").write_text(READER)
+    (tmp_path / "a.txt").write_text("1;2;3\n4;5;7\n")
+    for folder in ("dataset", "reader"):
+        (tmp_path / folder).mkdir()
+    return tmp_path
+
+
+def own(folder, reader):
+    card = f"name: mine\ntask: regression\nsources: [{{kind: file, path: a.txt, reader: {reader}}}]"
+    (folder / "dataset" / "mine.yaml").write_text(card)
+    return load(cards.read("mine", [folder]), config_dirs=[folder])
+
+
+TARGET = "{_target_: reader_of_cards.rows, separator: ;}"
+
+
+def test_a_reader_of_ones_own_is_named_by_its_target_by_a_file_or_by_an_entry_point(user, monkeypatch):
+    np.testing.assert_array_equal(own(user, TARGET).X, [[1, 2], [4, 5]])
+    (user / "reader" / "mine.yaml").write_text(TARGET)
+    np.testing.assert_array_equal(own(user, "mine").y, [3, 7])
+    points = lambda group: [SimpleNamespace(name="theirs", value="reader_of_cards:rows")] * (group == "gpbench.readers")
+    monkeypatch.setattr("gpbench.registry.entry_points", points)
+    (source,) = (own_card := cards.read("mine", [user]))["sources"]
+    assert source["reader"]["_target_"] == "reader_of_cards.rows" and own_card["name"] == "mine"
+    assert config.check({**own_card, "sources": [{**source, "reader": "theirs"}]})[0]["reader"] == {
+        "_target_": "reader_of_cards.rows"
+    }
+
+
+@pytest.mark.parametrize(
+    ("reader", "message"),
+    [
+        ("theirs", "unknown reader 'theirs'"),
+        ("{separator: ;}", "reader: _target_=null: write MODULE.NAME"),
+        ("{_target_: rows}", "reader: _target_=rows: write MODULE.NAME"),
+        ("{_target_: reader_of_cards.columns}", "reader: cannot import 'reader_of_cards.columns': AttributeError"),
+        ("[npz]", 'reader=["npz"]: must be the name of a reader'),
+    ],
+)
+def test_a_reader_of_ones_own_that_is_wrong_gives_one_clear_line(user, reader, message):
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        own(user, reader)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_is_taken_is_refused(user):
+    (user / "reader" / "npz.yaml").write_text(TARGET)
+    with pytest.raises(ConfigError, match="the name npz is taken by one of ours"):
+        own(user, "npz")
+
+
+def test_a_card_is_checked_once_a_run(monkeypatch):
+    checks = []
+    check = config.check
+    monkeypatch.setattr(config, "check", lambda *args: checks.append(args) or check(*args))
+    monkeypatch.setattr(cards, "check", config.check)
+    cfg = compose(["dataset=sinc", "method=linear"])
+    RunPlan.from_config(cfg)
+    configured(cfg)
+    assert len(checks) == 1

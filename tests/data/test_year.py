@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from gpbench.data import archives, cards, sources, splits, year
+from gpbench.data import archives, cards, formats, sources, splits
 from gpbench.data.dataset import from_raw
 from gpbench.errors import DataError
 
@@ -30,9 +30,9 @@ def songs(count: int) -> tuple[np.ndarray, bytes]:
 
 @pytest.mark.parametrize("block", [1, 3, 10_000])
 def test_the_year_is_the_first_column_and_90_inputs_follow_in_single_precision(monkeypatch, block):
-    monkeypatch.setattr(year, "_BLOCK", block)
+    monkeypatch.setattr(formats, "_BLOCK", block)
     table, content = songs(7)
-    raw = year.year_zip([content], {"rows": 7})
+    raw = formats.year_zip([content], {"rows": 7})
     np.testing.assert_array_equal(raw.target, table[:, 0])
     np.testing.assert_array_equal(raw.X, table[:, 1:].astype(np.float32))
     dataset = from_raw(cards.read("year"), raw)
@@ -44,7 +44,7 @@ def test_the_year_is_the_first_column_and_90_inputs_follow_in_single_precision(m
 
 def test_line_ends_of_windows_and_a_last_line_without_end_are_read():
     content = archive(ROW + b"\r", ROW)
-    assert year.year_zip([content], {"rows": 2}).target.tolist() == [2001, 2001]
+    assert formats.year_zip([content], {"rows": 2}).target.tolist() == [2001, 2001]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_line_ends_of_windows_and_a_last_line_without_end_are_read():
     ],
 )
 def test_another_text_is_one_clear_line(monkeypatch, rows, message):
-    monkeypatch.setattr(year, "_BLOCK", 2)
+    monkeypatch.setattr(formats, "_BLOCK", 2)
     with pytest.raises(DataError, match=message) as caught:
-        year.year_zip([archive(*rows)], {"rows": 4})
+        formats.year_zip([archive(*rows)], {"rows": 4})
     assert "\n" not in str(caught.value)
 
 
@@ -79,12 +79,12 @@ def test_another_archive_is_one_clear_line():
         (b"<html>moved</html>", "the archive is damaged"),
     ):
         with pytest.raises(DataError, match=message) as caught:
-            year.year_zip([blob], {"rows": 300})
+            formats.year_zip([blob], {"rows": 300})
         assert "\n" not in str(caught.value)
 
 
 def test_an_infinite_cell_is_named():
-    raw = year.year_zip([archive(ROW, ROW[:-3] + b"inf")], {"rows": 2})
+    raw = formats.year_zip([archive(ROW, ROW[:-3] + b"inf")], {"rows": 2})
     with pytest.raises(DataError, match="column 'timbre_covariance78' has 1 missing or infinite cells"):
         from_raw(cards.read("year"), raw)
 
@@ -93,15 +93,15 @@ def test_text_that_unpacks_beyond_the_cap_is_refused_even_as_one_line(monkeypatc
     monkeypatch.setattr(archives, "LARGEST", 1000)
     for rows in ([ROW] * 3, [bytes(2000)]):
         with pytest.raises(DataError, match="unpacks to more than 1,000 bytes"):
-            year.year_zip([archive(*rows)], {"rows": 3})
+            formats.year_zip([archive(*rows)], {"rows": 3})
 
 
 def test_the_text_is_never_whole_in_memory(monkeypatch):
-    monkeypatch.setattr(year, "_BLOCK", 100)
+    monkeypatch.setattr(formats, "_BLOCK", 100)
     content = archive(*[ROW.replace(b"1.5", b"-1.2345678")] * 20_000)
     text = 20_000 * 995
     tracemalloc.start()
-    raw = year.year_zip([content], {"rows": 20_000})
+    raw = formats.year_zip([content], {"rows": 20_000})
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert raw.X.nbytes < peak < raw.X.nbytes + text / 8  # X itself is a quarter of the text

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from samples import sample
 
-from gpbench.data.friedman import effect
+from gpbench.data.builtin import friedman_effect
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition, layout
 from gpbench.experiments.definition import Experiment
@@ -289,7 +289,7 @@ def of_effects(id):
     """Friedman's effects of two inputs with an error of 0.3, and of an interaction with none."""
     grid, pairs = np.linspace(0, 1, 11)[:, None], np.stack(np.meshgrid(*[np.linspace(0, 1, 5)] * 2, indexing="ij"), -1)
     pairs = pairs.reshape(-1, 2)
-    exact = np.stack([effect((d,), grid) for d in (0, 3)])
+    exact = np.stack([friedman_effect((d,), grid) for d in (0, 3)])
     half = np.full(4, 0.5)
     return {
         "kept_X": np.array([[-1.0] * 4, [1.0] * 4]),
@@ -302,7 +302,7 @@ def of_effects(id):
         "kept_effect1_std": np.full(exact.shape, 0.1),
         "kept_effect2_inputs": np.array([[0.0, 1.0]]),
         "kept_effect2_grid": pairs,
-        "kept_effect2_mean": effect((0, 1), pairs)[None] / 2,
+        "kept_effect2_mean": friedman_effect((0, 1), pairs)[None] / 2,
         "kept_effect2_std": np.full((1, 25), 0.1),
     }
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from rich.console import Console
 
 from gpbench.sweep import display
-from gpbench.sweep.outcome import Outcome
+from gpbench.sweep.job import Outcome
 
 CHILD = SimpleNamespace(overrides=["dataset=a", "seed=3"], last_line="step 10/200  " * 20)
 

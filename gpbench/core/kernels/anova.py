@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erf
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from gpbench import registry
@@ -47,7 +48,7 @@ class ANOVA(Family):
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
         """k(x, y) for all pairs of rows.  Memory: O(N P R) forward, O(D N P R) for its gradient."""
 
-        def function(base: Kernel, x, y):
+        def function(base: Kernel, x: Array, y: Array) -> Array:
             return base.cross(x[:, None], y[:, None])
 
         return self._sum_orders(function, X.T, Y.T, shape=(len(X), len(Y)))
@@ -62,7 +63,7 @@ class ANOVA(Family):
         """Σ_r v_r e_r of z_d = function(k_d, columns of input d), of the given shape."""
 
         @jax.checkpoint
-        def add(sums, column):
+        def add(sums: Array, column: tuple[Any, ...]) -> tuple[Array, None]:
             z = function(*column)
             lower = jnp.concatenate([jnp.ones_like(z)[None], sums[:-1]])  # e_0 .. e_{R-1}
             return sums + z * lower, None
@@ -113,7 +114,7 @@ class Effect(Kernel):
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
         """k(x, y) for all pairs of rows."""
 
-        def function(base: Kernel, x, y):
+        def function(base: Kernel, x: Array, y: Array) -> Array:
             # As a matrix product: XLA computes the error functions of a broadcast product anew for each pair of rows
             correction = (integral(base, x) / double_integral(base, x.dtype))[:, None] @ integral(base, y)[None, :]
             return base.cross(x[:, None], y[:, None]) - correction
@@ -123,7 +124,7 @@ class Effect(Kernel):
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
         """k(x, x) for every row."""
 
-        def function(base: Kernel, x):
+        def function(base: Kernel, x: Array) -> Array:
             return base.diag(x[:, None]) - integral(base, x) ** 2 / double_integral(base, x.dtype)
 
         return jnp.exp(self.log_amplitude) * jnp.prod(jax.vmap(function)(self.bases, X.T), axis=0)
@@ -145,14 +146,14 @@ def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
     nodes, weights = _gauss_legendre(x.dtype)
     split = jnp.clip(x, 0.0, 1.0)
 
-    def function(x, split):
+    def function(x: Array, split: Array) -> Array:
         t = jnp.concatenate([split * nodes, split + (1 - split) * nodes])
         return base.cross(x[None, None], t[:, None])[0] @ jnp.concatenate([split * weights, (1 - split) * weights])
 
     return jax.vmap(function)(x, split)
 
 
-def double_integral(base: Kernel, dtype) -> Float[Array, ""]:
+def double_integral(base: Kernel, dtype: DTypeLike) -> Float[Array, ""]:
     """II = ∫₀¹ I(x) dx."""
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
@@ -168,7 +169,7 @@ def _lengthscale(base: Kernel) -> Float[Array, ""] | None:
     return None
 
 
-def _gauss_legendre(dtype) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
+def _gauss_legendre(dtype: DTypeLike) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
     """Nodes and weights on [0, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return jnp.asarray((nodes + 1) / 2, dtype), jnp.asarray(weights / 2, dtype)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from gpbench.core.kernels.base import AmplitudeFamily, Family, Kernel, LengthscaleStart
@@ -113,7 +114,7 @@ class UnitAmplitude(Kernel):
         """The kernel, with an amplitude of 1."""
         return self._with_amplitude(None).describe()
 
-    def _with_amplitude(self, dtype) -> AmplitudeFamily:
+    def _with_amplitude(self, dtype: DTypeLike | None) -> AmplitudeFamily:
         unit = jnp.zeros((), dtype)  # its logarithm
         return eqx.tree_at(lambda kernel: kernel.log_amplitude, self.kernel, unit, is_leaf=lambda leaf: leaf is None)
 

@@ -71,7 +71,7 @@ def square_distance(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Arr
     """
 
     @jax.checkpoint
-    def add(total, column):
+    def add(total: Array, column: tuple[Array, Array]) -> tuple[Array, None]:
         x, y = column
         return total + (x[:, None] - y[None, :]) ** 2, None
 

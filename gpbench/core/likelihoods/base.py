@@ -70,7 +70,7 @@ class Likelihood(eqx.Module):
     ) -> tuple[Float[Array, " N"], Float[Array, "N ..."], Float[Array, "N ..."]]:
         """(log Z, d log Z / d mean, -d² log Z / d mean²); where P > 1, the last is the diagonal of the Hessian."""
 
-        def total(mean):
+        def total(mean: Array) -> tuple[Array, Array]:
             log_z = self.log_normaliser(mean, variance, y, alpha=alpha)
             return jnp.sum(log_z), log_z
 
@@ -80,7 +80,7 @@ class Likelihood(eqx.Module):
             _, curve, _ = jax.jvp(slope_of, (mean,), (jnp.ones_like(mean),), has_aux=True)
             return log_z, slope, -curve
 
-        def second(axis):  # the rows are independent: one direction serves them all
+        def second(axis: Array) -> Array:  # the rows are independent: one direction serves them all
             _, curve, _ = jax.jvp(slope_of, (mean,), (jnp.broadcast_to(axis, mean.shape),), has_aux=True)
             return curve @ axis
 

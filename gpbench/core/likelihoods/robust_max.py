@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from gpbench import registry
 from gpbench.core.likelihoods.base import Likelihood
@@ -68,10 +68,10 @@ class RobustMax(Likelihood):
     def predictive(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"]) -> CategoricalPredictive:
         """Every class's P by quadrature, scaled to sum to 1, then mixed with ε."""
 
-        def of_class(c):
-            return self._log_largest(mean, variance, jnp.full(len(mean), c))
+        def log_largest(code: Array) -> Array:
+            return self._log_largest(mean, variance, jnp.full(len(mean), code))
 
-        largest = jax.nn.softmax(jax.lax.map(of_class, jnp.arange(self.classes)), axis=0).T
+        largest = jax.nn.softmax(jax.lax.map(log_largest, jnp.arange(self.classes)), axis=0).T
         right, wrong = self._levels
         return CategoricalPredictive(jnp.log(largest * right + (1.0 - largest) * wrong))
 
@@ -80,7 +80,9 @@ class RobustMax(Likelihood):
         """p(y|f) of the class with the largest latent value, and of each other."""
         return 1.0 - self.epsilon, self.epsilon / (self.classes - 1)
 
-    def _log_largest(self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], codes) -> Float[Array, " N"]:
+    def _log_largest(
+        self, mean: Float[Array, "N C"], variance: Float[Array, "N C"], codes: Int[Array, " N"]
+    ) -> Float[Array, " N"]:
         """log P(f_y is the largest)."""
         own = codes[:, None] == jnp.arange(self.classes)
         variance = jnp.maximum(variance, _LEAST_VARIANCE)

@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gpbench.analysis import rankings
-from gpbench.analysis.differences import NOTE, Difference, Side
+from gpbench.analysis.differences import NOTE, Difference
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.rankings import SetRanking
 from gpbench.analysis.ranks import Ranking, ranking_notes
+from gpbench.analysis.sides import Side
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell

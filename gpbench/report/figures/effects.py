@@ -143,9 +143,9 @@ def _panels(run: Mapping[str, ndarray]) -> int:
 
 
 def _friedman() -> _Truth:
-    from gpbench.data.friedman import effect
+    from gpbench.data.builtin import friedman_effect
 
-    return effect
+    return friedman_effect
 
 
 _TRUTHS: Mapping[str, Callable[[], _Truth]] = {"friedman": _friedman}

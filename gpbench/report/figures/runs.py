@@ -101,10 +101,10 @@ def _effects(arrays: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
 
 _NAMED_BY = ("dataset", "method", "setting", "protocol", "output", "split", "seed")
 _PANELS = 4
-Traces = Sequence[Mapping[str, ndarray]]
+_Traces = Sequence[Mapping[str, ndarray]]
 
 
-def draw_traces(records: Sequence[Record], traces: Traces, metrics: Sequence[str] = ()) -> Figure:
+def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[str] = ()) -> Figure:
     """Draws traces of runs against seconds of training on a logarithmic axis; the legend has their differences.
 
     Runs that were trained as a group count their share of the group's seconds.

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from matplotlib.ticker import LogLocator, MaxNLocator
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
-from gpbench.analysis.formats import number
+from gpbench.analysis.printing import number
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.claims import report
 from gpbench.claims.verdicts import Judged, Verdict

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis.cells import CellRuns, Entry, cell_key, entries, group_runs
-from gpbench.analysis.formats import natural
+from gpbench.analysis.printing import natural
 from gpbench.claims.definition import Claim
 from gpbench.claims.verdicts import Verdict, judge
 from gpbench.experiments.definition import Experiment

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Any
 
-from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs, imported_note
-from gpbench.analysis.formats import number
+from gpbench.analysis.caveats import imported_note
+from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs
+from gpbench.analysis.printing import number
 from gpbench.analysis.ranks import Ranking, by_dataset, diverged_runs, labels, method_of, rank_table, ranking_notes
 from gpbench.analysis.tables import notes, seconds_notes, with_marks
 from gpbench.analysis.tests import nemenyi_quantile

@@ -1,0 +1,242 @@
+"""Readers of three data sets that no general reader reads: airline, song and Clean Energy Project.
+
+Airline: US flights of January to April 2008, delayed or not (Hensman, Fusi & Lawrence 2013).  Two files make it:
+flights (`2008.csv.bz2`, read row by row, so that only numbers stay in memory) and planes (`plane-data.csv`), joined by
+tail number.  A flight counts if no cell that is used is missing, which cancelled and diverted flights always have, and
+if its plane's year is known: the `variant` of the card says which year, `plane_year` (when the plane was built) or
+`issue_year` (when it was registered).  Times of day, hhmm, become minutes since midnight.  Rows are put in
+lexicographic order, since files with the same rows need not have them in the same order.
+
+Song: the year of a song from its timbre, YearPredictionMSD (Bertin-Mahieux, Ellis, Whitman and Lamere 2011).  The text
+of 448 MB is unpacked, parsed and put into a float32 table block by block, and is never whole in memory.
+
+Clean Energy Project: Morgan fingerprints of molecules and a number to predict (Hachmann et al. 2011).  A fingerprint
+has a bit for each of `bits` hash values, set where an atom with its neighbours up to `radius` bonds away has that
+value.  Fingerprints come ready made, or RDKit (the extra `chem`) makes them from the molecules' SMILES.  Targets are
+single precision.
+"""
+
+import csv
+import io
+import itertools
+import warnings
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from jaxtyping import Float32, UInt8
+
+from gpbench.data import archives
+from gpbench.data.dataset import Raw
+from gpbench.errors import DataError
+
+_AIRLINE_COLUMNS = ("month", "day_of_month", "day_of_week", "departure", "arrival", "air_time", "distance", "plane_age")
+_FLIGHTS = ("Month", "DayofMonth", "DayOfWeek", "DepTime", "ArrTime", "AirTime", "Distance", "ArrDelay")
+_AIRLINE_ARRAYS = (
+    "month",
+    "day_of_month",
+    "day_of_week",
+    "dep_time_hhmm",
+    "arr_time_hhmm",
+    "air_time_min",
+    "distance_mi",
+    "arr_delay_min",
+)
+_YEARS = ("plane_year", "issue_year")
+
+
+def airline_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads the airline set from one NumPy array a column, with flights and planes joined already.
+
+    Args:
+        blobs: the npz file.
+        options: the `variant`: `plane_year` or `issue_year`; a year of 0 or less is unknown.
+
+    Raises:
+        DataError: an array is absent or damaged.
+    """
+    columns = archives.arrays(blobs[0], *_AIRLINE_ARRAYS, "plane_year", "plane_issue_year")
+    years = dict(zip(_YEARS, (columns["plane_year"], columns["plane_issue_year"])))
+    return _airline([columns[name] for name in _AIRLINE_ARRAYS], years, options)
+
+
+def airline_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads the airline set from the official files.
+
+    Args:
+        blobs: the flights, compressed or not, then the planes.
+        options: the `variant`: `plane_year` or `issue_year`.
+
+    Raises:
+        DataError: a file is something else.
+    """
+    flights, planes = blobs
+    try:
+        year_of = _planes(planes)
+        table = array("h")  # 16 bits hold every cell of the rows that are used: 43 MB in all
+        rows = csv.reader(io.TextIOWrapper(archives.decompressed(flights), encoding="latin-1", newline=""))
+        header = next(rows)
+        positions, tail = [header.index(name) for name in _FLIGHTS], header.index("TailNum")
+        for row in rows:
+            if row[tail] in year_of and "NA" not in (cells := [row[i] for i in positions]) and int(cells[0]) <= 4:
+                table.extend([*map(int, cells), *year_of[row[tail]]])
+    except (ValueError, IndexError, OverflowError, StopIteration, EOFError, OSError, csv.Error) as error:
+        raise DataError(f"not the flights and planes of the 2009 data expo: {error or 'no rows'}") from None
+    columns = np.frombuffer(table, np.int16).reshape(-1, len(_FLIGHTS) + len(_YEARS)).T
+    return _airline(list(columns[: len(_FLIGHTS)]), dict(zip(_YEARS, columns[len(_FLIGHTS) :])), options)
+
+
+def _planes(content: bytes) -> dict[str, tuple[int, int]]:
+    """Tail number -> year built, year registered; 0 where unknown."""
+    planes = csv.DictReader(io.StringIO(content.decode("latin-1"), newline=""))
+    if missing := {"tailnum", "year", "issue_date"} - set(planes.fieldnames or ()):
+        raise ValueError(f"the table of planes has no column {sorted(missing)[0]!r}")
+    return {plane["tailnum"]: (_year_in(plane["year"]), _year_in(plane["issue_date"])) for plane in planes}
+
+
+def _year_in(text: str | None) -> int:
+    """The year at the end of `2004` or `05/08/1986`; 0 for `None` and nothing."""
+    digits = (text or "").strip()[-4:]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _airline(flights: Sequence[np.ndarray], years: Mapping[str, np.ndarray], options: Mapping) -> Raw:
+    """The rows whose plane's year is known, in order, and whether each was late (1) or not (0)."""
+    year = years[options["variant"]]
+    known = year > 0
+    inputs: list[np.ndarray] = [column[known].astype(np.int16) for column in flights]
+    late = (inputs.pop() > 0).astype(np.int8)
+    for i in (_AIRLINE_COLUMNS.index("departure"), _AIRLINE_COLUMNS.index("arrival")):
+        inputs[i] = 60 * (inputs[i] // 100) + inputs[i] % 100
+    inputs.append((2008 - year[known]).astype(np.int16))
+    order = np.lexsort(np.stack([late, *inputs[::-1]]))
+    return Raw(np.stack([column[order] for column in inputs], axis=1), late[order], _AIRLINE_COLUMNS)
+
+
+_SONG_COLUMNS = (*(f"timbre_mean{i}" for i in range(1, 13)), *(f"timbre_covariance{i}" for i in range(1, 79)))
+_SONG_FILE = "YearPredictionMSD.txt"
+_BLOCK = 10_000  # lines
+
+
+def year_zip(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads the official zip archive of the song set: lines of 91 numbers between commas, the year and then 90 inputs.
+
+    Args:
+        blobs: the zip archive.
+        options: the number of `rows`.
+
+    Raises:
+        DataError: a line is something else, or there are more or fewer lines; the message names the first such line.
+    """
+    rows, text = options["rows"], archives.lines(blobs[0], _SONG_FILE)
+    table = np.empty((rows, 1 + len(_SONG_COLUMNS)), np.float32)
+    read = 0
+    while block := list(itertools.islice(text, _BLOCK)):
+        if read + len(block) > rows:
+            raise DataError(f"{_SONG_FILE} has more than {rows} lines")
+        table[read : read + len(block)] = _songs(block, read + 1)
+        read += len(block)
+    if read < rows:
+        raise DataError(f"{_SONG_FILE} has {read} lines, not {rows}")
+    return Raw(table[:, 1:], table[:, 0], _SONG_COLUMNS)
+
+
+def _songs(block: list[bytes], first: int) -> Float32[np.ndarray, "rows 91"]:
+    """The numbers of some lines, of which `first` is the number of the first."""
+    try:
+        with warnings.catch_warnings(action="error"):  # of lines without numbers
+            table = np.loadtxt(block, np.float32, comments=None, delimiter=",", ndmin=2)
+    except (ValueError, Warning):
+        raise DataError(_song_fault(block, first)) from None
+    if table.shape != (len(block), 1 + len(_SONG_COLUMNS)):
+        raise DataError(_song_fault(block, first))
+    return table
+
+
+def _song_fault(block: list[bytes], first: int) -> str:
+    """The message for the first line that is not 91 numbers."""
+    for number, line in enumerate(block, first):
+        cells = line.decode("latin-1").split(",") if line.strip() else []
+        if len(cells) != 1 + len(_SONG_COLUMNS):
+            return f"line {number} of {_SONG_FILE} has {len(cells)} numbers, not {1 + len(_SONG_COLUMNS)}"
+        for cell in cells:
+            try:
+                float(cell)
+            except ValueError:
+                return f"line {number} of {_SONG_FILE}: {cell.strip()[:20]!r} is not a number"
+    return f"lines {first} to {first + len(block) - 1} of {_SONG_FILE} are not numbers between commas"
+
+
+def fingerprints_npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads fingerprints that are ready made.
+
+    Args:
+        blobs: the npz file, with the array `bits`, eight to a byte.
+        options: the name of the array `target`, and the number of `bits`.
+
+    Raises:
+        DataError: fingerprints of another length or number.
+    """
+    content = archives.arrays(blobs[0], "bits", options["target"])
+    packed, target = content["bits"], content[options["target"]]
+    if packed.dtype != np.uint8 or packed.ndim != 2:
+        raise DataError(f"fingerprints of type {packed.dtype} and shape {packed.shape}: must be rows of bytes")
+    if len(packed) != len(target):
+        raise DataError(f"{len(packed)} fingerprints, but {len(target)} targets")
+    return _fingerprints(packed, target, options["bits"])
+
+
+def smiles_csv(blobs: Sequence[bytes], options: Mapping) -> Raw:
+    """Reads a table of SMILES with a header, plain or gzipped, row by row, and makes fingerprints with RDKit.
+
+    Args:
+        blobs: the table.
+        options: the column `smiles`, or several, of which the first that RDKit can read counts; the column `target`;
+            `radius` and `bits` of the fingerprints.
+
+    Raises:
+        DataError: a column is absent, or a molecule or target cannot be read; the message names its row.
+    """
+    from rdkit import Chem, rdBase
+    from rdkit.Chem import rdFingerprintGenerator
+
+    generator = rdFingerprintGenerator.GetMorganGenerator(radius=options["radius"], fpSize=options["bits"])
+    spellings = [options["smiles"]] if isinstance(options["smiles"], str) else options["smiles"]
+    packed, target = bytearray(), array("f")
+    with rdBase.BlockLogs():
+        for row, (*smiles, value) in enumerate(_smiles_rows(blobs[0], [*spellings, options["target"]]), 1):
+            molecules = (Chem.MolFromSmiles(text) for text in smiles if text)
+            if (molecule := next((m for m in molecules if m is not None), None)) is None:
+                raise DataError(f"row {row}: RDKit cannot read the SMILES {smiles[0][:60]!r}")
+            packed += np.packbits(generator.GetFingerprintAsNumPy(molecule)).tobytes()
+            try:
+                target.append(float(value))
+            except ValueError:
+                raise DataError(f"row {row}: {value[:20]!r} is not a number") from None
+    if not target:
+        raise DataError("the table has no rows")
+    table = np.frombuffer(packed, np.uint8).reshape(len(target), -1)
+    return _fingerprints(table, np.frombuffer(target, np.float32), options["bits"])
+
+
+def _smiles_rows(blob: bytes, columns: Sequence[str]) -> Iterator[list[str]]:
+    """The cells of these columns, row by row."""
+    text = io.TextIOWrapper(io.BytesIO(archives.unzipped(blob)), encoding="utf-8-sig", errors="replace", newline="")
+    rows = csv.reader(text, skipinitialspace=True)
+    try:
+        header = [cell.strip() for cell in next(rows, [])]
+        if absent := [name for name in columns if name not in header]:
+            raise DataError(f"no column {absent[0]!r}; the table has {', '.join(header[:20])[:200]}")
+        positions = [header.index(name) for name in columns]
+        for number, row in enumerate(rows, 1):
+            if len(row) != len(header):
+                raise DataError(f"row {number} has {len(row)} cells, not {len(header)}")
+            yield [row[i].strip() for i in positions]
+    except csv.Error as error:
+        raise DataError(f"not a table of SMILES: {error}") from None
+
+
+def _fingerprints(packed: UInt8[np.ndarray, "N bytes"], target: np.ndarray, bits: int) -> Raw:
+    if 8 * packed.shape[1] != bits:
+        raise DataError(f"fingerprints of {8 * packed.shape[1]} bits, not {bits}")
+    return Raw(np.unpackbits(packed, axis=1), target)
