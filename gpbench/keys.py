@@ -19,6 +19,10 @@ MAPPING = Range(lambda value: isinstance(value, Mapping | None), "a mapping")
 MAPPINGS = Range(
     lambda value: isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value), "a list of mappings"
 )
+MAPPING_OF_MAPPINGS = Range(
+    lambda value: value is None or (MAPPING.contains(value) and all(map(MAPPING.contains, value.values()))),
+    "a mapping of mappings",
+)
 
 
 class Key(NamedTuple):
