@@ -1,11 +1,11 @@
-"""Bayesian linear regression by stochastic gradient Langevin dynamics, the second example (Welling and Teh 2011)."""
+"""Bayesian linear regression by stochastic gradient Langevin dynamics, a sampler (Welling and Teh 2011)."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive
-from gpbench.methods.base import Info, Method
+from gpbench.methods import Info, Method
 from gpbench.schema import setting
 
 
@@ -30,7 +30,7 @@ class Langevin(Method):
 
     def log_posterior(self, weights, batch):
         error = batch.y - batch.X @ weights[1:] - weights[0]
-        return -0.5 * (batch.scale * jnp.sum(batch.weight * error**2) / self.noise + jnp.sum(weights**2))
+        return -0.5 * (batch.sum(error**2) / self.noise + jnp.sum(weights**2))
 
     def step(self, state, batch, *, key):
         value, gradient = jax.value_and_grad(self.log_posterior)(state.weights, batch)

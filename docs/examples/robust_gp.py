@@ -1,12 +1,10 @@
-"""A sparse variational GP with Student t noise, the first example of docs/add_a_method.md (Hensman et al. 2013)."""
+"""A sparse variational GP with Student t noise, a loss and an optimiser (Hensman et al. 2013)."""
 
 import equinox as eqx
-import jax.numpy as jnp
 
 from gpbench.core.gaussians import Normal, standard_normal
 from gpbench.core.likelihoods import Likelihood, likelihood_spec
-from gpbench.methods.parts.gradient import GradientMethod
-from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.methods import GradientMethod, SparseLayer, SparseMethod
 from gpbench.schema import setting
 
 
@@ -36,7 +34,7 @@ class RobustGP(SparseMethod, GradientMethod):
 
     def loss(self, parameters, batch, *, key):
         expected = parameters.likelihood.expected_log_prob(*self.marginals(parameters, batch.X), batch.y)
-        return parameters.q.kl() - batch.scale * jnp.sum(batch.weight * expected), None
+        return parameters.q.kl() - batch.sum(expected), None
 
     def predict(self, state, X, *, key):
         return state.parameters.likelihood.predictive(*self.marginals(state.parameters, X))

@@ -1,4 +1,4 @@
-"""A deep GP of two layers, the third example of docs/add_a_method.md (Salimbeni and Deisenroth 2017)."""
+"""A deep GP of two layers, whose layers are values (Salimbeni and Deisenroth 2017)."""
 
 import equinox as eqx
 import jax
@@ -8,9 +8,7 @@ from gpbench.core.features import InducingPoints
 from gpbench.core.gaussians import Normal, standard_normal
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.predictive import MixturePredictive
-from gpbench.methods.parts.gradient import GradientMethod
-from gpbench.methods.parts.settings import LikelihoodMethod
-from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.methods import GradientMethod, LikelihoodMethod, SparseLayer, SparseMethod
 from gpbench.schema import setting
 
 
@@ -23,7 +21,6 @@ class TwoLayers(SparseMethod, LikelihoodMethod, GradientMethod):
     """Doubly stochastic variational inference with one hidden unit; samples of it are shared by all rows."""
 
     tasks = frozenset({"regression"})
-
     samples: int = setting(10, "count", "Number of paths in a prediction.")
 
     def init_parameters(self, data, *, key):
@@ -35,7 +32,7 @@ class TwoLayers(SparseMethod, LikelihoodMethod, GradientMethod):
         hidden = eqx.tree_at(lambda q: q.mean, q, Z.mean(1))  # any start but 0, where the gradient vanishes
         return TwoLayerParameters(((first, hidden), (second, q)), self.initial_likelihood(data))
 
-    def marginals(self, parameters, X, noise):  # of the output, given the noise of the hidden unit
+    def marginals(self, parameters, X, noise):  # mean and variance of the output, given noise of the hidden unit
         for layer, q in parameters.layers:
             V, rest = layer.whitened(X)
             mean, variance = q.project(V)
@@ -43,9 +40,9 @@ class TwoLayers(SparseMethod, LikelihoodMethod, GradientMethod):
         return mean, variance + rest
 
     def loss(self, parameters, batch, *, key):
-        noise = jax.random.normal(key, batch.y.shape, batch.X.dtype)
-        expected = parameters.likelihood.expected_log_prob(*self.marginals(parameters, batch.X, noise), batch.y)
-        return sum(q.kl() for _, q in parameters.layers) - batch.scale * jnp.sum(batch.weight * expected), None
+        marginals = self.marginals(parameters, batch.X, jax.random.normal(key, batch.y.shape, batch.X.dtype))
+        expected = parameters.likelihood.expected_log_prob(*marginals, batch.y)
+        return sum(q.kl() for _, q in parameters.layers) - batch.sum(expected), None
 
     def predict(self, state, X, *, key):
         noise = jax.random.normal(key, (self.samples,), X.dtype)

@@ -1,1 +1,1 @@
-"""What the training loop counts on in a method, as checks to which a user's own method can be put: `gpbench check`."""
+"""Checks of the properties that the training loop relies on in a method, a user's own too: `gpbench check`."""

@@ -1,4 +1,4 @@
-"""What `init` and `step` promise.  A check's docstring is the claim; it raises Broken, or Doubtful."""
+"""Checks of `init`, `step` and `predict`.  A check's docstring is the claim; it raises Broken, or Doubtful."""
 
 import tempfile
 from functools import partial
@@ -105,7 +105,7 @@ def works_in_float32(problem: Problem) -> None:
 
 
 _TARGETS = 5.0 * np.sinh(np.linspace(-8.0, 8.0, 6001)) / np.sinh(1.0)
-"""Where a regression's density is summed up, from its mean in standard deviations: dense there, and far out."""
+"""Distances from the mean, in standard deviations, for the integral of a regression's density: dense, and far out."""
 
 
 def trains_side_by_side(problem: Problem) -> None:

@@ -31,7 +31,7 @@ def kind(value: Any) -> str:
 
 
 def same_structure(old: Any, new: Any) -> bool:
-    """Whether two pytrees have the same structure and static fields."""
+    """Test whether two pytrees have the same structure and static fields."""
     first, second = jax.tree.structure(old), jax.tree.structure(new)
     return first is not None and first == second
 
@@ -59,7 +59,7 @@ def largest_difference(old: Any, new: Any) -> tuple[float, str]:
 
 
 def difference(old: Any, new: Any, tolerance: float) -> str:
-    """Where two pytrees differ by more than `tolerance`, in words; "" where they agree."""
+    """Describe where two pytrees differ by more than `tolerance`; "" where they agree."""
     gap, position = largest_difference(old, new)
     return position if not gap <= tolerance else ""
 

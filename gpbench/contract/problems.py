@@ -82,7 +82,7 @@ class Problem:
 
     @cached_property
     def stepped(self) -> list[tuple[State, Info]]:
-        """What the compiled first step makes of each split alone."""
+        """Result of the compiled first step for each split alone."""
         return [self.compiled(self.first[k], *self.rows_of(k)) for k in (0, 1)]
 
     @cached_property
@@ -115,7 +115,7 @@ class Problem:
 
     @cached_property
     def predictive(self) -> Predictive:
-        """What the method, traced once more, predicts for split 0's test rows after training."""
+        """Predictions of the method, traced once more, for split 0's test rows after training."""
         return jax.jit(lambda state, X: self.method.predict(state, X, key=self.key))(self.state, self.both.X_test[0])
 
     @property
@@ -133,7 +133,7 @@ class Problem:
         return max(1e-6, 100 * largest_difference(self.stepped[0], moved)[0])
 
     def rows_of(self, k: int = 0) -> tuple[np.ndarray, np.ndarray, Array]:
-        """What `step` takes beside the state."""
+        """Arguments of `step` beside the state."""
         return np.asarray(self.both.X[k]), np.asarray(self.both.y[k]), self.both.step_keys[k]
 
     def train(self, group: Group, *, checkpoint: Checkpoint | None = None, halfway: bool = False) -> Fit:

@@ -1,4 +1,4 @@
-"""What classifiers and regressors share: composition, training, and predictions of scaled targets."""
+"""Base class of classifiers and regressors: composition, training, and predictions of scaled targets."""
 
 import copy
 import json

@@ -1,1 +1,40 @@
+"""The methods, one a file in the folder of its family, and the classes that a user's own method builds on.
 
+Every name here is imported at its first use, so that importing the package does not import JAX.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpbench.methods.base import Batch, Info, Method
+    from gpbench.methods.parts.gradient import FullBatchMethod, GradientMethod, GradientState, SampledMethod
+    from gpbench.methods.parts.settings import LikelihoodMethod
+    from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+
+_MODULES = {
+    "base": ("Batch", "Info", "Method"),
+    "parts.gradient": ("FullBatchMethod", "GradientMethod", "GradientState", "SampledMethod"),
+    "parts.settings": ("LikelihoodMethod",),
+    "parts.sparse_layer": ("SparseLayer", "SparseMethod"),
+}
+
+__all__ = [
+    "Batch",
+    "FullBatchMethod",
+    "GradientMethod",
+    "GradientState",
+    "Info",
+    "LikelihoodMethod",
+    "Method",
+    "SampledMethod",
+    "SparseLayer",
+    "SparseMethod",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

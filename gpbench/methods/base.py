@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench import schema
@@ -14,15 +15,22 @@ from gpbench.errors import ConfigError
 from gpbench.schema import RANGE, check_family, setting, settings
 
 State = Any
-"""What a method carries from step to step: any pytree of arrays."""
+"""State of a method, which `step` updates: any pytree of arrays."""
 
 
 class Batch(eqx.Module):
-    """Rows of the training data: a minibatch, or all of them (`index` is then 0 .. N-1).
+    """Rows of the training data: a minibatch, or all of them.
 
-    `weight` is 1 for a row that counts and 0 for one that only fills up: a last, short minibatch, or all rows to a
-    number that several devices can share equally, and then the rows that count come first.  `total` is N, those that
-    count.
+    Rows of weight 0 only fill up: a last, short minibatch, or all rows to a number that several devices share equally,
+    and then the rows that count come first.
+
+    Args:
+        X: Standardised inputs.
+        y: Targets: standardised for regression, -1 and 1 for two classes, 0 .. C-1 for more.
+        index: Index of each row among the N training rows; 0 .. N-1 where the batch is all of them.
+        weight: 1 for a row that counts, else 0.  A sum over rows needs it as a factor (`sum`).
+        total: Number N of training rows that count.
+        classes: Number C of classes; 0 for regression.
     """
 
     X: Float[Array, "B D"]
@@ -34,16 +42,27 @@ class Batch(eqx.Module):
 
     @property
     def scale(self) -> Float[Array, ""]:
-        """N / |B|, which makes a sum over the batch an unbiased estimate of the sum over the data."""
+        """Ratio N / |B| of the training rows to the batch's rows that count."""
         return self.total / self.weight.sum()
+
+    def sum(self, terms: Float[Array, " B"]) -> Float[Array, ""]:
+        """Estimate the sum over all N rows, without bias, from a term for each row of the batch."""
+        return self.scale * jnp.sum(self.weight * terms)
 
     @property
     def task(self) -> str:
-        """What kind of targets these are: regression, binary or multiclass."""
+        """Kind of the targets: regression, binary or multiclass."""
         return {0: "regression", 2: "binary"}.get(self.classes, "multiclass")
 
     def first(self, rows: int | None) -> "Batch":
-        """The first `rows` of the rows that count, which come in random order; all of them where there are fewer."""
+        """Take the first rows of all training rows, which come in random order.
+
+        Args:
+            rows: Number of rows; None, or a number above N: all N rows that count.
+
+        Returns:
+            The batch of these rows alone, whose `total` is their number.
+        """
         n = min(rows or self.total, self.total)
         if n == len(self.y):
             return self
@@ -51,9 +70,11 @@ class Batch(eqx.Module):
 
 
 class Info(eqx.Module):
-    """What one step reports.
+    """Report of one step.
 
-    objective: larger is better, at the parameters the step started from.  scalars: anything else to follow.
+    Args:
+        objective: Objective at the parameters that the step started from; larger is better.
+        scalars: Other numbers to follow, by name.
     """
 
     objective: Float[Array, ""]
@@ -61,15 +82,23 @@ class Info(eqx.Module):
 
 
 class Method(eqx.Module):
-    """A method is its configuration; everything that changes is in the state.
+    """Base class of all methods: the settings of a method, and the functions that train it and predict.
 
-    `init` runs once per split on concrete arrays and may use the host.  `step`, `predict` and `objective` are pure
-    and traced: jit, vmap over splits, scan over steps and sharding over devices all come from outside.  No method
-    owns a loop, a print, a file or a random seed.
+    An instance holds the settings alone; everything that training changes is in the state.  `init` runs once per split
+    on concrete arrays and may use the host.  `step`, `predict` and `objective` are pure and traced: jit, vmap over
+    splits, scan over steps and sharding over devices come from outside.  No method owns a loop, a print, a file or a
+    random seed.
+
+    Args:
+        **settings: Values of the class's settings by name; those left out have their defaults.
+
+    Raises:
+        ConfigError: for a value out of its range, a kernel or a likelihood that the class does not take, or a `search`
+            of a setting that is not in `searchable`.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "multiclass", "regression"})
-    """The kinds of data the method can be trained on."""
+    """Kinds of targets that the method can be trained on."""
     kernels: ClassVar[tuple[str, ...] | None] = None
     """Families that the setting `kernel` can have, of all inputs; None: any."""
     likelihoods: ClassVar[tuple[str, ...] | None] = None
@@ -77,7 +106,7 @@ class Method(eqx.Module):
     searchable: ClassVar[tuple[str, ...]] = ()
     """Settings that `search` can choose on validation rows."""
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size"})
-    """Fields that `setting` shows, so that tables do not list them again."""
+    """Settings that `label` shows, so that tables do not list them again."""
 
     name: str = setting("", "text", "Name in records, tables and file names.")
     steps: int = setting(1, "count", "Number of steps that the training loop takes.")
@@ -128,17 +157,43 @@ class Method(eqx.Module):
 
     @abc.abstractmethod
     def init(self, data: Batch, *, key: PRNGKeyArray) -> State:
-        """The initial state, from all training rows.  Raises ConfigError where configuration and data do not fit."""
+        """Make the initial state.
+
+        Args:
+            data: All training rows, as concrete arrays.
+            key: Random key; the same key gives the same state.
+
+        Returns:
+            A pytree of arrays in the dtype of the data, with shapes that training keeps.
+
+        Raises:
+            ConfigError: where settings and data do not fit.
+        """
 
     @abc.abstractmethod
     def step(self, state: State, batch: Batch, *, key: PRNGKeyArray) -> tuple[State, Info]:
-        """The next state, and what the step reports."""
+        """Take one step of training; a pure function.
+
+        Args:
+            state: State of `init` or of the last step.
+            batch: All training rows, or `batch_size` of them.
+            key: Random key of this step.
+
+        Returns:
+            The next state, of the same structure, shapes and types, and the step's report.
+        """
 
     @abc.abstractmethod
     def predict(self, state: State, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        """The predictive distribution at new inputs.
+        """Predict the targets at new inputs.
 
-        Deterministic methods ignore the key.  A row's density depends on that row and the key alone.
+        Args:
+            state: State after training.
+            X: Standardised inputs.
+            key: Random key; deterministic methods ignore it.
+
+        Returns:
+            The predictive distribution of each row's target, noise included.  It depends on that row and the key alone.
         """
 
     @property
@@ -152,7 +207,15 @@ class HasObjective(Protocol):
     """A method that can evaluate what training maximises on all rows."""
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
-        """The objective of all rows in `data`, such as the log evidence or a bound on it, in nats."""
+        """Evaluate the objective.
+
+        Args:
+            state: State before, during or after training.
+            data: All training rows.
+
+        Returns:
+            The log evidence, a bound on it or another objective, in nats; larger is better.
+        """
 
 
 @runtime_checkable
@@ -160,7 +223,14 @@ class HasConvergence(Protocol):
     """A method with a criterion of convergence."""
 
     def converged(self, state: State) -> Bool[Array, ""] | None:
-        """True where further steps leave the state as it is, so that training ends; None: no criterion."""
+        """Test for convergence.
+
+        Args:
+            state: State after a step.
+
+        Returns:
+            True where further steps leave the state as it is, so that training ends; None: no criterion.
+        """
 
 
 @runtime_checkable
@@ -168,12 +238,28 @@ class HasBound(Protocol):
     """A method with a variational bound on the density of held-out rows (metric `vlb`)."""
 
     def kl(self, state: State) -> Float[Array, ""] | None:
-        """KL divergence of the posterior from the prior, in nats; None where the metric is not defined."""
+        """Evaluate KL[q || prior].
+
+        Args:
+            state: State after training.
+
+        Returns:
+            The divergence of the posterior from the prior, in nats; None where the metric is not defined.
+        """
 
     def expected_log_prob(
         self, state: State, X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"] | None:
-        """E_q log p(y|f) of every row, in nats of the scaled targets."""
+        """Evaluate E_q log p(y|f) of every row.
+
+        Args:
+            state: State after training.
+            X: Standardised inputs of held-out rows.
+            y: Their scaled targets.
+
+        Returns:
+            The expectations in nats of the scaled targets; None where the metric is not defined.
+        """
 
 
 @runtime_checkable
@@ -181,7 +267,15 @@ class HasRates(Protocol):
     """A method whose initial step size the run can choose among `Method.rates`."""
 
     def with_rate(self, state: State, rate: float) -> State:
-        """An initial state with another initial step size."""
+        """Set the initial step size.
+
+        Args:
+            state: State of `init`.
+            rate: One of `Method.rates`.
+
+        Returns:
+            The state with this step size.
+        """
 
 
 @runtime_checkable
@@ -192,10 +286,25 @@ class HasSearch(Protocol):
     """
 
     def settings(self, state: State) -> dict[str, Array]:
-        """The settings of a state among which `search` chooses, by name; the record has them too."""
+        """Read the searchable settings.
+
+        Args:
+            state: Any state.
+
+        Returns:
+            The values of the settings among which `search` chooses, by name; the record has them too.
+        """
 
     def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
-        """An initial state with other values of some of these settings."""
+        """Set some of the searchable settings.
+
+        Args:
+            state: State of `init`.
+            settings: New values by name.
+
+        Returns:
+            The state with these values.
+        """
 
 
 @runtime_checkable
@@ -203,7 +312,14 @@ class HasDiagnostics(Protocol):
     """A method with numbers that tell whether training has converged."""
 
     def diagnostics(self, state: State) -> dict[str, Array]:
-        """Scalars for the record, by name, such as `rhat`."""
+        """Compute diagnostics of convergence.
+
+        Args:
+            state: State after training.
+
+        Returns:
+            Scalars for the record, by name, such as `rhat`.
+        """
 
 
 @runtime_checkable
@@ -211,7 +327,14 @@ class HasDiagnosis(Protocol):
     """A method that can tell the reason of a divergence."""
 
     def diagnose(self, state: State) -> str:
-        """Probable reason why a run with this state diverged, for its one-line error; "" where it is unknown."""
+        """Find the reason of a divergence.
+
+        Args:
+            state: State before the parameters became NaN.
+
+        Returns:
+            Probable reason, for the run's one-line error; "" where it is unknown.
+        """
 
 
 @runtime_checkable
@@ -219,7 +342,14 @@ class HasArrays(Protocol):
     """A method with arrays that pictures show beside the predictions."""
 
     def arrays(self, state: State) -> dict[str, Array]:
-        """Arrays by name, such as the inducing points `inducing` (M, D)."""
+        """Collect arrays for pictures.
+
+        Args:
+            state: State during or after training.
+
+        Returns:
+            Arrays by name, such as the inducing points `inducing` (M, D).
+        """
 
 
 @runtime_checkable
@@ -227,7 +357,15 @@ class HasLatents(Protocol):
     """A method with hidden functions that pictures show."""
 
     def latents(self, state: State, X: Float[Array, "N D"]) -> dict[str, Array]:
-        """Values of hidden functions at X by name, such as the means of hidden units `hidden` (N, H)."""
+        """Evaluate hidden functions.
+
+        Args:
+            state: State during or after training.
+            X: Standardised inputs.
+
+        Returns:
+            Values of hidden functions at X by name, such as the means of hidden units `hidden` (N, H).
+        """
 
 
 @runtime_checkable
@@ -235,7 +373,14 @@ class HasEffects(Protocol):
     """A method whose predictor is a sum of effects, which pictures show for any number of inputs."""
 
     def effects(self, state: State) -> dict[str, Array]:
-        """Effects on grids of their inputs, and their shares of the variance, by name."""
+        """Evaluate the effects.
+
+        Args:
+            state: State during or after training.
+
+        Returns:
+            Effects on grids of their inputs, and their shares of the variance, by name.
+        """
 
 
 @runtime_checkable
@@ -243,7 +388,14 @@ class HasLimits(Protocol):
     """A method with settings that are counts of what the data have."""
 
     def limits(self, n: int) -> dict[str, int]:
-        """Largest value that makes a difference with n training rows, by setting."""
+        """Bound settings by the data.
+
+        Args:
+            n: Number of training rows.
+
+        Returns:
+            Largest value that makes a difference, by setting.
+        """
 
 
 @runtime_checkable
@@ -251,7 +403,14 @@ class HasRowMemory(Protocol):
     """A method whose state grows with the training rows."""
 
     def row_memory(self, n: int) -> int:
-        """Count of numbers in the state for each of n training rows."""
+        """Count the numbers in the state for each training row.
+
+        Args:
+            n: Number of training rows.
+
+        Returns:
+            The count, by which the run estimates memory.
+        """
 
 
 def diagnosis(method: Method, state: State) -> str:
@@ -260,7 +419,7 @@ def diagnosis(method: Method, state: State) -> str:
 
 
 def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
-    """Of a mapping, of pairs of names and values, or of null, as tuples: static fields are compared and hashed.
+    """Convert a mapping, pairs of names and values, or null to tuples: static fields are compared and hashed.
 
     A name whose values are null is left out: on the command line mappings are merged into the configured one.
     """
@@ -269,9 +428,17 @@ def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
 
 
 def inducing_count(inducing: float | int, n: int) -> int:
-    """How many inducing points: a fraction of the N training rows, or a whole number.
+    """Count the inducing points.
 
-    Raises ConfigError beyond 1 .. N, and for a number that is neither.
+    Args:
+        inducing: A whole number, or a fraction of the training rows.
+        n: Number of training rows.
+
+    Returns:
+        Number of inducing points, from 1 to n.
+
+    Raises:
+        ConfigError: beyond 1 .. n, and for a number that is neither whole nor a fraction.
     """
     schema.parse("count or fraction").check("method.inducing", inducing)
     m = int(inducing) if isinstance(inducing, Integral) else round(inducing * n)
@@ -284,5 +451,5 @@ def inducing_count(inducing: float | int, n: int) -> int:
 
 
 def inducing_setting(inducing: float | int) -> str:
-    """`m=15%` for a fraction, `m=200` for a number."""
+    """Label of this number of inducing points: `m=15%` for a fraction, `m=200` for a number."""
     return f"m={inducing}" if isinstance(inducing, Integral) else f"m={100 * inducing:g}%"

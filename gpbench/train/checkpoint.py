@@ -93,12 +93,12 @@ def state_of(arrays: Mapping[str, np.ndarray], like: Any) -> Any | None:
 
 
 def _is_key(leaf: Any) -> bool:
-    """Whether it is an array of typed random keys."""
+    """Test for an array of typed random keys."""
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _name(i: int, leaf: Any) -> str:
-    """What the i-th leaf is called in the file; random keys by their generator, which must be the same."""
+    """Name of the i-th leaf in the file; random keys by their generator, which must be the same."""
     return f"state/{i}/{jax.random.key_impl(leaf)}" if _is_key(leaf) else f"state/{i}"
 
 

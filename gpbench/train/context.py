@@ -1,4 +1,4 @@
-"""What all runs of a job share, made once from its plan."""
+"""Context that all runs of a job share, made once from its plan."""
 
 import contextlib
 import hashlib
@@ -107,7 +107,7 @@ class Context:
 
     @property
     def devices(self) -> Devices:
-        """Where the rows lie."""
+        """Devices that hold the rows."""
         return self.programs.devices
 
     def state(self, fit: Fit, i: int) -> State:
@@ -115,7 +115,7 @@ class Context:
         return jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), self.devices.on_host(fit.state))
 
     def keeps_predictions(self, rows: int) -> bool:
-        """Whether the predictions of so many test rows are kept beside the record."""
+        """Decide whether the predictions of this number of test rows are kept beside the record."""
         return rows <= MOST_ROWS if self.predictions == "auto" else bool(self.predictions)
 
     def checkpoint(self, group: Sequence[Run], *, again: bool) -> Checkpoint:

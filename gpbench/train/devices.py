@@ -52,7 +52,7 @@ class Devices:
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that writes checkpoints and records."""
+        """True in the process that writes checkpoints and records."""
         return jax.process_index() == 0
 
     def padded(self, n: int) -> int:

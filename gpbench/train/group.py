@@ -22,7 +22,7 @@ Predictions = dict[str, np.ndarray]
 `expected_log_prob` and, one for each member, `kl`; members come first."""
 
 PARTS = ("init", "search", "compile", "train", "evaluate")
-"""What the seconds of a record are of: initial states (with what they import and compile on the way), the choice of
+"""Stages whose seconds a record has: initial states (with what they import and compile on the way), the choice of
 settings, compilation, the steps, and predictions with their metrics."""
 
 
@@ -61,7 +61,7 @@ class Fit:
     trace: dict[str, np.ndarray] = field(default_factory=dict)
     predictions: Predictions = field(default_factory=dict)
     converged: list[bool] | None = None
-    """Of each member, whether further steps would change nothing; None for methods without a criterion."""
+    """True for each member whose further steps would change nothing; None for methods without a criterion."""
     step_memory: int | None = None
     """Bytes that the compiled steps need beside state and data; None where XLA does not say."""
     on_part: Callable[[str], None] = lambda phase: None

@@ -21,7 +21,7 @@ from gpbench.train.devices import fill
 from gpbench.train.group import Group
 
 _GPU_BYTES = 2**34
-"""What a group of `run.together=auto` may take of a GPU's memory; larger groups are no faster."""
+"""Share of a GPU's memory that a group of `run.together=auto` may take; larger groups are no faster."""
 
 
 def groups(context: Context) -> Iterator[list[Run]]:
@@ -51,7 +51,7 @@ def _say_cut(context: Context, n: int) -> None:
 
 
 def _size(context: Context, runs: Sequence[Run]) -> int:
-    """How many of these runs share a program.
+    """Count the runs that share a program.
 
     `auto` is one on a CPU, where a run alone is as fast or faster, and on a GPU as many as fit into `_GPU_BYTES`, by
     the memory of the compiled program for one.

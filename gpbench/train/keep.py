@@ -1,4 +1,4 @@
-"""What `run.keep` keeps for pictures, as arrays beside the trace: a report never trains, and never predicts."""
+"""Arrays that `run.keep` keeps for pictures, beside the trace: a report never trains, and never predicts."""
 
 from typing import Any
 

@@ -118,7 +118,7 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
 
 
 def _predict(method: Method, state, X, y, keys):
-    """What `Predictions` says, for every member."""
+    """`Predictions` of every member."""
 
     def on_member(state, X, y, key):
         known = method.predict(state, X, key=prediction_key(key)).arrays(y)

@@ -12,13 +12,13 @@ STAGES = {"init": "initial state", "search": "choice of settings", "compile": "c
 
 @runtime_checkable
 class Progress(Protocol):
-    """What the training loop reports, independent of its display."""
+    """Reports of the training loop, independent of their display."""
 
     def begin(self, title: str, total_steps: int, members: str) -> None:
         """`total_steps` steps start now, on `members`, a short description of the runs that train together."""
 
     def stage(self, phase: str) -> None:
-        """Of `PARTS`, this one begins."""
+        """Report that this one of `PARTS` begins."""
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
         """`step` steps are done; objective and metrics are the last computed."""

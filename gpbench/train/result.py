@@ -1,4 +1,4 @@
-"""What comes of a trained run: its metrics, its record and the predictions of its test rows."""
+"""Results of a trained run: its metrics, its record and the predictions of its test rows."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -26,7 +26,7 @@ class StopRequest:
 
     @property
     def reason(self) -> str | None:
-        """Why to stop ("SIGTERM", "SIGINT", "time limit of 60 s"), or None while there is no reason to."""
+        """Reason to stop ("SIGTERM", "SIGINT", "time limit of 60 s"); None while there is none."""
         if self._signal is None and (seconds := self.seconds_left()) is not None and seconds <= 0:
             return f"time limit of {self.time_limit:g} s"
         return self._signal

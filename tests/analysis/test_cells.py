@@ -3,31 +3,24 @@
 import math
 
 import pytest
+from samples import sample
 
 from gpbench.analysis.cells import entries, entry, group_runs
 from gpbench.analysis.provenance import provenance, provenance_lines
-from gpbench.records.record import Record
 
 
 def run(split=0, nll=0.5, **fields):
-    return Record.from_json(
-        {
+    return sample(
+        **{
             "id": f"{fields}{split}",
-            "status": "done",
-            "dataset": "pima",
-            "method": "sep",
             "setting": "m=50%",
-            "protocol": "clean",
             "precision": "float64",
-            "preset": None,
             "split": split,
-            "seed": 0,
-            "output": None,
             "metrics": {"nll": nll, "error": 0.2},
             "seconds": {"train": 2.0},
             "cell": "c",
-            **fields,
         }
+        | fields
     )
 
 

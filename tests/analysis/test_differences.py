@@ -4,36 +4,32 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.analysis import differences, formats
 from gpbench.analysis.differences import paired_differences
 from gpbench.analysis.sides import Side, parse_sides, shared_metrics
 from gpbench.errors import ConfigError
-from gpbench.records.record import Record
 from gpbench.report.figures.comparisons import draw_differences
 
 A, B = [0.41, 0.50, 0.48, 0.54, 0.40], [0.44, 0.52, 0.47, 0.60, 0.45]
 
 
 def record(method="sep", split=0, nll=0.5, dataset="pima", **fields):
-    return Record.from_json(
-        {
+    return sample(
+        **{
             "id": f"{method}{dataset}{split}{fields}",
-            "status": "done",
             "dataset": dataset,
             "method": method,
             "setting": "m=15%",
-            "protocol": "clean",
             "split": split,
-            "seed": 0,
             "metrics": {"nll": nll},
             "commit": "a1b2",
             "train_rows": 900,
             "test_rows": 100,
             "precision": "float64",
-            "seconds": {},
-            **fields,
         }
+        | fields
     )
 
 

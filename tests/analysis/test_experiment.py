@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from samples import sample
 
 from gpbench.analysis import formats
 from gpbench.analysis.cells import entries, group_runs
@@ -13,7 +14,6 @@ from gpbench.analysis.experiment import table, table_blocks
 from gpbench.analysis.tables import has_few, with_marks
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
-from gpbench.records.record import Record
 
 EXPERIMENT = Experiment(
     id="sep/test",
@@ -34,11 +34,10 @@ NLL = {"gfitc": [0.40, 0.52, 0.47, 0.55], "sep": [0.41, 0.50, 0.48, 0.54], "svi"
 
 
 def record(dataset="pima", method="sep", split=0, nll=0.5, **fields):
-    return Record.from_json(
-        {
+    return sample(
+        **{
             "id": f"{dataset}{method}{split}",
             "cell": dataset + method,
-            "status": "done",
             "dataset": dataset,
             "method": method,
             "setting": "m=15%",
@@ -46,17 +45,15 @@ def record(dataset="pima", method="sep", split=0, nll=0.5, **fields):
             "precision": "float64",
             "preset": "quick",
             "split": split,
-            "seed": 0,
             "train_rows": 900,
             "test_rows": 100,
-            "output": None,
             "metrics": {"nll": nll},
             "device": "a cpu",
             "commit": "c" * 40,
             "seconds": {"compile": 1.0, "train": 2.0 + split},
             "versions": {"jax": "0.10", "numpy": "2"},
-            **fields,
         }
+        | fields
     )
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from samples import sample
 from scipy import stats
 
 from gpbench.analysis import power
@@ -12,7 +13,6 @@ from gpbench.analysis.power import power_of, smallest_difference, splits_needed
 from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.errors import ConfigError
-from gpbench.records.record import Record
 
 SIDES = Side("method", "sep"), Side("method", "svi")
 NORMAL = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
@@ -20,20 +20,16 @@ NORMAL = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
 
 
 def record(method, split, nll, dataset="pima", **rows):
-    return Record.from_json(
-        {
+    return sample(
+        **{
             "id": f"{method}{dataset}{split}",
-            "status": "done",
             "dataset": dataset,
             "method": method,
-            "setting": "",
-            "protocol": "clean",
             "split": split,
-            "seed": 0,
             "metrics": {"nll": nll},
-            "seconds": {},
-            **({"train_rows": 90, "test_rows": 10} | rows),
         }
+        | {"train_rows": 90, "test_rows": 10}
+        | rows
     )
 
 

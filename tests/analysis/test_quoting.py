@@ -5,12 +5,12 @@ import io
 import json
 
 import pytest
+from samples import sample
 
 from gpbench.analysis.formats import FORMATS, Grid, Sheet, marked
 from gpbench.analysis.printing import aligned
 from gpbench.cli import main
 from gpbench.errors import printable
-from gpbench.records.record import Record
 
 
 def written(format, *names):
@@ -96,19 +96,13 @@ def test_columns_are_aligned_by_what_is_printed():
 
 
 def test_ls_show_and_table_print_a_name_with_terminal_escapes_as_text(tmp_path, capsys):
-    record = Record.from_json(
-        {
-            "id": "0" * 16,
-            "status": "done",
-            "dataset": "pi\x1b[31mma",
-            "method": "se\x1bcp",
-            "setting": "a\nb",
-            "protocol": "clean",
-            "split": 0,
-            "seed": 0,
-            "metrics": {"nll": 0.5},
-            "seconds": {"train": 2.0},
-        }
+    record = sample(
+        id="0" * 16,
+        dataset="pi\x1b[31mma",
+        method="se\x1bcp",
+        setting="a\nb",
+        metrics={"nll": 0.5},
+        seconds={"train": 2.0},
     )
     folder = tmp_path / "runs" / record.id
     folder.mkdir(parents=True)

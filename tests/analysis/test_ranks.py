@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from samples import sample
 from scipy import stats
 
 from gpbench.analysis import ranks
@@ -9,7 +10,6 @@ from gpbench.analysis import tests as rank_tests
 from gpbench.analysis.cells import group_runs
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
-from gpbench.records.record import Record
 from gpbench.report.figures import write
 from gpbench.report.figures.comparisons import draw_ranking
 
@@ -41,20 +41,16 @@ def of(values, names=NAMES, metric="nll", **more):
 
 
 def record(dataset, method, split, nll, **fields):
-    return Record.from_json(
-        {
+    return sample(
+        **{
             "id": f"{dataset}{method}{split}{fields}",
-            "status": "done",
             "dataset": dataset,
             "method": method,
             "split": split,
             "setting": "m=15%",
-            "protocol": "clean",
-            "seed": 0,
             "metrics": {"nll": nll},
-            "seconds": {},
-            **fields,
         }
+        | fields
     )
 
 

@@ -2,31 +2,18 @@
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.differences import paired_differences
 from gpbench.analysis.row_differences import lines, row_losses, spread
 from gpbench.analysis.sides import Side
 from gpbench.metrics import Scored, score
-from gpbench.records.record import Record
 
 
 def cells(splits=3):
     records = [
-        Record.from_json(
-            {
-                "id": f"{method}{k}",
-                "status": "done",
-                "dataset": "pima",
-                "method": method,
-                "setting": "",
-                "protocol": "clean",
-                "split": k,
-                "seed": 0,
-                "metrics": {"nll": 0.1 * k + (method == "b")},
-                "seconds": {},
-            }
-        )
+        sample(id=f"{method}{k}", method=method, split=k, metrics={"nll": 0.1 * k + (method == "b")})
         for method in "ab"
         for k in range(splits)
     ]

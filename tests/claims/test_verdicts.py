@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.claims import definition, report, verdicts
 from gpbench.claims.selection import KeyedCell, select_cells
@@ -14,7 +15,6 @@ from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.experiments.status import Cell
 from gpbench.records import collection
-from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 SETS = ("pima", "sonar", "heart", "crabs", "wdbc", "breast", "australian")
@@ -25,24 +25,20 @@ ON_TOP = {"a": 0.30, "b": 0.40, "c": 0.405}
 def record(method, dataset, split, **fields):
     rng = np.random.default_rng([ord(method[0]), SETS.index(dataset), split])
     metrics = {"nll": ON_TOP[method[0]] + 0.01 * rng.normal(), "error": 0.1, "coverage95": 0.95}
-    return Record.from_json(
-        {
+    return sample(
+        **{
             "id": f"{method}{dataset}{split}",
-            "status": "done",
             "dataset": dataset,
             "method": method,
-            "setting": "",
-            "protocol": "clean",
             "split": split,
-            "seed": 0,
             "metrics": metrics,
             "preset": "full",
             "device": "cpu",
             "seconds": {"train": 3.0 if method == "a" else 1.0},
             "train_rows": 900,
             "test_rows": 100,
-            **fields,
         }
+        | fields
     )
 
 

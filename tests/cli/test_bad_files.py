@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pytest
 from commands import FAKES, RUN
+from samples import sample
 
 from gpbench import cli, runtime
 from gpbench.data import cards, readers
 from gpbench.errors import DataError, nearest
 from gpbench.experiments import plan
-from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 CARD = "name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: price}]\n"
@@ -37,20 +37,8 @@ def call(tmp_path, capsys, monkeypatch):
 
 
 def record(k=0, **fields):
-    shared = {
-        "id": f"{k:016x}",
-        "status": "done",
-        "dataset": "pima",
-        "method": "sep",
-        "setting": "m=15%",
-        "protocol": "clean",
-        "split": 0,
-        "seed": 0,
-        "metrics": {"nll": 0.5},
-        "seconds": {"train": 2.0},
-        "commit": f"{k}" * 40,
-    }
-    return Record.from_json(shared | fields)
+    shared = {"setting": "m=15%", "metrics": {"nll": 0.5}, "seconds": {"train": 2.0}, "commit": f"{k}" * 40}
+    return sample(f"{k:016x}", **shared | fields)
 
 
 @pytest.fixture

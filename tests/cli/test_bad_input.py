@@ -15,6 +15,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from samples import sample
 
 from gpbench import cli
 from gpbench.config.cards import CARD as KEYS
@@ -33,19 +34,7 @@ CARD = {
     "sources": [{"kind": "file", "path": "mine.csv", "target": "price", "delimiter": ",", "skip": 0}],
 }
 TABLE = [["a", "b", "price"], *([f"{i % 7}", f"{i * i % 11}", f"{i * 1.5}"] for i in range(30))]
-RECORD = {
-    "id": "0" * 16,
-    "status": "done",
-    "dataset": "pima",
-    "method": "sep",
-    "setting": "m=15%",
-    "protocol": "clean",
-    "split": 0,
-    "seed": 0,
-    "metrics": {"nll": 0.5},
-    "seconds": {"train": 2.0},
-    "schema": 1,
-}
+RECORD = sample("0" * 16, setting="m=15%", metrics={"nll": 0.5}, seconds={"train": 2.0}, schema=1).to_json()
 
 CARD_KEYS = KEYS.known
 SOURCE_KEYS = {*(SOURCE | KINDS["file"] | READERS["table"].options).known} - {"kind"}

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from commands import environment
+from samples import sample
 
 from gpbench.cli import main
 from gpbench.papers import references
-from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 BIB = Path(references.__file__).with_suffix(".bib").read_text()
@@ -75,9 +75,7 @@ def test_json_names_what_cites_each_work(capsys):
 
 
 def test_a_run_cites_its_method_data_protocol_and_gpbench(tmp_path, capsys):
-    record = {"id": "0123456789abcdef", "status": "done", "dataset": "yacht", "method": "svi", "protocol": "clean"}
-    more = {"setting": "", "split": 0, "seed": 0, "metrics": {}, "seconds": {}}
-    Store(tmp_path).write(Record.from_json(record | more), {}, {})
+    Store(tmp_path).write(sample("0123456789abcdef", dataset="yacht", method="svi"), {}, {})
     keys = {"hensman2013", "hensman2015", "hernandez-lobato2015", "gerritsma1981", "gpbench"}
     assert parsed(cite(capsys, "0123", "--results", tmp_path)).keys() == keys
 

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.cli import main
-from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
@@ -21,19 +21,14 @@ def listing(capsys, *argv):
 @pytest.fixture
 def results(tmp_path):
     for k, status in enumerate(("done", "diverged", "done")):
-        record = Record.from_json(
-            {
-                "id": f"{k:016x}",
-                "status": status,
-                "dataset": "pima",
-                "method": "sep" if k else "svi",
-                "setting": "m=15%",
-                "protocol": "clean",
-                "split": k,
-                "seed": 0,
-                "metrics": {"nll": None if k == 1 else 0.5},
-                "seconds": {"train": 2.0},
-            }
+        record = sample(
+            id=f"{k:016x}",
+            status=status,
+            method="sep" if k else "svi",
+            setting="m=15%",
+            split=k,
+            metrics={"nll": None if k == 1 else 0.5},
+            seconds={"train": 2.0},
         )
         Store(tmp_path).write(record, {}, {"step": np.arange(2)})
     return tmp_path

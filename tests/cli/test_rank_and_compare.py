@@ -6,32 +6,27 @@ import sys
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.cli import main
-from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
 def write(folder, commit="a" * 40, shift=0.0):
     jobs = [(d, m, s) for d in ("pima", "crabs", "heart") for m in ("sep", "svi", "gfitc") for s in range(3)]
     for k, (dataset, method, split) in enumerate(jobs):
-        record = Record.from_json(
-            {
-                "id": f"{k:016x}",
-                "status": "done",
-                "dataset": dataset,
-                "method": method,
-                "setting": "m=15%",
-                "protocol": "clean",
-                "split": split,
-                "seed": 0,
-                "precision": "float64",
-                "commit": commit,
-                "train_rows": 900,
-                "test_rows": 100,
-                "metrics": {"nll": 0.5 + split / 10 + shift + (method == "svi") * (1 + split / 99)},
-                "seconds": {"train": 2.0},
-            }
+        record = sample(
+            id=f"{k:016x}",
+            dataset=dataset,
+            method=method,
+            setting="m=15%",
+            split=split,
+            precision="float64",
+            commit=commit,
+            train_rows=900,
+            test_rows=100,
+            metrics={"nll": 0.5 + split / 10 + shift + (method == "svi") * (1 + split / 99)},
+            seconds={"train": 2.0},
         )
         Store(folder).write(record, {}, {"step": np.arange(2)})
     return folder
@@ -90,21 +85,14 @@ def test_the_default_metric_is_one_that_both_sides_have(verb, tmp_path, capsys):
     sets = {"a": {"wdbc": "nll", "boston": "rmse"}, "b": {"heart": "nll", "boston": "rmse"}}
     runs = [(m, d, metric, k) for m, of in sets.items() for d, metric in of.items() for k in range(3)]
     for id, (method, dataset, metric, split) in enumerate(runs):
-        record = Record.from_json(
-            {
-                "id": f"{id:016x}",
-                "status": "done",
-                "dataset": dataset,
-                "method": method,
-                "setting": "",
-                "seed": 0,
-                "protocol": "clean",
-                "split": split,
-                "train_rows": 900,
-                "test_rows": 100,
-                "seconds": {},
-                "metrics": {metric: 1.0 + split**2 * (method == "a")},
-            }
+        record = sample(
+            id=f"{id:016x}",
+            dataset=dataset,
+            method=method,
+            split=split,
+            train_rows=900,
+            test_rows=100,
+            metrics={metric: 1.0 + split**2 * (method == "a")},
         )
         Store(tmp_path).write(record, {}, {})
     (line,) = json.loads(out(capsys, verb, "a", "b", "--results", tmp_path, "--json"))

@@ -4,29 +4,22 @@ import json
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.cli import main
-from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
 @pytest.fixture
 def results(tmp_path):
     for k in range(2):
-        record = Record.from_json(
-            {
-                "id": f"a{k}00000000000000",
-                "status": "done",
-                "dataset": "pima",
-                "method": "sep",
-                "setting": "m=15%",
-                "protocol": "clean",
-                "split": k,
-                "seed": 0,
-                "metrics": {"nll": 0.5},
-                "seconds": {"train": 2.0},
-                "created": f"2026-01-0{k + 1}T00:00:00+00:00",
-            }
+        record = sample(
+            id=f"a{k}00000000000000",
+            setting="m=15%",
+            split=k,
+            metrics={"nll": 0.5},
+            seconds={"train": 2.0},
+            created=f"2026-01-0{k + 1}T00:00:00+00:00",
         )
         predictions = {"row": np.arange(5), "target": np.ones(5), "log_prob": np.zeros(5)} if k else None
         config = {"method": {"m": "15%"}}

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.cli import main
-from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 
@@ -17,21 +17,16 @@ def results(tmp_path):
     for k, (dataset, method, split) in enumerate(
         (d, m, s) for d in ("pima", "crabs") for m in ("sep", "svi") for s in range(3)
     ):
-        record = Record.from_json(
-            {
-                "id": f"{k:016x}",
-                "status": "done",
-                "dataset": dataset,
-                "method": method,
-                "setting": "m=15%",
-                "protocol": "clean",
-                "split": split,
-                "seed": 0,
-                "metrics": {"nll": 0.5 + split / 10, "error": 0.2},
-                "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1},
-                "device": "cpu",
-                "precision": "float64",
-            }
+        record = sample(
+            id=f"{k:016x}",
+            dataset=dataset,
+            method=method,
+            setting="m=15%",
+            split=split,
+            metrics={"nll": 0.5 + split / 10, "error": 0.2},
+            seconds={"compile": 1.0, "train": 2.0, "evaluate": 0.1},
+            device="cpu",
+            precision="float64",
         )
         Store(tmp_path).write(record, {"split": split}, {"step": np.arange(2)})
     return tmp_path

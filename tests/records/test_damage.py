@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from samples import sample
 
 import gpbench
 from gpbench.cli import main
@@ -23,23 +24,9 @@ STATE = {"state/0": np.arange(3.0)}
 
 
 def raw(id=A, **fields):
-    return {
-        "id": id,
-        "status": "done",
-        "message": None,
-        "dataset": "pima",
-        "method": "sep",
-        "setting": "m=15%",
-        "protocol": "clean",
-        "split": 0,
-        "seed": 0,
-        "output": None,
-        "metrics": {"nll": 0.5, "error": 0.2},
-        "seconds": {"train": 2.0},
-        "versions": {"jax": "0.1"},
-        "created": "2026-01-01T00:00:00",
-        **fields,
-    }
+    shared = {"message": None, "setting": "m=15%", "output": None, "metrics": {"nll": 0.5, "error": 0.2}}
+    more = {"seconds": {"train": 2.0}, "versions": {"jax": "0.1"}, "created": "2026-01-01T00:00:00"}
+    return sample(id, **shared, **more).to_json() | fields
 
 
 def record(id=A, **fields):

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.errors import ConfigError, StorageError
 from gpbench.records import collection
@@ -19,22 +20,9 @@ from gpbench.records.store import Store
 
 
 def raw(id="00000000000000aa", **fields):
-    return {
-        "id": id,
-        "status": "done",
-        "message": None,
-        "dataset": "pima",
-        "method": "sep",
-        "setting": "m=15%",
-        "protocol": "clean",
-        "split": 0,
-        "seed": 0,
-        "output": None,
-        "metrics": {"nll": 0.5, "error": 0.2},
-        "seconds": {"compile": 1.0, "train": 2.0, "evaluate": 0.1},
-        "created": "2026-01-01T00:00:00.000+00:00",
-        **fields,
-    }
+    shared = {"message": None, "setting": "m=15%", "output": None, "metrics": {"nll": 0.5, "error": 0.2}}
+    seconds = {"compile": 1.0, "train": 2.0, "evaluate": 0.1}
+    return sample(id, **shared, seconds=seconds, created="2026-01-01T00:00:00.000+00:00").to_json() | fields
 
 
 def record(id="00000000000000aa", **fields):

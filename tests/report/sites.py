@@ -7,6 +7,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from samples import sample
 
 from gpbench.cli import main
 from gpbench.experiments import definition, plan
@@ -53,11 +54,10 @@ other:
 def record(dataset: str, method: str, split: int, **fields) -> Record:
     """A finished run; its nll increases with the split, and differs significantly between methods."""
     nll = NLL.get(method, 0.5) + 0.01 * split + 0.002 * (crc32(f"{dataset}{method}{split}".encode()) % 5)
-    return Record.from_json(
-        {
+    return sample(
+        **{
             "id": "",
             "cell": f"{dataset}{method}",
-            "status": "done",
             "dataset": dataset,
             "method": method,
             "setting": "m=15%",
@@ -65,8 +65,6 @@ def record(dataset: str, method: str, split: int, **fields) -> Record:
             "precision": "float64",
             "preset": "full",
             "split": split,
-            "seed": 0,
-            "output": None,
             "device": "a cpu",
             "train_rows": 900,
             "test_rows": 100,
@@ -77,8 +75,8 @@ def record(dataset: str, method: str, split: int, **fields) -> Record:
             "dirty": False,
             "versions": {"jax": "0.10"},
             "created": f"2026-01-0{split + 1}T00:00:00",
-            **fields,
         }
+        | fields
     )
 
 

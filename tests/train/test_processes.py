@@ -9,6 +9,7 @@ import pytest
 from test_resume import OFTEN, await_step, finish, start
 
 from gpbench.errors import PeerError, Stopped
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 ROWS = ["dataset=moons", "method.inducing=8", "protocol=hl2016"]
@@ -17,7 +18,7 @@ BATCHES = [*ROWS, "method=sep_minibatch", "method.batch_size=64", "method.steps=
 TWO = "run.processes=2"
 
 
-def record(results: Path, *words: str) -> dict:
+def record(results: Path, *words: str) -> Record:
     code, err = finish(start(results, *words))
     assert code == 0, err
     (made,) = Store(results).all()
@@ -33,15 +34,15 @@ def test_two_processes_give_the_numbers_of_one_and_only_the_first_speaks(tmp_pat
     one = record(tmp_path / "one", *ALL)
     out, _ = start(tmp_path / "two", *ALL, TWO, "--json").communicate(timeout=120)
     (two,) = json.loads(out)["records"]
-    agree(two, one)
+    agree(Record.from_json(two), one)
 
 
-def agree(two: dict, one: dict) -> None:
+def agree(two: Record, one: Record) -> None:
     """Assert that a run of two processes is one of these, with the numbers of the same run in one."""
-    assert (two["devices"], two["processes"], one["devices"]) == (2, 2, 1)
-    assert two["id"] == one["id"]
-    assert two["objective"] == pytest.approx(one["objective"], rel=1e-8)
-    assert two["metrics"] == pytest.approx(one["metrics"], rel=1e-6)
+    assert (two.devices, two.processes, one.devices) == (2, 2, 1)
+    assert two.id == one.id
+    assert two.objective == pytest.approx(one.objective, rel=1e-8)
+    assert two.metrics == pytest.approx(one.metrics, rel=1e-6)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of child processes")

@@ -48,7 +48,7 @@ class Logistic(Method):
 
     def _log_posterior(self, weights: Any, data: Batch) -> Float[Array, ""]:
         log_probs = CategoricalPredictive(with_intercept(data.X) @ weights).log_prob(data.y)
-        return data.scale * jnp.sum(data.weight * log_probs) - 0.5 * self.ridge * jnp.sum(weights[:-1] ** 2)
+        return data.sum(log_probs) - 0.5 * self.ridge * jnp.sum(weights[:-1] ** 2)
 
     def objective(self, state: LogisticState, data: Batch) -> Float[Array, ""]:
         """The log posterior density of the weights, up to a constant."""

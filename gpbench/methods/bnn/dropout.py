@@ -74,7 +74,7 @@ class Dropout(NetworkMethod, SampledMethod):
     def loss(self, parameters: DropoutParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
         """-Σ log N(y | f(x), 1/τ) + ½ l² (1 - p) |w|², every row with masks of its own."""
         f = masked_outputs(parameters, batch.X, shared=False, key=key)
-        fit = batch.scale * jnp.sum(batch.weight * norm.logpdf(batch.y, f, parameters.noise_precision**-0.5))
+        fit = batch.sum(norm.logpdf(batch.y, f, parameters.noise_precision**-0.5))
         size = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(parameters.network))
         # N τ λ = ½ l² (1 - p)
         return 0.5 * self.prior_lengthscale**2 * (1.0 - parameters.rate) * size - fit, None

@@ -41,7 +41,7 @@ class EnsembleParameters(eqx.Module):
 
 
 class Clock(eqx.Module):
-    """How many steps were taken, and after how many training stops: an array, so that a program serves all values."""
+    """Number of steps taken, and the number after which training stops: arrays, so that a program serves all values."""
 
     count: Int[Array, ""]
     stop_after: Int[Array, ""]
@@ -111,7 +111,7 @@ class Ensemble(NetworkMethod, GradientMethod):
         return moved, Info(info.objective / self.members)
 
     def converged(self, state: GradientState) -> Bool[Array, ""]:
-        """Whether training has stopped."""
+        """True where training has stopped."""
         return state.variables.count >= state.variables.stop_after
 
     def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:

@@ -26,11 +26,11 @@ from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
 
 _PROBES = 5
-"""How many training rows have their outputs followed for the diagnostics."""
+"""Number of training rows whose outputs are followed for the diagnostics."""
 
 
 class HmcPosition(eqx.Module):
-    """What is sampled: the network, the logarithms of its layers' prior variances, and the likelihood."""
+    """Position that is sampled: the network, the logarithms of its layers' prior variances, and the likelihood."""
 
     network: Network
     log_variances: Float[Array, " L"]
@@ -94,7 +94,7 @@ class HMC(NetworkMethod):
         return Sampler(lambda position: self.log_joint(position, data), self.max_doublings, self.name)
 
     def initial_position(self, data: Batch, *, key: PRNGKeyArray) -> HmcPosition:
-        """Where a chain starts: prior variances 1, noise `target_noise`."""
+        """Initial position of a chain: prior variances 1, noise `target_noise`."""
         likelihood = self.initial_likelihood(data)
         network = self.initial_network(data, likelihood.latents(), key=key)
         return HmcPosition(network, jnp.zeros(len(network.layers), data.X.dtype), likelihood)
@@ -163,7 +163,7 @@ def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) 
 
 
 def followed(position: HmcPosition, log_joints: Float[Array, " C"], data: Batch) -> Float[Array, "C Q"]:
-    """What the diagnostics are of, for every chain: its log joint, and its outputs at the first training rows."""
+    """Quantities of every chain for the diagnostics: its log joint, and its outputs at the first training rows."""
     outputs = jax.vmap(lambda network: network(data.X[:_PROBES]).ravel())(position.network)
     return jnp.concatenate([log_joints[:, None], outputs], axis=1)
 

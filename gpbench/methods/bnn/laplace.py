@@ -28,7 +28,7 @@ from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
 
 _LEAST = 1e-6
-"""Of the noise variance, where nothing else bounds it, and of a sum of squares that divides."""
+"""Smallest noise variance, where nothing else bounds it, and smallest sum of squares that divides."""
 
 
 class LaplaceState(eqx.Module):
@@ -74,7 +74,7 @@ class LinearisedLaplace(NetworkMethod):
         self, network: Network, likelihood: Likelihood, precisions: Float[Array, " L"], batch: Batch
     ) -> Float[Array, ""]:
         """log p(y|w) - ½ Σ δ |w|², or an unbiased estimate of it from a minibatch."""
-        fit = batch.scale * jnp.sum(batch.weight * likelihood.log_prob(network(batch.X), batch.y))
+        fit = batch.sum(likelihood.log_prob(network(batch.X), batch.y))
         return fit - 0.5 * jnp.sum(precisions * laplace.by_layer(laplace.vector(network) ** 2, network))
 
     def step(self, state: LaplaceState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LaplaceState, Info]:

@@ -38,7 +38,7 @@ class PbpPosterior(eqx.Module):
 
 
 class PriorFactors(eqx.Module):
-    """What q has of each weight's prior N(w | 0, 1/λ): N(w | 0, 1/precision), and powers of λ's Gamma distribution.
+    """Factors of q for each weight's prior N(w | 0, 1/λ): N(w | 0, 1/precision), and powers of λ's Gamma distribution.
 
     The shape and rate are what the factor adds to those of q(λ).
     """

@@ -28,11 +28,11 @@ from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
 
 _KAPPA_STD = 10.0
-"""Of the prior N(0, 10²) of κ: noise variances from 1e-9 to 20 are within two standard deviations."""
+"""Standard deviation of κ's prior: noise variances from 1e-9 to 20 are within two standard deviations."""
 
 
 class SgldPosition(eqx.Module):
-    """What is sampled: the network, and in `kappa` κ in place of each parameter of the likelihood.
+    """Position that is sampled: the network, and in `kappa` κ in place of each parameter of the likelihood.
 
     Likelihoods have the logarithms of positive parameters, such as the noise above its floor; these are softplus(κ).
     """
@@ -106,7 +106,7 @@ class SGLD(NetworkMethod):
         each = position.likelihood.log_prob(position.network(batch.X), batch.y)
         kappas = jax.tree.leaves(position.kappa)
         prior = log_standard_normal(position.network) + sum(norm.logpdf(kappa, 0.0, _KAPPA_STD) for kappa in kappas)
-        return batch.scale * jnp.sum(batch.weight * each) + prior
+        return batch.sum(each) + prior
 
     def step(self, state: SgldState, batch: Batch, *, key: PRNGKeyArray) -> tuple[SgldState, Info]:
         value, gradient = jax.value_and_grad(self.log_joint)(state.position, batch)

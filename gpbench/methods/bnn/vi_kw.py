@@ -26,4 +26,4 @@ class VIKW(MeanFieldMethod):
         q, likelihood = parameters.q, parameters.likelihood
         draw = lambda key: likelihood.log_prob(q.sample_outputs(batch.X, key=key), batch.y)
         expected = jnp.mean(jax.vmap(draw)(jax.random.split(key, self.draws)), axis=0)
-        return q.kl() - batch.scale * jnp.sum(batch.weight * expected), None
+        return q.kl() - batch.sum(expected), None

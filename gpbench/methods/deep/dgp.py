@@ -34,7 +34,7 @@ _BLOCK = 256
 
 
 class DgpParameters(eqx.Module):
-    """What the energy is a function of."""
+    """Arguments of the energy."""
 
     layers: tuple[DeepLayer, ...]
     factors: tuple[Factors, ...]
@@ -172,6 +172,6 @@ class DGP(DeepMethod, GradientMethod):
 
 
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:
-    """What takes rows through the first layer, and their moments through the others: all that is (M, M)."""
+    """Maps of rows through the first layer, and of their moments through the others: all that is (M, M)."""
     first, *others = layers
     return first, tuple(Projection.create(posterior) for posterior in others)

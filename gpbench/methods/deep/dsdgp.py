@@ -27,7 +27,7 @@ _HIDDEN_ROOT = 0.01
 
 
 class DsdgpParameters(eqx.Module):
-    """What the bound is a function of; `means` (D, P) of the hidden layers are fixed."""
+    """Arguments of the bound; `means` (D, P) of the hidden layers are fixed."""
 
     layers: tuple[DeepLayer, ...]
     q: tuple[Normal, ...]
@@ -58,7 +58,7 @@ class DSDGP(DeepMethod, GradientMethod):
         return DsdgpParameters(layers, tuple(q), likelihood, means)
 
     def _linear_means(self, data: Batch) -> tuple[Float[Array, "_ _"], ...]:
-        """Of each hidden layer: principal axes of the training inputs for the first, the identity for the others."""
+        """Linear mean of each hidden layer: principal axes of the inputs for the first, the identity for the others."""
         means, width = [], data.X.shape[1]
         for depth, units in enumerate(self.hidden):
             axes = np.eye(width)
@@ -80,7 +80,7 @@ class DSDGP(DeepMethod, GradientMethod):
         mean, variance = self._output(parameters, batch.X, noise)
         expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y)
         kl = sum(jnp.sum(jax.vmap(Normal.kl)(q)) for q in parameters.q)
-        bound = batch.scale * jnp.sum(batch.weight * expected) - kl
+        bound = batch.sum(expected) - kl
         return -bound - self.log_prior(parameters.layers), None
 
     def _output(self, parameters: DsdgpParameters, X: Float[Array, "N D"], noise: Float[Array, "#N H"]) -> Any:

@@ -35,7 +35,7 @@ from gpbench.schema import setting
 
 
 class RunningProducts(eqx.Module):
-    """What minibatches need beside the sites: how each site entered their product, and this epoch's product so far.
+    """Quantities beside the sites for minibatches: how each site entered their product, and the product of this epoch.
 
     `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`).
     """
@@ -165,7 +165,7 @@ class SEP(SparseMethod, TwoClassMethod):
             return _select(is_finite, new, back)
 
         def write(whole: Any, rows: Any) -> Any:
-            """Of what there is for every training row, the batch's rows alone: O(B M) a step and not O(N M)."""
+            """Write the batch's rows alone of an array with N rows: O(B M) a step and not O(N M)."""
             return whole.at[batch.index].set(jnp.where(is_finite, rows, whole[batch.index]))
 
         sites = jax.tree.map(write, old.sites, new.sites)

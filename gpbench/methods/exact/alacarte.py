@@ -25,7 +25,7 @@ from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
 from gpbench.schema import setting
 
 _BLOCK = 2048
-"""How many rows have their features in memory at a time while the evidence and its gradient are computed."""
+"""Number of rows whose features are in memory at a time while the evidence and its gradient are computed."""
 
 
 class AlaCarteParameters(eqx.Module):

@@ -46,7 +46,7 @@ from gpbench.schema import setting
 _CHECKED = 1000
 """Training rows of which `diagnostics` has residuals."""
 _GROWTH = 100.0
-"""Of a batch's mean squared residual: a run has diverged where it is so many times that of weights 0."""
+"""Ratio of a batch's mean squared residual to that of weights 0, above which a run has diverged."""
 _WINDOW = 100
 """All steps are so many times as many as those that the average remembers."""
 

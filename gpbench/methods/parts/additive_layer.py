@@ -52,7 +52,7 @@ class AdditiveLayer(eqx.Module):
     low: Float[Array, " D"]
     width: Float[Array, " D"]
     order: tuple[int, ...] = eqx.field(static=True)
-    """Where each configured component is among those of the stacks, one stack after another."""
+    """Position of each configured component among those of the stacks, one stack after another."""
 
     def unit(self, X: Float[Array, "N D"]) -> Float[Array, "N D"]:
         """Inputs in units of the training rows' range; other rows may lie outside [0, 1] and are not clipped."""
@@ -65,7 +65,7 @@ class AdditiveLayer(eqx.Module):
 
     @property
     def rows(self) -> tuple[slice, ...]:
-        """Of each configured component, its rows of w and of V; the constant's is the first."""
+        """Rows of w and of V that each configured component has; the constant's is the first."""
         sizes = [m for count, m in self.shapes for _ in range(count)]
         ends = np.cumsum(sizes)
         return tuple(slice(int(ends[slot]), int(ends[slot + 1])) for slot in self.order)
@@ -103,7 +103,7 @@ class AdditiveLayer(eqx.Module):
         return jnp.zeros((), self.low.dtype)
 
     def diagnose(self) -> str:
-        """Why a factorisation fails with these parameters, or "" where none does."""
+        """Find the reason why a factorisation fails with these parameters; "" where none does."""
         for stack in self.stacks:
             for i, inputs in enumerate(stack.inputs):
                 kernel, Z = jax.tree.map(lambda leaf, i=i: leaf[i], (stack.kernel, stack.Z))

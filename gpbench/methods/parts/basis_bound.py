@@ -119,7 +119,7 @@ def negative_bound(
         factors = sample.halves(scales2 * (sample.times_drawn() if sample.third is None else sample.times_shared()))
         outputs, narrow = zip(*(project(basis, kernel, batch.X, *entry) for entry in zip(*ends, factors)))
         mean, variance = site_moments([sample.scale * draw for draw in outputs], narrow[0], sample, drawn.width)
-        misfit = -batch.scale * jnp.sum(batch.weight * likelihood.expected_log_prob(mean, variance, batch.y))
+        misfit = -batch.sum(likelihood.expected_log_prob(mean, variance, batch.y))
     value = misfit + prior_divergence(drawn, columns_, scales2, sample, kernel)
     if control is not None:
         precision = batch.total / (len(control.X) * noise)
@@ -139,7 +139,7 @@ def squared_error(
     Both are in the linear term, where theorem 1 has one alone.
     """
     mean = (batch.y - first_outputs[:, 0]) * (batch.y - second_outputs[:, 0])
-    return batch.scale * jnp.sum(batch.weight * (mean + jnp.sum(first_outputs[:, 1:] * second_outputs[:, 1:], axis=1)))
+    return batch.sum(mean + jnp.sum(first_outputs[:, 1:] * second_outputs[:, 1:], axis=1))
 
 
 def site_moments(

@@ -42,7 +42,7 @@ class BasisState(eqx.Module):
 
 
 class BasisMethod(ExactStart, LikelihoodMethod):
-    """The fields of these methods, what they may be together, and the state that steps begin with."""
+    """A GP on many basis functions: its settings, their admissible combinations, and the initial state."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "laplace", "probit", "logistic")

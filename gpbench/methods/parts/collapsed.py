@@ -24,7 +24,7 @@ from gpbench.schema import setting
 
 
 class CollapsedParameters(eqx.Module):
-    """What the objective is a function of."""
+    """Arguments of the objective."""
 
     layer: SparseLayer
     likelihood: Gaussian

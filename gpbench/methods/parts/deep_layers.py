@@ -51,7 +51,7 @@ class DeepLayer(eqx.Module):
         return jax.vmap(lambda Z: inverse_cholesky(self.unit(Z).gram()))(self.Z)
 
     def diagnose(self) -> str:
-        """Why a factorisation of Kzz fails with these parameters, or "" where none does."""
+        """Find the reason why a factorisation of Kzz fails with these parameters; "" where none does."""
         return next(filter(None, (self.unit(Z).diagnose() for Z in self.Z)), "")
 
 
@@ -81,7 +81,7 @@ class LayerPosterior(eqx.Module):
 
 
 class DeepMethod(PriorMethod, LikelihoodMethod):
-    """A deep GP: the fields that configure its layers and its likelihood, and their initial values."""
+    """A deep GP: the settings of its layers and its likelihood, and their initial values."""
 
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size", "hidden"})
 
@@ -121,7 +121,7 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
         return {"inducing": state.parameters.layers[0].Z[0]}
 
     def diagnose(self, state: Any) -> str:
-        """Which layer's Kzz cannot be factorised and why, or "" where all can."""
+        """Find the layer whose Kzz cannot be factorised, and the reason; "" where all can."""
         reasons = [layer.diagnose() for layer in state.parameters.layers]
         return next((f"layer {depth}: {reason}" for depth, reason in enumerate(reasons, start=1) if reason), "")
 

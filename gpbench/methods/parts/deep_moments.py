@@ -15,7 +15,7 @@ from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_layers import DeepLayer, LayerPosterior
 
 _LEAST_VARIANCE = 1e-8
-"""Of an output, relative to the kernel's amplitude: rounding can make a variance negative."""
+"""Smallest variance of an output, relative to the kernel's amplitude: rounding can make a variance negative."""
 
 
 class Projection(eqx.Module):

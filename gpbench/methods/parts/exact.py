@@ -20,9 +20,9 @@ from gpbench.methods.base import Batch
 from gpbench.methods.parts.settings import NoiseMethod, PriorMethod
 
 _MATRICES = 11
-"""How many N x N matrices the evidence and its gradient take at once: measured with 1,000 to 4,000 rows."""
+"""Number of N x N matrices that the evidence and its gradient take at once, measured with 1,000 to 4,000 rows."""
 _ITERATIONS = 200
-"""Of L-BFGS in `fit_subset`, at most."""
+"""Maximum number of L-BFGS iterations in `fit_subset`."""
 
 
 class Solution(eqx.Module):
@@ -113,7 +113,7 @@ def _largest_evidence(model: ExactGP, X: Any, y: Any, prior: LengthscalePrior | 
 
 
 class ExactStart(PriorMethod, NoiseMethod):
-    """The fields that decide it.  Noise variances are in units of the scaled targets' variance."""
+    """A method that starts from an exact GP.  Noise variances are in units of the scaled targets' variance."""
 
     def configured_gp(self, X: Float[Array, "N D"]) -> ExactGP:
         """Kernel and noise as configured, with lengthscales from the rows X."""

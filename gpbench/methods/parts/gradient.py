@@ -31,10 +31,16 @@ class GradientState(eqx.Module):
 
 
 class GradientMethod(Method):
-    """A method whose steps follow the gradient of a loss.
+    """A method whose steps follow the gradient of a loss, by L-BFGS or by an optimiser of optax.
 
-    A subclass has `init_parameters` and `loss`.  The others have defaults: `init_variables`, `update` and
-    `refine`, for what is not moved by gradients; and `trainable`, what of the parameters is.
+    A subclass has `init_parameters`, `loss` and `predict`.  The other functions have defaults: `init_variables`,
+    `update` and `refine` are for variables that gradients do not move; `trainable` selects the parameters that they do.
+
+    Args:
+        **settings: Values of the class's settings by name, `optimiser` among them; those left out have their defaults.
+
+    Raises:
+        ConfigError: as `Method`; and in `init`, for L-BFGS on minibatches.
     """
 
     optimiser: optax.GradientTransformation | None = setting(
@@ -43,17 +49,34 @@ class GradientMethod(Method):
 
     @abc.abstractmethod
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> Parameters:
-        """The initial parameters.  Raises ConfigError where configuration and data do not fit."""
+        """Make the initial parameters.
+
+        Args:
+            data: All training rows, as concrete arrays.
+            key: Random key.
+
+        Returns:
+            Any pytree of arrays; all of its leaves are unconstrained.
+
+        Raises:
+            ConfigError: where settings and data do not fit.
+        """
 
     def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Any]:
-        """What training minimises, or an unbiased estimate of it from a minibatch; and by-products, or None.
+        """Evaluate the loss; optional where `evaluate` has the gradient in closed form.
 
-        Optional where `evaluate` has the gradient in closed form.
+        Args:
+            parameters: Parameters, as `init_parameters` makes them.
+            batch: All training rows, or a minibatch.
+            key: Random key of this step, for losses that are sampled.
+
+        Returns:
+            The loss, or an unbiased estimate of it from a minibatch; and by-products for predictions, or None.
         """
         raise NotImplementedError
 
     def init_variables(self, parameters: Parameters, data: Batch) -> Any:
-        """What has updates of its own: any pytree, or None."""
+        """Make the variables that have updates of their own: any pytree, or None."""
         return None
 
     def init_extra(self, parameters: Parameters, data: Batch) -> Any:
@@ -61,21 +84,31 @@ class GradientMethod(Method):
         return None
 
     def update(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
-        """What happens before a gradient step: a natural-gradient step of q, a growing basis, or nothing."""
+        """Update variables before a gradient step, such as a natural-gradient step of q; by default nothing."""
         return parameters, variables
 
     def refine(self, parameters: Parameters, variables: Any, batch: Batch) -> tuple[Parameters, Any]:
-        """What happens after a gradient step: a natural-gradient step that fits q to where it ended, or nothing."""
+        """Update variables after a gradient step, such as a natural-gradient step of q; by default nothing."""
         return parameters, variables
 
     def trainable(self, parameters: Parameters) -> Any:
-        """The part of the parameters that the optimiser moves."""
+        """Select the parameters that the optimiser moves; by default all."""
         return parameters
 
     def evaluate(
         self, parameters: Parameters, extra: Any, batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Parameters, Any]:
-        """Loss, gradient and by-products; `extra` are those of the last evaluation, to start from."""
+        """Evaluate the loss with its gradient.
+
+        Args:
+            parameters: Parameters, as `init_parameters` makes them.
+            extra: By-products of the last evaluation, to start from.
+            batch: All training rows, or a minibatch.
+            key: Random key of this step.
+
+        Returns:
+            The loss, its gradient in the structure of the parameters, and by-products.
+        """
         (value, extra), gradient = jax.value_and_grad(self.loss, has_aux=True)(parameters, batch, key=key)
         return value, gradient, extra
 
@@ -115,7 +148,14 @@ class GradientMethod(Method):
 
 
 class FullBatchMethod(GradientMethod):
-    """A gradient method whose objective is no sum over rows: L-BFGS on all of them in every step."""
+    """A gradient method whose objective is no sum over rows: every step is L-BFGS on all rows.
+
+    Args:
+        **settings: As of `GradientMethod`; `batch_size` and `optimiser` can only be None.
+
+    Raises:
+        ConfigError: for a `batch_size` or an `optimiser`.
+    """
 
     batch_size: int | None = setting(None, "null", "No minibatches: the objective is no sum over rows.")
     optimiser: optax.GradientTransformation | None = setting(
@@ -124,6 +164,13 @@ class FullBatchMethod(GradientMethod):
 
 
 class SampledMethod(GradientMethod):
-    """A gradient method whose loss is a random estimate, which L-BFGS cannot minimise."""
+    """A gradient method whose loss is a random estimate, which L-BFGS cannot minimise.
+
+    Args:
+        **settings: As of `GradientMethod`; `optimiser` is required.
+
+    Raises:
+        ConfigError: without an `optimiser`.
+    """
 
     optimiser: optax.GradientTransformation = setting(range="optimiser", meaning="Optimiser of the sampled loss.")

@@ -53,13 +53,13 @@ class SparseLayer(eqx.Module):
         return self.lengthscale_prior.log_prob(self.kernel, self.features.Z.shape[1])
 
     def diagnose(self) -> str:
-        """Why a factorisation of Kzz fails with these parameters, or "" where it does not."""
+        """Find the reason why a factorisation of Kzz fails with these parameters; "" where it does not."""
         zz = self.gram()
         return describe_failure(f"Kzz of the {self.kernel.describe()}", zz, str(zz.dtype)) or ""
 
 
 class SparseMethod(PriorMethod):
-    """A method with one sparse layer: the fields that configure it, and its initial value.
+    """A method with one sparse layer: the settings of the layer, and its initial value.
 
     With the same key and the same fields all of them start from the same inducing points and hyper-parameters.
     """

@@ -32,11 +32,11 @@ class Layer(Protocol):
         """The log density of the hyper-parameters under their prior; 0 without one."""
 
     def diagnose(self) -> str:
-        """Why a factorisation fails with these parameters, or "" where none does."""
+        """Find the reason why a factorisation fails with these parameters; "" where none does."""
 
 
 class VariationalParameters(eqx.Module):
-    """What the bound is a function of.  With P > 1 latent functions the leaves of `q` have a leading axis P.
+    """Arguments of the bound.  With P > 1 latent functions the leaves of `q` have a leading axis P.
 
     `q` has `project(V)`, mean and variance (N,) of Vᵀw, and `kl()` from N(0, I): `core.gaussians.Normal`, or one of
     `core.additive`.
@@ -78,7 +78,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         return factor.posterior()
 
     def tightening(self, parameters: VariationalParameters, rest: Float[Array, " N"]) -> Float[Array, " N"] | float:
-        """What each row adds to the bound above, in nats, where a tighter one is known."""
+        """Term of each row, in nats, that makes the bound above a tighter one; 0 where none is known."""
         return 0.0
 
     def loss(
@@ -93,7 +93,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         """
         mean, variance, _, rest = marginals(parameters, batch.X)
         expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y) + self.tightening(parameters, rest)
-        return batch.scale * jnp.sum(batch.weight * expected) - kl_of(parameters) + parameters.layer.log_prior()
+        return batch.sum(expected) - kl_of(parameters) + parameters.layer.log_prior()
 
     def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
@@ -103,7 +103,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         return state.parameters.likelihood.predictive(mean, variance)
 
     def kl(self, state: GradientState) -> Float[Array, ""] | None:
-        """Of regression alone, for the metric `vlb`."""
+        """KL[q || prior] in regression, for the metric `vlb`; None for other targets."""
         is_regression = "regression" in state.parameters.likelihood.tasks
         return kl_of(state.parameters) if is_regression else None
 

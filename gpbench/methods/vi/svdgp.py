@@ -28,7 +28,9 @@ _CLASSES: dict[str, type[Decoupled]] = {"direct": Direct, "jacobi": Jacobi, "hyb
 
 
 class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
-    """Configuration of `svdgp` and `odsvgp`; see the module's docstring.
+    """Decoupled variational Gaussian processes (Cheng and Boots 2017): `svdgp`.
+
+    With `parametrisation=orthogonal` they are those of Salimbeni et al. (2018): `odsvgp`.
 
     The bases grow with the minibatches (paper, algorithm 1): every step puts the next `growth` rows of its batch into
     them as features of scale 1, until they are full.  Buffers have their final size from the start, so that nothing is
@@ -129,7 +131,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
         """The bound, with aᵀK_α a or an estimate of it."""
         factors = p.factors()
         expected = p.likelihood.expected_log_prob(*p.marginals(factors, batch.X), batch.y)
-        return batch.scale * jnp.sum(batch.weight * expected) - p.kl(factors, square)
+        return batch.sum(expected) - p.kl(factors, square)
 
     def bound(self, parameters: Decoupled, data: Batch) -> Float[Array, ""]:
         """The lower bound on the log evidence, in nats, with every column of K_α (paper, equations 5 and 9)."""

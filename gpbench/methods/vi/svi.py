@@ -105,5 +105,5 @@ class SVI(SparseMethod, VariationalMethod):
 
 
 def _variational(parameters: VariationalParameters) -> tuple[Any, Any]:
-    """What belongs to the approximation and not to the model: inducing features and q."""
+    """Parameters of the approximation, not of the model: inducing features and q."""
     return parameters.layer.features, parameters.q

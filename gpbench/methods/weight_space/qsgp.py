@@ -27,7 +27,7 @@ _FINITE = 1e4
 
 
 class QSGP(BasisMethod):
-    """Configuration of `qsgp` and `qsrvm`; see the module's docstring.
+    """Quadruply stochastic Gaussian processes (Evans and Nair 2020): `qsgp`, and with `relevance` `qsrvm`.
 
     The bound of Gaussian noise is estimated without bias (theorems 1 and 2, proposition 2); that of other log-concave
     likelihoods by theorem 3, whose expectation is lower.  Memory under Gaussian noise: (2k + 3) m numbers, and for a
@@ -81,7 +81,7 @@ class QSGP(BasisMethod):
         return Sample(basis, blocks, locations, squares, state.rows, draws, drawn[2] if printed else None)
 
     def _fall(self, state: BasisState) -> Float[Array, ""]:
-        """What is left of the rates."""
+        """Ratio of the rates to their initial values."""
         return self.decay ** (state.step / max(1, self.steps)).astype(state.weights.mean.dtype)
 
     def _following(self, state: BasisState, sample: Sample) -> Float[Array, ""]:
@@ -142,7 +142,7 @@ class QSGP(BasisMethod):
         return {"inducing": jnp.where(self._relevant(state, _FINITE)[:, None], centres, jnp.nan)}
 
     def _relevant(self, state: BasisState, limit: float) -> Bool[Array, " M"]:
-        """Whether the prior precision of each function is below `limit`."""
+        """Mask of the functions whose prior precision is below `limit`."""
         assert state.weights.log_precision is not None
         return state.weights.log_precision.ravel()[: state.basis.size] < math.log(limit)
 

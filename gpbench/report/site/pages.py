@@ -1,6 +1,5 @@
 """The pages of the site: pairs of a path from the site's root and bytes, made one after another."""
 
-import io
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -12,23 +11,17 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 import gpbench
-from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis import formats, tables
 from gpbench.analysis.cells import CellRuns, Entry, entries
-from gpbench.analysis.provenance import provenance, provenance_footer
-from gpbench.analysis.tables import LEGEND, notes, seconds_notes, title
+from gpbench.analysis.provenance import provenance
+from gpbench.analysis.tables import LEGEND, title
 from gpbench.claims import report as claim_report
 from gpbench.claims.verdicts import Verdict
-from gpbench.errors import ConfigError
-from gpbench.experiments import status
-from gpbench.experiments.definition import Experiment
-from gpbench.experiments.kinds import FIGURES
 from gpbench.papers import published
 from gpbench.records.record import Record
-from gpbench.report import figures
-from gpbench.report.figures import style
 from gpbench.report.site import charts, facts, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
+from gpbench.report.site.sections import section
 from gpbench.report.site.views import rank_sections
 
 _STATIC = ("style.css", "site.js")
@@ -198,71 +191,12 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
     """The page of an experiment with its figures and tables, which are also files beside it."""
     experiment = presets[0].experiment
     path = facts.page("experiment", experiment.id)
-    stem = path.removesuffix(".html")
     sections = []
     for planned in presets:
-        name = f"{stem}-{planned.preset}"
-        section: dict[str, Any] = {"planned": planned, "pictures": {}, "undrawn": [], "grids": (), "blocks": ()}
-        section["incomplete"] = [(status.names(c, planned.cells), c) for c in planned.cells if c.missing]
-        words = experiment.presets.get(planned.preset, "")
-        section["preset_line"] = status.preset_line(planned.cells, planned.preset, words)
-        for label, picture in experiment.pictures.items() if planned.n_recorded else ():
-            format = FIGURES[(picture.figure or {})["kind"]].format
-            try:
-                content = _picture(site, picture, planned, format)
-            except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
-                section["undrawn"].append(str(error))
-                continue
-            file = f"{'-'.join(filter(None, [name, label]))}.{format}"
-            section["pictures"][file] = picture.title
-            yield file, content
-        if planned.n_recorded and experiment.table and (csv := _csv(planned)):
-            section |= _ranks_table(planned) if experiment_tables.is_of_ranks(experiment) else _table(site, planned)
-            yield f"{name}.csv", csv
-            section["csv"] = f"{name}.csv"
-        sections.append(section)
+        values, files = section(site.facts, planned, path.removesuffix(".html"))
+        sections.append(values)
+        yield from files.items()
     yield site.page(path, "experiment.html", experiment.id, experiment=experiment, sections=sections)
-
-
-def _table(site: _Site, planned: PlannedExperiment) -> dict[str, Any]:
-    table_blocks = experiment_tables.table_blocks(planned.experiment, planned.cells)
-    entries = [entry for block in table_blocks for entry in block.entries]
-    footnotes = notes(entries)
-
-    def rows(block: experiment_tables.Block) -> dict[str, dict[str, views.View]]:
-        return {
-            name: {column: views.view(entry, site.facts.page_of, footnotes) for column, entry in row.items()}
-            for name, row in block.rows.items()
-        }
-
-    records = [record for cell in planned.cells for record in cell.records]
-    return {
-        "blocks": [(block.title, rows(block)) for block in table_blocks],
-        "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
-        "footnotes": footnotes,
-        "verdict": experiment_tables.agreement(entries),
-        "provenance": [*seconds_notes(entries), *provenance_footer(records)],
-    }
-
-
-def _ranks_table(planned: PlannedExperiment) -> dict[str, Any]:
-    sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
-    return {"grids": formats.with_marks_of(sheet, "terminal").grids, "feet": sheet.feet}
-
-
-def _csv(planned: PlannedExperiment) -> bytes | None:
-    try:
-        sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
-    except ConfigError:  # no methods to rank
-        return None
-    return (formats.as_csv(sheet) + "\n").encode()
-
-
-def _picture(site: _Site, picture: Experiment, planned: PlannedExperiment, format: str) -> bytes:
-    figure = figures.draw(picture, planned.preset, planned.cells, site.facts.trace)
-    file = io.BytesIO()
-    figures.write(figure, file, format)
-    return style.follow(file.getvalue()) if format == "svg" else file.getvalue()
 
 
 def _cell(site: _Site, cell: CellRuns) -> Page:
