@@ -9,8 +9,9 @@ docs/python.md describes the interface.  Every name here is imported at its firs
 command line start without NumPy, JAX and pandas.
 """
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from gpbench import lazy
 
 if TYPE_CHECKING:
     from gpbench.api.datasets import LoadedDataset, load
@@ -36,31 +37,33 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULES = {
-    "gpbench.api.datasets": ("LoadedDataset", "load"),
-    "gpbench.api.models": ("RecordedRun", "load_run"),
-    "gpbench.api.runs": ("Runs", "multirun", "run"),
-    "gpbench.api.tables": ("Table", "compare", "power", "rank", "table", "verify"),
-    "gpbench.core": ("kernels", "likelihoods", "predictive"),
-    "gpbench.errors": (
-        "ClaimedError",
-        "ConfigError",
-        "DataError",
-        "DivergedError",
-        "GpbenchError",
-        "StorageError",
-        "Stopped",
-        "SweepError",
-    ),
-    "gpbench.estimators": ("Classifier", "Regressor"),
-    "gpbench.methods.base": ("Method",),
-    "gpbench.methods.parts.gradient": ("GradientMethod",),
-    "gpbench.records.frame": ("frame",),
-    "gpbench.records.record": ("Record",),
-}
-"""Public names by the module that defines them."""
-_NEED_JAX = ("gpbench.core", "gpbench.methods.base", "gpbench.methods.parts.gradient")
-
+_lazy, __dir__, _ = lazy.attach(
+    __name__,
+    {
+        "api.datasets": ("LoadedDataset", "load"),
+        "api.models": ("RecordedRun", "load_run"),
+        "api.runs": ("Runs", "multirun", "run"),
+        "api.tables": ("Table", "compare", "power", "rank", "table", "verify"),
+        "core": ("kernels", "likelihoods", "predictive"),
+        "errors": (
+            "ClaimedError",
+            "ConfigError",
+            "DataError",
+            "DivergedError",
+            "GpbenchError",
+            "StorageError",
+            "Stopped",
+            "SweepError",
+        ),
+        "estimators.classifier": ("Classifier",),
+        "estimators.regressor": ("Regressor",),
+        "methods.base": ("Method",),
+        "methods.parts.gradient": ("GradientMethod",),
+        "records.frame": ("frame",),
+        "records.record": ("Record",),
+    },
+)
+# Spelled out once more, since type checkers and editors read it without running it; a test compares the two.
 __all__ = [
     "ClaimedError",
     "Classifier",
@@ -94,21 +97,12 @@ __all__ = [
     "table",
     "verify",
 ]
+_NEED_JAX = ("GradientMethod", "Method", "kernels", "likelihoods", "predictive")
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name at its first use; JAX is set up before the first import that needs it."""
-    for module, names in _MODULES.items():
-        if name in names:
-            if module in _NEED_JAX:
-                from gpbench import runtime
+    if name in _NEED_JAX:
+        from gpbench import runtime
 
-                runtime.configure()
-            if module == "gpbench.core":
-                return importlib.import_module(f"{module}.{name}")
-            return getattr(importlib.import_module(module), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+        runtime.configure()  # before JAX is imported
+    return _lazy(name)

@@ -46,18 +46,15 @@ def _page(root: Path, name: str) -> str:
     if not (public := _public(tree)):
         return head
     head += "    options: {members: false, show_submodules: false, show_root_heading: false}\n"
-    return "\n".join([head, *(f"::: {module}.{each}\n    options: {{show_submodules: false}}\n" for each in public)])
+    options = "    options: {show_submodules: false, show_root_full_path: false}\n"
+    return "\n".join([head, *(f"::: {module}.{each}\n{options}" for each in public)])
 
 
 def _public(tree: ast.Module) -> list[str]:
-    """The names in `__all__`, without modules and what begins with an underscore."""
-    modules = {
-        alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module in ("gpbench", "gpbench.core")
-        for alias in node.names
-    }
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return [name for name in ast.literal_eval(node.value) if not name.startswith("_") and name not in modules]
+    """The public names of a package by the modules that define them: the arguments of its `lazy.attach`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy.attach":
+            submodules = [name for word in node.keywords for name in ast.literal_eval(word.value)]
+            exports = {name: module for module, names in ast.literal_eval(node.args[1]).items() for name in names}
+            return submodules + [f"{exports[name]}.{name}" for name in sorted(exports) if exports[name] != "core"]
     return []

@@ -4,6 +4,8 @@ import ast
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,15 @@ ROOT = PACKAGE.parent
 TIDY = ["analysis", "api", "claims", "cli", "data", "papers", "report"]
 """Rooms whose top-level names are private where no other file uses them."""
 
+DOCUMENTED = {"gpbench", *(f"gpbench.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))} - {
+    "gpbench.config"
+}
+"""Packages whose public functions name each of their arguments in the docstring."""
+
 
 def modules() -> list[str]:
     """The packages with an `__all__`, by their dotted names."""
-    files = sorted(path for path in PACKAGE.rglob("__init__.py") if "\n__all__" in path.read_text(encoding="utf-8"))
+    files = sorted(path for path in PACKAGE.rglob("__init__.py") if "__all__ =" in path.read_text(encoding="utf-8"))
     return [".".join(path.parent.relative_to(ROOT).parts) for path in files]
 
 
@@ -39,13 +46,41 @@ def undocumented(function: object) -> list[str]:
     return [name for name in parameters if not re.search(rf"\b{name.lstrip('_')}\b", text)]
 
 
+def test_every_room_has_public_names():
+    rooms = {"gpbench", *(f"gpbench.{path.parent.name}" for path in PACKAGE.glob("*/__init__.py"))}
+    assert rooms <= set(modules())
+
+
+@pytest.mark.parametrize("module", modules())
+def test_no_module_hides_a_public_name(module):
+    """The import of a module sets the attribute of its name in its package."""
+    names = importlib.import_module(module).__all__
+    functions = {name for name in names if not inspect.ismodule(getattr(importlib.import_module(module), name))}
+    folder = PACKAGE.parent.joinpath(*module.split("."))
+    assert not functions & {path.stem for path in folder.iterdir()}
+
+
+def test_the_lists_of_names_for_type_checkers_are_those_of_the_interface():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    typed = {alias.name for node in guarded.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed == set(dir(gpbench)) == set(gpbench.__all__) - {"__version__"}
+
+
+@pytest.mark.parametrize("room", ["", *sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))])
+def test_a_room_is_imported_without_numpy_and_jax(room):
+    code = f"import sys, gpbench.{room}" if room else "import sys, gpbench"
+    code += "; assert not {'numpy', 'jax', 'pandas', 'jaxtyping', 'pyarrow'} & {*sys.modules}"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize(("module", "name"), public(), ids=lambda value: value)
 def test_a_public_name_is_there_and_is_documented(module, name):
     value = getattr(importlib.import_module(module), name)
     if not (inspect.isclass(value) or inspect.isfunction(value)):
         return  # the docstring of a constant is below it
     assert (inspect.getdoc(value) or "").strip(), f"{module}.{name} has no docstring"
-    if inspect.isfunction(value) and module in {"gpbench", *(f"gpbench.{room}" for room in TIDY)}:
+    if inspect.isfunction(value) and module in DOCUMENTED:
         assert not undocumented(value), f"{module}.{name} does not describe {', '.join(undocumented(value))}"
 
 

@@ -1,10 +1,22 @@
 """Numbers from records: means, differences, ranks, tests, marks and tables.  Nothing is trained, and no page is made.
 
 `cells` groups records and averages them; `tables`, `experiment`, `differences` and `rankings` build sheets, which
-`formats` writes as text and `printing` shows on a terminal.
+`formats` writes as text.
 """
 
-from gpbench.analysis.cells import CellRuns, Entry, entries, group_runs
-from gpbench.analysis.statistics import TTest, mean_stderr, paired_t_test
+from gpbench import lazy
 
-__all__ = ["CellRuns", "Entry", "TTest", "entries", "group_runs", "mean_stderr", "paired_t_test"]
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "cells": ("CellRuns", "Entry", "entries", "group_runs"),
+        "differences": ("Difference", "paired_differences"),
+        "formats": ("FORMATS", "Grid", "Sheet"),
+        "power": ("smallest_difference", "splits_needed"),
+        "rankings": ("SetRanking",),
+        "ranks": ("Ranking", "rank_table", "ranking"),
+        "sides": ("Side", "parse_sides"),
+        "statistics": ("LEVEL", "TTest", "common_splits", "mean_stderr", "paired_t_test"),
+        "tests": ("nemenyi_quantile",),
+    },
+)

@@ -60,14 +60,28 @@ def power_of(noncentrality: float, n: int) -> float:
 
 
 def smallest_difference(sd: float, n: int, ratio: float) -> float:
-    """The true difference that n splits show with probability _POWER; the other tail, below 1e-6, is neglected."""
+    """Returns the true difference that n splits show with probability `_POWER`, in units of the metric.
+
+    The other tail, of probability below 1e-6, is neglected.
+
+    Args:
+        sd: standard deviation of the differences over splits.
+        n: number of splits.
+        ratio: ratio of test rows to training rows, by which the test of Nadeau and Bengio (2003) corrects the variance.
+    """
     from scipy.special import nctdtrinc, stdtrit
 
     return _stderr(sd, n, ratio) * float(nctdtrinc(n - 1, 1 - _POWER, stdtrit(n - 1, 1 - LEVEL / 2)))
 
 
 def splits_needed(difference: float, sd: float, ratio: float) -> float:
-    """The fewest splits that show this true difference with probability _POWER; infinite if a million are too few."""
+    """Returns the fewest splits that show a true difference with probability `_POWER`; infinity beyond a million.
+
+    Args:
+        difference: the true difference, in units of the metric.
+        sd: standard deviation of the differences over splits.
+        ratio: ratio of test rows to training rows.
+    """
 
     def enough(n: int) -> bool:
         stderr = _stderr(sd, n, ratio)

@@ -92,6 +92,10 @@ def largest_ratio(ratios: Iterable[float | None]) -> float | None:
 
 
 def common_splits(by_split: Iterable[Mapping[int, float]]) -> list[int]:
-    """The splits that all mappings share, ascending; empty without mappings."""
+    """Returns the splits that all mappings share, in ascending order; none without mappings.
+
+    Args:
+        by_split: mappings by the number of a split, such as a metric of a method.
+    """
     keys = [values.keys() for values in by_split]
     return sorted(set(keys[0]).intersection(*keys[1:])) if keys else []

@@ -107,7 +107,11 @@ class Claim:
 
 
 def files(config_dirs: Sequence[Path] = ()) -> dict[str, Path]:
-    """The claims files by name; a user's own come last, and do not replace ours."""
+    """Returns the claims files by name; those of the user come last and replace none of gpbench's.
+
+    Args:
+        config_dirs: the user's folders with claims/ files.
+    """
     known: dict[str, Path] = {}
     for folder in (paths.conf_dir() / "claims", *(Path(d).expanduser() / "claims" for d in config_dirs)):
         for path in sorted(folder.glob("*.yaml")):
@@ -116,7 +120,15 @@ def files(config_dirs: Sequence[Path] = ()) -> dict[str, Path]:
 
 
 def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
-    """The claims of a file.  Raises ConfigError for an unknown name, and for a file that is none."""
+    """Reads the claims of a file.
+
+    Args:
+        name: name of the file, without its ending.
+        config_dirs: the user's folders with claims/ files.
+
+    Raises:
+        ConfigError: an unknown name, or a file that holds no claims.
+    """
     import yaml
 
     known = files(config_dirs)

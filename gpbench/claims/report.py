@@ -41,7 +41,11 @@ def marked(verdict: Verdict) -> str:
 
 
 def evidence(verdict: Verdict) -> str:
-    """The measured numbers of a claim, or the reason why there are none."""
+    """Describes the measured numbers of a claim, or the reason why there are none.
+
+    Args:
+        verdict: the verdict on the claim.
+    """
     if verdict.verdict == "not run":
         return verdict.reason
     return "; ".join(filter(None, [*map(_clause, verdict.clauses), _power(verdict)]))
@@ -82,7 +86,11 @@ def row(verdict: Verdict) -> dict[str, Any]:
 
 
 def as_dict(verdict: Verdict) -> dict[str, Any]:
-    """The same with every number, for JSON; ratios are ratios, not logarithms."""
+    """Converts a verdict with every number for JSON; ratios are ratios, not logarithms.
+
+    Args:
+        verdict: the verdict.
+    """
     clauses = [
         {
             "clause": describe(judged.clause),

@@ -10,7 +10,7 @@ from gpbench.cli import options
 from gpbench.errors import ConfigError, ContractError
 
 if TYPE_CHECKING:
-    from gpbench.contract.examine import Finding
+    from gpbench.contract.findings import Finding
 
 _EPILOG = """\
 examples:
@@ -77,7 +77,7 @@ def _of_method(args: argparse.Namespace, folders: Sequence[Path]) -> "Iterator[F
     cfg = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])
 
-    from gpbench.contract.examine import examine
+    from gpbench.contract.findings import examine
 
     return examine(cfg["method"], args.rows)
 

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         trace=lambda id: store_of[id].trace(id),
         config=lambda id: store_of[id].config_text(id),
     )
-    files = site.write_site(out, site.pages(facts))
+    files = site.write_site(out, site.render_pages(facts))
     size = sum(file.stat().st_size for file in files)
     start = out / "index.html"
     if args.json:

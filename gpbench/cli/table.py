@@ -43,7 +43,10 @@ def run(args: argparse.Namespace) -> int:
     table = tables.table(
         args.experiment, metric=args.metric, config_dir=args.config_dir, results=args.results, **options.filters(args)
     )
-    options.write_table(args, table)
+    if args.json:
+        printing.print_json(table.data)
+    else:  # text under any name: this table has no picture
+        options.write_sheet(table.sheet, args.format, args.out)
     if args.later and not args.json and args.format == "terminal":
         _print_later(table)
     return 0

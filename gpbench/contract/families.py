@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gpbench.contract.compare import Broken
-from gpbench.contract.examine import Finding, finding
+from gpbench.contract.findings import Finding, finding
 from gpbench.contract.problems import CLASSES
 from gpbench.core.kernels import kernel_spec
 from gpbench.core.likelihoods import likelihood_spec

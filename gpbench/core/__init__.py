@@ -3,35 +3,33 @@
 Importing this package does not import JAX, so that `memory` serves commands that start without it.
 """
 
-__all__ = [
-    "additive",
-    "assumed_density",
-    "bases",
-    "decoupled",
-    "ep",
-    "features",
-    "gaussians",
-    "kernels",
-    "laplace",
-    "lbfgs",
-    "likelihoods",
-    "linalg",
-    "mapping",
-    "memory",
-    "natural_gradient",
-    "networks",
-    "optimisers",
-    "predictive",
-    "psi",
-    "quadrature",
-    "random",
-    "samplers",
-]
+from gpbench import lazy
 
-
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
-
-    return importlib.import_module(f"{__name__}.{name}")
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {},
+    submodules=(
+        "additive",
+        "assumed_density",
+        "bases",
+        "decoupled",
+        "ep",
+        "features",
+        "gaussians",
+        "kernels",
+        "laplace",
+        "lbfgs",
+        "likelihoods",
+        "linalg",
+        "mapping",
+        "memory",
+        "natural_gradient",
+        "networks",
+        "optimisers",
+        "predictive",
+        "psi",
+        "quadrature",
+        "random",
+        "samplers",
+    ),
+)

@@ -3,7 +3,6 @@
 The first `fit` imports JAX.  Where JAX is imported earlier, its 64-bit types must be enabled.
 """
 
-from gpbench.estimators.classifier import Classifier
-from gpbench.estimators.regressor import Regressor
+from gpbench import lazy
 
-__all__ = ["Classifier", "Regressor"]
+__getattr__, __dir__, __all__ = lazy.attach(__name__, {"classifier": ("Classifier",), "regressor": ("Regressor",)})

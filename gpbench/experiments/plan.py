@@ -14,7 +14,17 @@ from gpbench.records.plan import Records, RunPlan
 
 
 def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Records) -> tuple[Experiment, list[Cell]]:
-    """An experiment and its cells with their records; without a preset those of the first, "quick"."""
+    """Reads an experiment and plans its cells, with their records.
+
+    Args:
+        id: the experiment, such as "sep/table1".
+        preset: one of its presets; by default the first, "quick".
+        config_dirs: the user's folders with experiment files.
+        records: a store, or a dict of records by id.
+
+    Raises:
+        ConfigError: an unknown experiment or preset, or a job that cannot be composed.
+    """
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     experiment = definition.read(id, folders)
     return experiment, plan(experiment, preset or PRESETS[0], folders, records)
@@ -40,9 +50,17 @@ def plan(
 
 
 def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[RunPlan | GpbenchError]:
-    """The plan of each job (words of `gpbench run`), or the error of one whose runs are unknown.
+    """Plans jobs.
 
-    Raises ConfigError where any cannot be composed, or has a method or a likelihood that is not for the data's task.
+    Args:
+        jobs: the words of `gpbench run` of each job.
+        config_dirs: the user's folders with group files.
+
+    Returns:
+        The plan of each job, or the error of one whose runs are unknown.
+
+    Raises:
+        ConfigError: a job cannot be composed, or has a method or a likelihood that is not for the data's task.
     """
     composer = Composer(config_dirs)
     configurations = {words: composer.compose(words) for words in dict.fromkeys(map(tuple, jobs))}

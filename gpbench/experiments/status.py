@@ -34,7 +34,16 @@ class Cell:
 
 
 def require_recorded(id: str, preset: str, cells: Sequence[Cell]) -> None:
-    """Raises ConfigError where no run of an experiment is recorded in this preset."""
+    """Checks that some run of an experiment is recorded.
+
+    Args:
+        id: the experiment.
+        preset: the preset of the cells, for the message.
+        cells: the planned cells with their records.
+
+    Raises:
+        ConfigError: no run is recorded.
+    """
     if not any(cell.finished for cell in cells):
         raise ConfigError(
             f"nothing is recorded of {id} in preset {preset}; make it with gpbench reproduce {id} --preset {preset}"

@@ -135,10 +135,18 @@ class Importer:
 
 
 def write(runs: Sequence[ImportedRun], store: Store, *, again: bool = False) -> int:
-    """Records what is not recorded yet, and returns how much that was.
+    """Records runs that are not recorded yet.
 
-    A record from the same file is kept.  One from another file is replaced with `again`; otherwise ConfigError is
-    raised, before anything is written.
+    Args:
+        runs: the imported runs.
+        store: the results folder.
+        again: replace records that came from another file; those from the same file are kept.
+
+    Returns:
+        The number of runs recorded.
+
+    Raises:
+        ConfigError: a record came from another file, without `again`; nothing is written then.
     """
     before = {run.record.id: store.get(run.record.id) for run in runs}
     new = []

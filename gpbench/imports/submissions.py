@@ -127,7 +127,15 @@ def _described(classes: int) -> str:
 
 
 def read(path: Path) -> list[Submission]:
-    """The submissions of a Parquet or CSV file.  Raises ConfigError for a file that is no such table, and DataError."""
+    """Reads the submissions of a Parquet or CSV file.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ConfigError: the file is no such table.
+        DataError: its values are wrong.
+    """
     table = _table(path)
     columns = [*_NEEDED, *_OPTIONAL, "mean", "variance"]
     if absent := [name for name in _NEEDED if name not in table]:

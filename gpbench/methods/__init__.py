@@ -3,8 +3,9 @@
 Every name here is imported at its first use, so that importing the package does not import JAX.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gpbench import lazy
 
 if TYPE_CHECKING:
     from gpbench.methods.base import Batch, Info, Method
@@ -12,12 +13,15 @@ if TYPE_CHECKING:
     from gpbench.methods.parts.settings import LikelihoodMethod
     from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 
-_MODULES = {
-    "base": ("Batch", "Info", "Method"),
-    "parts.gradient": ("FullBatchMethod", "GradientMethod", "GradientState", "SampledMethod"),
-    "parts.settings": ("LikelihoodMethod",),
-    "parts.sparse_layer": ("SparseLayer", "SparseMethod"),
-}
+__getattr__, __dir__, _ = lazy.attach(
+    __name__,
+    {
+        "base": ("Batch", "Info", "Method"),
+        "parts.gradient": ("FullBatchMethod", "GradientMethod", "GradientState", "SampledMethod"),
+        "parts.settings": ("LikelihoodMethod",),
+        "parts.sparse_layer": ("SparseLayer", "SparseMethod"),
+    },
+)
 
 __all__ = [
     "Batch",
@@ -31,10 +35,3 @@ __all__ = [
     "SparseLayer",
     "SparseMethod",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -247,7 +247,11 @@ def recorded(stores: Sequence[Store]) -> list[Record]:
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
-    """The latest record of each id, oldest first: several folders may have the same run."""
+    """Returns the latest record of each id, oldest first: several folders may have the same run.
+
+    Args:
+        records: the records of all folders.
+    """
     by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
     return sorted(by_id.values(), key=lambda record: record.age)
 

@@ -1,1 +1,12 @@
 """Pictures, drawn with Matplotlib, and a static site, of the tables of `gpbench.analysis` and of verdicts."""
+
+from gpbench import lazy
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "figures": ("draw", "save"),
+        "figures.comparisons": ("draw_differences", "draw_ranking"),
+        "figures.runs": ("draw_run", "draw_traces"),
+    },
+)

@@ -1,1 +1,14 @@
-"""Many runs: jobs, where they run, and what becomes of them."""
+"""Sweeps of many runs: their jobs, the processes or cluster that runs these, and their outcome."""
+
+from gpbench import lazy
+
+__getattr__, __dir__, __all__ = lazy.attach(
+    __name__,
+    {
+        "job": ("divergence",),
+        "jobs": ("Jobs",),
+        "launcher": ("chosen_launcher", "sweep"),
+        "local": ("Child",),
+        "processes": ("needed", "run"),
+    },
+)

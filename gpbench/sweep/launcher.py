@@ -24,9 +24,19 @@ from gpbench.sweep.jobs import Jobs
 
 
 def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = False) -> int:
-    """Run all jobs of a sweep, or list them where `dry`; 0 if every one is done.
+    """Runs all jobs of a sweep.
 
-    Raises ConfigError before anything starts where any job cannot be composed; afterwards what `Jobs.conclude` raises.
+    Args:
+        overrides: the words of the command line, with sweeps such as `seed=0,1`.
+        config_dirs: the user's folders with group files.
+        dry: list the jobs only.
+
+    Returns:
+        0 if every job is done.
+
+    Raises:
+        ConfigError: a job cannot be composed; none has started then.
+        SweepError: jobs failed, as `Jobs.conclude` raises it.
     """
     listing = JobList()
     with bridge.hydra(folders(config_dirs)) as (core, searchpath), tempfile.TemporaryDirectory() as scratch:
@@ -64,7 +74,12 @@ def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
-    """Which `hydra/launcher` these words choose, and its settings; for `Jobs`."""
+    """Returns the name of the `hydra/launcher` that a command line chooses, and its settings, for `Jobs`.
+
+    Args:
+        words: the words of the command line.
+        config_dirs: the user's folders with group files.
+    """
     with bridge.hydra(folders(config_dirs)) as (core, searchpath):
         return _launcher(core.compose_config("config", [*searchpath, *words], run_mode=RunMode.MULTIRUN))
 

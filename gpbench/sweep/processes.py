@@ -28,9 +28,19 @@ def needed(run: Mapping[str, Any]) -> bool:
 
 
 def run(plan: RunPlan, *, json: bool) -> int:
-    """Starts the workers of a plan and waits; the exit code is the first one's.
+    """Starts the workers of a plan and waits for them.
 
-    Raises ConfigError, and PeerError where one was killed: then the others are killed too.
+    Args:
+        plan: the runs.
+        json: print records as JSON.
+
+    Returns:
+        The exit code of the first worker.
+
+    Raises:
+        ConfigError: the devices cannot be shared equally.
+        PeerError: a worker was killed or hangs; the others are killed then too.
+        Stopped: a signal asked to stop.
     """
     count = plan.cfg["run"]["processes"]
     devices = plan.cfg["run"]["devices"] or count

@@ -11,7 +11,14 @@ from gpbench.methods.base import Batch, Info, Method, State
 
 
 def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
-    """All rows as one batch.  Those beyond the first `rows`, if that is given, only fill it up and have weight 0."""
+    """Makes one batch of all rows.
+
+    Args:
+        X: inputs (N, D).
+        y: targets (N,).
+        classes: number of classes, 0 for regression.
+        rows: number of rows that count; those beyond only fill the batch up and have weight 0.
+    """
     index = jnp.arange(X.shape[0])
     total = X.shape[0] if rows is None else rows
     return Batch(X, y, index, (index < total).astype(X.dtype), total, classes)
@@ -48,7 +55,19 @@ def take_step(
     key: Key[Array, ""],
     split: Callable[[Batch], Batch] = lambda batch: batch,
 ) -> tuple[State, Info]:
-    """Step t, on the rows of that step; `split` distributes these over devices.  `key` is the run's."""
+    """Takes step t of a method on the rows of that step.
+
+    Args:
+        method: the method.
+        state: its state before the step.
+        data: all training rows.
+        t: number of the step.
+        key: key of the run.
+        split: function that distributes the rows of the step over devices.
+
+    Returns:
+        The state after the step, and what the step reports.
+    """
     batch = split(at_step(data, method.batch_size, t, key=jax.random.fold_in(key, _ROWS)))
     return method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, _STEP), t))
 

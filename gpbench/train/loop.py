@@ -42,10 +42,20 @@ def fit(
     progress: Progress,
     stop: StopRequest,
 ) -> Fit:
-    """Trains the group to its method's last step, from its last checkpoint if there is one.
+    """Trains a group to its method's last step, from its last checkpoint if there is one.
 
-    `score` turns predictions into test metrics for the trace, each (members,).  Raises Stopped, after writing a
-    checkpoint, when `stop` has a reason; StorageError.
+    Args:
+        programs: the compiled programs of the method.
+        group: the members that are trained together.
+        cadence: the steps at which traces and checkpoints are written.
+        score: function that turns predictions into test metrics for the trace, each (members,).
+        checkpoint: where the state is saved.
+        progress: display of progress.
+        stop: request to stop, which is checked between steps.
+
+    Raises:
+        Stopped: `stop` has a reason; a checkpoint is written before.
+        StorageError: a checkpoint cannot be written.
     """
     method, devices = programs.method, programs.devices
     run = _begin(programs, group, checkpoint, progress)

@@ -18,7 +18,13 @@ from gpbench.train.group import Fit, Predictions
 
 
 def scores(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, float]:
-    """The metrics of the i-th run of a group."""
+    """Computes the metrics of a run.
+
+    Args:
+        prepared: the split that the run was trained on.
+        predictions: the predictions of its group.
+        i: index of the run in the group.
+    """
     values: dict[str, Any] = {name: np.asarray(array[i], np.float64)[()] for name, array in predictions.items()}
     scored = metrics.Scored(
         y=prepared.y_test,
@@ -38,7 +44,13 @@ def scores_of_all(prepared: Sequence[ScaledSplit], predictions: Predictions) -> 
 
 
 def predictions_by_row(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, np.ndarray]:
-    """The predictions of the i-th run of a group in original units, as `gpbench.records.arrays` describes them."""
+    """Converts the predictions of a run to original units, as `gpbench.records.arrays` describes them.
+
+    Args:
+        prepared: the split that the run was trained on.
+        predictions: the predictions of its group.
+        i: index of the run in the group.
+    """
     shift, scale = prepared.y_mean, prepared.y_std
     ours = {name: np.asarray(array[i], np.float64) for name, array in predictions.items()}
     columns = {

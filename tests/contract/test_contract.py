@@ -7,7 +7,7 @@ from hydra.utils import instantiate
 
 from gpbench.cli import main
 from gpbench.config.compose import compose
-from gpbench.contract.examine import CHECKS, ROWS, examine, startable
+from gpbench.contract.findings import CHECKS, ROWS, examine, startable
 
 ROOT = Path(__file__).resolve().parents[2]
 DECOUPLED = [

@@ -9,7 +9,7 @@ import optax
 import pytest
 from problems import KEY, regression, train
 
-from gpbench.contract.examine import examine
+from gpbench.contract.findings import examine
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.parts.gradient import GradientMethod

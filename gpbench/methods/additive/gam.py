@@ -116,14 +116,14 @@ class GAM(StartMethod, VariationalMethod):
             case _:
                 return coupled_precision(factor, self.rank or len(factor.shift))
 
-    def latents(self, state: GradientState, X: Float[Array, "N D"]) -> dict[str, Array]:
+    def latents(self, state: GradientState[VariationalParameters], X: Float[Array, "N D"]) -> dict[str, Array]:
         """Posterior means and variances of the components' effects at X, each (N, C); of one latent function alone."""
         if state.parameters.likelihood.latents() > 1:
             return {}
         means, variances = state.parameters.layer.effects(X, *state.parameters.q.moments())
         return {"effects": means, "effect_variances": variances}
 
-    def effects(self, state: GradientState) -> dict[str, Array]:
+    def effects(self, state: GradientState[VariationalParameters]) -> dict[str, Array]:
         """Effects on grids (`effects_on_grids`), and `shares` of the variance (K, C); of one latent function alone."""
         p = state.parameters
         if p.likelihood.latents() > 1:

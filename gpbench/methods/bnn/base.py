@@ -60,7 +60,9 @@ class MeanFieldMethod(NetworkMethod, SampledMethod):
         mean = self.initial_network(data, likelihood.latents(), key=key)
         return MeanFieldParameters(MeanField.around(mean, self.initial_std), likelihood)
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(
+        self, state: GradientState[MeanFieldParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+    ) -> Predictive:
         """The average of p(y|f) over networks from q, the same for all rows."""
         q, likelihood = state.parameters.q, state.parameters.likelihood
 

@@ -10,7 +10,7 @@ Other than in their program, τ is that of the scaled targets, biases decay too,
 same mask for all rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -24,6 +24,7 @@ from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predi
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.parts.gradient import GradientState, SampledMethod
+from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 
@@ -55,17 +56,19 @@ class Dropout(NetworkMethod, SampledMethod):
     samples: int = setting(100, "count", "Number of masks that a prediction averages.")
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DropoutParameters:
-        as_array = lambda value: jnp.asarray(value, data.X.dtype)
+        as_array: Callable[[float], Array] = lambda value: jnp.asarray(value, data.X.dtype)
         network = self.initial_network(data, 1, key=key)
         return DropoutParameters(network, as_array(self.dropout), as_array(self.noise_precision))
 
-    def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
+    def with_settings(
+        self, state: GradientState[DropoutParameters], settings: Mapping[str, float]
+    ) -> GradientState[DropoutParameters]:
         """An initial state with another `dropout` or `noise_precision`."""
         values = {**self.settings(state), **settings}
         rates = [jnp.asarray(values[name], state.parameters.rate.dtype) for name in ("dropout", "noise_precision")]
-        return eqx.tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(rates))
+        return tree_at(lambda s: (s.parameters.rate, s.parameters.noise_precision), state, tuple(rates))
 
-    def settings(self, state: GradientState) -> dict[str, Array]:
+    def settings(self, state: GradientState[DropoutParameters]) -> dict[str, Array]:
         return {"dropout": state.parameters.rate, "noise_precision": state.parameters.noise_precision}
 
     def trainable(self, parameters: DropoutParameters) -> Network:
@@ -79,7 +82,9 @@ class Dropout(NetworkMethod, SampledMethod):
         # N τ λ = ½ l² (1 - p)
         return 0.5 * self.prior_lengthscale**2 * (1.0 - parameters.rate) * size - fit, None
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(
+        self, state: GradientState[DropoutParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+    ) -> Predictive:
         """The average of N(f(x), 1/τ) over masks, the same for all rows."""
         parameters = state.parameters
 

@@ -23,6 +23,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 
@@ -104,22 +105,27 @@ class Ensemble(NetworkMethod, GradientMethod):
         """Counts the step."""
         return parameters, Clock(variables.count + 1, variables.stop_after)
 
-    def step(self, state: GradientState, batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState, Info]:
+    def step(
+        self, state: GradientState[EnsembleParameters], batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[GradientState[EnsembleParameters], Info]:
         """Nothing moves once training has stopped.  The objective is the members' mean, in nats."""
         moved, info = super().step(state, batch, key=key)
         moved = jax.tree.map(partial(jnp.where, self.converged(state)), state, moved)
         return moved, Info(info.objective / self.members)
 
-    def converged(self, state: GradientState) -> Bool[Array, ""]:
+    def converged(self, state: GradientState[EnsembleParameters]) -> Bool[Array, ""]:
         """True where training has stopped."""
-        return state.variables.count >= state.variables.stop_after
+        clock: Clock = state.variables
+        return clock.count >= clock.stop_after
 
-    def with_settings(self, state: GradientState, settings: Mapping[str, float]) -> GradientState:
+    def with_settings(
+        self, state: GradientState[EnsembleParameters], settings: Mapping[str, float]
+    ) -> GradientState[EnsembleParameters]:
         """An initial state with another `stop_after`."""
         steps = settings.get("stop_after", state.variables.stop_after)
-        return eqx.tree_at(lambda s: s.variables.stop_after, state, jnp.asarray(steps, int))
+        return tree_at(lambda s: s.variables.stop_after, state, jnp.asarray(steps, int))
 
-    def settings(self, state: GradientState) -> dict[str, Array]:
+    def settings(self, state: GradientState[EnsembleParameters]) -> dict[str, Array]:
         return {"stop_after": state.variables.stop_after}
 
     def trainable(self, parameters: EnsembleParameters) -> Any:
@@ -152,7 +158,9 @@ class Ensemble(NetworkMethod, GradientMethod):
         outputs = member.network(X)
         return outputs[:, 0], jax.nn.softplus(outputs[:, 1]) + self.noise_floor
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(
+        self, state: GradientState[EnsembleParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+    ) -> Predictive:
         def density(member: Any) -> Any:
             if member.likelihood is None:
                 return GaussianPredictive(*self.moments(member, X))

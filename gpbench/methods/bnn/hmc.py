@@ -106,10 +106,15 @@ class HMC(NetworkMethod):
         for layer, log_v in zip(position.network.layers, position.log_variances):
             for array in (layer.weight, layer.bias):
                 total += jnp.sum(norm.logpdf(array, 0.0, jnp.exp(0.5 * log_v)))
-        hyper = lambda log_value, centre: log_inverse_gamma(log_value, self.prior_shape, self.prior_shape * centre)
+
+        def hyper(log_value: Any, centre: Any) -> Array:
+            return log_inverse_gamma(log_value, self.prior_shape, self.prior_shape * centre)
+
         total += jnp.sum(hyper(position.log_variances, 1.0))
         logs = zip(jax.tree.leaves(position.likelihood), jax.tree.leaves(self.initial_likelihood(data)))
-        return total + sum(hyper(log_value, jnp.exp(initial)) for log_value, initial in logs)
+        densities: list[Any] = [hyper(log_value, jnp.exp(initial)) for log_value, initial in logs]
+        value: Array = total + sum(densities)
+        return value
 
     def step(self, state: HmcState, batch: Batch, *, key: PRNGKeyArray) -> tuple[HmcState, Info]:
         """One transition of every chain.  The objective is the mean of the chains' log joints.
@@ -159,7 +164,8 @@ class HMC(NetworkMethod):
 def log_inverse_gamma(log_value: Float[Array, "..."], shape: float, scale: Any) -> Float[Array, "..."]:
     """The log density of log v, where v has the inverse gamma distribution with this shape and scale."""
     # log v^(-a-1) + log v, the second the Jacobian's
-    return shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
+    density: Array = shape * jnp.log(scale) - gammaln(shape) - shape * log_value - scale * jnp.exp(-log_value)
+    return density
 
 
 def followed(position: HmcPosition, log_joints: Float[Array, " C"], data: Batch) -> Float[Array, "C Q"]:

@@ -23,6 +23,7 @@ from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.methods.parts.trees import tree_map
 from gpbench.schema import setting
 
 _FLAT = 1e-6
@@ -101,8 +102,11 @@ class PBP(NetworkMethod):
 
 def small_network(network: Network, *, key: PRNGKeyArray) -> Network:
     """Weights and biases from N(0, 1/(I + 1)), in a network's shape."""
-    shrink = lambda layer: jax.tree.map(lambda leaf: leaf / (layer.weight.shape[0] + 1.0) ** 0.5, layer)
-    return Network(tuple(shrink(layer) for layer in normal_network(network, key=key).layers))
+    layers = normal_network(network, key=key).layers
+    sizes = [layer.weight.shape[0] + 1.0 for layer in layers]
+    return Network(
+        tuple(tree_map(lambda leaf, size=size: leaf / size**0.5, layer) for layer, size in zip(layers, sizes))
+    )
 
 
 def random_order(batch: Batch, *, key: PRNGKeyArray) -> Int[Array, " B"]:
@@ -111,7 +115,7 @@ def random_order(batch: Batch, *, key: PRNGKeyArray) -> Int[Array, " B"]:
     return jnp.argsort(jnp.where(batch.weight > 0.0, number, 2.0))
 
 
-def include(q: PbpPosterior, row: tuple) -> tuple[PbpPosterior, Float[Array, ""]]:
+def include(q: PbpPosterior, row: tuple[Any, ...]) -> tuple[PbpPosterior, Float[Array, ""]]:
     """The posterior with the row (x, y, whether it counts), and log Z (section 3).
 
     A weight whose variance would not be positive, or a number that would not be finite, stays as it is.

@@ -25,6 +25,7 @@ from gpbench.core.predictive import Predictive
 from gpbench.core.samplers import Samples, Schedule, blackjax, mixture, schedule
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
+from gpbench.methods.parts.trees import tree_at, tree_map
 from gpbench.schema import setting
 
 _KAPPA_STD = 10.0
@@ -42,7 +43,7 @@ class SgldPosition(eqx.Module):
 
     @property
     def likelihood(self) -> Likelihood:
-        return jax.tree.map(lambda kappa: jnp.log(jax.nn.softplus(kappa)), self.kappa)
+        return tree_map(lambda kappa: jnp.log(jax.nn.softplus(kappa)), self.kappa)
 
 
 class SgldState(eqx.Module):
@@ -96,7 +97,7 @@ class SGLD(NetworkMethod):
         """An initial state with another `step_size` or `noise_step_size`."""
         values = self.settings(state)
         sizes = {**values, **{name: jnp.full_like(values[name], value) for name, value in settings.items()}}
-        return eqx.tree_at(lambda s: (s.step_size, s.noise_step_size), state, tuple(sizes.values()))
+        return tree_at(lambda s: (s.step_size, s.noise_step_size), state, tuple(sizes.values()))
 
     def settings(self, state: SgldState) -> dict[str, Array]:
         return {"step_size": state.step_size, "noise_step_size": state.noise_step_size}

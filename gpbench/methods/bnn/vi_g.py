@@ -7,6 +7,7 @@ for a diagonal Gaussian posterior: ½ Σₙ (∂ log p(yₙ|w) / ∂w)² at the 
 The fitted prior N(μ, v), shared by all weights and biases, is at its optimum for the current q, in closed form.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -41,7 +42,7 @@ class VIG(MeanFieldMethod):
     ) -> tuple[Float[Array, ""], MeanFieldParameters, None]:
         """The sampled loss; the module's gradients for q, and the plain gradient for the likelihood; None."""
         q, likelihood = parameters.q, parameters.likelihood
-        draws = jax.vmap(lambda key: fit_and_slopes(q.sample(key=key), likelihood, batch))
+        draws: Callable[..., Any] = jax.vmap(lambda key: fit_and_slopes(q.sample(key=key), likelihood, batch))
         value, slope, square, noise_slope = jax.tree.map(
             lambda leaf: jnp.mean(leaf, axis=0), draws(jax.random.split(key, self.draws))
         )

@@ -24,6 +24,9 @@ class VIKW(MeanFieldMethod):
     ) -> tuple[Float[Array, ""], None]:
         """KL[q || N(0, I)] - Σ log p(y|f), the sum an unbiased estimate of its expectation under q."""
         q, likelihood = parameters.q, parameters.likelihood
-        draw = lambda key: likelihood.log_prob(q.sample_outputs(batch.X, key=key), batch.y)
+
+        def draw(key: PRNGKeyArray) -> Array:
+            return likelihood.log_prob(q.sample_outputs(batch.X, key=key), batch.y)
+
         expected = jnp.mean(jax.vmap(draw)(jax.random.split(key, self.draws)), axis=0)
         return q.kl() - batch.sum(expected), None

@@ -151,10 +151,10 @@ class DGP(DeepMethod, GradientMethod):
             posteriors.append(LayerPosterior(layer, factors.posterior(layer, A)[0], A))
         return posteriors
 
-    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: GradientState[DgpParameters], data: Batch) -> Float[Array, ""]:
         return self.tied_energy(state.parameters, data) + self.log_prior(state.parameters.layers)
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: GradientState[DgpParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         parameters = state.parameters
         layers, likelihood = self.posteriors(parameters), parameters.likelihood
         if self.predictive == "moments" or not self.hidden:

@@ -95,9 +95,14 @@ class DSDGP(DeepMethod, GradientMethod):
     def posteriors(self, parameters: DsdgpParameters) -> list[LayerPosterior]:
         return [LayerPosterior.create(layer, q) for layer, q in zip(parameters.layers, parameters.q)]
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(
+        self, state: GradientState[DsdgpParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+    ) -> Predictive:
         parameters = state.parameters
-        predictive = lambda noise: parameters.likelihood.predictive(*self._output(parameters, X, noise[None]))
+
+        def predictive(noise: Float[Array, " H"]) -> Predictive:
+            return parameters.likelihood.predictive(*self._output(parameters, X, noise[None]))
+
         if not self.hidden:
             return predictive(jnp.zeros(0, X.dtype))
         points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), X.dtype)

@@ -106,23 +106,23 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
         start = Sweep(0, jnp.asarray(jnp.inf, V.dtype), jnp.asarray(self.damping, V.dtype), sites)
         return jax.lax.while_loop(unconverged, again, start).sites
 
-    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: GradientState[SparseLayer], data: Batch) -> Float[Array, ""]:
         value, *_ = self.evidence(state.parameters, data, state.optimiser.extra.sites)
         return value
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: GradientState[SparseLayer], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         inference, cov = state.optimiser.extra, state.parameters.covariances(X)
         V = inference.A @ cov.zx
         mean, variance = inference.q.project(V)
         return self.class_likelihood(X).predictive(mean, residual(cov, V) + variance)
 
-    def arrays(self, state: GradientState) -> dict[str, Array]:
+    def arrays(self, state: GradientState[SparseLayer]) -> dict[str, Array]:
         return {"inducing": state.parameters.features.Z}
 
     def row_memory(self, n: int) -> int:
         return 2
 
-    def diagnose(self, state: GradientState) -> str:
+    def diagnose(self, state: GradientState[SparseLayer]) -> str:
         return state.parameters.diagnose()
 
 

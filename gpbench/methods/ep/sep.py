@@ -4,6 +4,7 @@ Hernández-Lobato and Hernández-Lobato, AISTATS 2016.  Sites on the latent valu
 hyper-parameters and inducing points move after every refinement instead of after convergence (sections 2.2, 2.3, A.6).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -31,6 +32,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, inducing_count
 from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
+from gpbench.methods.parts.trees import T, tree_at, tree_map
 from gpbench.schema import setting
 
 
@@ -50,7 +52,7 @@ class RunningProducts(eqx.Module):
         if self.directions is not None:
             return self.product
         rest_share = 1.0 - self.rows_seen / n
-        return jax.tree.map(lambda last, now: rest_share * last + now, self.product, self.next_product)
+        return tree_map(lambda last, now: rest_share * last + now, self.product, self.next_product)
 
 
 class SepApproximation(eqx.Module):
@@ -173,9 +175,9 @@ class SEP(SparseMethod, TwoClassMethod):
         per_row = lambda s: (s.sites, s.running.directions)
         empty = (None, None)
         is_none = lambda leaf: leaf is None
-        strip = lambda s: eqx.tree_at(per_row, s, empty, is_leaf=is_none)
+        strip: Callable[[SepState], SepState] = lambda s: eqx.tree_at(per_row, s, empty, is_leaf=is_none)
         state = _select(is_finite, strip(new), strip(back))
-        return eqx.tree_at(per_row, state, (sites, directions), is_leaf=is_none)
+        return tree_at(per_row, state, (sites, directions), is_leaf=is_none)
 
     def _refine_all(self, state: SepState, data: Batch, V: Any, rest: Any) -> Sites:
         """One parallel refinement of all sites ("inner"), or as many as convergence takes ("outer")."""
@@ -187,7 +189,8 @@ class SEP(SparseMethod, TwoClassMethod):
             return refine(likelihood, data.y, rest, marginals(q, V, V, sites), sites, rho)
 
         if self.update == "inner":
-            return sweep(state.sites)
+            sites: Sites = sweep(state.sites)
+            return sites
 
         def unconverged(carry: Any) -> Any:
             sweeps, change, _ = carry
@@ -199,7 +202,8 @@ class SEP(SparseMethod, TwoClassMethod):
             change = jnp.maximum(jnp.max(jnp.abs(new.nu - sites.nu)), jnp.max(jnp.abs(new.tau - sites.tau)))
             return sweeps + 1, change, new
 
-        return jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))[-1]
+        *_, sites = jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))
+        return sites
 
     def _refine_minibatch(
         self, state: SepState, running: RunningProducts, batch: Batch, cov: Covariances, A: Any, V: Any, rest: Any
@@ -260,6 +264,6 @@ class SEP(SparseMethod, TwoClassMethod):
         return state.layer.diagnose()
 
 
-def _select(condition: Any, new: Any, old: Any) -> Any:
+def _select(condition: Any, new: T, old: T) -> T:
     """The leaves of `new` where the condition holds, else those of `old`."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+    return tree_map(lambda a, b: jnp.where(condition, a, b), new, old)

@@ -128,20 +128,26 @@ class AlaCarte(FullBatchMethod, ExactStart):
             value += self.lengthscale_prior.log_prob(parameters.kernel, data.X.shape[1])
         return value, posterior
 
-    def _marginals(self, state: GradientState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def _marginals(
+        self, state: GradientState[AlaCarteParameters], X: Float[Array, "N D"]
+    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """The posterior mean and variance of f at X."""
-        return state.optimiser.extra.project(state.parameters.features(X))
+        posterior: Normal = state.optimiser.extra
+        return posterior.project(state.parameters.features(X))
 
-    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: GradientState[AlaCarteParameters], data: Batch) -> Float[Array, ""]:
         return self.evidence(state.parameters, data)[0]
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(
+        self, state: GradientState[AlaCarteParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+    ) -> Predictive:
         return state.parameters.likelihood.predictive(*self._marginals(state, X))
 
-    def kl(self, state: GradientState) -> Float[Array, ""]:
-        return state.optimiser.extra.kl()
+    def kl(self, state: GradientState[AlaCarteParameters]) -> Float[Array, ""]:
+        posterior: Normal = state.optimiser.extra
+        return posterior.kl()
 
     def expected_log_prob(
-        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+        self, state: GradientState[AlaCarteParameters], X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"]:
         return state.parameters.likelihood.expected_log_prob(*self._marginals(state, X), y)

@@ -46,20 +46,22 @@ class GPR(FullBatchMethod, ExactStart):
         data = data.first(self.rows)
         return log_posterior(parameters, data.X, data.y, self.lengthscale_prior)
 
-    def _marginals(self, state: GradientState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def _marginals(
+        self, state: GradientState[ExactGP], X: Float[Array, "N D"]
+    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """The posterior mean and variance of f at X."""
         solution, rows = state.optimiser.extra
         kernel = state.parameters.kernel
         V = solution.A @ kernel.cross(rows, X)
         return V.T @ solution.whitened, jnp.maximum(kernel.diag(X) - jnp.sum(V**2, axis=0), 0.0)
 
-    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: GradientState[ExactGP], data: Batch) -> Float[Array, ""]:
         return self.evidence(state.parameters, data)[0]
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: GradientState[ExactGP], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         return state.parameters.likelihood.predictive(*self._marginals(state, X))
 
-    def kl(self, state: GradientState) -> Float[Array, ""]:
+    def kl(self, state: GradientState[ExactGP]) -> Float[Array, ""]:
         """With C = K + σ²I and A C Aᵀ = I: ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), from K = C - σ²I."""
         solution, _ = state.optimiser.extra
         A, whitened, noise = solution.A, solution.whitened, state.parameters.likelihood.noise
@@ -68,11 +70,11 @@ class GPR(FullBatchMethod, ExactStart):
         return 0.5 * (fit - lost + log_determinant(A) - len(whitened) * jnp.log(noise))
 
     def expected_log_prob(
-        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+        self, state: GradientState[ExactGP], X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"]:
         return state.parameters.likelihood.expected_log_prob(*self._marginals(state, X), y)
 
-    def diagnose(self, state: GradientState) -> str:
+    def diagnose(self, state: GradientState[ExactGP]) -> str:
         K = state.parameters.covariance(state.optimiser.extra[1])
         name = f"the covariance of the targets under the {state.parameters.kernel.describe()}"
         return describe_failure(name, K, str(K.dtype)) or ""

@@ -26,6 +26,7 @@ each row.
 """
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -41,6 +42,7 @@ from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.exact import ExactGP, ExactStart
+from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 _CHECKED = 1000
@@ -102,7 +104,7 @@ class SDD(ExactStart):
 
     def with_rate(self, state: SddState, rate: float) -> SddState:
         """An initial state with another `step_size`."""
-        return eqx.tree_at(lambda s: s.step_size, state, jnp.full_like(state.step_size, rate))
+        return tree_at(lambda s: s.step_size, state, jnp.full_like(state.step_size, rate))
 
     def step(self, state: SddState, batch: Batch, *, key: PRNGKeyArray) -> tuple[SddState, Info]:
         """One step.  It reports minus the dual objective of the mean at α + ρv, estimated from the batch.
@@ -119,7 +121,7 @@ class SDD(ExactStart):
         scale = -(-batch.total // len(batch.y))
         value = 0.5 * scale * jnp.sum(weight[:, 0] * ahead[i, 0] * (b + residual)[:, 0])
 
-        square = lambda rows: jnp.sum(rows**2, axis=0) / jnp.maximum(batch.weight.sum(), 1.0)
+        square: Callable[[Any], Array] = lambda rows: jnp.sum(rows**2, axis=0) / jnp.maximum(batch.weight.sum(), 1.0)
         usual = jnp.maximum(square(b), jnp.mean(state.targets**2, axis=0))
         sound = jnp.all(square(residual) <= _GROWTH * usual)
         beta = jnp.where(sound, state.step_size * state.limit, jnp.nan)
@@ -143,7 +145,8 @@ class SDD(ExactStart):
             Ka = product(state.gp.kernel, x, state.X, state.average)
             return Ka[:, 0], state.draws(state.gp.kernel, x) - Ka[:, 1:]
 
-        return in_blocks(block, X)
+        mean, deviations = in_blocks(block, X)
+        return mean, deviations
 
     def predict(self, state: SddState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         mean, deviations = self.posterior(state, X)
@@ -181,13 +184,16 @@ def step_limit(gp: ExactGP, X: Float[Array, "N D"], rows: int, batch: int, momen
     n, noise, row_range = len(X), gp.likelihood.noise, X[:rows]
     top = jnp.linalg.eigvalsh(gp.kernel.cross(row_range, row_range))[-1] * (n / len(row_range)) + noise
     diagonal = jnp.mean(gp.kernel.diag(row_range)) + noise
-    return 1.0 / (top * (1 + 2 * momentum) / (2 + 2 * momentum) + diagonal * (-(-n // batch)) / (2 - 2 * momentum))
+    limit: Array = 1.0 / (
+        top * (1 + 2 * momentum) / (2 + 2 * momentum) + diagonal * (-(-n // batch)) / (2 - 2 * momentum)
+    )
+    return limit
 
 
 def _residual(state: SddState, X: Float[Array, "P D"]) -> Float[Array, "P C"]:
     """b - Hᾱ of the first rows, which are X."""
     average, noise = state.average, state.gp.likelihood.noise
-    Ka = in_blocks(lambda x: product(state.gp.kernel, x, state.X, average), X)
+    Ka: Float[Array, "P C"] = in_blocks(lambda x: product(state.gp.kernel, x, state.X, average), X)
     return state.targets[: len(X)] - Ka - noise * average[: len(X)]
 
 

@@ -33,7 +33,8 @@ class ComponentStack(eqx.Module):
             return inverse_cholesky(kernel.cross(Z, Z)) @ kernel.cross(Z, x), kernel.diag(x)
 
         rows = jnp.moveaxis(X[:, np.asarray(self.inputs)], 1, 0)
-        return jax.vmap(whiten_one)(self.kernel, self.Z, rows)
+        V, variance = jax.vmap(whiten_one)(self.kernel, self.Z, rows)
+        return V, variance
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -143,7 +144,7 @@ def initial_layer(
                     f"input {i} has one value in all training rows, and so no effect: leave it out of method.components"
                 )
     unit = (X - low) / jnp.where(width > 0, width, 1.0)
-    parts: dict[tuple, list[tuple[int, Effect, Array]]] = {}
+    parts: dict[tuple[Any, ...], list[tuple[int, Effect, Array]]] = {}
     for c, component in enumerate(components):
         spec, m = component.kernel or kernel, component.inducing or inducing
         rows = unit[:, np.asarray(component.inputs)]

@@ -6,6 +6,7 @@ every row in the batch all of them are the deterministic bound, but for the prin
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -63,8 +64,11 @@ class Sample(eqx.Module):
 
     def halves(self, tree: Any) -> list[Any]:
         """Arrays with a row for each block, or each function, as one tree for each draw."""
-        half = lambda k: lambda leaf: leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
-        return [jax.tree.map(half(k), tree) for k in range(self.draws)]
+
+        def half(k: int, leaf: Array) -> Array:
+            return leaf[k * len(leaf) // self.draws : (k + 1) * len(leaf) // self.draws]
+
+        return [jax.tree.map(partial(half, k), tree) for k in range(self.draws)]
 
     def times_drawn(self) -> Int[Array, " c"]:
         """How often each function is in its own draw: 1 without replacement."""

@@ -22,6 +22,7 @@ from gpbench.methods.parts.basis_bound import Hyper
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
 from gpbench.methods.parts.exact import ExactStart
 from gpbench.methods.parts.settings import LikelihoodMethod
+from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 
@@ -137,7 +138,7 @@ class BasisMethod(ExactStart, LikelihoodMethod):
 
     def with_settings(self, state: BasisState, settings: Mapping[str, float]) -> BasisState:
         """An initial state with another `rate`."""
-        return eqx.tree_at(lambda s: s.rate, state, jnp.asarray(settings["rate"], state.rate.dtype))
+        return tree_at(lambda s: s.rate, state, jnp.asarray(settings["rate"], state.rate.dtype))
 
     def settings(self, state: BasisState) -> dict[str, Array]:
         return {"rate": state.rate}
@@ -261,4 +262,4 @@ def with_closed_form_diagonal(
     rows = jnp.asarray(len(X))
     scales2 = diagonal_squares(narrow, squares[blocks], basis, blocks, locations, hyper.kernel, noise, rows)
     flat = weights.dense.reshape(-1, k).at[jnp.arange(k), jnp.arange(k)].set(0.5 * jnp.log(scales2[:k]))
-    return eqx.tree_at(lambda w: w.dense, weights, flat.reshape(weights.dense.shape))
+    return tree_at(lambda w: w.dense, weights, flat.reshape(weights.dense.shape))

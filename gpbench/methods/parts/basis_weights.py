@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int
 from gpbench.core.bases import Basis, KernelFunctions, Locations
 from gpbench.core.bases.base import take
 from gpbench.core.kernels import Kernel
+from gpbench.methods.parts.trees import tree_at
 
 
 class Weights(eqx.Module):
@@ -101,19 +102,20 @@ class ControlVariate(eqx.Module):
         together).
         """
 
-        def product(a: Any, b: Any) -> Any:
+        def product(a: Array, b: Array) -> Array:
             value = precision * jnp.sum(a * b)
             return value if self.root is None else value + jnp.sum((self.root @ a) * (self.root @ b))
 
         R = jax.lax.stop_gradient(self.running)
         centred = product(draw_a - R, draw_b - R)
         constant = product(R, R) - product(draw_a, draw_b) + centred
-        return jax.lax.stop_gradient(constant) - centred
+        constant = jax.lax.stop_gradient(constant)
+        return constant - centred
 
     def advance(self, basis: Basis, locations: Locations, changes: Float[Array, "c W"]) -> "ControlVariate":
         """After a step that changed [mean, dense columns of C] of the weights there by `changes`."""
         change = outputs_of(basis, self.kernel, self.X, locations, changes)
-        return eqx.tree_at(lambda c: c.running, self, self.running + change)
+        return tree_at(lambda c: c.running, self, self.running + change)
 
 
 _TILES = {"cpu": 500, "gpu": 2_000}
@@ -216,7 +218,8 @@ def latent_moments(
         return outputs[:, 0], narrow + jnp.sum(outputs[:, 1:] ** 2, axis=1), norms
 
     if len(X) <= _ROWS:
-        return of_rows(X)
+        mean, variance, norms = of_rows(X)
+        return mean, variance, norms
     parts = -(-len(X) // _ROWS)
     size = -(-len(X) // parts)
     index = jnp.minimum(jnp.arange(parts * size), len(X) - 1).reshape(parts, size)

@@ -88,29 +88,35 @@ class CollapsedMethod(FullBatchMethod, SparseMethod, NoiseMethod):
         value = jnp.sum(data.weight * terms) + 0.5 * (q.mean @ factor.shift - log_determinant(q.root))
         return value + parameters.layer.log_prior(), Optimum(A, q)
 
-    def _marginals(self, state: GradientState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+    def _marginals(
+        self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"]
+    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """q's mean and variance of f at X."""
-        optimum, cov = state.optimiser.extra, state.parameters.layer.covariances(X)
+        optimum: Optimum = state.optimiser.extra
+        cov = state.parameters.layer.covariances(X)
         V = optimum.A @ cov.zx
         mean, variance = optimum.q.project(V)
         return mean, residual(cov, V) + variance
 
-    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: GradientState[CollapsedParameters], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)[0]
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(
+        self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+    ) -> Predictive:
         return state.parameters.likelihood.predictive(*self._marginals(state, X))
 
-    def kl(self, state: GradientState) -> Float[Array, ""]:
-        return state.optimiser.extra.q.kl()
+    def kl(self, state: GradientState[CollapsedParameters]) -> Float[Array, ""]:
+        optimum: Optimum = state.optimiser.extra
+        return optimum.q.kl()
 
     def expected_log_prob(
-        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+        self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"]:
         return state.parameters.likelihood.expected_log_prob(*self._marginals(state, X), y)
 
-    def arrays(self, state: GradientState) -> dict[str, Array]:
+    def arrays(self, state: GradientState[CollapsedParameters]) -> dict[str, Array]:
         return {"inducing": state.parameters.layer.features.Z}
 
-    def diagnose(self, state: GradientState) -> str:
+    def diagnose(self, state: GradientState[CollapsedParameters]) -> str:
         return state.parameters.layer.diagnose()

@@ -53,7 +53,8 @@ class Factors(eqx.Module):
             q = factor.posterior()
             return q, 0.5 * factor.shift @ q.mean - 0.5 * log_determinant(q.root)
 
-        return jax.vmap(unit)(layer.Z, A, self.shift, self.root)
+        q, log_normaliser = jax.vmap(unit)(layer.Z, A, self.shift, self.root)
+        return q, log_normaliser
 
 
 class WhitenedFactors(Factors):

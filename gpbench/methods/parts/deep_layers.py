@@ -175,7 +175,8 @@ def _fill(m: int, dimensions: int) -> Float[np.ndarray, "M D"]:
         return np.linspace(-1.0, 1.0, m)[:, None]
     from scipy.stats import qmc  # takes half a second
 
-    return 2.0 * qmc.Halton(dimensions, scramble=False).random(m) - 1.0
+    points: np.ndarray = qmc.Halton(dimensions, scramble=False).random(m)
+    return 2.0 * points - 1.0
 
 
 def _line(m: int, dimensions: int) -> Float[np.ndarray, "M D"]:
@@ -188,6 +189,10 @@ _HIDDEN_STARTS = {"fill": _fill, "line": _line}
 
 def _with_lengthscale(kernel: Kernel, log_lengthscale: float) -> Kernel:
     """The kernel with every lengthscale at this value."""
-    is_squared = lambda path: jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"
-    fill = lambda path, leaf: jnp.full_like(leaf, 2.0 * log_lengthscale) if is_squared(path) else leaf
-    return jax.tree_util.tree_map_with_path(fill, kernel)
+
+    def fill(path: Any, leaf: Any) -> Any:
+        is_squared = jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"
+        return jnp.full_like(leaf, 2.0 * log_lengthscale) if is_squared else leaf
+
+    new: Kernel = jax.tree_util.tree_map_with_path(fill, kernel)
+    return new

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -13,19 +13,23 @@ from gpbench.core import lbfgs
 from gpbench.core.optimisers import with_rate
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 Parameters = Any
 """Any pytree of arrays; all of its leaves are unconstrained."""
 
 
-class GradientState(eqx.Module):
+P = TypeVar("P")
+
+
+class GradientState(eqx.Module, Generic[P]):
     """Parameters, the optimiser's state, and variables that have updates of their own (`GradientMethod.update`).
 
     L-BFGS keeps by-products of the loss at the parameters, such as a posterior in closed form, in `optimiser.extra`.
     """
 
-    parameters: Parameters
+    parameters: P
     optimiser: lbfgs.State | optax.OptState
     variables: Any = None
 
@@ -112,7 +116,7 @@ class GradientMethod(Method):
         (value, extra), gradient = jax.value_and_grad(self.loss, has_aux=True)(parameters, batch, key=key)
         return value, gradient, extra
 
-    def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState:
+    def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState[Any]:
         whole = self.batch_size is None or self.batch_size >= data.total
         if self.optimiser is None and not whole:
             raise ConfigError(
@@ -125,10 +129,10 @@ class GradientMethod(Method):
             return GradientState(parameters, lbfgs.start(parameters, self.init_extra(parameters, data)), variables)
         return GradientState(parameters, self.optimiser.init(self.trainable(parameters)), variables)
 
-    def step(self, state: GradientState, batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState, Info]:
+    def step(self, state: GradientState[Any], batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState[Any], Info]:
         """One iteration.  The first of L-BFGS only evaluates, and it reports the objective where it ends."""
         if self.optimiser is None:
-            evaluate: Callable = lambda p, extra: self.evaluate(p, extra, batch, key=key)
+            evaluate: Callable[..., Any] = lambda p, extra: self.evaluate(p, extra, batch, key=key)
             parameters, optimiser = lbfgs.step(evaluate, state.parameters, state.optimiser)
             return GradientState(parameters, optimiser, state.variables), Info(-optimiser.value)
         parameters, variables = self.update(state.parameters, state.variables, batch)
@@ -139,12 +143,12 @@ class GradientMethod(Method):
         parameters, variables = self.refine(parameters, variables, batch)
         return GradientState(parameters, optimiser, variables), Info(-value)
 
-    def converged(self, state: GradientState) -> Bool[Array, ""] | None:
+    def converged(self, state: GradientState[Any]) -> Bool[Array, ""] | None:
         """L-BFGS's criterion (`lbfgs.step`); other optimisers have none."""
         return state.optimiser.converged if isinstance(state.optimiser, lbfgs.State) else None
 
-    def with_rate(self, state: GradientState, rate: float) -> GradientState:
-        return eqx.tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
+    def with_rate(self, state: GradientState[Any], rate: float) -> GradientState[Any]:
+        return tree_at(lambda s: s.optimiser, state, with_rate(state.optimiser, rate))
 
 
 class FullBatchMethod(GradientMethod):

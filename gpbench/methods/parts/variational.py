@@ -4,6 +4,8 @@ The bound is Σ E_q log p(yₙ|fₙ) - KL[q(w) || N(0, I)] (Hensman, Matthews an
 equation 8), with fₙ = Vₙᵀw + independent rest.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import equinox as eqx
@@ -93,35 +95,40 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         """
         mean, variance, _, rest = marginals(parameters, batch.X)
         expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y) + self.tightening(parameters, rest)
-        return batch.sum(expected) - kl_of(parameters) + parameters.layer.log_prior()
+        layer: Layer = parameters.layer
+        return batch.sum(expected) - kl_of(parameters) + layer.log_prior()
 
-    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: GradientState[VariationalParameters], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(
+        self, state: GradientState[VariationalParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
+    ) -> Predictive:
         mean, variance, *_ = marginals(state.parameters, X)
         return state.parameters.likelihood.predictive(mean, variance)
 
-    def kl(self, state: GradientState) -> Float[Array, ""] | None:
+    def kl(self, state: GradientState[VariationalParameters]) -> Float[Array, ""] | None:
         """KL[q || prior] in regression, for the metric `vlb`; None for other targets."""
         is_regression = "regression" in state.parameters.likelihood.tasks
         return kl_of(state.parameters) if is_regression else None
 
     def expected_log_prob(
-        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+        self, state: GradientState[VariationalParameters], X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"] | None:
         mean, variance, *_ = marginals(state.parameters, X)
         return state.parameters.likelihood.expected_log_prob(mean, variance, y)
 
-    def diagnose(self, state: GradientState) -> str:
-        return state.parameters.layer.diagnose()
+    def diagnose(self, state: GradientState[VariationalParameters]) -> str:
+        layer: Layer = state.parameters.layer
+        return layer.diagnose()
 
     def init_variables(self, parameters: VariationalParameters, data: Batch) -> Natural | None:
         """With natural gradients, the factor q(w) / N(w | 0, I) of each latent function."""
         if self.natural_step is None:
             return None
         m = jax.eval_shape(lambda X: parameters.layer.whitened(X)[0], data.X[:1]).shape[0]
-        return repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
+        factor: Natural = repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
+        return factor
 
     def update(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
@@ -159,7 +166,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
             return eqx.tree_at(lambda p: p.q, parameters, self.times_prior(factor, parameters.layer)), factor
 
         def of_latent(p: Any, factor: Any) -> Any:
-            replace = lambda whole, column: whole.at[:, p].set(column)
+            replace: Callable[[Any, Any], Array] = lambda whole, column: whole.at[:, p].set(column)
             expected = lambda m, v: likelihood.expected_log_prob(replace(mean, m), replace(variance, v), batch.y)
             return factor_step(factor, mean[:, p], variance[:, p], expected)
 
@@ -180,15 +187,24 @@ def marginals(
     if parameters.likelihood.latents() == 1:
         mean, variance = parameters.q.project(V)
         return mean, variance + rest, V, rest
-    mean, variance = jax.vmap(lambda q: q.project(V), out_axes=1)(parameters.q)
+    mean, variance = jax.vmap(partial(_project, V), out_axes=1)(parameters.q)
     return mean, variance + rest[:, None], V, rest
 
 
 def kl_of(parameters: VariationalParameters) -> Float[Array, ""]:
     """KL[q || prior] in nats, of all latent functions together."""
     if parameters.likelihood.latents() == 1:
-        return parameters.q.kl()
-    return jnp.sum(jax.vmap(lambda q: q.kl())(parameters.q))
+        return _kl(parameters.q)
+    return jnp.sum(jax.vmap(_kl)(parameters.q))
+
+
+def _kl(q: Any) -> Float[Array, ""]:
+    value: Array = q.kl()
+    return value
+
+
+def _project(V: Float[Array, "M N"], q: Any) -> Any:
+    return q.project(V)
 
 
 def repeat(tree: Any, count: int) -> Any:

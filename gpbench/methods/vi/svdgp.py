@@ -77,7 +77,8 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
         )
         q = standard_normal(m, dtype)
         cls: Any = _CLASSES[self.parametrisation]
-        return cls(*shared, q.root if issubclass(cls, Direct) else q)
+        parameters: Decoupled = cls(*shared, q.root if issubclass(cls, Direct) else q)
+        return parameters
 
     def _check(self, data: Batch) -> None:
         require(self.kernel, SquaredExponential, self.name)
@@ -137,27 +138,27 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
         """The lower bound on the log evidence, in nats, with every column of K_α (paper, equations 5 and 9)."""
         return self._bound(parameters, parameters.square(), data)
 
-    def objective(self, state: GradientState, data: Batch) -> Float[Array, ""]:
+    def objective(self, state: GradientState[Decoupled], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
-    def predict(self, state: GradientState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def predict(self, state: GradientState[Decoupled], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         p = state.parameters
         return p.likelihood.predictive(*p.marginals(p.factors(), X))
 
-    def kl(self, state: GradientState) -> Float[Array, ""] | None:
+    def kl(self, state: GradientState[Decoupled]) -> Float[Array, ""] | None:
         p = state.parameters
         return p.kl(p.factors(), p.square()) if "regression" in p.likelihood.tasks else None
 
     def expected_log_prob(
-        self, state: GradientState, X: Float[Array, "N D"], y: Float[Array, " N"]
+        self, state: GradientState[Decoupled], X: Float[Array, "N D"], y: Float[Array, " N"]
     ) -> Float[Array, " N"]:
         p = state.parameters
         return p.likelihood.expected_log_prob(*p.marginals(p.factors(), X), y)
 
-    def arrays(self, state: GradientState) -> dict[str, Array]:
+    def arrays(self, state: GradientState[Decoupled]) -> dict[str, Array]:
         return {"inducing": state.parameters.alpha.Z, "covariance_inducing": state.parameters.beta.Z}
 
-    def diagnose(self, state: GradientState) -> str:
+    def diagnose(self, state: GradientState[Decoupled]) -> str:
         p = state.parameters
         K = p.beta.gram(p.unit)
         name = f"K of the covariance's basis of the {p.kernel.describe()}"

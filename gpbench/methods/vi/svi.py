@@ -100,7 +100,7 @@ class SVI(SparseMethod, VariationalMethod):
         ratio = rest / parameters.likelihood.noise
         return 0.5 * (ratio - jnp.log1p(ratio))
 
-    def arrays(self, state: GradientState) -> dict[str, Array]:
+    def arrays(self, state: GradientState[VariationalParameters]) -> dict[str, Array]:
         return {"inducing": state.parameters.layer.features.Z}
 
 

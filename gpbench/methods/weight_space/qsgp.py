@@ -18,7 +18,8 @@ from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
 from gpbench.methods.parts.basis_method import BasisMethod, BasisState
-from gpbench.methods.parts.basis_weights import columns, latent_moments
+from gpbench.methods.parts.basis_weights import Weights, columns, latent_moments
+from gpbench.methods.parts.trees import tree_map
 
 _FOLLOWING = 0.01
 """The least weight of a minibatch in the running mean squares of the functions, where hyper-parameters move."""
@@ -40,10 +41,13 @@ class QSGP(BasisMethod):
         sample = self._sample(state, batch, key=key)
         drawn = take(state.weights, sample.blocks)
         learned = self.optimiser is not None
-        loss = lambda hyper, drawn: negative_bound(hyper, drawn, sample, batch, control, learned=learned)
+
+        def loss(hyper: Hyper, drawn: Weights) -> tuple[Float[Array, ""], Float[Array, " c"]]:
+            return negative_bound(hyper, drawn, sample, batch, control, learned=learned)
+
         if self.optimiser is None:
-            evaluate = jax.value_and_grad(lambda drawn: loss(state.hyper, drawn), has_aux=True)
-            (value, squares), gradient = evaluate(drawn)
+            evaluate = jax.value_and_grad(loss, argnums=1, has_aux=True)
+            (value, squares), gradient = evaluate(state.hyper, drawn)
             hyper, optimiser = state.hyper, None
         else:
             evaluate = jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)
@@ -97,7 +101,7 @@ class QSGP(BasisMethod):
         updates, optimiser = self.optimiser.update(gradient, state.hyper_optimiser, state.hyper)
         fall, moves = self._fall(state), state.step >= self.freeze * self.steps
         moved = optax.apply_updates(state.hyper, jax.tree.map(lambda u: (fall * u).astype(u.dtype), updates))
-        return jax.tree.map(
+        return tree_map(
             lambda new, old: jnp.where(moves, new, old), (moved, optimiser), (state.hyper, state.hyper_optimiser)
         )
 

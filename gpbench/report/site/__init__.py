@@ -6,6 +6,6 @@
 
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.folder import check_folder, write_site
-from gpbench.report.site.pages import pages
+from gpbench.report.site.pages import render_pages
 
-__all__ = ["Facts", "PlannedExperiment", "check_folder", "pages", "write_site"]
+__all__ = ["Facts", "PlannedExperiment", "check_folder", "render_pages", "write_site"]

@@ -77,7 +77,7 @@ class _Site:
         return {metric: self.table([e for e in entries if e.metric == metric]) for metric in metrics}
 
 
-def pages(site_facts: Facts) -> Iterator[Page]:
+def render_pages(site_facts: Facts) -> Iterator[Page]:
     """Makes all files of the site.
 
     Args:

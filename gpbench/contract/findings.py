@@ -50,10 +50,12 @@ class Finding:
 def examine(
     cfg: Mapping[str, Any], rows: int | None = None, tasks: Collection[str] = tuple(CLASSES)
 ) -> Iterator[Finding]:
-    """The findings for the method that this node of a configuration describes, on those of `tasks` that it is for.
+    """Yields the findings for a method; an exception in a check is a broken claim.
 
-    `rows` is the number of training rows; without it, the fewest that suffice.
-    An exception in a check is a broken claim.
+    Args:
+        cfg: the node of a configuration that describes the method.
+        rows: number of training rows; by default the fewest that suffice.
+        tasks: tasks to examine, of those that the method is for.
     """
     few = {key: min(cfg[key], STEPS) for key in ("steps", "trial_steps") if key in cfg}
     method = build_method({**cfg, **few})
