@@ -4,9 +4,9 @@
 standard deviation, whatever the protocol did to the targets.  A log-likelihood is never called an nll.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -56,6 +56,20 @@ class Scored:
     y_std: float = 1.0
     y_train_var: float = 1.0
 
+    def in_original_units(self) -> "Scored":
+        """The same in the target's original units, as metrics of one's own see it; its arrays cannot be written to."""
+        shift, scale = self.y_mean, self.y_std
+        arrays = {
+            **{name: shift + scale * getattr(self, name) for name in ("y", "mean", "low95", "high95")},
+            **{name: getattr(self, name) - np.log(scale) for name in ("log_prob", "expected_log_prob")},
+            **{name: +getattr(self, name) for name in ("cdf", "log_probs")},
+            "var": scale**2 * self.var,
+            "crps": scale * self.crps,
+        }
+        for array in arrays.values():
+            array.flags.writeable = False
+        return replace(self, **arrays, y_mean=0.0, y_std=1.0, y_train_var=scale**2 * self.y_train_var)
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -66,14 +80,32 @@ class Metric:
         unit: Unit, as the head of a table prints it.
         better: Direction of improvement; None for a metric without one, which has no best value.
         tasks: Tasks that it applies to.
-        compute: Function of the predictions; None for what a run measures itself (seconds).
+        compute: Function of the predictions; None for what a run measures itself (seconds).  Our metrics get them in
+            the units of training, those of one's own in original units.
+        title: Title beside the name, for metrics of one's own.
     """
 
     name: str
     unit: str
     better: Literal["lower", "higher"] | None
     tasks: tuple[str, ...]
-    compute: Callable[[Scored], float] | None = None
+    compute: Callable[[Scored], Any] | None = None
+    title: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Name, title, unit and direction, as the head of a table prints them."""
+        direction = f"{self.better} is better" if self.better else ""
+        facts = "; ".join(filter(None, [self.title, self.unit, direction]))
+        return f"{self.name} ({facts})" if facts else self.name
+
+
+@runtime_checkable
+class _Describes(Protocol):
+    """A record, which has title, unit and direction of metrics of one's own as plain data."""
+
+    @property
+    def own_metrics(self) -> Mapping[str, Mapping[str, Any]] | None: ...
 
 
 def score(task: str, scored: Scored) -> dict[str, float]:
@@ -95,13 +127,35 @@ def score(task: str, scored: Scored) -> dict[str, float]:
         }
 
 
-def better(metric: str) -> Literal["lower", "higher"] | None:
+def find(name: str, records: Iterable[_Describes] = ()) -> Metric | None:
+    """The metric of a name: one of ours, or one of a user's own as records describe it.
+
+    Args:
+        name: Name of the metric.
+        records: Records that may describe it.  Where they differ in its direction, it has none.
+
+    Returns:
+        The metric, without its function where it is not ours; None if it is unknown.
+    """
+    if name in METRICS:
+        return METRICS[name]
+    described = [entry for record in records if (entry := (record.own_metrics or {}).get(name))]
+    if not described:
+        return None
+    first, directions = described[0], {entry.get("better") for entry in described}
+    direction = directions.pop() if len(directions) == 1 else None
+    return Metric(name, first.get("unit") or "", direction, (), title=first.get("title") or "")
+
+
+def better(metric: str, records: Iterable[_Describes] = ()) -> Literal["lower", "higher"] | None:
     """Direction in which a metric improves: "lower" or "higher", or None without one.
 
     Args:
         metric: Name; an unknown one counts as a loss, for which lower is better.
+        records: Records that describe metrics of one's own.
     """
-    return METRICS[metric].better if metric in METRICS else "lower"
+    known = find(metric, records)
+    return known.better if known else "lower"
 
 
 def _log_prob(s: Scored) -> float:

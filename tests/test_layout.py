@@ -13,7 +13,7 @@ FLOORS = [
     {"schema", "yamls"},
     {"metrics", "papers"},
     {"registry", "keys"},
-    {"core", "data_registry"},
+    {"core", "data_registry", "own_metrics"},
     {"methods", "runtime"},
     {"config"},
     {"data"},

@@ -12,6 +12,7 @@ from statistics import fmean
 from gpbench.analysis.caveats import caveats
 from gpbench.analysis.printing import natural
 from gpbench.analysis.statistics import mean_stderr
+from gpbench.metrics import better
 from gpbench.papers.published import Published, lookup
 from gpbench.records.record import Record
 
@@ -96,6 +97,11 @@ class Entry:
     def held_out(self) -> bool:
         """True where both our value and the published one are of held-out rows."""
         return self.cell.held_out and (self.published is None or self.published.held_out)
+
+    @functools.cached_property
+    def better(self) -> str | None:
+        """Direction in which the metric improves: "lower", "higher" or None."""
+        return better(self.metric, self.cell.records)
 
     @functools.cached_property
     def notes(self) -> list[str]:

@@ -51,11 +51,17 @@ class Difference:
     diverged: int
 
     @property
+    def records(self) -> tuple[Record, ...]:
+        """Records of both sides."""
+        return (*self.a.records, *self.b.records)
+
+    @property
     def winner(self) -> str:
         """The side that is significantly better: "A", "B" or ""."""
-        if not self.test.significant or not better(self.metric):
+        direction = better(self.metric, self.records) if self.test.significant else None
+        if not direction:
             return ""
-        return "A" if (self.test.mean < 0) == (better(self.metric) == "lower") else "B"
+        return "A" if (self.test.mean < 0) == (direction == "lower") else "B"
 
     @property
     def name(self) -> str:
@@ -108,7 +114,11 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
     sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
     heads = [f"{letter}: {line}" for letter, records in sides.items() for line in provenance_lines(records)]
     header = ("data set", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
-    grid = Grid(title(differences[0].metric), header, tuple(_line(d, a, b) for d in differences))
+    grid = Grid(
+        title(differences[0].metric, [r for d in differences for r in d.records]),
+        header,
+        tuple(_line(d, a, b) for d in differences),
+    )
     winners = [d.winner for d in differences if d.test.possible]
     feet = [
         f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"

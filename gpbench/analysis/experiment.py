@@ -15,7 +15,6 @@ from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import TABLES
 from gpbench.experiments.status import Cell, absent, preset_line
-from gpbench.metrics import better
 from gpbench.papers.published import lookup
 
 _AVERAGE = "(average)"
@@ -123,7 +122,7 @@ def agreement(entries: Sequence[Entry]) -> list[str]:
     known = [(e, e.delta_se, e.published) for e in entries if e.delta_se is not None and e.published]
     targets = [(e, delta) for e, delta, published in known if published.is_target]
     leaked = [(e, delta) for e, delta, published in known if not (published.held_out or e.cell.held_out)]
-    worse = [(e, delta) for e, delta in targets if delta * (1 if better(e.metric) == "lower" else -1) > 2]
+    worse = [(e, delta) for e, delta in targets if delta * (1 if e.better == "lower" else -1) > 2]
     different = [(e, delta) for e, delta in leaked if abs(delta) > 2]
     return [
         *_agreement_line("within 2 standard errors of the paper, or better", targets, worse),
@@ -161,7 +160,12 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
             rows |= {key: _combined(cells, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
         for label in rows.keys() - {"std"}:
             rows[label] = dict(zip(rows[label], with_marks([*rows[label].values()])))
-        blocks.append(Block(", ".join(filter(None, [name, tables.title(metric)])), rows))
+        blocks.append(
+            Block(
+                ", ".join(filter(None, [name, tables.title(metric, [r for cell in planned for r in cell.records])])),
+                rows,
+            )
+        )
     return blocks
 
 

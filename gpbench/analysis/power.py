@@ -133,7 +133,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
         "with any n",
         "splits needed",
     )
-    grid = Grid(title(differences[0].metric), header, tuple(map(_line, tested)))
+    grid = Grid(title(differences[0].metric, records), header, tuple(map(_line, tested)))
     feet = [NOTE, *untested(differences)]
     if differences[0].metric == "seconds":
         feet += seconds_lines(records)

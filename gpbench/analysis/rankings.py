@@ -11,10 +11,10 @@ from gpbench.analysis.experiment import by_dataset, headlines
 from gpbench.analysis.formats import Grid, Sheet, marked
 from gpbench.analysis.provenance import provenance_footer, seconds_lines
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
-from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
+from gpbench.metrics import find
 
 ALL = "all methods"
 """Name of the set of all methods, which is ranked before the experiment's own sets."""
@@ -128,8 +128,9 @@ def _set_ranking(
     others = [method for method in dict.fromkeys(method for _, method in entries) if method not in ranked]
     caveats = [f"not ranked, without runs: {', '.join(others)}"] * bool(others)
     caveats += [LEAKED] * any(not entry.cell.held_out for entry in entries.values())
+    records = [record for entry in entries.values() for record in entry.cell.records]
     try:
-        return SetRanking(name, metric, rank_table(values, metric, diverged=diverged, caveats=caveats))
+        return SetRanking(name, metric, rank_table(values, metric, diverged=diverged, caveats=caveats, records=records))
     except ConfigError as error:
         return SetRanking(name, metric, None, str(error))
 
@@ -137,8 +138,9 @@ def _set_ranking(
 def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
     methods = dict.fromkeys(method for result in group if result.ranking for method in result.ranking.methods)
     columns = [_column(result.ranking) if result.ranking else {} for result in group]
+    known = next((result.ranking.known for result in group if result.ranking), find(metric))
     return Grid(
-        f"average rank, {title(metric)}",
+        f"average rank, {known.heading if known else metric}",
         ("method", *(result.methods for result in group)),
         tuple((name, *(column.get(name, "") for column in columns)) for name in (*methods, *_STATISTICS)),
     )

@@ -5,7 +5,7 @@ J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.statistics import LEVEL, common_splits
 from gpbench.analysis.tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
 from gpbench.errors import ConfigError
-from gpbench.metrics import better
+from gpbench.metrics import Metric, find
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 
@@ -49,6 +49,7 @@ class Ranking:
         p: Its p-value.
         critical: Nemenyi's critical difference at 5 %; None with the Wilcoxon test.
         groups: Maximal ranges (first, last) of `methods` in which no pair is significantly different.
+        known: The metric with unit and direction; None for the objective.
     """
 
     metric: str
@@ -63,6 +64,7 @@ class Ranking:
     p: float
     critical: float | None
     groups: tuple[tuple[int, int], ...]
+    known: Metric | None = None
 
 
 def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ranking:
@@ -77,7 +79,8 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ra
         ConfigError: As `rank_table` does.
     """
     timed = seconds_lines(r for cell in cells for r in cell.records) if metric == "seconds" else []
-    return rank_table(by_dataset(cells, metric), metric, test, diverged_runs(cells), timed)
+    records = [record for cell in cells for record in cell.records]
+    return rank_table(by_dataset(cells, metric), metric, test, diverged_runs(cells), timed, records)
 
 
 def rank_table(
@@ -86,6 +89,7 @@ def rank_table(
     test: str = "nemenyi",
     diverged: Mapping[tuple[str, str], int] | None = None,
     caveats: Sequence[str] = (),
+    records: Iterable[Record] = (),
 ) -> Ranking:
     """Ranks the methods of a table on their means over the splits that all methods have.
 
@@ -98,6 +102,7 @@ def rank_table(
         test: "nemenyi", or "wilcoxon" with Holm's correction.
         diverged: Numbers of diverged runs by data set and method.
         caveats: Further caveats of the ranking.
+        records: Records that describe a metric of one's own.
 
     Raises:
         ConfigError: Fewer than two methods or data sets; outputs and split sets of a data set are one data set here.
@@ -138,6 +143,7 @@ def rank_table(
         left_out=left_out,
         diverged=counts,
         caveats=[*_caveats(rows, single), *caveats],
+        records=records,
     )
 
 
@@ -151,6 +157,7 @@ def rank_values(
     left_out: Sequence[str] = (),
     diverged: Sequence[str] = (),
     caveats: Sequence[str] = (),
+    records: Iterable[Record] = (),
 ) -> Ranking:
     """Ranks k methods by their values on N data sets; ties share their average rank.
 
@@ -160,17 +167,20 @@ def rank_values(
         metric: Name of the metric.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
         datasets, left_out, diverged, caveats: As `Ranking` has them.
+        records: Records that describe a metric of one's own.
 
     Raises:
         ConfigError: Neither a lower nor a higher value of the metric is better.
     """
     from scipy.stats import rankdata
 
-    if not better(metric):
+    known = find(metric, records)
+    direction = known.better if known else "lower"
+    if not direction:
         raise ConfigError(f"{metric} ranks no method: neither a lower nor a higher value is better by itself")
     # Rounded to 12 digits, so that rounding errors break no tie.
     rounded = np.array([[float(f"{value:.12g}") for value in row] for row in values])
-    ranks = rankdata(rounded if better(metric) == "lower" else -rounded, axis=1)
+    ranks = rankdata(rounded if direction == "lower" else -rounded, axis=1)
     order = np.argsort(ranks.mean(axis=0), kind="stable")
     average = ranks.mean(axis=0)[order]
     critical = critical_difference(*values.shape) if test == "nemenyi" else None
@@ -192,6 +202,7 @@ def rank_values(
         p,
         critical,
         cliques(different),
+        known,
     )
 
 

@@ -9,8 +9,9 @@ from gpbench.analysis.formats import Grid, Sheet, marked
 from gpbench.analysis.printing import natural, number
 from gpbench.analysis.provenance import provenance, provenance_lines, seconds_lines
 from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
-from gpbench.metrics import better
+from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED
+from gpbench.records.record import Record
 
 COLUMNS = (
     "dataset",
@@ -113,14 +114,10 @@ def cell_text(entry: Entry, footnotes: Sequence[str]) -> str:
     return text + " ".join(_superscript(footnotes.index(note) + 1) for note in entry.notes)
 
 
-def title(metric: str) -> str:
-    """The name of a metric, with its unit and direction."""
-    from gpbench.metrics import METRICS  # not at the top: CSV and JSON need no NumPy
-
-    known = METRICS.get(metric)
-    if not known:
-        return metric
-    return f"{metric} ({known.unit}; {known.better} is better)" if known.better else f"{metric} ({known.unit})"
+def title(metric: str, records: Iterable[Record] = ()) -> str:
+    """The name of a metric, with its unit and direction, from the records where it is a user's own."""
+    known = find(metric, records)
+    return known.heading if known else metric
 
 
 def _grid(metric: str, entries: Sequence[Entry], footnotes: Sequence[str]) -> Grid:
@@ -131,7 +128,7 @@ def _grid(metric: str, entries: Sequence[Entry], footnotes: Sequence[str]) -> Gr
         (name, *(cell_text(by_position[name, c], footnotes) if (name, c) in by_position else "" for c in columns))
         for name in names
     )
-    return Grid(title(metric), ("data set", *columns), rows)
+    return Grid(title(metric, [r for e in entries for r in e.cell.records]), ("data set", *columns), rows)
 
 
 def _row_name(entry: Entry) -> str:
@@ -174,7 +171,7 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
     ratio = largest_ratio(row[k].cell.ratio for k in values)
     if len(values) < 2 or len(common) < 2 or ratio is None:
         return list(row)
-    sign = 1 if better(row[min(values)].metric) == "lower" else -1
+    sign = 1 if row[min(values)].better == "lower" else -1
     best = min(values, key=lambda k: sign * fmean(values[k][s] for s in common))
 
     def mark(k: int) -> str:
@@ -197,5 +194,5 @@ def _few(values: Mapping[int, float], every: Iterable[Mapping[int, float]]) -> b
 
 
 def _is_ranked(entry: Entry) -> bool:
-    has_order = entry.metric not in _UNMARKED and bool(better(entry.metric))
+    has_order = entry.metric not in _UNMARKED and bool(entry.better)
     return has_order and entry.cell.held_out and entry.cell.dataset not in UNRANKED

@@ -3,7 +3,7 @@
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, linear_regression
 
@@ -93,7 +93,7 @@ def _values(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Ite
 
 def _shares(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
     """The share of cells in which a's mean is better than b's; ties do not count as better."""
-    sign = 1 if better(clause.metric) == "lower" else -1
+    sign = 1 if _direction(clause, sides) == "lower" else -1
     outcomes: dict[tuple[str, ...], list[bool | None]] = {}
     for a, rivals in match(clause, sides["a"], sides["b"], name):
         for b in rivals:
@@ -111,7 +111,7 @@ def _ranks(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iter
     Ranks are of means over the splits that all of them have.  The variance of the difference is that of ranks without
     differences, k (k + 1) / 6N (Demšar 2006, section 3.2.2).
     """
-    sign = 1 if better(clause.metric) == "lower" else -1
+    sign = 1 if _direction(clause, sides) == "lower" else -1
     keys = _rival_keys(clause)
     rows: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[int, float | None]]] = {}
     for key, cells in group(sides["among"], clause.keys).items():
@@ -131,6 +131,11 @@ def _ranks(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iter
         k = max(sizes, default=0)
         estimate = Student(fmean(complete), math.sqrt(k * (k + 1) / (6 * n)), math.inf, n) if len(sizes) == 1 else None
         yield Number(key, estimate, " ".join(filter(None, rival)))
+
+
+def _direction(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]]) -> str | None:
+    """The direction in which the metric improves, from the records where it is a user's own."""
+    return better(clause.metric, (record for cells in sides.values() for cell in cells for record in cell.records))
 
 
 def _mid_ranks(values: Sequence[float]) -> list[float]:

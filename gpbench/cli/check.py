@@ -18,6 +18,7 @@ examples:
   gpbench check robust_gp --config-dir docs/examples
   gpbench check kernel:cosine --config-dir docs/examples
   gpbench check likelihood:student_t df=3
+  gpbench check metric:pinball --config-dir docs/examples
   gpbench check sep_minibatch method.inducing=10 method.batch_size=16
 """
 
@@ -32,7 +33,9 @@ def add_parser(subparsers: Any) -> None:
         epilog=_EPILOG,
     )
     parser.add_argument(
-        "method", metavar="METHOD", help="the name of a method (`gpbench ls methods`), kernel:NAME or likelihood:NAME"
+        "method",
+        metavar="METHOD",
+        help="the name of a method (`gpbench ls methods`), kernel:NAME, likelihood:NAME or metric:NAME",
     )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings, as for gpbench run")
     options.add_config_dir(parser, "method/ files and modules")
@@ -83,14 +86,20 @@ def _of_method(args: argparse.Namespace, folders: Sequence[Path]) -> "Iterator[F
 
 
 def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Path]) -> "Iterator[Finding]":
-    """The findings for a kernel or a likelihood with the options KEY=VALUE."""
-    from gpbench import plugins, registry, runtime, yamls
+    """The findings for a kernel, a likelihood or a metric with the options KEY=VALUE."""
+    from gpbench import own_metrics, plugins, registry, runtime, yamls
 
-    if kind not in registry.KINDS:
-        raise ConfigError(f"{kind}:{name}: check a METHOD, kernel:NAME or likelihood:NAME")
+    if kind not in (*registry.KINDS, "metric"):
+        raise ConfigError(f"{kind}:{name}: check a METHOD, kernel:NAME, likelihood:NAME or metric:NAME")
     if malformed := [word for word in words if "=" not in word]:
         raise ConfigError(f"cannot read {malformed[0]!r}; write KEY=VALUE")
     options = {key: yamls.load(value) for key, _, value in (word.partition("=") for word in words)}
+    if kind == "metric":
+        runtime.configure(device="cpu")
+
+        from gpbench.contract.families import examine_metric
+
+        return examine_metric(own_metrics.get(name, [*folders, *plugins.folders()], options))
     value = registry.expand(kind, {name: options}, [*folders, *plugins.folders()])
     registry.read(kind, value)
     runtime.configure(device="cpu")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths, plugins, registry, schema
+from gpbench import own_metrics, paths, plugins, registry, schema
 from gpbench.config import cards, declared, merge, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
@@ -36,6 +36,7 @@ class Composer:
 
     def __init__(self, config_dirs: Sequence[Path] = ()):
         self.config_dirs, self.folders = config_dirs, folders(config_dirs)
+        own_metrics.declarations(self.folders)  # an error in one stops every job before it starts
         self._groups = {folder.name for folder in paths.conf_dir().glob("*/")}
         self._chosen: dict[tuple[str, ...], tuple[dict, dict]] = {}
 

@@ -1,4 +1,4 @@
-"""Checks of a kernel or a likelihood: `gpbench check kernel:NAME`.  A check's docstring is the claim."""
+"""Checks of a kernel, a likelihood or a metric: `gpbench check kernel:NAME`.  A check's docstring is the claim."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -8,12 +8,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.contract.compare import Broken
+from gpbench.contract.compare import Broken, Doubtful
 from gpbench.contract.findings import Finding, finding
 from gpbench.contract.problems import CLASSES
 from gpbench.core.kernels import kernel_spec
 from gpbench.core.likelihoods import likelihood_spec
-from gpbench.core.predictive import ContinuousPredictive, DiscretePredictive
+from gpbench.core.predictive import (
+    CategoricalPredictive,
+    ContinuousPredictive,
+    DiscretePredictive,
+    GaussianPredictive,
+    Predictive,
+)
+from gpbench.metrics import Scored
+from gpbench.own_metrics import OwnMetric
 
 _NOISE = 0.3
 _GRID = np.linspace(-9.0, 9.0, 4001)
@@ -46,6 +54,15 @@ def examine_likelihood(value: Any) -> Iterator[Finding]:
         start = partial(spec.initial, task, CLASSES[task], noise=_NOISE)
         for check in (_expects_its_density, _normalises_its_density, _predicts_the_average, _is_smooth, _keeps_float32):
             yield finding(task, check, start, task)
+
+
+def examine_metric(own: OwnMetric) -> Iterator[Finding]:
+    """Yields the findings for a metric of one's own, for each of its tasks."""
+    for task in (task for task in CLASSES if task in own.metric.tasks):
+        yield finding(task, _is_finite, own, task)
+        if own.metric.better:
+            yield finding(task, _prefers_the_truth, own, task)
+        yield finding(task, _takes_float32, own, task)
 
 
 def _is_covariance(start: Callable, X: jax.Array) -> None:
@@ -166,6 +183,48 @@ def _keeps_float32(start: Callable, task: str) -> None:
     for name in ("expected_log_prob", "log_normaliser"):
         if (dtype := getattr(likelihood, name)(mean, variance, y).dtype) != jnp.float32:
             raise Broken(f"{name} gives {dtype}: use the dtype of the latent values")
+
+
+def _scored(task: str, shift: float = 0.0, dtype: Any = float) -> Scored:
+    """Predictions of 400 targets: their true distribution, or one that is shifted."""
+    rng = np.random.default_rng(3)
+    if task == "regression":
+        mean, scale = rng.normal(5.0, 3.0, 400), rng.uniform(0.5, 2.0, 400)
+        y = rng.normal(mean, scale)
+        prediction: Predictive = GaussianPredictive(jnp.asarray(mean + shift, dtype), jnp.asarray(scale**2, dtype))
+    else:
+        logits = rng.normal(0.0, 2.0, (400, CLASSES[task]))
+        codes = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)  # a draw from the softmax of the logits
+        y = (2.0 * codes - 1.0) if task == "binary" else codes.astype(float)
+        prediction = CategoricalPredictive(jnp.asarray(np.roll(logits, 1, axis=1) if shift else logits, dtype))
+    arrays: dict[str, Any] = {
+        name: np.asarray(array) for name, array in prediction.arrays(jnp.asarray(y, dtype)).items()
+    }
+    return Scored(y=y.astype(dtype), train_rows=400, **arrays).in_original_units()
+
+
+def _is_finite(own: OwnMetric, task: str) -> None:
+    """the metric is a finite number, or the mean of one for each row"""
+    if not np.isfinite(value := own.value(_scored(task))):
+        raise Broken(f"it is {value}")
+
+
+def _prefers_the_truth(own: OwnMetric, task: str) -> None:
+    """the true distribution scores better than shifted ones, on average"""
+    truth = own.value(_scored(task))
+    shifted = float(np.mean([own.value(_scored(task, shift)) for shift in (-3.0, 3.0)]))
+    gain = (shifted - truth) * (1.0 if own.metric.better == "lower" else -1.0)
+    if gain == 0.0:
+        raise Doubtful(f"both score {truth:.4g}")
+    if not gain > 0.0:
+        raise Broken(f"{truth:.4g} of the truth against {shifted:.4g}, where {own.metric.better} is better")
+
+
+def _takes_float32(own: OwnMetric, task: str) -> None:
+    """predictions in float32 give the same value as in float64, to three digits"""
+    double, single = (own.value(_scored(task, dtype=dtype)) for dtype in (np.float64, np.float32))
+    if not abs(single - double) <= 1e-3 * (1.0 + abs(double)):
+        raise Broken(f"{single:.6g} in float32, {double:.6g} in float64")
 
 
 def _require_equal(name: str, ours: jax.Array, expected: jax.Array, tolerance: float) -> None:

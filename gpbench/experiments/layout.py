@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench import own_metrics
 from gpbench.errors import ConfigError, as_word, nearest
 from gpbench.experiments.kinds import FIGURES, TABLES, Kind
 from gpbench.keys import Keys
@@ -108,12 +109,15 @@ def _columns(path: Path, option: str, value: Any, runs: Runs) -> None:
 
 
 def _metric(path: Path, option: str, value: Any, runs: Runs) -> None:
-    """The name of a metric, or `objective`."""
-    from gpbench.metrics import METRICS  # not at the top, for it needs NumPy
-
-    known = [*METRICS, "objective"]
+    """The name of a metric, of ours or in the folder of the experiment's file, or `objective`."""
+    known = [*own_metrics.NAMES, *_own_metrics(path), "objective"]
     if value not in known:
         raise ConfigError(f"{path}: {option}: no metric {as_word(value)!r}; {nearest(as_word(value), known)}")
+
+
+def _own_metrics(path: Path) -> Mapping[str, own_metrics.Declaration]:
+    """The user's own metrics beside an experiment's file `experiment/PAPER/NAME.yaml` or `experiment/NAME.yaml`."""
+    return own_metrics.declarations(path.parents[:3])
 
 
 def _metrics(path: Path, option: str, value: Any, runs: Runs) -> None:
@@ -125,10 +129,11 @@ def _metrics(path: Path, option: str, value: Any, runs: Runs) -> None:
 
 def _ranking_metric(path: Path, option: str, value: Any, runs: Runs) -> None:
     """A metric of which one direction is better."""
-    from gpbench.metrics import better
+    from gpbench.metrics import better  # not at the top, for it needs NumPy
 
     _metric(path, option, value, runs)
-    if not better(value):
+    own = _own_metrics(path).get(value)
+    if not (own.better if own else better(value)):
         raise ConfigError(f"{path}: {option}: {value} ranks no method: neither a lower nor a higher value is better")
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpbench import data as data_layer
+from gpbench import metrics, own_metrics
+from gpbench.config.compose import folders
 from gpbench.data import cards, members, splits
 from gpbench.errors import ConfigError, DataError, GpbenchError
 from gpbench.imports.submissions import Submission
@@ -53,6 +56,10 @@ class Importer:
                 datasets[submission.dataset] = self._load(submission)
         return [self._score(submission, *datasets[submission.dataset]) for submission in submissions]
 
+    @cached_property
+    def _own_metrics(self) -> own_metrics.OwnMetrics:
+        return own_metrics.load(folders(self.config_dirs))
+
     def _load(self, submission: Submission) -> "tuple[Mapping, Dataset]":
         try:
             card = splits.with_set(cards.read(submission.dataset, self.config_dirs), self.split_set)
@@ -86,6 +93,8 @@ class Importer:
         config = self._config(submission, card)
         shared = identity.identify(config, dataset.checksum)
         member = members.Member(submission.split, submission.output)
+        test_set = result.scored(prepared, batch, 0)
+        own = self._own_metrics.score(prepared.task, test_set.in_original_units())
         record = Record.create(
             schema=identity.SCHEMA,
             id=identity.run_id(**shared, **member.identity, seed=0),
@@ -110,7 +119,8 @@ class Importer:
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             split=submission.split,
             output=None if submission.output is None else dataset.outputs[submission.output],
-            metrics=result.scores(prepared, batch, 0),
+            metrics=metrics.score(prepared.task, test_set) | own,
+            **({"own_metrics": self._own_metrics.describe(own)} if own else {}),
             seconds={} if submission.seconds is None else {"train": submission.seconds},
             held_out=prepared.held_out,
             split_set=splits.identity(card)["set"],

@@ -45,6 +45,8 @@ class Record:
     seconds: Mapping[str, float | None]
     """Seconds of this run by phase (`compile`, `train`, `evaluate`, ...); a group's are shared equally."""
 
+    own_metrics: Mapping[str, Mapping[str, str | None]] | None = None
+    """Title, unit and direction (`better`: lower, higher or None) of the metrics that are a user's own, by name."""
     schema: int | None = None
     """Version of the definition of identity and record; records without one have version 1."""
     cell: str | None = None
@@ -223,9 +225,20 @@ def _problem(value: Any, id: str | None) -> str:
                 return f"{_short(name)} is not a number"
             if not abs(number) <= LARGEST:
                 return f"{_short(name)} is {number:g}, beyond {LARGEST:g}"
+    for name, described in (value.get("own_metrics") or {}).items():
+        if not _describes_metric(described):
+            return f"own_metrics.{_short(name)} is no title, unit and direction"
     if not abs(value.get("objective") or 0) <= LARGEST:
         return f"objective is {value['objective']:g}, beyond {LARGEST:g}"
     return ""
+
+
+def _describes_metric(value: Any) -> bool:
+    """Tests for texts of one line, which tables print, and a direction."""
+    if not isinstance(value, dict) or value.get("better") not in ("lower", "higher", None):
+        return False
+    texts = [value.get(key) or "" for key in ("title", "unit")]
+    return all(isinstance(text, str) and text.isprintable() and len(text) <= 200 for text in texts)
 
 
 def field_types() -> Mapping[str, tuple[type, ...]]:

@@ -11,13 +11,15 @@ import jax
 import jax.numpy as jnp
 
 from gpbench import data as data_layer
-from gpbench import runtime
+from gpbench import own_metrics, runtime
 from gpbench.config.build import build_method
+from gpbench.config.compose import folders
 from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.data.dataset import Dataset
 from gpbench.errors import ConfigError, either
 from gpbench.methods.base import Method, State
+from gpbench.own_metrics import OwnMetrics
 from gpbench.records import environment, identity
 from gpbench.records.arrays import MOST_ROWS
 from gpbench.records.plan import Run, RunPlan
@@ -48,6 +50,7 @@ class Context:
     together: int | str
     predictions: bool | str
     facts: Mapping[str, Any]
+    own_metrics: OwnMetrics
 
     @classmethod
     def create(cls, plan: RunPlan) -> "Context":
@@ -93,6 +96,7 @@ class Context:
             run["together"],
             run["predictions"],
             facts,
+            own_metrics.load(folders([Path(folder) for folder in cfg["config_dirs"]])),
         )
 
     @property

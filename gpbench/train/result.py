@@ -18,15 +18,20 @@ from gpbench.train.group import Fit, Predictions
 
 
 def scores(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str, float]:
-    """Computes the metrics of a run.
+    """Computes our metrics of a run.
 
     Args:
         prepared: the split that the run was trained on.
         predictions: the predictions of its group.
         i: index of the run in the group.
     """
+    return metrics.score(prepared.task, scored(prepared, predictions, i))
+
+
+def scored(prepared: ScaledSplit, predictions: Predictions, i: int) -> metrics.Scored:
+    """The test set of the i-th run of a group, with its predictions, in the units of training."""
     values: dict[str, Any] = {name: np.asarray(array[i], np.float64)[()] for name, array in predictions.items()}
-    scored = metrics.Scored(
+    return metrics.Scored(
         y=prepared.y_test,
         y_mean=prepared.y_mean,
         y_std=prepared.y_std,
@@ -34,7 +39,6 @@ def scores(prepared: ScaledSplit, predictions: Predictions, i: int) -> dict[str,
         train_rows=len(prepared.y),
         **values,
     )
-    return metrics.score(prepared.task, scored)
 
 
 def scores_of_all(prepared: Sequence[ScaledSplit], predictions: Predictions) -> dict[str, np.ndarray]:
@@ -93,7 +97,9 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
     if not finite:
         reason = diagnosis(method, state) or "the objective or the predictions are not finite"
         message = f"at step {fit.step} of {method.steps}: {reason}"
-    values = scores(prepared, fit.predictions, i)
+    test_set = scored(prepared, fit.predictions, i)
+    own = context.own_metrics.score(prepared.task, test_set.in_original_units())
+    values = metrics.score(prepared.task, test_set) | own
     diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
     if not ended and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
@@ -110,6 +116,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
         split_set=splits.identity(context.card)["set"],
         output=None if run.output is None else context.dataset.outputs[run.output],
         metrics=values if finite else dict.fromkeys(values),
+        **({"own_metrics": context.own_metrics.describe(own)} if own else {}),
         seconds={name: seconds / size for name, seconds in fit.seconds.items()},
         group=size,
         objective=float(objective),

@@ -1,4 +1,4 @@
-"""The kernel and the likelihood of the documentation pass their checks, train, and are what the pages show."""
+"""The kernel, the likelihood and the metric of the documentation pass their checks, and the pages show them."""
 
 import json
 
@@ -20,8 +20,18 @@ def test_a_family_of_ones_own_passes_the_check_and_trains(tmp_path, kind, name, 
     assert record["status"] == "done" and f"{kind}={name.capitalize()}" in record["setting"]
 
 
-@pytest.mark.parametrize(("kind", "name", "words"), FAMILIES)
-def test_the_page_shows_the_files_as_they_are(kind, name, words):
+@pytest.mark.parametrize(("kind", "name"), [*(family[:2] for family in FAMILIES), ("metric", "pinball")])
+def test_the_page_shows_the_files_as_they_are(kind, name):
     page = ROOT / "docs" / f"add_a_{kind}.md"
     assert blocks(page, "python") == [(EXAMPLES / f"{name}.py").read_text()]
     assert blocks(page, "yaml") == [(EXAMPLES / kind / f"{name}.yaml").read_text()]
+
+
+def test_a_metric_of_ones_own_passes_the_check_and_stands_in_tables_without_its_folder(tmp_path):
+    folder = ("--config-dir", str(EXAMPLES))
+    assert gpbench(tmp_path, "check", "metric:pinball", *folder).count("kept") == 3
+    (ours,) = json.loads(gpbench(tmp_path, "run", *folder, "--json", "dataset=coffee", "method=linear"))["records"]
+    assert ours["own_metrics"]["pinball"]["better"] == "lower" and ours["metrics"]["pinball"] > 0
+    assert "pinball (pinball loss at 90 %; original units; lower is better)" in gpbench(
+        tmp_path, "table", "--metric", "pinball"
+    )

@@ -18,7 +18,7 @@ from gpbench.analysis.sides import Side
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
-from gpbench.metrics import METRICS, better
+from gpbench.metrics import better
 from gpbench.report.figures import style
 
 _STEP = 0.26
@@ -37,7 +37,7 @@ def draw_ranking(ranking: Ranking) -> Figure:
         figure = style.figure(7.2, height(ranking) + 0.75)
         panel(figure.subplots(), ranking, height(ranking))
         notes = [shorten(note, _MAX_NOTE, placeholder=" …") for note in ranking_notes(ranking)]
-        style.caption(figure, _title(ranking.metric), notes)
+        style.caption(figure, _title(ranking), notes)
     return figure
 
 
@@ -75,9 +75,9 @@ def _bars(ranking: Ranking) -> float:
     return 0.12 * (len(ranking.groups) + 1)
 
 
-def _title(metric: str) -> str:
-    known = METRICS.get(metric)
-    return f"Average ranks: {metric}" + (f" ({known.better} is better)" if known else "")
+def _title(ranking: Ranking) -> str:
+    known = ranking.known
+    return f"Average ranks: {ranking.metric}" + (f" ({known.better} is better)" if known else "")
 
 
 def _scale(axis: Axes, ranking: Ranking) -> None:
@@ -194,12 +194,12 @@ def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Fig
         axis.set_yticks(range(len(differences)), [f"{d.name} (n = {d.n})" for d in differences])
         axis.set_ylim(len(differences) - 0.4, -0.6)
         label = f"difference of {metric}, {a.value} - {b.value}"
-        if direction := better(metric):
+        records = [record for d in differences for record in d.records]
+        if direction := better(metric, records):
             first, second = (a.value, b.value) if direction == "lower" else (b.value, a.value)
             label = f"← {first} better     {label}     {second} better →"
         axis.set_xlabel(label)
-        records = [record for d in differences for cell in (d.a, d.b) for record in cell.records]
         runs = provenance_lines(records)
         timed = seconds_lines(records) if metric == "seconds" else []
-        style.caption(figure, f"{a.value} and {b.value}: {title(metric)}", [NOTE, *runs, *timed])
+        style.caption(figure, f"{a.value} and {b.value}: {title(metric, records)}", [NOTE, *runs, *timed])
     return figure

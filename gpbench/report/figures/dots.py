@@ -17,7 +17,6 @@ from gpbench.analysis.printing import number
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
-from gpbench.metrics import better
 from gpbench.papers.published import UNRANKED
 from gpbench.report.figures import style
 
@@ -53,7 +52,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     figure = style.figure(1.3 + 1.55 * n_columns, 1.3 + n_rows * (_STEP * len(colours) + 0.55))
     axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
     for axis, (dataset, row) in zip(axes.flat, rows.items()):
-        _panel(axis, row, colours, better(metric))
+        _panel(axis, row, colours, next(iter(row.values())).better)
         axis.set_title(f"{dataset} †" if _is_unranked(row) else dataset, fontsize=9)
     for axis in axes[:, 0]:
         axis.set_yticks(range(len(colours)), [*colours], fontsize=7.5)
@@ -136,8 +135,9 @@ def _handles(colours: Mapping[str, str], rows: Mapping[str, Mapping[str, Entry]]
 
 def _notes(rows: Mapping[str, Mapping[str, Entry]], metric: str) -> Iterator[str]:
     """A legend of dots and bars, then caveats with their methods."""
+    records = [record for row in rows.values() for entry in row.values() for record in entry.cell.records]
     yield (
-        f"{title(metric)}: means over splits ± one standard error, not corrected for rows that splits share;"
+        f"{title(metric, records)}: means over splits ± one standard error, not corrected for rows that splits share;"
         " arrows: means outside of the panel, with their values"
     )
     for reason in dict.fromkeys(UNRANKED[name] for name, row in rows.items() if _is_unranked(row)):

@@ -16,7 +16,7 @@ from gpbench.analysis.statistics import paired_t_test
 from gpbench.claims import report
 from gpbench.claims.verdicts import Judged, Verdict
 from gpbench.experiments.status import Cell
-from gpbench.metrics import METRICS, better
+from gpbench.metrics import METRICS
 from gpbench.records.arrays import thin
 from gpbench.report.figures.dots import span_limits
 from gpbench.report.figures.traces import curve
@@ -109,10 +109,10 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
     drawn = [entry for entry in entries if entry.mean is not None]
     if len(drawn) < 2:
         return None
-    metric = drawn[0].metric
-    drawn.sort(key=lambda entry: entry.mean or 0.0, reverse=better(metric) == "higher")
+    metric, direction = drawn[0].metric, drawn[0].better
+    drawn.sort(key=lambda entry: entry.mean or 0.0, reverse=direction == "higher")
     spans = [_span(entry) for entry in drawn]
-    scale = Scale(*span_limits(spans, better(metric)), 300, 730)
+    scale = Scale(*span_limits(spans, direction), 300, 730)
     quality = Scale(scale.low, scale.high, 250, 20)
     by_cell = [by_split(entry.cell, "seconds") for entry in drawn]
     seconds = {k: float(np.mean([*values.values()])) for k, values in enumerate(by_cell) if values}

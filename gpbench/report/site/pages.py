@@ -52,7 +52,7 @@ class _Site:
             "page": facts.page,
             "cell_page": facts.cell_page,
             "grid_html": lambda grid: Markup(formats.grid_html(grid)),
-            "title_of": title,
+            "title_of": lambda metric: title(metric, facts_.records),
             "badges": views.badges,
             "legend": LEGEND,
             "tied": tables.TIED,

@@ -129,12 +129,7 @@ def agreements(entries: Sequence[Entry]) -> list[_Agreement]:
     """Counts by paper, over published values that are targets and differences with a standard error."""
     counts: dict[str, list[int]] = {}
     for entry in entries:
-        if (
-            entry.published
-            and entry.published.is_target
-            and entry.delta_se is not None
-            and (way := better(entry.metric))
-        ):
+        if entry.published and entry.published.is_target and entry.delta_se is not None and (way := entry.better):
             gain = entry.delta_se if way == "higher" else -entry.delta_se
             numbers = counts.setdefault(entry.published.source, [0, 0, 0])
             numbers[0 if abs(gain) <= _AGREES else 1 if gain > 0 else 2] += 1
@@ -177,7 +172,9 @@ def rank_sections(records: Sequence[Record]) -> list[_RankSection]:
     sections = []
     for (protocol, precision), group in groups.items():
         cells = group_runs(group, by_preset=False)
-        for metric in (name for name in METRICS if any(name in record.metrics for record in group)):
+        recorded = {name: None for record in group for name in record.metrics}
+        own = [name for name in recorded if name not in METRICS]
+        for metric in [*(name for name in METRICS if name in recorded), *own]:
             title = f"{metric}, protocol {protocol}, {precision}".removesuffix(", ")
             if section := _section(cells, metric, title):
                 sections.append(section)
@@ -193,8 +190,9 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection
     most = {name for name in count if count[name] == max(count.values())}
     default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
     diverged = diverged_runs(cells)
+    records = [record for cell in cells for record in cell.records]
     try:
-        ranking = rank_table(default, metric, diverged=diverged)
+        ranking = rank_table(default, metric, diverged=diverged, records=records)
     except ConfigError:
         return None
     labelled = [(name, cell) for name, cell in zip(labels(cells), cells) if name in count]
@@ -204,7 +202,7 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection
     names = [shorten(name, MAX_NAME, placeholder=" …") for name in ranking.methods]
     data = {
         "metric": metric,
-        "higher": better(metric) == "higher",
+        "higher": better(metric, records) == "higher",
         "quantiles": [nemenyi_quantile(k) for k in range(2, len(count) + 1)],
         "methods": list(count),
         "default": [name in most for name in count],

@@ -1,0 +1,241 @@
+"""Metrics of one's own: files `metric/NAME.yaml` in a folder of `--config-dir`, and entry points of `gpbench.metrics`.
+
+They are scored on the test rows of every run beside ours, and change the identity of none.  A record keeps title, unit
+and direction as plain data, so that nothing that reads it imports the function.  Starts without JAX and NumPy.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpbench import yamls
+from gpbench.errors import ConfigError, as_word, either, nearest
+
+if TYPE_CHECKING:
+    from gpbench.metrics import Metric, Scored
+
+GROUP = "gpbench.metrics"
+NAMES = (
+    *("nll", "error", "ece", "brier", "auc", "coverage_error", "rmse", "test_ll", "mnlp", "crps", "coverage95"),
+    *("width95", "rmse_std", "ll_std", "nmse", "vlb", "vlb_per_row", "seconds"),
+)
+"""Names of our metrics, those of `gpbench.metrics.METRICS`."""
+_RESERVED = (*NAMES, "objective", "step_memory_mb", "all")
+_TASKS = ("binary", "multiclass", "regression")
+_TARGET = "_target_"
+_KEYS = (_TARGET, "title", "unit", "better", "tasks")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A file `metric/NAME.yaml`.
+
+    Attributes:
+        name: Name of the metric, that of the file.
+        path: The file.
+        target: Dotted path of the function.
+        title: Title, as the head of a table prints it.
+        unit: Unit of its values.
+        better: "lower", "higher", or None without a direction.
+        tasks: Tasks that the metric is for.
+        options: Keyword arguments of the function.
+    """
+
+    name: str
+    path: Path
+    target: str
+    title: str
+    unit: str
+    better: str | None
+    tasks: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class OwnMetric:
+    """A metric with the place that names it, for messages."""
+
+    metric: "Metric"
+    source: str
+
+    def value(self, scored: "Scored") -> float:
+        """The metric of a test set.
+
+        Args:
+            scored: Predictions in original units (`Scored.in_original_units`).
+
+        Raises:
+            ConfigError: The function raises, or returns neither a number nor one for each row.
+        """
+        import numpy as np
+
+        assert self.metric.compute is not None
+        try:
+            result = np.asarray(self.metric.compute(scored))
+        except Exception as error:  # whatever the function of one's own raises
+            raise ConfigError(f"{self}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
+        if result.dtype.kind not in "fiub" or result.shape not in ((), scored.y.shape):
+            kind = f"{result.dtype} of shape {result.shape}"
+            raise ConfigError(f"{self}: must return a number, or one for each of {len(scored.y)} rows, not {kind}")
+        return float(np.mean(result, dtype=float))
+
+    def __str__(self) -> str:
+        return f"metric {self.metric.name} ({self.source})"
+
+
+@dataclass(frozen=True)
+class OwnMetrics:
+    """The metrics of one's own that a job scores."""
+
+    metrics: Sequence[OwnMetric] = ()
+    _reported: set[str] = field(default_factory=set, repr=False, compare=False)
+
+    def score(self, task: str, scored: "Scored") -> dict[str, float]:
+        """Computes the metrics of a task.
+
+        Args:
+            task: "binary", "multiclass" or "regression".
+            scored: Predictions in original units.
+
+        Returns:
+            Values by name, all NaN if a prediction is NaN.  A metric that fails is reported on stderr, once, and left
+            out.
+        """
+        import numpy as np
+
+        values = {}
+        lost = bool(np.isnan(scored.log_prob).any())
+        for own in self.metrics:
+            if task not in own.metric.tasks:
+                continue
+            try:
+                values[own.metric.name] = np.nan if lost else own.value(scored)
+            except ConfigError as error:
+                if str(error) not in self._reported:
+                    self._reported.add(str(error))
+                    print(f"gpbench: {error}; runs are recorded without it", file=sys.stderr)
+        return values
+
+    def describe(self, names: Mapping[str, Any]) -> dict[str, dict[str, str | None]]:
+        """Title, unit and direction of those of these metrics that are of one's own, as a record keeps them."""
+        known = {own.metric.name: own.metric for own in self.metrics}
+        return {
+            name: {"title": metric.title, "unit": metric.unit, "better": metric.better}
+            for name, metric in known.items()
+            if name in names
+        }
+
+
+def declarations(folders: Sequence[Path]) -> dict[str, Declaration]:
+    """The files `metric/NAME.yaml` of some folders, by name; of two with one name the first counts.
+
+    Raises:
+        ConfigError: A file is no declaration, or has the name of one of ours.
+    """
+    found: dict[str, Declaration] = {}
+    for folder in folders:
+        for path in sorted((folder / "metric").glob("*.yaml")):
+            found.setdefault(path.stem, _read(path))
+    return found
+
+
+def load(folders: Sequence[Path]) -> OwnMetrics:
+    """The metrics of these folders, and those of installed packages.
+
+    Broken entry points are reported on stderr and skipped.
+
+    Raises:
+        ConfigError: As `declarations` does; a function that cannot be imported or lacks one of the options.
+    """
+    own = {name: constructed(declaration) for name, declaration in declarations(folders).items()}
+    for metric in _installed():
+        own.setdefault(metric.metric.name, metric)
+    return OwnMetrics([*own.values()])
+
+
+def get(name: str, folders: Sequence[Path], options: Mapping[str, Any]) -> OwnMetric:
+    """One metric of these folders or of an installed package.
+
+    Args:
+        name: Name of the metric.
+        folders: Folders with `metric/NAME.yaml`.
+        options: Options of its function, in place of the file's.
+
+    Raises:
+        ConfigError: There is no such metric, and as `load` does.
+    """
+    files = declarations(folders)
+    if name in files:
+        return constructed(replace(files[name], options={**files[name].options, **options}))
+    installed = {own.metric.name: own for own in _installed()}
+    if name not in installed or options:
+        known = [*files, *installed]
+        hint = nearest(name, known) if known else "there is none: name the folder of its file with --config-dir"
+        raise ConfigError(f"no metric {name!r} of your own{' with options' * (name in installed)}; {hint}")
+    return installed[name]
+
+
+def constructed(declaration: Declaration) -> OwnMetric:
+    """The metric of a file, with its function.  Raises ConfigError where that cannot be imported or called so."""
+    from gpbench.metrics import Metric
+
+    module, _, attribute = declaration.target.rpartition(".")
+    try:
+        function = getattr(importlib.import_module(module), attribute)
+        inspect.signature(function).bind(None, **declaration.options)
+    except Exception as error:  # whatever the code of a module of one's own raises
+        reason = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{declaration.path}: {_TARGET} {declaration.target}: {reason}") from error
+    compute = partial(function, **declaration.options)
+    d = declaration
+    return OwnMetric(Metric(d.name, d.unit, d.better, d.tasks, compute, d.title), str(d.path))  # type: ignore[arg-type]
+
+
+def _installed() -> Iterator[OwnMetric]:
+    """The metrics that entry points name, each a `gpbench.metrics.Metric`."""
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+        from gpbench.metrics import Metric
+
+        try:
+            metric = point.load()
+            fault = "" if isinstance(metric, Metric) and metric.compute else "is no gpbench.metrics.Metric"
+        except Exception as error:  # importing another package can raise anything
+            fault = f"{type(error).__name__}: {error}"
+        if fault := fault or _name_fault(point.name):
+            print(f"gpbench: left out the entry point {point.name} of {GROUP}: {fault}", file=sys.stderr)
+        else:
+            yield OwnMetric(replace(metric, name=point.name), f"entry point {point.value}")
+
+
+def _read(path: Path) -> Declaration:
+    """A file's declaration, checked."""
+    if fault := _name_fault(path.stem):
+        raise ConfigError(f"{path}: {fault}; rename the file")
+    content = yamls.load(path.read_text(encoding="utf-8"))
+    target = content.get(_TARGET) if isinstance(content, dict) else None
+    if not (isinstance(target, str) and "." in target):
+        raise ConfigError(f"{path}: must be a mapping with a line `{_TARGET}: MODULE.FUNCTION`")
+    title, unit = content.get("title", ""), content.get("unit", "")
+    for key, text in (("title", title), ("unit", unit)):
+        if not (isinstance(text, str) and text.isprintable() and len(text) <= 200):
+            raise ConfigError(f"{path}: {key} must be a text of one line, not {as_word(text)}")
+    if (better := content.get("better", "")) not in ("lower", "higher", None):
+        raise ConfigError(f"{path}: better must be lower or higher, or null without a direction")
+    tasks = content.get("tasks")
+    if not (isinstance(tasks, list) and tasks and all(task in _TASKS for task in tasks)):
+        raise ConfigError(f"{path}: tasks must be a list of {either(_TASKS)}, not {as_word(tasks)}")
+    options = {str(key): value for key, value in content.items() if key not in _KEYS}
+    return Declaration(path.stem, path, target, title, unit, better, tuple(tasks), options)
+
+
+def _name_fault(name: str) -> str:
+    """The reason for which a metric cannot have a name; "" where it can."""
+    if name in _RESERVED:
+        return f"the name {name} is taken by one of ours"
+    return "" if name.isidentifier() else f"the name {name} must have letters, digits and underscores only"

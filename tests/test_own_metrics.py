@@ -1,0 +1,141 @@
+"""Metrics of one's own: files and entry points, what is refused, and what records say of them."""
+
+import importlib.metadata
+
+import numpy as np
+import pytest
+
+from gpbench import own_metrics
+from gpbench.analysis.cells import entries, group_runs
+from gpbench.analysis.ranks import ranking
+from gpbench.analysis.tables import title
+from gpbench.config.compose import compose
+from gpbench.contract.families import examine_metric
+from gpbench.errors import ConfigError
+from gpbench.metrics import METRICS, Metric, Scored, better, find
+from gpbench.records.record import Record
+
+FUNCTIONS = """
+import numpy as np
+def absolute(scored, power=1.0): return np.abs(scored.y - scored.mean) ** power
+def text(scored): return "0.5"
+def column(scored): return np.zeros((len(scored.y), 1))
+def fails(scored): return 1 / 0
+def writes(scored): scored.mean[0] = 0.0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of --config-dir with functions of metrics."""
+    (tmp_path / "metric").mkdir()
+    (tmp_path / "functions_of_a_test.py").write_text(FUNCTIONS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+def declare(folder, name="mine", function="absolute", **keys):
+    values = {"_target_": f"functions_of_a_test.{function}", "better": "lower", "tasks": "[regression]", **keys}
+    path = folder / "metric" / f"{name}.yaml"
+    path.write_text("".join(f"{key}: {value}\n" for key, value in values.items()))
+    return path
+
+
+def scored(n=4):
+    """Predictions in standardised units, of which one is 2 original units."""
+    rows = np.arange(float(n))
+    return Scored(y=rows, mean=rows + 1.0, var=np.ones(n), log_prob=np.zeros(n), y_mean=10.0, y_std=2.0)
+
+
+def record(method, split, value, **described):
+    metrics = {"mine": value}
+    facts = {"dataset": f"d{split % 3}", "method": method, "setting": "", "protocol": "clean", "split": split // 3}
+    own = {"mine": {"title": "A title", "unit": "mm", "better": "higher", **described}}
+    rest = {"status": "done", "seed": 0, "seconds": {}, "train_rows": 9, "test_rows": 1}
+    return Record.create(id=f"{method}{split:015d}", **facts, **rest, metrics=metrics, own_metrics=own)
+
+
+def test_our_names_are_those_of_our_metrics():
+    assert set(own_metrics.NAMES) == set(METRICS)
+
+
+def test_a_metric_sees_original_units_and_its_options(folder):
+    declare(folder, power=2.0, unit="degrees", title="a title")
+    own = own_metrics.load([folder])
+    values = own.score("regression", scored().in_original_units())
+    assert values == {"mine": 4.0} and own.score("binary", scored()) == {}
+    assert own.describe(values) == {"mine": {"title": "a title", "unit": "degrees", "better": "lower"}}
+
+
+@pytest.mark.parametrize("function", ["text", "column", "fails", "writes"])
+def test_a_metric_that_fails_is_reported_once_with_its_file_and_left_out(folder, capsys, function):
+    path = declare(folder, function=function)
+    declare(folder, "sound")
+    own = own_metrics.load([folder])
+    for _ in range(2):
+        assert own.score("regression", scored().in_original_units()) == {"sound": 2.0}
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"gpbench: metric mine ({path})") and line.endswith("recorded without it")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"name": "rmse"}, "the name rmse is taken by one of ours"),
+        ({"name": "objective"}, "the name objective is taken"),
+        ({"name": "a-b"}, "letters, digits and underscores"),
+        ({"_target_": "absolute"}, "_target_: MODULE.FUNCTION"),
+        ({"better": "less"}, "better must be lower or higher"),
+        ({"tasks": "[classification]"}, "tasks must be a list of"),
+        ({"title": "[1]"}, "title must be a text"),
+    ],
+)
+def test_a_declaration_that_is_none_stops_a_command_before_it_starts(folder, keys, message):
+    declare(folder, **keys)
+    with pytest.raises(ConfigError, match=message):
+        compose(["dataset=sinc", "method=linear"], [folder])
+
+
+@pytest.mark.parametrize("keys", [{"function": "absent"}, {"sharpness": 1}])
+def test_a_function_that_cannot_be_called_is_refused_before_training(folder, keys):
+    path = declare(folder, **keys)
+    with pytest.raises(ConfigError, match=str(path)):
+        own_metrics.load([folder])
+
+
+def test_entry_points_name_metrics_and_broken_ones_are_left_out(monkeypatch, capsys):
+    metric = Metric("mine", "mm", "lower", ("regression",), lambda s: np.abs(s.y - s.mean))
+    points = [
+        importlib.metadata.EntryPoint(name, f"{name}:VALUE", own_metrics.GROUP) for name in ("mine", "broken", "rmse")
+    ]
+    load = lambda point: metric if point.name != "broken" else 1 / 0
+    monkeypatch.setattr(importlib.metadata.EntryPoint, "load", load)
+    monkeypatch.setattr(own_metrics, "entry_points", lambda group: points if group == own_metrics.GROUP else [])
+    assert own_metrics.load([]).score("regression", scored().in_original_units()) == {"mine": 2.0}
+    assert [line.split()[6] for line in capsys.readouterr().err.splitlines()] == ["broken", "rmse"]
+
+
+def test_the_check_finds_a_wrong_direction(folder):
+    for direction, verdict in (("lower", "kept"), ("higher", "broken")):
+        declare(folder, better=direction)
+        findings = list(examine_metric(own_metrics.get("mine", [folder], {})))
+        assert [finding.verdict for finding in findings] == ["kept", verdict, "kept"]
+    with pytest.raises(ConfigError, match="no metric 'mien' of your own; did you mean mine"):
+        own_metrics.get("mien", [folder], {})
+
+
+def test_tables_and_rankings_take_title_and_direction_from_the_records():
+    records = [record(m, k, v + 0.01 * k) for m, v in (("a", 1.0), ("b", 2.0)) for k in range(9)]
+    assert title("mine", records) == "mine (A title; mm; higher is better)" and title("mine") == "mine"
+    assert better("mine", records) == "higher" and better("mine") == "lower"
+    cells = group_runs(records)
+    assert ranking(cells, "mine").methods == ("b", "a")
+    assert {entry.better for entry in entries(cells, ["mine"])} == {"higher"}
+    mixed = [*records, record("c", 0, 1.0, better="lower")]
+    assert find("mine", mixed).better is None  # records that contradict each other rank nothing
+
+
+@pytest.mark.parametrize("described", [{"better": "up"}, {"title": "two\nlines"}, {"unit": 3}])
+def test_a_record_with_another_description_is_refused(described):
+    with pytest.raises(ValueError, match=r"own_metrics\.mine is no title, unit and direction"):
+        record("a", 0, 1.0, **described)
