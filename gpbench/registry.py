@@ -219,9 +219,9 @@ def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
         ((name, options),) = value.items()
         if name in COMPOSITES and isinstance(options, list):
             return {name: [expand(kind, entry, folders) for entry in options]}
-        if isinstance(options, Mapping | None) and (found := _own(kind, name, folders)):
+        if isinstance(options, Mapping | None) and (found := own(kind, name, folders, KINDS[kind])):
             return {**found, **(options or {})}
-    elif isinstance(value, str) and (found := _own(kind, value, folders)):
+    elif isinstance(value, str) and (found := own(kind, value, folders, KINDS[kind])):
         return found
     return value
 
@@ -250,7 +250,8 @@ def options_of(cls: type) -> dict[str, Words | Range]:
 
 def load(kind: str, name: str) -> Any:
     """The class of a name of ours, or of a dotted path.  Raises ConfigError where it cannot be imported."""
-    path = KINDS[kind][name].path if name in KINDS[kind] else name
+    table = KINDS.get(kind, {})
+    path = table[name].path if name in table else name
     module, _, attribute = path.rpartition(".")
     if not module:
         raise ConfigError(f"{kind}: {TARGET} {path!r}: write MODULE.NAME")
@@ -260,14 +261,19 @@ def load(kind: str, name: str) -> Any:
         raise ConfigError(f"{kind}: cannot import {path!r}: {type(error).__name__}: {error}") from error
 
 
+def check_target(kind: str, path: Any) -> None:
+    """Raises ConfigError for anything but a dotted path."""
+    if not (isinstance(path, str) and "." in path and all(word.isidentifier() for word in path.split("."))):
+        raise ConfigError(f"{kind}: {TARGET}={as_word(path)}: write MODULE.NAME")
+
+
 def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     """The name and the options of a value."""
     name, options = value, None
     if isinstance(value, Mapping) and TARGET in value:
         name = value[TARGET]
         options = {key: option for key, option in value.items() if key != TARGET}
-        if not (isinstance(name, str) and "." in name and all(word.isidentifier() for word in name.split("."))):
-            raise ConfigError(f"{kind}: {TARGET}={as_word(name)}: write MODULE.NAME")
+        check_target(kind, name)
     elif isinstance(value, Mapping) and len(value) == 1:
         ((name, options),) = value.items()
     if not isinstance(name, str):
@@ -290,22 +296,29 @@ def _some(kind: str) -> str:
     return f"choose {either(_names(kind))}"
 
 
-def _own(kind: str, name: Any, folders: Sequence[Path]) -> dict[str, Any] | None:
+def own(kind: str, name: Any, folders: Sequence[Path], taken: Mapping[str, Any]) -> dict[str, Any] | None:
     """The mapping with a `_target_` behind a name of one's own; None for a name that is none.
 
-    Raises ConfigError for a file without a `_target_`, or with the name of one of ours.
+    Args:
+        kind: Name of the folder of files; the group of entry points is `gpbench.` with it and an s.
+        name: The name.
+        folders: Folders of `--config-dir` and of installed packages.
+        taken: Names of gpbench's own.
+
+    Raises:
+        ConfigError: A file without a `_target_`, or with the name of one of ours.
     """
     for folder in folders:
         path = folder / kind / f"{name}.yaml"
         if not isinstance(name, str) or not path.is_file():
             continue
-        if name in KINDS[kind]:
+        if name in taken:
             raise ConfigError(f"{path}: the name {name} is taken by one of ours; rename the file")
         content = yamls.load(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict) or TARGET not in content:
             raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`")
         return content
-    if name in KINDS[kind] or not isinstance(name, str):
+    if name in taken or not isinstance(name, str):
         return None
     for point in entry_points(group=f"gpbench.{kind}s"):
         if point.name == name:

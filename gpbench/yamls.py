@@ -17,6 +17,8 @@ _FLOAT = re.compile(
     re.X,
 )
 
+_CONTEXT = "while constructing a mapping"
+
 
 @cache
 def loader(*, fast: bool = True) -> Any:
@@ -29,16 +31,15 @@ def loader(*, fast: bool = True) -> Any:
     """
     import yaml
 
+    text = yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG
+
     class Loader(getattr(yaml, "CSafeLoader" if fast else "SafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            seen = set()
-            for key, _ in node.value:
-                if key.tag == yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG:
-                    if key.value in seen:
-                        text = f"found duplicate key {key.value}"
-                        mapping = "while constructing a mapping"
-                        raise yaml.constructor.ConstructorError(mapping, node.start_mark, text, key.start_mark)
-                    seen.add(key.value)
+            texts = [key for key, _ in node.value if key.tag == text]
+            if len({key.value for key in texts}) < len(texts):
+                key = next(key for k, key in enumerate(texts) if key.value in {other.value for other in texts[:k]})
+                fault = f"found duplicate key {key.value}"
+                raise yaml.constructor.ConstructorError(_CONTEXT, node.start_mark, fault, key.start_mark)
             return super().construct_mapping(node, deep=deep)
 
     timestamp, number = "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:float"

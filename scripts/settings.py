@@ -14,8 +14,8 @@ from typing import Any
 import optax
 import yaml
 
-from gpbench import paths, schema
-from gpbench.config import declared
+from gpbench import data_registry, paths, schema
+from gpbench.config import cards, declared
 from gpbench.config.build import declaration_of
 from gpbench.config.compose import Composer
 from gpbench.config.protocol import KEYS
@@ -83,7 +83,7 @@ def page() -> str:
         "",
         "Settings of every method and protocol: admissible values, the value in the file, and the meaning.",
         "`scripts/settings.py` makes this page from the declarations at the classes.  A command line changes a",
-        "setting with `method.NAME=VALUE` or `protocol.NAME=VALUE`.  The keys of cards: [data sets](data.md).",
+        "setting with `method.NAME=VALUE` or `protocol.NAME=VALUE`.  The [keys of cards](#cards) follow.",
         "",
         "## Methods",
     ]
@@ -104,7 +104,7 @@ def page() -> str:
     for key, value in composer.compose([])["protocol"].items():
         words, meaning = KEYS[key] if key in KEYS else (declared.ranges()[key], meanings[key])
         lines.append(_row(key, words, value, meaning))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + card_keys()) + "\n"
 
 
 _HEAD = ["| setting | values | default | meaning |", "|---|---|---|---|"]
@@ -114,6 +114,24 @@ def _row(key: str, words: Any, value: Any, meaning: str) -> str:
     text = schema.parse(words).text if words != "any" else ""
     cells = (f"`{key}`", text, f"`{as_word(value)}`", meaning)
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def card_keys() -> list[str]:
+    """The lines about the keys of cards, of their sources with readers, and of their split sets."""
+    tables = {"A card": cards.CARD, "Every source": cards.SOURCE, "`splits`": cards.SPLITS}
+    tables |= {f"A source of kind `{name}`": keys for name, keys in cards.KINDS.items()}
+    tables |= {f"A source with the reader `{name}`": entry.options for name, entry in data_registry.READERS.items()}
+    tables |= {f"`splits` with the set `{name}`": entry.options for name, entry in data_registry.SPLIT_SETS.items()}
+    lines = ["", "## Cards", "", "The keys of cards of data sets; [Data](data.md) explains them."]
+    for title, keys in tables.items():
+        if not keys.known:
+            continue
+        lines += ["", f"{title} has these keys:", "", "| key | values | default | meaning |", "|---|---|---|---|"]
+        for name, key in keys.keys.items():
+            default = "required" if key.required else "" if key.default is None else f"`{as_word(key.default)}`"
+            text = schema.parse(key.range).text if key.range != "any" else ""
+            lines.append(f"| `{name}` | {text} | {default} | {key.meaning} |")
+    return lines
 
 
 def main() -> int:

@@ -13,6 +13,8 @@ from typing import Any
 from gpbench import paths, yamls
 from gpbench.claims.estimates import Region
 from gpbench.errors import ConfigError, nearest
+from gpbench.keys import MAPPINGS, Keys, optional, required
+from gpbench.schema import Range, is_number
 
 KINDS = ("difference", "ratio", "value", "share", "rank", "slope", "monotone")
 _REGION = ("above", "below", "between", "within", "falls", "rises")
@@ -25,10 +27,24 @@ _SIDES = {
     "slope": ("of", "along"),
     "monotone": ("of", "along"),
 }
-_CLAUSE = {"where", "each", "pair", "least", "over", "name", *KINDS, *_REGION, "a", "b", "among", "of", "along"}
-_CLAIM = {"text", "place", "experiments", "clauses", "any", "reason", "printed", "printed_why", "note"}
 _PRINTED = ("supported", "contradicted", "undecided", "none")
 """What the paper's own printed numbers may say of a claim; "none" where it prints none."""
+_LEAST = Range(lambda value: value is None or (is_number(value) and value > 0), "a number of cells or a share")
+_SHARED = dict.fromkeys(("where", "each", "pair", "name", *_REGION), optional())
+_SHARED |= {"least": optional(_LEAST), "over": optional(["dataset", ""])}
+
+_CLAIM = Keys(
+    {
+        "text": required(),
+        **dict.fromkeys(("place", "experiments", "reason", "printed_why", "note"), optional()),
+        "clauses": optional(MAPPINGS),
+        "any": optional("flag"),
+        "printed": optional(_PRINTED),
+    }
+)
+_CLAUSES: Mapping[str, Keys] = {
+    kind: Keys({**_SHARED, **dict.fromkeys((kind, *sides), optional())}) for kind, sides in _SIDES.items()
+}
 
 Words = Mapping[str, Sequence[str]]
 """Values that keys may have, as on a command line."""
@@ -75,7 +91,7 @@ class Claim:
     paper: str
     id: str
     text: str
-    place: str
+    location: str
     experiments: Sequence[str]
     clauses: Sequence[Clause] = ()
     any: bool = False
@@ -96,11 +112,11 @@ def files(config_dirs: Sequence[Path] = ()) -> dict[str, Path]:
     Args:
         config_dirs: the user's folders with claims/ files.
     """
-    found: dict[str, Path] = {}
+    known: dict[str, Path] = {}
     for folder in (paths.conf_dir() / "claims", *(Path(d).expanduser() / "claims" for d in config_dirs)):
         for path in sorted(folder.glob("*.yaml")):
-            found.setdefault(path.stem, path)
-    return found
+            known.setdefault(path.stem, path)
+    return known
 
 
 def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
@@ -129,94 +145,79 @@ def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
     return [_claim(name, str(id), value, f"{known[name]}: {id}") for id, value in content.items()]
 
 
-def _claim(paper: str, id: str, content: Any, place: str) -> Claim:
-    _check_keys(content, _CLAIM, place)
-    if not content.get("text"):
-        raise ConfigError(f"{place}: a claim needs a `text`")
+def _claim(paper: str, id: str, content: Any, subject: str) -> Claim:
+    content = _CLAIM.check(content, subject)
     clauses, reason = content.get("clauses", []), content.get("reason", "")
-    if bool(clauses) == bool(reason) or not isinstance(clauses, list):
-        raise ConfigError(f"{place}: a claim has a list of `clauses`, or a `reason` why it has none")
-    printed = content.get("printed", "none")
-    if printed not in _PRINTED:
-        raise ConfigError(f"{place}: printed: {printed!r}; {nearest(str(printed), _PRINTED)}")
+    if bool(clauses) == bool(reason):
+        raise ConfigError(f"{subject}: a claim has a list of `clauses`, or a `reason` why it has none")
     return Claim(
         paper=paper,
         id=id,
         text=_line(content["text"]),
-        place=_line(content.get("place", "")),
+        location=_line(content.get("place", "")),
         experiments=tuple(map(str, _list(content.get("experiments", [])))),
-        clauses=tuple(_clause(clause, f"{place}, clause {k}") for k, clause in enumerate(clauses, 1)),
+        clauses=tuple(_clause(clause, f"{subject}, clause {k}") for k, clause in enumerate(clauses, 1)),
         any=bool(content.get("any", False)),
         reason=_line(reason),
-        printed=printed,
+        printed=content.get("printed", "none"),
         printed_why=_line(content.get("printed_why", "")),
         note=_line(content.get("note", "")),
     )
 
 
-def _clause(content: Any, place: str) -> Clause:
-    _check_keys(content, _CLAUSE, place)
+def _clause(content: Any, subject: str) -> Clause:
     kinds = [kind for kind in KINDS if kind in content]
     if len(kinds) != 1:
-        raise ConfigError(f"{place}: give one of {', '.join(KINDS)}, with a metric")
+        raise ConfigError(f"{subject}: give one of {', '.join(KINDS)}, with a metric")
     (kind,) = kinds
+    _CLAUSES[kind].check(content, subject)
     metric = str(content[kind])
     if kind == "difference" and metric == "seconds":
-        raise ConfigError(f"{place}: seconds of one machine are compared by `ratio`, not by `difference`")
+        raise ConfigError(f"{subject}: seconds of one machine are compared by `ratio`, not by `difference`")
     if missing := [key for key in _SIDES[kind] if key not in content]:
-        raise ConfigError(f"{place}: {kind} needs `{missing[0]}`")
-    where = _words(content.get("where", {}), place)
+        raise ConfigError(f"{subject}: {kind} needs `{missing[0]}`")
+    shared = _words(content.get("where", {}), subject)
     runs = [key for key in _SIDES[kind] if key != "along"]
-    sides = {key: {**where, **_words(content[key], place)} for key in runs}
-    least = content.get("least")
-    if least is not None and not (isinstance(least, int | float) and least > 0):
-        raise ConfigError(f"{place}: least: {least!r} is neither a number of cells nor a share")
-    if (over := content.get("over", "")) not in ("", "dataset"):
-        raise ConfigError(f"{place}: over: {over!r}; numbers are averaged over `dataset` alone")
+    sides = {key: {**shared, **_words(content[key], subject)} for key in runs}
+    least, over = content.get("least"), content.get("over", "")
     each, pair = (tuple(map(str, _list(content.get(key, [])))) for key in ("each", "pair"))
-    along, name, region = str(content.get("along", "")), _line(content.get("name", "")), _region(content, kind, place)
+    along, name, region = str(content.get("along", "")), _line(content.get("name", "")), _region(content, kind, subject)
     return Clause(kind, metric, region, sides, along, each, pair, least, over, name)
 
 
-def _region(content: Mapping[str, Any], kind: str, place: str) -> Region:
+def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:
     """Where the numbers lie, logarithms where they are ratios."""
-    given = {key: content[key] for key in _REGION if key in content}
+    bounds = {key: content[key] for key in _REGION if key in content}
     low, high = -math.inf, math.inf
     try:
         if kind == "monotone":
-            (word,) = given
-            return Region(-math.inf, float(given["falls"])) if word == "falls" else Region(float(given["rises"]), high)
-        if "between" in given:
-            low, high = map(float, given["between"])
-        if "within" in given:
-            size = float(given["within"])
+            (word,) = bounds
+            bound = float(bounds["falls" if word == "falls" else "rises"])
+            return Region(low, bound) if word == "falls" else Region(bound, high)
+        if "between" in bounds:
+            low, high = map(float, bounds["between"])
+        if "within" in bounds:
+            size = float(bounds["within"])
             low, high = (1 / size, size) if kind == "ratio" else (-size, size)
-        low, high = float(given.get("above", low)), float(given.get("below", high))
+        low, high = float(bounds.get("above", low)), float(bounds.get("below", high))
     except (TypeError, ValueError, KeyError, ZeroDivisionError) as error:
         words = "`falls: 0` or `rises: 0`" if kind == "monotone" else "above, below, between: [a, b] or within"
-        raise ConfigError(f"{place}: say with numbers where the {kind} lies: {words}") from error
-    if {"falls", "rises"} & given.keys() or not low < high or (math.isinf(low) and math.isinf(high)):
-        raise ConfigError(f"{place}: say where the {kind} lies: above, below, between: [a, b] or within")
+        raise ConfigError(f"{subject}: say with numbers where the {kind} lies: {words}") from error
+    if {"falls", "rises"} & bounds.keys() or not low < high or (math.isinf(low) and math.isinf(high)):
+        raise ConfigError(f"{subject}: say where the {kind} lies: above, below, between: [a, b] or within")
     if kind != "ratio":
         return Region(low, high)
     if high <= 0:
-        raise ConfigError(f"{place}: a ratio is above 0")
+        raise ConfigError(f"{subject}: a ratio is above 0")
     return Region(math.log(low) if low > 0 else -math.inf, math.log(high))
 
 
-def _words(content: Any, place: str) -> dict[str, tuple[str, ...]]:
+def _words(content: Any, subject: str) -> dict[str, tuple[str, ...]]:
     from gpbench.experiments.definition import text
 
     if not isinstance(content, dict):
-        raise ConfigError(f"{place}: runs are selected by a mapping such as {{method: sep}}")
+        raise ConfigError(f"{subject}: runs are selected by a mapping such as {{method: sep}}")
     return {str(key): tuple(text(value) for value in _list(values)) for key, values in content.items()}
-
-
-def _check_keys(content: Any, known: set[str], place: str) -> None:
-    if not isinstance(content, dict):
-        raise ConfigError(f"{place}: expected a mapping of keys to values")
-    if unknown := [str(key) for key in content if key not in known]:
-        raise ConfigError(f"{place}: no key {unknown[0]!r}; {nearest(unknown[0], known)}")
 
 
 def _list(value: Any) -> list[Any]:

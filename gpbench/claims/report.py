@@ -78,7 +78,7 @@ def row(verdict: Verdict) -> dict[str, Any]:
         "evidence": evidence(verdict),
         "printed": claim.printed,
         "text": claim.text,
-        "place": claim.place,
+        "place": claim.location,
         "experiments": " ".join(claim.experiments),
         "printed_why": claim.printed_why,
         "note": claim.note,

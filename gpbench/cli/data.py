@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpbench import paths
 from gpbench.analysis.printing import print_json
+from gpbench.api.words import folders
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
 
 
@@ -52,6 +53,8 @@ def add_parser(subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs one action and returns the exit code: 0, or that of the first error."""
     from gpbench.data import cards
+
+    args.config_dir = folders(args.config_dir)  # on Python's path, for readers of one's own
 
     names = getattr(args, "names", ["all"])
     if names in (["all"], []):
@@ -228,11 +231,11 @@ def _verify(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     from gpbench.data.files import Absent
 
     folder, mirror = args.store or paths.store_dir(), args.mirror or paths.mirror_dir()
-    folders = sources.folders(args.config_dir, folder)
+    places = sources.folders(args.config_dir, folder)
     loaders: dict = {f"store {folder}": partial(store.get, card, folder)}
     for source in card["sources"]:
         if source["kind"] not in ("official", "copy"):
-            loaders[sources.describe(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=folders)
+            loaders[sources.describe(source)] = partial(sources.obtain, card, source, mirror=mirror, folders=places)
     states: dict[str, str] = {}
     checksums: dict[str, str] = {}
     bad: list[str] = []

@@ -1,245 +1,219 @@
-"""Whether a card of a data set has what it must have, and nothing that nobody reads.  Needs no NumPy.
+"""Cards of data sets: their keys, and the check that they have what they must have and nothing unknown.  No NumPy.
 
-`gpbench.data.cards` reads cards; docs/data.md says what their keys mean.
+`gpbench.data.cards` reads cards; docs/data.md describes them, and docs/settings.md lists their keys.
 """
 
-import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from gpbench import data_registry
+from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError, as_word, either, nearest
-from gpbench.schema import Range, Words, parse
+from gpbench.keys import LIST, MAPPING, TEXT, Keys, mapping, optional, required
+from gpbench.schema import Range, parse
 
-
-class Keys(NamedTuple):
-    """The keys that a part of a card must have, and those that it may have."""
-
-    required: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
-
-    def __or__(self, other: "Keys") -> "Keys":
-        return Keys(self.required + other.required, self.optional + other.optional)
-
-    @property
-    def known(self) -> tuple[str, ...]:
-        """All of them."""
-        return self.required + self.optional
-
+_COUNT = "count or null"
+_LABELS = optional(MAPPING, "Code of each class: -1 and 1, or 0 to C-1; else in numerical or alphabetical order.")
+_READER = Range(lambda value: isinstance(value, str | Mapping | None), "the name of a reader, or its _target_")
+_MIRROR_FILES = required(MAPPING, "Files with their SHA-256.")
 
 CARD = Keys(
-    ("name", "task", "sources"),
-    (
-        "title",
-        "rows",
-        "inputs",
-        "outputs",
-        "target",
-        "labels",
-        "counts",
-        "columns",
-        "output_names",
-        "incomplete",
-        "variant",
-        "variants",
-        "checksum",
-        "folds_checksum",
-        "splits",
-        "oddities",
-        "licence",
-        "cite",
-        "published",
-    ),
+    {
+        "name": required(TEXT, "Name of the data set: that of the file."),
+        "task": required(["binary", "multiclass", "regression"], "Kind of targets."),
+        "sources": required(LIST, "Sources of the data, in the order in which they are tried."),
+        "title": optional(TEXT, "Title in lists."),
+        "rows": optional(_COUNT, "Number of rows."),
+        "inputs": optional(_COUNT, "Number of inputs."),
+        "outputs": optional(_COUNT, "Number of outputs, where there are several."),
+        "target": optional("any", "Description of the target."),
+        "labels": _LABELS,
+        "counts": optional(MAPPING, "Number of rows of each class."),
+        "columns": optional(LIST, "Names of the inputs."),
+        "output_names": optional(LIST, "Names of the outputs."),
+        "incomplete": optional(["drop", None], "`drop` leaves out rows with empty cells; else they are an error."),
+        "variant": optional("any", "Variant in use."),
+        "variants": optional(MAPPING, "Other rows of one source, by name: the keys of the card that they change."),
+        "checksum": optional(TEXT, "Checksum of the arrays."),
+        "folds_checksum": optional(TEXT, "Checksum of the index arrays."),
+        "splits": optional(MAPPING, "Split sets; see below.", "{sets: {random90: 20}}"),
+        "oddities": optional(LIST, "Facts that a user of the data should know."),
+        "licence": optional("any", "Licence."),
+        "cite": optional("any", "References."),
+        "published": optional("any", "Sizes in publications."),
+    }
 )
 """The keys of a card."""
 
+SOURCE = Keys(
+    {
+        "kind": required("text", "Kind of source."),
+        "labels": _LABELS,
+        "note": optional("any", "Remark, which messages quote."),
+    }
+)
+"""The keys that every source has, besides those of its kind and of its reader."""
+
+_FILES = {"at": required(TEXT, "Address of the folder."), "files": _MIRROR_FILES}
+_MEMBER = optional(TEXT, "Member of a zip or tar archive.")
+_READ = {"reader": optional(_READER, "Reader of the files."), "member": _MEMBER}
+_MUST_READ = {**_READ, "reader": required(_READER, "Reader of the files.")}
+
 KINDS: Mapping[str, Keys] = {
-    "mirror": Keys(("files", "reader"), ("member",)),
-    "official": Keys(("at", "files"), ("reader", "member")),
-    "copy": Keys(("at", "files", "reader"), ("member",)),
-    "file": Keys(("path",), ("reader", "member", "sha256")),
-    "sklearn": Keys(("loader",), ("arguments",)),
-    "generated": Keys(("generator", "seed", "rows")),
-}
-"""The keys of each kind of source, besides `kind`, `labels` and `note`, which all have, and those of its reader.
-
-official: the original address; copy: a repository at a fixed commit; file: the user's own."""
-
-READERS: Mapping[str, Keys] = {
-    "npz": Keys((), ("target", "group", "folds")),
-    "table": Keys(("target",), ("group", "delimiter", "sheet", "header", "skip", "missing", "drop", "codes")),
-    "libsvm": Keys(("inputs",)),
-    "idx": Keys(),
-    "uci_datasets": Keys(),
-    "mat": Keys(("matrix",), ("target", "outputs")),
-    "airline_csv": Keys(),
-    "airline_npz": Keys(),
-    "kuka": Keys(),
-    "mujoco_walk": Keys((), ("frames",)),
-    "year_zip": Keys(("rows",)),
-    "fingerprints_npz": Keys(("bits", "target")),
-    "smiles_csv": Keys(("smiles", "target", "radius", "bits")),
-}
-"""The options of each reader of `gpbench.data.readers`.  Those that read a card's `variant` take it from the card."""
-
-SPLIT_SETS: Mapping[str, Keys] = {
-    "random90": Keys(),
-    "groups90": Keys(),
-    "random": Keys(("test_rows",), ("train_rows",)),
-    "hla": Keys(),
-    "hla_int8": Keys(),
-    "yang": Keys(),
-    "raetsch": Keys(),
-    "official": Keys(("train_rows",)),
-    "draws": Keys(("test_rows", "train_rows")),
-}
-"""The keys of a card's section `splits`, besides `set` and `sets`, that each rule of `gpbench.data.splits` reads."""
-
-_TEXT = Range(lambda value: isinstance(value, str | None), "a text")
-_LIST = Range(lambda value: isinstance(value, list | tuple | None), "a list")
-_MAPPING = Range(lambda value: isinstance(value, Mapping | None), "a mapping")
-
-RANGES: Mapping[str, Words | Range] = {
-    **dict.fromkeys(
-        (
-            "name",
-            "title",
-            "path",
-            "at",
-            "reader",
-            "loader",
-            "generator",
-            "member",
-            "sha256",
-            "checksum",
-            "folds_checksum",
-            "set",
-        ),
-        _TEXT,
+    "mirror": Keys({"files": _MIRROR_FILES, **_MUST_READ}),
+    "official": Keys({**_FILES, **_READ}),
+    "copy": Keys({**_FILES, **_MUST_READ}),
+    "file": Keys(
+        {
+            "path": required(TEXT, "Path, from the current folder, the card's or the store."),
+            "reader": optional(_READER, "Reader of the file.", "table"),
+            "member": _MEMBER,
+            "sha256": optional(TEXT, "SHA-256 of the file."),
+        }
     ),
-    **dict.fromkeys(("sources", "columns", "output_names", "oddities", "drop"), _LIST),
-    **dict.fromkeys(("files", "arguments", "codes", "folds", "counts"), _MAPPING),
-    "task": ["binary", "multiclass", "regression"],
-    "rows": "count or null",
-    "inputs": "count or null",
-    "outputs": "count or null",
-    "incomplete": ["drop", None],
-    "seed": "whole",
-    "delimiter": "text",
-    "sheet": "text",
-    "missing": "text",
-    "header": "flag",
-    "skip": "whole",
-    "frames": [1, 2],
-    "bits": "count",
-    "radius": "whole",
-    "test_rows": "count or null",
-    "train_rows": "count or null",
+    "sklearn": Keys(
+        {
+            "loader": required(TEXT, "Name of the loader, without `load_`."),
+            "arguments": optional(MAPPING, "Arguments of the loader."),
+        }
+    ),
+    "generated": Keys(
+        {
+            "generator": required(TEXT, "Name of the generator."),
+            "seed": required("whole", "Seed."),
+            "rows": required(_COUNT, "Number of rows."),
+        }
+    ),
 }
-"""The ranges of keys of cards, of their sources and of their splits, by name."""
+"""The keys of each kind of source.
+
+mirror: the folder GPBENCH_MIRROR; official: the original address; copy: a repository at a fixed commit; file: a file of
+the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbench."""
+
+SPLITS = Keys(
+    {
+        "sets": optional(MAPPING, "Number of splits of each split set.", "{random90: 20}"),
+        "set": optional(TEXT, "Split set in use; by default the first of `sets`."),
+    }
+)
+"""The keys of the section `splits`, besides those of the card's split sets."""
+
+_SPLIT_KEYS = {key for entry in SPLIT_SETS.values() for key in entry.options.known}
 
 
-def reader(source: Mapping[str, Any]) -> str | None:
+def reader(source: Mapping[str, Any]) -> str | Mapping[str, Any] | None:
     """The reader of a source; None for an address whose file people can read, but gpbench cannot."""
     return source.get("reader", "table" if source["kind"] == "file" else None)
 
 
-def check(card: Any, path: Path | str = "the card") -> None:
-    """Raise ConfigError for a card with a missing or unknown key, or a value out of its range; `path` says where."""
-    _check_keys(f"{path}: the card", card, CARD)
+def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()) -> list[dict[str, Any]]:
+    """Checks a card: required, optional and unknown keys, and their values.
+
+    Args:
+        card: The card.
+        path: Its file, for messages.
+        folders: Folders of `--config-dir` and of installed packages, with readers of one's own.
+
+    Returns:
+        Its sources, in which readers of one's own are named by `_target_`.
+
+    Raises:
+        ConfigError: The card is wrong.
+    """
+    CARD.check(card, f"{path}: the card")
     # the name becomes a folder of the store
     if not re.fullmatch(r"\w[\w.-]*", str(card["name"])):
         raise ConfigError(f"{path}: the name {card['name']!r} may hold letters, digits, '_', '-' and '.' only")
     _check_labels(path, card)
-    for source in card["sources"]:
-        _check_source(path, source)
-    variants = _mapping(f"{path}: variants", card.get("variants"))
+    sources = [_checked_source(path, source, folders) for source in card["sources"]]
+    variants = mapping(card.get("variants"), f"{path}: variants")
     for variant in variants.values():
-        _check_keys(f"{path}: a variant", variant, Keys((), CARD.known))
-    if variants and (chosen := str(card.get("variant"))) not in variants:
-        raise ConfigError(f"{card['name']} has no variant {chosen!r}: {nearest(chosen, variants)}")
-    _check_splits(path, _mapping(f"{path}: splits", card.get("splits")))
+        Keys({name: optional(key.range) for name, key in CARD.keys.items()}).check(variant, f"{path}: a variant")
+    if variants and (variant := str(card.get("variant"))) not in variants:
+        raise ConfigError(f"{card['name']} has no variant {variant!r}: {nearest(variant, variants)}")
+    _check_splits(path, mapping(card.get("splits"), f"{path}: splits"))
+    return sources
+
+
+def resolved(card: Mapping[str, Any]) -> dict[str, Any]:
+    """The card of the variant in use: what a variant says (rows, counts, checksum) is then the card's.
+
+    Args:
+        card: A card that `check` accepts.
+    """
+    variants = card.get("variants")
+    return {**card, **variants[card["variant"]]} if variants else dict(card)
 
 
 def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-    """Raise ConfigError where a command line sets a key of `splits` that the split set in use does not read.
+    """Checks that the split set in use reads the keys of `splits` that a command line sets.
 
-    `card` is one that `check` accepts.  `changes` are the values that the command line sets, by dotted key, such as
-    "dataset.splits.train_rows".
+    Args:
+        card: A card that `check` accepts.
+        changes: Values that the command line sets, by dotted key, such as "dataset.splits.train_rows".
+
+    Raises:
+        ConfigError: It does not read one of them.
     """
     splits = card.get("splits") or {}
-    chosen = splits.get("set") or next(iter(splits.get("sets") or ["random90"]))
+    name = splits.get("set") or next(iter(splits.get("sets") or ["random90"]))
     settings = {key: changes[f"dataset.splits.{key}"] for key in _SPLIT_KEYS if f"dataset.splits.{key}" in changes}
-    _check_read("dataset", settings, [chosen])
+    _check_read("dataset", settings, [name])
 
 
-_SPLIT_KEYS = {key for keys in SPLIT_SETS.values() for key in keys.known}
-
-
-def _mapping(subject: str, node: Any) -> Mapping[str, Any]:
-    """The node, {} for none.  Raises ConfigError for anything but a mapping."""
-    if not isinstance(node, Mapping | None):
-        raise ConfigError(f"{subject} must be a mapping, not {as_word(node)}")
-    return node or {}
-
-
-def _check_keys(subject: str, node: Any, keys: Keys) -> None:
-    node = _mapping(subject, node)
-    if absent := [key for key in keys.required if node.get(key) in (None, "", [], {})]:
-        raise ConfigError(f"{subject} lacks {', '.join(absent)}")
-    if unknown := [str(key) for key in node if key not in keys.known]:
-        raise ConfigError(f"{subject} has an unknown key {unknown[0]!r}; {nearest(unknown[0], keys.known)}")
-    for key in filter(RANGES.__contains__, node):
-        parse(RANGES[key]).check(f"{subject}: {key}", node[key])
-
-
-def _check_source(path: Path | str, source: Any) -> None:
-    kind = str(_mapping(f"{path}: a source", source).get("kind"))
+def _checked_source(path: Path | str, source: Any, folders: Sequence[Path]) -> dict[str, Any]:
+    """The source with a reader of one's own named by its `_target_`."""
+    kind = str(mapping(source, f"{path}: a source").get("kind"))
     if kind not in KINDS:
         raise ConfigError(f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}")
-    keys = KINDS[kind] | Keys(("kind",), ("labels", "note"))
-    parse(RANGES["reader"]).check(f"{path}: the {kind} source: reader", source.get("reader"))
-    if (name := reader(source)) is not None and "reader" in keys.known:
-        if name not in READERS:
-            raise ConfigError(f"{path}: unknown reader {name!r}: {nearest(str(name), READERS)}")
-        keys |= READERS[name]
-    _check_keys(f"{path}: the {kind} source", source, keys)
+    subject, keys = f"{path}: the {kind} source", SOURCE | KINDS[kind]
+    if "reader" in keys.known:
+        _READER.check(f"{subject}: reader", source.get("reader"))
+        name = data_registry.expand(reader(source), folders, str(path))
+        if isinstance(name, str):
+            keys |= READERS[name].options
+        elif name:
+            source = {**source, "reader": name}
+    keys.check(source, subject)
     for column, codes in (source.get("codes") or {}).items():
-        _mapping(f"{path}: the codes of column {column!r}", codes)
+        mapping(codes, f"{path}: the codes of column {column!r}")
     _check_labels(path, source)
+    return dict(source)
 
 
 def _check_labels(path: Path | str, node: Mapping[str, Any]) -> None:
-    """Check that the codes of the classes are whole numbers."""
-    for label, code in _mapping(f"{path}: labels", node.get("labels")).items():
+    """Checks that the codes of the classes are whole numbers."""
+    for label, code in mapping(node.get("labels"), f"{path}: labels").items():
         parse("integer").check(f"{path}: the code of label {label!r}", code)
 
 
 def _check_read(path: Path | str, splits: Mapping[str, Any], sets: Iterable[str]) -> None:
-    """Raise ConfigError for a key of `splits` that one of our split sets reads, and none of `sets` does."""
-    for key in sorted(_SPLIT_KEYS & splits.keys() - {key for name in sets for key in SPLIT_SETS[name].known}):
-        readers = either(name for name, keys in SPLIT_SETS.items() if key in keys.known)
+    """Raises ConfigError for a key of `splits` that one of our split sets reads, and none of `sets` does."""
+    for key in sorted(_SPLIT_KEYS & splits.keys() - {key for name in sets for key in SPLIT_SETS[name].options.known}):
+        readers = either(name for name, entry in SPLIT_SETS.items() if key in entry.options.known)
         hint = f"the split set {either(sets)} does not read it ({readers} does); leave it out"
         raise ConfigError(f"{path}: splits.{key}={as_word(splits[key])}: {hint}")
 
 
 def _check_splits(path: Path | str, splits: Mapping[str, Any]) -> None:
-    sets = _mapping(f"{path}: splits.sets", splits.get("sets")) or {"random90": 20}
-    _check_keys(f"{path}: splits.sets", sets, Keys((), tuple(SPLIT_SETS)))
+    sets = mapping(splits.get("sets"), f"{path}: splits.sets") or {"random90": 20}
+    Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(sets, f"{path}: splits.sets")
     _check_read(path, splits, sets)
-    keys = functools.reduce(Keys.__or__, (SPLIT_SETS[name] for name in sets))
-    _check_keys(f"{path}: splits", splits, keys | Keys((), ("set", "sets")))
-    if (chosen := splits.get("set")) not in (None, *sets):
-        raise ConfigError(f"{path}: no split set {chosen!r}; {nearest(str(chosen), sets)}")
-    for name, count in sets.items():
-        parse("count").check(f"{path}: splits.sets.{name}", count)
+    keys = SPLITS
+    for name in sets:
+        keys |= SPLIT_SETS[name].options
+    keys.check(splits, f"{path}: splits")
+    if (split_set := splits.get("set")) not in (None, *sets):
+        raise ConfigError(f"{path}: no split set {split_set!r}; {nearest(str(split_set), sets)}")
 
 
 def read_indices_as_int8(card: dict[str, Any]) -> None:
     """Puts the split set `hla_int8` in the place of `hla`: the index files read as 8-bit integers (paper `aep_dgp`).
 
-    Raises ConfigError for a card whose split set has no index files that the fault concerned.
+    Raises:
+        ConfigError: The card's split set has no index files that the fault concerned.
     """
     splits = card.get("splits") or {}
     if splits.get("set") != "hla":

@@ -60,13 +60,15 @@ class Composer:
         declared.check_protocol(cfg["protocol"])
         for section in ("method", "protocol"):
             cfg[section] = {key: declared.canonical(key, value) for key, value in cfg[section].items()}
-        cards.check(cfg["dataset"], f"dataset ({files['dataset']})" if files["dataset"] else "dataset")
+        subject = f"dataset ({files['dataset']})" if files["dataset"] else "dataset"
+        sources = cards.check(cfg["dataset"], subject, self.folders)
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
         is_default = lambda key, value: key in defaults and repr(defaults[key]) == repr(value)
         cfg["changes"] = {key: value for key, value in _leaves(cfg) if not is_default(key, value)}
         cards.check_changes(cfg["dataset"], cfg["changes"])
+        cfg["dataset"]["sources"] = sources
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
         cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
         return cfg

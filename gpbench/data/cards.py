@@ -6,9 +6,10 @@ the order they are tried.  See `docs/data.md` for how to write one.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from gpbench import paths, yamls
-from gpbench.config.cards import check
+from gpbench import paths, plugins, yamls
+from gpbench.config.cards import check, resolved
 from gpbench.errors import ConfigError, nearest
 
 
@@ -39,7 +40,7 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     files = _files(config_dirs)
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
-    return checked(yamls.read(files[name]), files[name])
+    return checked(yamls.read(files[name]), files[name], config_dirs)
 
 
 def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], list[ConfigError]]:
@@ -48,18 +49,22 @@ def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], l
     faults: list[ConfigError] = []
     for name, path in _files(config_dirs).items():
         try:
-            cards[name] = checked(yamls.read(path), path)
+            cards[name] = checked(yamls.read(path), path, config_dirs)
         except ConfigError as error:
             faults.append(error)
     return cards, faults
 
 
-def checked(card, path: Path | str = "the card") -> dict:
-    """The card, if `gpbench.config.cards.check` accepts it; else ConfigError.
+def checked(card: Any, path: Path | str = "the card", config_dirs: Sequence[Path | str] = ()) -> dict:
+    """Checks a card and takes the variant in use.
 
-    A data set that has `variants` (other rows of one source) is that of its key `variant`: what a variant says (rows,
-    counts, checksum) is then the card's.
+    Args:
+        card: The card.
+        path: Its file, for messages.
+        config_dirs: The user's folders with reader/ files.
+
+    Raises:
+        ConfigError: The card is wrong (`gpbench.config.cards.check`).
     """
-    check(card, path)
-    variants = card.get("variants")
-    return {**card, **variants[card["variant"]]} if variants else card
+    sources = check(card, path, [*map(Path, config_dirs), *plugins.folders()])
+    return resolved({**card, "sources": sources})

@@ -1,20 +1,17 @@
 """Readers of raw formats: bytes of one or several files, and the source's options, to a `Raw` table.
 
 Text is parsed as text only and npz without pickle; a reader never runs what it reads.  Each raises DataError in one
-line for a file that is not of its format.
+line for a file that is not of its format.  `gpbench.data_registry` names the readers.
 """
 
 import io
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from gpbench.data import archives
 from gpbench.data.dataset import Raw
-from gpbench.data.formats import airline_csv, airline_npz, fingerprints_npz, smiles_csv, year_zip
-from gpbench.data.robots import kuka, mujoco_walk
-from gpbench.data.tables import table
 from gpbench.errors import DataError
 
 
@@ -146,25 +143,3 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
         zlib.error,
     ) as error:
         raise DataError(f"not the expected MATLAB file: {error}") from None
-
-
-READERS: dict[str, Callable[[Sequence[bytes], Mapping], Raw]] = {
-    reader.__name__: reader
-    for reader in (
-        npz,
-        table,
-        libsvm,
-        idx,
-        uci_datasets,
-        mat,
-        airline_csv,
-        airline_npz,
-        kuka,
-        mujoco_walk,
-        year_zip,
-        fingerprints_npz,
-        smiles_csv,
-    )
-}
-NEEDS: Mapping[str, tuple[str, str]] = {"smiles_csv": ("rdkit", "chem")}
-"""The package that a reader needs beyond gpbench's own requirements, and the extra that installs it."""

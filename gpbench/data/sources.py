@@ -1,15 +1,15 @@
 """Loading of data sets: from the local store, else from the sources of the card in order (mirror, addresses)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from gpbench import paths
-from gpbench.config.cards import reader
+from gpbench.config.cards import reader, resolved
 from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.dataset import Dataset, checksum, from_raw
-from gpbench.data.readers import NEEDS, READERS
+from gpbench.data_registry import READERS, function_and_options
 from gpbench.errors import DataError
 
 _BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated}
@@ -38,7 +38,19 @@ def load(
         DataError: no source has the data; the message names the files, their checksums and the places tried.
         ConfigError: the card is wrong.
     """
-    card = cards.checked(card)
+    checked = cards.checked(card, config_dirs=config_dirs)
+    return _load(checked, mirror=mirror, store=store, offline=offline, again=again, config_dirs=config_dirs)
+
+
+def _load(
+    card: Mapping,
+    *,
+    mirror: Path | None,
+    store: Path | None,
+    offline: bool,
+    again: bool = False,
+    config_dirs: Sequence[Path | str],
+) -> Dataset:
     store = Path(store) if store else paths.store_dir()
     try:
         if not again and (stored := local.get(card, store)):
@@ -84,7 +96,8 @@ def configured(cfg: Mapping) -> Dataset:
     """
     mirror, store = (Path(folder) if (folder := cfg["data"][key]) else None for key in ("mirror", "store"))
     offline = cfg["data"]["offline"]
-    return load(cfg["dataset"], mirror=mirror, store=store, offline=offline, config_dirs=cfg["config_dirs"])
+    card = resolved(cfg["dataset"])  # checked when it was composed
+    return _load(card, mirror=mirror, store=store, offline=offline, config_dirs=cfg["config_dirs"])
 
 
 def obtain(
@@ -105,9 +118,9 @@ def obtain(
     if source["kind"] in _BUILTIN:
         raw = _BUILTIN[source["kind"]](source)
     else:
-        read, blobs = _reader(source), _content(source, mirror, offline, folders)
+        (read, options), blobs = _reader(source), _content(source, mirror, offline, folders)
         try:
-            raw = read(blobs, {"variant": card.get("variant"), **source})
+            raw = read(blobs, {"variant": card.get("variant"), **source, **options})
         except DataError as error:
             raise DataError(f"{card['name']}: {describe(source)}: {error}") from None
     dataset = from_raw(card, raw, source.get("labels"))
@@ -124,13 +137,15 @@ def describe(source: Mapping) -> str:
     return f"{source['kind']} {source.get('at', '')}{name}"
 
 
-def _reader(source: Mapping):
+def _reader(source: Mapping) -> tuple[Callable, Mapping]:
+    """The reader's function, and the options that it has besides those of the source."""
     if (name := reader(source)) is None:
         raise files.Absent(f"{describe(source)}: {source.get('note', 'not read by gpbench')}")
-    package, extra = NEEDS.get(name, (None, None))
-    if package and find_spec(package) is None:  # said before anything is downloaded
-        raise DataError(f"{describe(source)} needs {package}, which is not installed: pip install gpbench[{extra}]")
-    return READERS[name]
+    entry = READERS.get(name) if isinstance(name, str) else None
+    if entry and entry.package and find_spec(entry.package) is None:  # said before anything is downloaded
+        needed = f"{entry.package}, which is not installed: pip install gpbench[{entry.extra}]"
+        raise DataError(f"{describe(source)} needs {needed}")
+    return function_and_options(name)
 
 
 def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Sequence[Path]) -> list[bytes]:

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Int
 
 from gpbench.data.dataset import Dataset
+from gpbench.data_registry import SPLIT_SETS
 from gpbench.errors import ConfigError, DataError, nearest
 
 _DEFAULT: Mapping = {"set": "random90", "sets": {"random90": 20}}  # of a card that says nothing
@@ -26,8 +27,8 @@ def _split_set(card: Mapping) -> tuple[str, int]:
     splits = card.get("splits") or _DEFAULT
     sets = splits.get("sets") or _DEFAULT["sets"]
     name = splits.get("set") or next(iter(sets))
-    if name not in sets or name not in _RULES:
-        raise ConfigError(f"{card['name']} has no split set {name!r}: {nearest(name, set(sets) & set(_RULES))}")
+    if name not in sets or name not in SPLIT_SETS:
+        raise ConfigError(f"{card['name']} has no split set {name!r}: {nearest(name, set(sets) & set(SPLIT_SETS))}")
     return name, int(sets[name])
 
 
@@ -92,7 +93,7 @@ def indices(
     name, available = _split_set(card)
     if not 0 <= k < available:
         raise ConfigError(f"split {k} out of range: {card['name']} has splits 0..{available - 1} in set {name!r}")
-    train, test = _RULES[name](card, dataset, k)
+    train, test = SPLIT_SETS[name].function(card, dataset, k)
     _check_rows(dataset, name, k, (train, test))
     if len(train) < 2 or len(test) < 1:
         raise DataError(f"{card['name']}: {len(dataset.y)} rows are too few to split")
@@ -131,13 +132,15 @@ def _generator(*names) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest[:16], "big"))
 
 
-def _random90(card, dataset, k):
+def random90(card, dataset, k):
+    """Nine tenths of the rows and a tenth, at random."""
     n = len(dataset.y)
     order = _generator(dataset.name, k).permutation(n)
     return order[: round(0.9 * n)], order[round(0.9 * n) :]
 
 
-def _groups90(card, dataset, k):
+def groups90(card, dataset, k):
+    """The same of groups of rows, which stay together."""
     if dataset.groups is None or (n := int(dataset.groups.max()) + 1) < 2:
         raise DataError(f"{dataset.name} has no groups of rows to split by; a source names them by `group`")
     tested = _generator(dataset.name, "groups90", k).permutation(n)[min(round(0.9 * n), n - 1) :]
@@ -145,7 +148,8 @@ def _groups90(card, dataset, k):
     return np.flatnonzero(~tests), np.flatnonzero(tests)
 
 
-def _random(card, dataset, k):
+def random(card, dataset, k):
+    """Random test rows, the same however many rows train."""
     n, test, train = len(dataset.y), card["splits"].get("test_rows"), card["splits"].get("train_rows")
     if not test or test + (train or 0) > n:
         raise ConfigError(
@@ -156,7 +160,8 @@ def _random(card, dataset, k):
     return order[test:][:train], order[:test]
 
 
-def _hla(card, dataset, k):
+def hla(card, dataset, k):
+    """The published index files of Hernández-Lobato and Adams (2015)."""
     # The published index files are k+1 draws from one legacy stream; NumPy freezes that stream for good.
     n, stream = len(dataset.y), np.random.RandomState(1)
     for _ in range(k + 1):
@@ -164,31 +169,36 @@ def _hla(card, dataset, k):
     return order[: round(0.9 * n)], order[round(0.9 * n) :]
 
 
-def _hla_int8(card, dataset, k):
+def hla_int8(card, dataset, k):
+    """The same files read as 8-bit integers."""
     # 300 becomes 44 and 8191 becomes -1, the last row: each index names one of 256 rows
     n = len(dataset.y)
-    return tuple(rows.astype(np.int8).astype(np.int64) % n for rows in _hla(card, dataset, k))
+    return tuple(rows.astype(np.int8).astype(np.int64) % n for rows in hla(card, dataset, k))
 
 
-def _yang(card, dataset, k):
+def yang(card, dataset, k):
+    """Fold k and the other folds."""
     fold = _folds(dataset, "yang", 1)
     if len(fold) != len(dataset.y):
         raise DataError(f"{dataset.name} has {len(dataset.y)} rows, and its index files are for {len(fold)}")
     return np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
-def _raetsch(card, dataset, k):
+def raetsch(card, dataset, k):
+    """The published index files of each split."""
     parts = [_folds(dataset, f"raetsch_{name}", 2) for name in ("train", "test")]
     if k >= (available := min(map(len, parts))):
         raise DataError(f"{dataset.name}: split {k} of the set 'raetsch': the index files have {available} splits")
     return parts[0][k], parts[1][k]
 
 
-def _official(card, dataset, k):
+def official(card, dataset, k):
+    """The first rows and the others."""
     return np.split(np.arange(len(dataset.y)), [int(card["splits"]["train_rows"])])
 
 
-def _draws(card, dataset, k):
+def draws(card, dataset, k):
+    """The first rows test; each split trains on rows of its own after them."""
     n, test, train = len(dataset.y), card["splits"]["test_rows"], card["splits"]["train_rows"]
     start = test + k * train
     if start + train > n:
@@ -206,16 +216,3 @@ def _folds(dataset: Dataset, key: str, axes: int) -> np.ndarray:
     if (array := dataset.folds[key]).ndim != axes:
         raise DataError(f"{dataset.name}: the index array {key!r} has {array.ndim} axes, not {axes}")
     return array
-
-
-_RULES = {
-    "random90": _random90,
-    "groups90": _groups90,
-    "random": _random,
-    "hla": _hla,
-    "hla_int8": _hla_int8,
-    "yang": _yang,
-    "raetsch": _raetsch,
-    "official": _official,
-    "draws": _draws,
-}

@@ -16,9 +16,19 @@ from typing import Any
 from gpbench import paths, yamls
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments import layout
+from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, Keys, mapping, optional, required
 
 PRESETS = ("quick", "full")
-_KEYS = {"title", "paper", "presets", "all", "runs", "runs_of", "where", "labels", "table", "figure", "figures", "same"}
+
+_KEYS = Keys(
+    {
+        "title": required(),
+        "runs": required(MAPPINGS),
+        **dict.fromkeys(("paper", "runs_of", "table", "figure", "figures"), optional()),
+        **dict.fromkeys(("presets", "all", "where"), optional(MAPPING)),
+        "labels": optional(MAPPING_OF_MAPPINGS),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -108,28 +118,26 @@ def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> 
     Raises ConfigError where it has runs of its own, for a `where` that is no mapping or has a key that no run has, and
     where no run is left.
     """
-    where = content.get("where", {})
     if "runs" in content:
         raise ConfigError(f"{path}: give `runs` or `runs_of`, not both")
-    if not _are_mappings([where]):
-        raise ConfigError(f"{path}: `where` must be a mapping of keys to values")
+    condition = mapping(content.get("where"), f"{path}: `where`")
     known = dict.fromkeys(key for block in other.blocks for key in block)
-    if unknown := [str(key) for key in where if key not in known]:
+    if unknown := [str(key) for key in condition if key not in known]:
         hint = nearest(unknown[0], known)
         raise ConfigError(f"{path}: where: no run of {other.id} has the key {unknown[0]!r}; {hint}")
-    runs = [block for block in (_selected(block, where) for block in other.blocks) if block]
+    runs = [block for block in (_selected(block, condition) for block in other.blocks) if block]
     if not runs:
-        raise ConfigError(f"{path}: no run of {other.id} has {', '.join(f'{k}={v}' for k, v in where.items())}")
+        raise ConfigError(f"{path}: no run of {other.id} has {', '.join(f'{k}={v}' for k, v in condition.items())}")
     own = content.get("labels", {})
     labels = {key: {**other.labels.get(key, {}), **own.get(key, {})} for key in {**other.labels, **own}}
     return {"paper": other.paper, "presets": other.presets, **content, "runs": runs, "labels": labels}
 
 
-def _selected(block: Mapping[str, Any], where: Mapping[str, Any]) -> dict[str, Any]:
-    """The block with those values of the keys of `where` that it names; {} where none is left."""
+def _selected(block: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[str, Any]:
+    """The block with those values of the condition's keys that it names; {} where none is left."""
     selected = dict(block)
-    for key, wanted in where.items():
-        accepted = wanted if isinstance(wanted, list) else [wanted]
+    for key, values_of_key in condition.items():
+        accepted = values_of_key if isinstance(values_of_key, list) else [values_of_key]
         by_preset = block[key] if isinstance(block.get(key), dict) else dict.fromkeys(PRESETS, block.get(key))
         lists = {
             preset: [v for v in (values if isinstance(values, list) else [values]) if v in accepted]
@@ -142,37 +150,31 @@ def _selected(block: Mapping[str, Any], where: Mapping[str, Any]) -> dict[str, A
 
 
 def _experiment(id: str, content: Any, path: Path) -> Experiment:
-    if not isinstance(content, dict) or not content.get("title") or not _are_mappings(content.get("runs")):
-        raise ConfigError(f"{path}: an experiment is a mapping with a title and a list of runs")
-    if unknown := sorted(content.keys() - _KEYS):
-        raise ConfigError(f"{path}: no key {unknown[0]!r}; {nearest(unknown[0], _KEYS)}")
-    if not content["runs"] or not _are_mappings([content.get("all", {})]):
-        raise ConfigError(f"{path}: `runs` needs a block of keys at least, and `all` is a mapping of keys")
+    content = _KEYS.check(content, f"{path}: the experiment")
     if not (content.get("table") or content.get("figure") or content.get("figures")):
         raise ConfigError(f"{path}: say what is made of the runs, a table or a figure")
     if content.get("figure") and content.get("figures"):
         raise ConfigError(f"{path}: put `figure` among `figures`, under a name")
-    blocks = [{**content.get("all", {}), **block} for block in content["runs"]]
+    blocks = [{**(content.get("all") or {}), **block} for block in content["runs"]]
     for key, value in ((key, value) for block in blocks for key, value in block.items()):
         if isinstance(value, dict) and set(value) != set(PRESETS):
             raise ConfigError(f"{path}: {key} needs a value for each of {' and '.join(PRESETS)}, and no other")
     layout.check(path, content, blocks)
-    labels = {key: {text(v): str(label) for v, label in of.items()} for key, of in content.get("labels", {}).items()}
+    labels = {
+        key: {text(value): str(label) for value, label in names.items()}
+        for key, names in (content.get("labels") or {}).items()
+    }
     return Experiment(
         id=id,
         title=content["title"],
         paper=content.get("paper", ""),
         blocks=blocks,
-        presets=content.get("presets", {}),
+        presets=content.get("presets") or {},
         labels=labels,
         table=content.get("table"),
         figure=content.get("figure"),
         figures=content.get("figures") or {},
     )
-
-
-def _are_mappings(blocks: Any) -> bool:
-    return isinstance(blocks, list) and all(isinstance(block, dict) for block in blocks)
 
 
 def _jobs(block: Mapping[str, Any], preset: str) -> Iterator[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Whether the table and the figures of an experiment can be laid out: keys that its runs have, and known metrics.
+"""Checks of the table and figures of an experiment: keys that its runs have, and known metrics.
 
 Checked when the file is read: what is wrong there would otherwise end in an error after the training.
 """
@@ -11,12 +11,13 @@ from typing import Any
 from gpbench import own_metrics
 from gpbench.errors import ConfigError, as_word, nearest
 from gpbench.experiments.kinds import FIGURES, TABLES, Kind
+from gpbench.keys import Keys
 
 Runs = Sequence[Mapping[str, Any]]
 """The blocks of runs as the file has them."""
 
 Check = Callable[[Path, str, Any, Runs], None]
-"""Checks a value that the file has at a option, as in `table.rows`; raises ConfigError."""
+"""Checks a value that the file has at an option, as in `table.rows`; raises ConfigError."""
 
 
 def check(path: Path, content: Mapping[str, Any], runs: Runs) -> None:
@@ -58,14 +59,11 @@ def _check_kind(path: Path, option: str, kind: Any, layout: Any, kinds: Mapping[
 def _check_options(path: Path, section: str, layout: Any, options: Kind, runs: Runs) -> None:
     if not isinstance(layout, Mapping):
         raise ConfigError(f"{path}: {section}={as_word(layout)}: must be a mapping with {', '.join(options.required)}")
+    Keys.named(options.required, options.optional).check(layout, f"{path}: {section}")
     checks = {**options.required, **options.optional}
-    if unknown := [str(name) for name in layout if name not in checks]:
-        raise ConfigError(f"{path}: {section} has no option {unknown[0]!r}; {nearest(unknown[0], checks)}")
-    if absent := [name for name in options.required if name not in layout]:
-        raise ConfigError(f"{path}: {section}.{absent[0]} is missing")
     for name, value in layout.items():
-        if one := CHECKS[checks[name]]:
-            one(path, f"{section}.{name}", value, runs)
+        if check_value := CHECKS[checks[name]]:
+            check_value(path, f"{section}.{name}", value, runs)
 
 
 def _key(path: Path, option: str, value: Any, runs: Runs) -> None:
@@ -73,9 +71,9 @@ def _key(path: Path, option: str, value: Any, runs: Runs) -> None:
     if not isinstance(value, str):
         raise ConfigError(f"{path}: {option}={as_word(value)}: must be a key of the runs")
     if not all(value in block for block in runs):
-        who = "not every run has" if any(value in block for block in runs) else "no run has"
+        runs_with = "not every run has" if any(value in block for block in runs) else "no run has"
         shared = [key for key in runs[0] if all(key in block for block in runs)]
-        raise ConfigError(f"{path}: {option}: {who} the key {value!r}; {nearest(value, shared)}")
+        raise ConfigError(f"{path}: {option}: {runs_with} the key {value!r}; {nearest(value, shared)}")
 
 
 def _key_of_some(path: Path, option: str, value: Any, runs: Runs) -> None:
@@ -169,7 +167,7 @@ def _exponents(path: Path, option: str, value: Any, runs: Runs) -> None:
     """Numbers by key of the runs and by value of another of their keys."""
     if not isinstance(value, Mapping) or not all(isinstance(numbers, Mapping) for numbers in value.values()):
         raise ConfigError(f"{path}: {option}={as_word(value)}: must map keys to mappings of values to numbers")
-    known = [str(one) for block in runs for values in block.values() for one in _values(values)]
+    known = [str(entry) for block in runs for values in block.values() for entry in _values(values)]
     for key, numbers in value.items():
         _key_of_some(path, option, key, runs)
         for name, number in numbers.items():
@@ -194,13 +192,13 @@ def _method(path: Path, option: str, value: Any, runs: Runs) -> None:
 
 def _values(value: Any) -> list[Any]:
     """Every value of a key of a block, over the presets."""
-    parts = value.values() if isinstance(value, Mapping) else [value]
-    return [one for part in parts for one in (part if isinstance(part, list) else [part])]
+    presets = value.values() if isinstance(value, Mapping) else [value]
+    return [entry for preset in presets for entry in (preset if isinstance(preset, list) else [preset])]
 
 
-def _each(one: Check, path: Path, option: str, values: Sequence[Any], runs: Runs) -> None:
+def _each(check_value: Check, path: Path, option: str, values: Sequence[Any], runs: Runs) -> None:
     for k, value in enumerate(values):
-        one(path, option, value, runs)
+        check_value(path, option, value, runs)
         if value in values[:k]:
             raise ConfigError(f"{path}: {option}: {value} is there twice")
 

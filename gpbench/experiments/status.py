@@ -28,7 +28,7 @@ class Cell:
         return [k for k in self.splits if k not in recorded]
 
     @property
-    def done(self) -> list[Record]:
+    def finished(self) -> list[Record]:
         """The records that did not diverge."""
         return [record for record in self.records if not record.diverged]
 
@@ -44,7 +44,7 @@ def require_recorded(id: str, preset: str, cells: Sequence[Cell]) -> None:
     Raises:
         ConfigError: no run is recorded.
     """
-    if not any(cell.done for cell in cells):
+    if not any(cell.finished for cell in cells):
         raise ConfigError(
             f"nothing is recorded of {id} in preset {preset}; make it with gpbench reproduce {id} --preset {preset}"
         )

@@ -60,10 +60,10 @@ class RunPlan:
             ConfigError: there are no such splits or outputs.
             DataError: the data had to be loaded, and could not be.
         """
-        from gpbench.data import cards
+        from gpbench.config import cards
         from gpbench.data.members import members, name_of_output
 
-        card = cards.checked(cfg["dataset"])
+        card = cards.resolved(cfg["dataset"])
         checksum = card.get("checksum") or _checksum(json.dumps([cfg[key] for key in _DATA_KEYS]))
         shared = identity.identify(cfg, checksum)
         runs = [

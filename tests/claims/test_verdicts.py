@@ -286,9 +286,9 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     [
         ("[]", "claims are a mapping of ids to claims"),
         ("a: {text: x}", "a list of `clauses`, or a `reason`"),
-        ("a: {clauses: []}", "a claim needs a `text`"),
-        ("a: {text: x, reason: y, printd: none}", "no key 'printd'"),
-        ("a: {text: x, reason: y, printed: yes!}", "printed: 'yes!'"),
+        ("a: {clauses: []}", "lacks text"),
+        ("a: {text: x, reason: y, printd: none}", "unknown key 'printd'; did you mean printed"),
+        ("a: {text: x, reason: y, printed: yes!}", "printed=yes!: must be supported, contradicted, undecided or none"),
         ("a: {text: x, clauses: [{below: 0}]}", "give one of difference, ratio"),
         ("a: {text: x, clauses: [{difference: nll, a: {method: a}, below: 0}]}", "difference needs `b`"),
         ("a: {text: x, clauses: [{difference: nll, a: {method: a}, b: {method: b}}]}", "say where the difference lies"),
@@ -336,7 +336,7 @@ mine:
 def test_every_claim_of_the_papers_reads():
     for name in definition.files():
         claims = definition.read(name)
-        assert len({claim.id for claim in claims}) == len(claims) and all(claim.place for claim in claims)
+        assert len({claim.id for claim in claims}) == len(claims) and all(claim.location for claim in claims)
         for claim in claims:
             file = ""
             for path, test in re.findall(r"(tests/\S+\.py)?::(\w+)", f"{claim.reason} {claim.note}"):

@@ -19,8 +19,9 @@ from samples import sample
 
 from gpbench import cli
 from gpbench.config.cards import CARD as KEYS
-from gpbench.config.cards import KINDS, READERS
+from gpbench.config.cards import KINDS, SOURCE
 from gpbench.config.compose import Composer
+from gpbench.data_registry import READERS
 from gpbench.errors import ConfigError
 
 CARD = {
@@ -36,7 +37,7 @@ TABLE = [["a", "b", "price"], *([f"{i % 7}", f"{i * i % 11}", f"{i * 1.5}"] for 
 RECORD = sample("0" * 16, setting="m=15%", metrics={"nll": 0.5}, seconds={"train": 2.0}, schema=1).to_json()
 
 CARD_KEYS = KEYS.known
-SOURCE_KEYS = {*KINDS["file"].known, *READERS["table"].known, "labels", "note"}
+SOURCE_KEYS = {*(SOURCE | KINDS["file"] | READERS["table"].options).known} - {"kind"}
 MAPPINGS = st.dictionaries(st.sampled_from("ab"), st.integers(), min_size=1)
 WORDS = st.text("abcxyz", min_size=4, max_size=8)
 NOT_COUNTS = st.one_of(

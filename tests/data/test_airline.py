@@ -8,7 +8,7 @@ import pytest
 
 from gpbench.data import cards, load, sources, splits
 from gpbench.data.dataset import from_raw
-from gpbench.data.readers import airline_csv, airline_npz
+from gpbench.data.formats import airline_csv, airline_npz
 from gpbench.errors import ConfigError, DataError
 
 HEADER = "Year,Month,DayofMonth,DayOfWeek,DepTime,ArrTime,TailNum,AirTime,ArrDelay,Distance,Cancelled,Diverted"

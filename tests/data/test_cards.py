@@ -2,13 +2,17 @@
 
 import inspect
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from gpbench.config import cards as config
-from gpbench.data import cards, load, readers, splits, tables
+from gpbench.config.compose import compose
+from gpbench.data import cards, configured, load, splits, tables
+from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError
+from gpbench.records.plan import RunPlan
 
 SOURCE = "name: mine\ntask: binary\nsources: [{{{}}}]\n"
 FILE = SOURCE.format("kind: file, path: a, target: y")
@@ -30,23 +34,18 @@ BUILTIN = [
 OPTION = re.compile(r"""options(?:\.get\(|\[)"(\w+)""")
 
 
-@pytest.mark.parametrize("name", config.READERS)
+@pytest.mark.parametrize("name", READERS)
 def test_the_options_of_a_reader_are_those_that_it_reads(name):
-    functions = {"table": (tables.table, tables._cells)}.get(name, (readers.READERS[name],))
+    functions = {"table": (tables.table, tables._cells)}.get(name, (READERS[name].function,))
     read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
     read |= {"outputs"} if name == "mat" else {"group"} if name == "npz" else set()  # asked for by `in`
-    assert {*config.READERS[name].known} == read - {"variant"}
-
-
-def test_readers_and_split_sets_are_those_there_are():
-    assert config.READERS.keys() == readers.READERS.keys()
-    assert config.SPLIT_SETS.keys() == splits._RULES.keys()
+    assert {*READERS[name].options.known} == read - {"variant"}
 
 
 def test_the_keys_of_a_split_set_are_those_that_its_rule_reads():
-    for name, rule in splits._RULES.items():
-        read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", inspect.getsource(rule)))
-        assert {*config.SPLIT_SETS[name].known} == read, name
+    for name, entry in SPLIT_SETS.items():
+        read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", inspect.getsource(entry.function)))
+        assert {*entry.options.known} == read, name
 
 
 @pytest.mark.parametrize("name", cards.names())
@@ -88,7 +87,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         ("name: mine\ntask: binary\nsources: [web]", "a source must be a mapping, not web"),
         ("name: mine\ntask: binary\nsources: [{kind: web}]", "source kind 'web' is none of"),
         ("name: mine\ntask: binary\nsources: [{kind: file, path: a}]", "the file source lacks target"),
-        ("name: [", "line 2: not YAML"),
+        ("name: [", "line 1: not YAML"),
         (FILE + "splitz: {}", "the card has an unknown key 'splitz'; did you mean splits?"),
         (FILE + "incomplete: dropp", "the card: incomplete=dropp: must be drop or null"),
         (
@@ -97,16 +96,16 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         ),
         (FILE + "labels: {a: -1.5, b: 1}", "the code of label 'a'=-1.5: must be a whole number"),
         (FILE + "labels: {a: no, b: 1}", "the code of label 'a'=false: must be a whole number"),
-        (FILE + "labels: [a, b]", "labels must be a mapping"),
+        (FILE + "labels: [a, b]", r'labels=\["a", "b"\]: must be a mapping'),
         (FILE + "splits: {sets: {random09: 5}}", "splits.sets has an unknown key 'random09'; did you mean random90"),
-        (FILE + "splits: {sets: {random90: 0}}", "splits.sets.random90=0: must be a whole number from 1"),
+        (FILE + "splits: {sets: {random90: 0}}", "splits.sets: random90=0: must be a whole number from 1"),
         (FILE + "splits: {set: hla, sets: {random90: 5}}", "no split set 'hla'; known are random90"),
         (FILE + "splits: {sets: {random90: 5}, seed: 1}", "splits has an unknown key 'seed'; did you mean set or sets"),
         (FILE + "splits: {sets: {random90: 5}, test_rows: 9}", "splits.test_rows=9: the split set random90 does not"),
         (FILE + "splits: {sets: {random: 5}}", "splits lacks test_rows"),
         (FILE + "splits: {sets: {random: 5}, test_rows: 1.5}", "splits: test_rows=1.5: must be a whole number from 1"),
-        (FILE + "splits: random90", "splits must be a mapping, not random90"),
-        (FILE + "variants: [a]", "variants must be a mapping"),
+        (FILE + "splits: random90", "splits=random90: must be a mapping"),
+        (FILE + "variants: [a]", r'variants=\["a"\]: must be a mapping'),
         (FILE + "variant: a\nvariants: {b: {}}", "mine has no variant 'a'"),
         (FILE + "variant: a\nvariants: {a: {row: 3}}", "a variant has an unknown key 'row'; did you mean rows?"),
         (SOURCE.format("kind: file, path: a, target: y, delimeter: ;"), "unknown key 'delimeter'; did you mean delim"),
@@ -134,3 +133,80 @@ def test_an_unknown_argument_of_a_scikit_learn_loader_is_one_line():
     card["sources"][0]["arguments"] = {"scalled": False}
     with pytest.raises(ConfigError, match=r"scikit-learn's load_diabetes: .*scalled"):
         load(card, offline=True)
+
+
+READER = """
+from gpbench.data import Raw
+import numpy as np
+
+def rows(blobs, options):
+    table = np.array([line.split(options["separator"]) for line in blobs[0].decode().split()], float)
+    return Raw(table[:, :-1], table[:, -1])
+"""
+
+
+@pytest.fixture
+def user(tmp_path, monkeypatch):
+    """A folder of a user with a table and the module of a reader."""
+    monkeypatch.setenv("GPBENCH_STORE", str(tmp_path / "store"))
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "reader_of_cards.py").write_text(READER)
+    (tmp_path / "a.txt").write_text("1;2;3\n4;5;7\n")
+    for folder in ("dataset", "reader"):
+        (tmp_path / folder).mkdir()
+    return tmp_path
+
+
+def own(folder, reader):
+    card = f"name: mine\ntask: regression\nsources: [{{kind: file, path: a.txt, reader: {reader}}}]"
+    (folder / "dataset" / "mine.yaml").write_text(card)
+    return load(cards.read("mine", [folder]), config_dirs=[folder])
+
+
+TARGET = "{_target_: reader_of_cards.rows, separator: ;}"
+
+
+def test_a_reader_of_ones_own_is_named_by_its_target_by_a_file_or_by_an_entry_point(user, monkeypatch):
+    np.testing.assert_array_equal(own(user, TARGET).X, [[1, 2], [4, 5]])
+    (user / "reader" / "mine.yaml").write_text(TARGET)
+    np.testing.assert_array_equal(own(user, "mine").y, [3, 7])
+    points = lambda group: [SimpleNamespace(name="theirs", value="reader_of_cards:rows")] * (group == "gpbench.readers")
+    monkeypatch.setattr("gpbench.registry.entry_points", points)
+    (source,) = (own_card := cards.read("mine", [user]))["sources"]
+    assert source["reader"]["_target_"] == "reader_of_cards.rows" and own_card["name"] == "mine"
+    assert config.check({**own_card, "sources": [{**source, "reader": "theirs"}]})[0]["reader"] == {
+        "_target_": "reader_of_cards.rows"
+    }
+
+
+@pytest.mark.parametrize(
+    ("reader", "message"),
+    [
+        ("theirs", "unknown reader 'theirs'"),
+        ("{separator: ;}", "reader: _target_=null: write MODULE.NAME"),
+        ("{_target_: rows}", "reader: _target_=rows: write MODULE.NAME"),
+        ("{_target_: reader_of_cards.columns}", "reader: cannot import 'reader_of_cards.columns': AttributeError"),
+        ("[npz]", 'reader=["npz"]: must be the name of a reader'),
+    ],
+)
+def test_a_reader_of_ones_own_that_is_wrong_gives_one_clear_line(user, reader, message):
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        own(user, reader)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_is_taken_is_refused(user):
+    (user / "reader" / "npz.yaml").write_text(TARGET)
+    with pytest.raises(ConfigError, match="the name npz is taken by one of ours"):
+        own(user, "npz")
+
+
+def test_a_card_is_checked_once_a_run(monkeypatch):
+    checks = []
+    check = config.check
+    monkeypatch.setattr(config, "check", lambda *args: checks.append(args) or check(*args))
+    monkeypatch.setattr(cards, "check", config.check)
+    cfg = compose(["dataset=sinc", "method=linear"])
+    RunPlan.from_config(cfg)
+    configured(cfg)
+    assert len(checks) == 1

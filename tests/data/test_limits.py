@@ -14,7 +14,7 @@ import pytest
 import requests
 from scipy.io import savemat
 
-from gpbench.data import archives, files, readers
+from gpbench.data import archives, files, formats, readers, robots
 from gpbench.data import store as local
 from gpbench.data.dataset import Raw, from_raw
 from gpbench.errors import DataError
@@ -56,10 +56,10 @@ PLANES = b"tailnum,year,issue_date\n"
     "unpack",
     [
         lambda: readers.npz([NPZ], {}),
-        lambda: readers.fingerprints_npz([NPZ], {"target": "y", "bits": 8}),
-        lambda: readers.mujoco_walk([NPZ], {}),
-        lambda: readers.airline_npz([NPZ], {}),
-        lambda: readers.airline_csv([FLIGHTS, PLANES], {}),
+        lambda: formats.fingerprints_npz([NPZ], {"target": "y", "bits": 8}),
+        lambda: robots.mujoco_walk([NPZ], {}),
+        lambda: formats.airline_npz([NPZ], {}),
+        lambda: formats.airline_csv([FLIGHTS, PLANES], {}),
         lambda: readers.mat([MAT], {"matrix": "x", "target": "y"}),
         lambda: archives.member(tar("w:gz"), "a"),
         lambda: archives.member(tar("w:bz2"), "a"),

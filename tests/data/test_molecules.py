@@ -8,7 +8,7 @@ import pytest
 
 from gpbench.data import cards, load, prepare, sources, splits
 from gpbench.data.dataset import from_raw
-from gpbench.data.readers import fingerprints_npz, smiles_csv
+from gpbench.data.formats import fingerprints_npz, smiles_csv
 from gpbench.errors import DataError
 
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import io
 import numpy as np
 import pytest
 
-from gpbench.data import cards, load, prepare, readers, splits
+from gpbench.data import cards, load, prepare, readers, splits, tables
 from gpbench.data import store as local
 from gpbench.data.dataset import Raw, from_raw
 from gpbench.errors import ConfigError, DataError
@@ -47,7 +47,7 @@ def test_an_npz_file_gives_the_same_data_set_as_the_table(write):
 
 
 def test_numbers_count_columns_where_a_table_has_no_header():
-    raw = readers.table([b"1 2 3 9\n4 5 6 8\n"], {"target": [-2, 1], "group": 3, "delimiter": "space"})
+    raw = tables.table([b"1 2 3 9\n4 5 6 8\n"], {"target": [-2, 1], "group": 3, "delimiter": "space"})
     assert (raw.X.tolist(), raw.target.tolist(), raw.groups) == ([[1], [4]], [["3", "2"], ["6", "5"]], ["9", "8"])
     assert raw.outputs == ()
 

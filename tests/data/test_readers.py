@@ -10,39 +10,39 @@ import numpy as np
 import pytest
 import scipy.io
 
-from gpbench.data import archives, readers
+from gpbench.data import archives, readers, tables
 from gpbench.errors import DataError
 
 
 def test_csv_without_header_takes_the_target_by_position_and_drops_the_id():
-    raw = readers.table([b"101,5,1,2\n102,?,3,4\n\n"], {"target": -1, "drop": [0], "missing": "?"})
+    raw = tables.table([b"101,5,1,2\n102,?,3,4\n\n"], {"target": -1, "drop": [0], "missing": "?"})
     np.testing.assert_array_equal(raw.X, [[5, 1], [np.nan, 3]])
     assert raw.target.tolist() == ["2", "4"]
     assert raw.columns == ()
 
 
 def test_csv_with_header_takes_the_target_by_name_and_another_delimiter():
-    raw = readers.table([b'"fixed acidity";"quality";"pH"\r\n7.4;5;3.51\r\n'], {"target": "quality", "delimiter": ";"})
+    raw = tables.table([b'"fixed acidity";"quality";"pH"\r\n7.4;5;3.51\r\n'], {"target": "quality", "delimiter": ";"})
     np.testing.assert_array_equal(raw.X, [[7.4, 3.51]])
     assert raw.columns == ("fixed acidity", "pH") and raw.target.tolist() == ["5"]
 
 
 def test_whitespace_table_codes_a_text_column():
     text = b"sp sex index  FL\nB M 1 8.1\nO F   2 9\n"
-    raw = readers.table([text], {"target": "sex", "delimiter": "space", "codes": {"sp": {"B": 0, "O": 1}}})
+    raw = tables.table([text], {"target": "sex", "delimiter": "space", "codes": {"sp": {"B": 0, "O": 1}}})
     np.testing.assert_array_equal(raw.X, [[0, 1, 8.1], [1, 2, 9]])
 
 
 def test_several_files_with_leading_lines_become_one_table():
     blobs = [b";;; comment\n\nA,B\nSKY,1,9\n", b";;; comment\n\nA,B\nPATH,2,9\n"]
-    raw = readers.table(blobs, {"target": 0, "skip": 3, "drop": [2]})
+    raw = tables.table(blobs, {"target": 0, "skip": 3, "drop": [2]})
     np.testing.assert_array_equal(raw.X, [[1], [2]])
     assert raw.target.tolist() == ["SKY", "PATH"]
 
 
 def test_gzipped_csv_reads_like_the_plain_one():
-    plain = readers.table([b"a,y\n1,2\n"], {"target": "y"})
-    assert readers.table([gzip.compress(b"a,y\n1,2\n")], {"target": "y"}).X == plain.X
+    plain = tables.table([b"a,y\n1,2\n"], {"target": "y"})
+    assert tables.table([gzip.compress(b"a,y\n1,2\n")], {"target": "y"}).X == plain.X
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_gzipped_csv_reads_like_the_plain_one():
 )
 def test_a_table_that_cannot_be_read_gives_one_clear_line(text, options, message):
     with pytest.raises(DataError, match=message) as caught:
-        readers.table([text], options)
+        tables.table([text], options)
     assert "\n" not in str(caught.value)
 
 

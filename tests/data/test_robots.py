@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.io
 
-from gpbench.data import cards, load, readers, sources, splits
+from gpbench.data import cards, load, robots, sources, splits
 from gpbench.data import store as local
 from gpbench.data.dataset import from_raw
+from gpbench.data_registry import READERS
 from gpbench.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -30,7 +31,7 @@ def of_card(name: str, blobs: list[bytes]):
     """What a card's first source gives from these files instead of its own."""
     card = cards.read(name)
     source = card["sources"][0]
-    return from_raw(card, readers.READERS[source["reader"]](blobs, {"variant": card.get("variant"), **source}))
+    return from_raw(card, READERS[source["reader"]].function(blobs, {"variant": card.get("variant"), **source}))
 
 
 def test_kuka_is_offline_then_online_rows_with_torques_in_units_of_their_joints():
@@ -45,7 +46,7 @@ def test_kuka_is_offline_then_online_rows_with_torques_in_units_of_their_joints(
 @pytest.mark.parametrize("content", [b"", b"1 2 3\n", b"oid sha256:1\nsize 2\n", text(np.ones((2, 27)))])
 def test_a_file_that_is_not_kukas_is_one_clear_line(content):
     with pytest.raises(DataError, match=r"not a table of numbers|not 28") as caught:
-        readers.kuka([content], {})
+        robots.kuka([content], {})
     assert "\n" not in str(caught.value)
 
 
@@ -91,7 +92,7 @@ def test_mujoco2_has_the_step_before_too_and_loses_the_first_of_each_trajectory(
 
 def test_raw_velocities_are_not_clipped():
     arrays = walks(4)
-    raw = readers.mujoco_walk([npz(**arrays)], {"variant": "raw", "frames": 1})
+    raw = robots.mujoco_walk([npz(**arrays)], {"variant": "raw", "frames": 1})
     np.testing.assert_array_equal(raw.X[:, :17], arrays["state"][:4])
     np.testing.assert_allclose(raw.target, np.diff(arrays["state"][:, 8:], axis=0))
     assert np.abs(raw.X).max() > 10
@@ -102,7 +103,7 @@ def test_walks_that_do_not_fit_their_lengths_are_one_clear_line():
     short, narrow = {**arrays, "length": np.array([3, 3])}, {**arrays, "act": arrays["act"][:, :5]}
     for wrong in (short, narrow, {"state": arrays["state"]}):
         with pytest.raises(DataError, match=r"do not fit|no array 'act'"):
-            readers.mujoco_walk([npz(**wrong)], {"variant": "raw", "frames": 1})
+            robots.mujoco_walk([npz(**wrong)], {"variant": "raw", "frames": 1})
 
 
 def test_what_an_address_gives_without_a_checksum_is_kept_as_it_first_came(monkeypatch, store):

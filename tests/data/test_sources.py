@@ -10,7 +10,7 @@ import threading
 import numpy as np
 import pytest
 
-from gpbench.data import files, load, sources
+from gpbench.data import files, load, readers, sources
 from gpbench.data import store as local
 from gpbench.errors import DataError
 
@@ -137,7 +137,7 @@ def test_a_file_with_a_wrong_checksum_is_never_parsed(mirror_dir, monkeypatch):
     def parse(*_):
         raise AssertionError("parsed before it was checked")
 
-    monkeypatch.setitem(sources.READERS, "npz", parse)
+    monkeypatch.setattr(readers, "npz", parse)
     (mirror_dir / "toy.npz").write_bytes(npz(X + 1))
     with pytest.raises(DataError, match=r"toy.npz: sha256 is .*, not "):
         load(make(MIRROR), mirror=mirror_dir)

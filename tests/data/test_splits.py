@@ -9,6 +9,7 @@ from gpbench.config import cards as config
 from gpbench.config.compose import compose
 from gpbench.data import cards, prepare, splits
 from gpbench.data.dataset import Dataset, Raw, from_raw
+from gpbench.data_registry import SPLIT_SETS
 from gpbench.errors import ConfigError, DataError
 
 
@@ -37,7 +38,7 @@ EXAMPLES = {
 LEAKING = {"hla_int8"}
 
 
-@pytest.mark.parametrize("chosen", splits._RULES)
+@pytest.mark.parametrize("chosen", SPLIT_SETS)
 def test_no_test_row_is_a_training_row_in_any_set_but_that_of_int8(chosen):
     card, dataset = EXAMPLES[chosen]  # every set has an example: a new one without it fails here
     for k in range(splits.count(card)):
@@ -46,7 +47,7 @@ def test_no_test_row_is_a_training_row_in_any_set_but_that_of_int8(chosen):
         assert prepare(replace(dataset, X=np.eye(len(dataset.y))), train, test).held_out == (chosen not in LEAKING)
 
 
-@pytest.mark.parametrize("chosen", sorted(splits._RULES.keys() - LEAKING - {"draws"}))
+@pytest.mark.parametrize("chosen", sorted(SPLIT_SETS.keys() - LEAKING - {"draws"}))
 def test_every_row_is_in_exactly_one_part_of_every_split(chosen):
     card, dataset = EXAMPLES[chosen]
     for k in range(splits.count(card)):

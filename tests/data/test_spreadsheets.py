@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
-from gpbench.data import archives, readers
+from gpbench.data import archives, tables
 from gpbench.errors import DataError
 
 FRAME = pandas.DataFrame(
@@ -32,8 +32,8 @@ def parquet(frame=FRAME) -> bytes:
 @pytest.mark.parametrize("target", ["y", -1])
 def test_a_table_is_the_same_whatever_holds_it(content, target):
     options = OPTIONS | {"target": target}
-    theirs = readers.table([FRAME.to_csv(index=False).encode()], {"header": True, **options})
-    ours = readers.table([content()], options)
+    theirs = tables.table([FRAME.to_csv(index=False).encode()], {"header": True, **options})
+    ours = tables.table([content()], options)
     np.testing.assert_array_equal(ours.X, theirs.X)
     np.testing.assert_array_equal(ours.target.astype(float), theirs.target.astype(float))
     assert ours.columns == theirs.columns
@@ -41,22 +41,22 @@ def test_a_table_is_the_same_whatever_holds_it(content, target):
 
 def test_a_sheet_is_chosen_by_its_name():
     content = excel(notes=pandas.DataFrame({"text": ["none"]}), rows=FRAME)
-    assert readers.table([content], OPTIONS | {"sheet": "rows"}).X.shape == (3, 3)
+    assert tables.table([content], OPTIONS | {"sheet": "rows"}).X.shape == (3, 3)
     with pytest.raises(DataError, match="no sheet 'row'; the file has notes, rows"):
-        readers.table([content], OPTIONS | {"sheet": "row"})
+        tables.table([content], OPTIONS | {"sheet": "row"})
 
 
 def test_empty_cells_are_missing_and_not_zero():
     frame = FRAME.assign(minutes=[1.0, None, 3.0])
     for content in (parquet(frame), excel(a=frame)):
-        assert np.isnan(readers.table([content], OPTIONS).X[1, 1])
+        assert np.isnan(tables.table([content], OPTIONS).X[1, 1])
 
 
 def test_a_damaged_or_huge_file_is_one_line(monkeypatch):
     for content in (parquet()[:-20], parquet()[:50], excel(a=FRAME)[:400], b"PK\x03\x04" + bytes(100)):
         with pytest.raises(DataError, match="not a readable"):
-            readers.table([content], OPTIONS)
+            tables.table([content], OPTIONS)
     monkeypatch.setattr(archives, "LARGEST", 100)
     for content in (parquet(), excel(a=FRAME)):
         with pytest.raises(DataError, match="unpacks to"):
-            readers.table([content], OPTIONS)
+            tables.table([content], OPTIONS)

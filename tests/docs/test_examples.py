@@ -37,11 +37,21 @@ def test_the_examples_are_listed_and_described(tmp_path):
     assert "Cooling coffee" in gpbench(tmp_path, "data", "info", "coffee", "--config-dir", str(EXAMPLES))
 
 
+def test_a_reader_of_ones_own_reads_a_card_that_names_it(tmp_path):
+    assert "Power of a pump" in gpbench(tmp_path, "data", "info", "pump", "--config-dir", str(EXAMPLES))
+    words = ["run", "--config-dir", str(EXAMPLES), "--json", "dataset=pump", "method=linear", "split=0"]
+    (record,) = json.loads(gpbench(tmp_path, *words))["records"]
+    assert record["status"] == "done" and record["metrics"]["nmse"] < 0.5
+
+
 def test_the_pages_show_the_files_as_they_are():
     method, dataset = ROOT / "docs" / "add_a_method.md", ROOT / "docs" / "add_a_dataset.md"
     assert blocks(method, "python") == [(EXAMPLES / "robust_gp.py").read_text()]
     assert blocks(method, "yaml") == [(EXAMPLES / "method" / "robust_gp.yaml").read_text()]
-    assert blocks(dataset, "yaml") == [(EXAMPLES / "dataset" / "coffee.yaml").read_text()]
+    cards = [EXAMPLES / "dataset" / f"{name}.yaml" for name in ("coffee", "pump")]
+    assert blocks(dataset, "yaml") == [path.read_text() for path in cards]
+    assert blocks(dataset, "python") == [(EXAMPLES / "logbook.py").read_text()]
+    assert (EXAMPLES / "dataset" / "pump.log").read_text().splitlines()[0] in dataset.read_text()
     first_rows = "".join((EXAMPLES / "dataset" / "coffee.csv").read_text().splitlines(keepends=True)[:2])
     assert first_rows in blocks(dataset)
 

@@ -139,6 +139,13 @@ def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
     """I(x) = ∫₀¹ g(x, t) dt of a one-dimensional kernel: in closed form for the squared exponential.
 
     For other kernels by quadrature on both sides of x, so that a kink at t = x costs no accuracy.
+
+    Args:
+        base: Kernel of one input.
+        x: Values of the input, (N,).
+
+    Returns:
+        I(x), (N,).
     """
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
@@ -154,7 +161,12 @@ def integral(base: Kernel, x: Float[Array, " N"]) -> Float[Array, " N"]:
 
 
 def double_integral(base: Kernel, dtype: DTypeLike) -> Float[Array, ""]:
-    """II = ∫₀¹ I(x) dx."""
+    """II = ∫₀¹ I(x) dx (Durrande et al. 2013).
+
+    Args:
+        base: Kernel of one input.
+        dtype: Precision of the result.
+    """
     if (scale := _lengthscale(base)) is not None:
         root = math.sqrt(2) * scale
         return root**2 * jnp.expm1(-1 / root**2) + math.sqrt(math.pi) * root * erf(1 / root)

@@ -26,11 +26,26 @@ class Kernel(eqx.Module):
 
     @abc.abstractmethod
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
-        """Computes k(x, y) for all pairs of rows."""
+        """Computes k(x, y) for all pairs of rows.
+
+        Args:
+            X: First rows, (N, D).
+            Y: Second rows, (P, D).
+
+        Returns:
+            Covariances, (N, P), in the dtype of the rows.
+        """
 
     @abc.abstractmethod
     def diag(self, X: Float[Array, "N D"]) -> Float[Array, " N"]:
-        """Computes k(x, x) for every row: the diagonal of `cross(X, X)` in O(N)."""
+        """Computes k(x, x) for every row: the diagonal of `cross(X, X)` in O(N).
+
+        Args:
+            X: Rows, (N, D).
+
+        Returns:
+            Prior variances, (N,).
+        """
 
     def describe(self) -> str:
         """Describes the kernel with its parameters, for error messages.
@@ -86,12 +101,28 @@ def span(values: Float[Array, " D"]) -> str:
 
 
 def log_scalar(value: float, like: Float[Array, "..."]) -> Float[Array, ""]:
-    """log(value) as a parameter in the dtype of `like`."""
+    """The logarithm of a positive number, as a parameter.
+
+    Args:
+        value: Positive number.
+        like: Array whose dtype the parameter gets.
+
+    Returns:
+        log(value), a scalar array.
+    """
     return jnp.asarray(math.log(value), like.dtype)
 
 
 def initial_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -> Float[Array, " D"]:
-    """Logarithms of the initial squared lengthscales, in units of the inputs: see `LengthscaleStart`."""
+    """Logarithms of the initial squared lengthscales, in squared units of the inputs.
+
+    Args:
+        X: Rows of the inputs, (N, D).
+        start: Rule, see `LengthscaleStart`.
+
+    Returns:
+        One logarithm for each input, (D,).
+    """
     d = X.shape[1]
     if start == "median_each":
         return 2.0 * jnp.log(jnp.asarray([median_distance(X[:, [j]]) for j in range(d)], X.dtype))
@@ -100,7 +131,15 @@ def initial_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -
 
 
 def median_distance(X: Float[Array, "N D"], limit: int = 2000) -> float:
-    """The median Euclidean distance between pairs of rows (of the first `limit` rows), 1 if all are equal."""
+    """The median Euclidean distance between pairs of different rows.
+
+    Args:
+        X: Rows, (N, D).
+        limit: Number of rows, from the first, that are compared.
+
+    Returns:
+        The distance, in units of the inputs; 1 if all rows are equal.
+    """
     from scipy.spatial.distance import pdist
 
     distances = pdist(np.asarray(X[:limit]))

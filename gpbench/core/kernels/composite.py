@@ -34,7 +34,15 @@ class ActiveInputs(Kernel):
 
 
 def select(X: Float[Array, "N D"], inputs: tuple[int, ...]) -> Float[Array, "N S"]:
-    """The columns `inputs`.  They must exist: `Spec.initial` checks it."""
+    """Selects columns.
+
+    Args:
+        X: Rows, (N, D).
+        inputs: Numbers of columns from 0, which must exist: `Spec.initial` checks it.
+
+    Returns:
+        The rows with these columns, (N, S).
+    """
     return X[:, np.asarray(inputs)]
 
 
@@ -120,7 +128,15 @@ class UnitAmplitude(Kernel):
 
 
 def fix_amplitude(kernel: Kernel) -> Kernel:
-    """The kernel with its amplitude fixed at 1.  One whose scale is not an amplitude (linear, sum, ANOVA) stays."""
+    """Fixes the amplitude of a kernel at 1.
+
+    Args:
+        kernel: Any kernel.
+
+    Returns:
+        The kernel without the parameter; one whose scale is not an amplitude (linear, sum, ANOVA) is returned as it
+        is.
+    """
     match kernel:
         case AmplitudeFamily():
             return UnitAmplitude(eqx.tree_at(lambda kernel: kernel.log_amplitude, kernel, None))

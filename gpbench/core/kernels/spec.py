@@ -122,7 +122,12 @@ class LengthscalePrior(NamedTuple):
     spread: float
 
     def log_prob(self, kernel: Kernel, inputs: int) -> Float[Array, ""]:
-        """The log density of the logarithms of all lengthscales of `kernel`, whose parameters they are."""
+        """The log density of the logarithms of all lengthscales of a kernel.
+
+        Args:
+            kernel: Kernel, of whose parameters `log_lengthscale2` are taken.
+            inputs: Number D of inputs.
+        """
         centre = math.log(self.median * math.sqrt(inputs))
         leaves = jax.tree_util.tree_leaves_with_path(kernel)
         lengthscales = [leaf for path, leaf in leaves if jax.tree_util.keystr(path[-1:]) == ".log_lengthscale2"]
@@ -131,7 +136,14 @@ class LengthscalePrior(NamedTuple):
 
 
 def lengthscale_prior(value: Any) -> LengthscalePrior | None:
-    """The prior that the configuration's value means: None, or {median: M, spread: S}.  Raises ConfigError."""
+    """The prior that the configuration's value means.
+
+    Args:
+        value: None, {median: M, spread: S}, or a prior.
+
+    Raises:
+        ConfigError: Any other value.
+    """
     if isinstance(value, LengthscalePrior):
         return value
     LENGTHSCALE_PRIOR.check("method.lengthscale_prior", value)

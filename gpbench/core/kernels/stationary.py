@@ -49,7 +49,16 @@ class Stationary(AmplitudeFamily):
 
 
 def start_lengthscales(X: Float[Array, "N D"], start: LengthscaleStart, isotropic: bool) -> Float[Array, " L"]:
-    """`initial_log_lengthscales2`: an entry per input, or their mean as the single entry of an isotropic kernel."""
+    """Logarithms of the initial squared lengthscales of a stationary kernel.
+
+    Args:
+        X: Rows of the inputs, (N, D).
+        start: Rule, see `LengthscaleStart`.
+        isotropic: One lengthscale for all inputs.
+
+    Returns:
+        An entry for each input, (D,), or their mean, (1,), of an isotropic kernel.
+    """
     each = initial_log_lengthscales2(X, start)
     return each.mean(keepdims=True) if isotropic else each
 
@@ -58,6 +67,9 @@ def half_square_exponent(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Floa
     """-½|x - y|² for all pairs of rows, at most 0, through one matrix product.
 
     The rounding error is relative to |x|² + |y|²: right for kernels that are differentiable in the squared distance.
+
+    Args:
+        X, Y: Rows in units of the lengthscales, (N, D) and (P, D).
     """
     # -½|x-y|² = x·y - ½|x|² - ½|y|²
     exponent = X @ Y.T - 0.5 * jnp.sum(X**2, 1)[:, None] - 0.5 * jnp.sum(Y**2, 1)[None, :]
@@ -68,6 +80,9 @@ def square_distance(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Arr
     """|x - y|² for all pairs of rows through differences: exactly 0 for equal rows.
 
     One input after another, in O(N P) memory forward and backward.
+
+    Args:
+        X, Y: Rows in units of the lengthscales, (N, D) and (P, D).
     """
 
     @jax.checkpoint
@@ -79,7 +94,11 @@ def square_distance(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Arr
 
 
 def safe_sqrt(square: Float[Array, "N P"]) -> Float[Array, "N P"]:
-    """√square with the derivative 0 where `square` is 0, instead of an infinite one that turns into NaN."""
+    """√square with the derivative 0 where `square` is 0, instead of an infinite one that turns into NaN.
+
+    Args:
+        square: Numbers of at least 0, (N, P).
+    """
     positive = square > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1.0)), 0.0)
 

@@ -57,18 +57,44 @@ class Likelihood(eqx.Module):
     def expected_log_prob(
         self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."], y: Float[Array, " N"]
     ) -> Float[Array, " N"]:
-        """E log p(y|f) for f ~ N(mean, variance): the expectation of variational inference."""
+        """E log p(y|f) for f ~ N(mean, variance): the expectation of variational inference.
+
+        Args:
+            mean, variance: Moments of the latent values, (N,) or (N, P).
+            y: Targets, (N,).
+
+        Returns:
+            Expectations, (N,), in nats.
+        """
 
     @abstractmethod
     def log_normaliser(
         self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."], y: Float[Array, " N"], *, alpha: float = 1.0
     ) -> Float[Array, " N"]:
-        """log Z = log E p(y|f)^alpha for f ~ N(mean, variance): of EP, and with alpha below 1 of power EP."""
+        """log Z = log E p(y|f)^alpha for f ~ N(mean, variance): of EP, and with alpha below 1 of power EP.
+
+        Args:
+            mean, variance: Moments of the latent values, (N,) or (N, P).
+            y: Targets, (N,).
+            alpha: Power of the likelihood, above 0.
+
+        Returns:
+            log Z, (N,), in nats.
+        """
 
     def normaliser_derivatives(
         self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."], y: Float[Array, " N"], *, alpha: float = 1.0
     ) -> tuple[Float[Array, " N"], Float[Array, "N ..."], Float[Array, "N ..."]]:
-        """(log Z, d log Z / d mean, -d² log Z / d mean²); where P > 1, the last is the diagonal of the Hessian."""
+        """(log Z, d log Z / d mean, -d² log Z / d mean²); where P > 1, the last is the diagonal of the Hessian.
+
+        Args:
+            mean, variance: Moments of the latent values, (N,) or (N, P).
+            y: Targets, (N,).
+            alpha: Power of the likelihood, above 0.
+
+        Returns:
+            log Z (N,), and both derivatives in the shape of `mean`.
+        """
 
         def total(mean: Array) -> tuple[Array, Array]:
             log_z = self.log_normaliser(mean, variance, y, alpha=alpha)
@@ -89,11 +115,24 @@ class Likelihood(eqx.Module):
 
     @abstractmethod
     def predictive(self, mean: Float[Array, "N ..."], variance: Float[Array, "N ..."]) -> Predictive:
-        """p(y) = E p(y|f) for f ~ N(mean, variance)."""
+        """p(y) = E p(y|f) for f ~ N(mean, variance).
+
+        Args:
+            mean, variance: Moments of the latent values, (N,) or (N, P).
+        """
 
 
 def above_floor(name: str, noise: float, floor: float) -> float:
-    """The initial noise less its floor.  Raises ConfigError where the floor is negative or not below the noise."""
+    """The initial noise less its floor.
+
+    Args:
+        name: Name of the likelihood, for the message.
+        noise: Initial variance of the noise.
+        floor: Least variance of the noise.
+
+    Raises:
+        ConfigError: The floor is negative or not below the noise.
+    """
     if not 0.0 <= floor < noise:
         raise ConfigError(
             f"likelihood {name}: the noise floor {floor:g} must be at least 0 and below the initial noise {noise:g}"

@@ -54,7 +54,7 @@ def _check_arrays(experiment: Experiment, planned: Sequence[Cell], arrays: Array
     """Checks that some panel would not be empty, as all are for records that were collected without their traces."""
     options = experiment.figure or {}
     needed = options["panels"] if options["kind"] == "traces" else FIGURES[options["kind"]].arrays
-    ids = (record.id for cell in planned for record in cell.done)
+    ids = (record.id for cell in planned for record in cell.finished)
     if needed and not any(name in run for run in map(arrays, ids) for name in needed):
         noun, remedy = ("a trace", "") if options["kind"] == "traces" else ("kept its arrays", " with run.keep=true")
         raise ConfigError(

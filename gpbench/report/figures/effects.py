@@ -38,7 +38,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))
     names = {cell.id: ", ".join(labels(experiment, options["label"], cell)) for cell in planned}
     colours = style.colours(list(dict.fromkeys(names.values())))
-    runs = {cell.id: [run for record in cell.done if _panels(run := arrays(record.id))] for cell in planned}
+    runs = {cell.id: [run for record in cell.finished if _panels(run := arrays(record.id))] for cell in planned}
     width = max((_panels(run) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)
     if not width:
         raise ConfigError(f"{experiment.id}: all components have three inputs or more, whose effects are not kept")

@@ -28,7 +28,7 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     - `margin`: Share of the range of the rows that is drawn on either side of them; optional.
     """
     options = experiment.figure or {}
-    runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
+    runs = [arrays(cell.finished[0].id) if cell.finished else {} for cell in planned]
     lines = next((run for cell, run in zip(planned, runs) if cell.method == options.get("reference")), None)
     figure = style.figure(3.1 * len(planned) + 0.3, 2.9)
     axes = figure.subplots(1, len(planned), sharex=True, sharey=True, squeeze=False)[0]
@@ -36,7 +36,7 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
         axis.set_title(_title(experiment, options["label"], cell), fontsize=9)
         if "kept_mean" in run:
             curve(axis, run, options.get("margin", _MARGIN), None if run is lines else lines)
-            axis.set_xlabel(_caption(cell.done[0]))
+            axis.set_xlabel(_caption(cell.finished[0]))
         else:
             axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
     return figure
@@ -89,7 +89,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
     The option `label` of the figure has the keys whose labels title a column.
     """
     keys = (experiment.figure or {})["label"]
-    runs = [arrays(cell.done[0].id) if cell.done else {} for cell in planned]
+    runs = [arrays(cell.finished[0].id) if cell.finished else {} for cell in planned]
     units = max((run["kept_hidden"].shape[1] for run in runs if "kept_hidden" in run), default=0)
     figure = style.figure(1.9 * (1 + len(planned)) + 0.3, 1.8 * (1 + units) + 0.3)
     axes = figure.subplots(1 + units, 1 + len(planned), sharex=True, sharey=True, squeeze=False)
@@ -108,7 +108,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
         label = "-".join(labels(experiment, keys, cell))
         if "kept_mean" in run:
             surface(column[0], run, run["kept_mean"], vmin=limits[0], vmax=limits[1])
-            column[0].set_title(f"{label}: nMSE {cell.done[0].metrics['nmse']:.3f}", fontsize=8)
+            column[0].set_title(f"{label}: nMSE {cell.finished[0].metrics['nmse']:.3f}", fontsize=8)
         else:
             column[0].text(0.5, 0.5, f"{label}: missing", transform=column[0].transAxes, ha="center", color="#888888")
         for unit, axis in enumerate(column[1:]):
@@ -153,10 +153,10 @@ def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Cal
         axis.spines[["top", "right"]].set_visible(True)
     for cell in planned:
         axis = axes[rows.index(cell.job[row_key]), columns.index(cell.job[column_key])]
-        run = arrays(cell.done[0].id) if cell.done else {}
+        run = arrays(cell.finished[0].id) if cell.finished else {}
         if "kept_grid" in run:
             boundary(axis, run)
-            axis.set_title(f"error {100 * (cell.done[0].metrics['error'] or 0.0):.1f} %", fontsize=7.5, pad=2)
+            axis.set_title(f"error {100 * (cell.finished[0].metrics['error'] or 0.0):.1f} %", fontsize=7.5, pad=2)
         else:
             axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
     for axis, row in zip(axes[:, 0], rows):

@@ -32,9 +32,9 @@ def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callab
     figure = style.figure(4.4, 3.2)
     axis = figure.subplots()
     for value, colour in colours.items():
-        cells = [cell for cell in planned if cell.job[key] == value and cell.done]
+        cells = [cell for cell in planned if cell.job[key] == value and cell.finished]
         devices = [int(cell.job[along]) for cell in cells]
-        seconds = [fmean(record.seconds["train"] or 0.0 for record in cell.done) for cell in cells]
+        seconds = [fmean(record.seconds["train"] or 0.0 for record in cell.finished) for cell in cells]
         axis.plot(devices, seconds, "o-", color=colour, markersize=4, label=experiment.label(key, value))
         simulated = [k for k, cell in enumerate(cells) if _simulated(cell)]
         axis.scatter(
@@ -55,7 +55,7 @@ def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callab
 
 
 def _simulated(cell: Cell) -> bool:
-    return any(record.simulated for record in cell.done)
+    return any(record.simulated for record in cell.finished)
 
 
 class Series(NamedTuple):
@@ -89,7 +89,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
             stated = options.get("published", {}).get(along, {}) if quantity is _milliseconds else {}
             exponents, fixed = [], []
             for value, colour in colours.items():
-                cells = [cell for cell in planned if cell.job[key] == value and cell.done]
+                cells = [cell for cell in planned if cell.job[key] == value and cell.finished]
                 if series := _along_size(experiment, cells, keys, along, quantity):
                     name = experiment.label(key, value)
                     axis.plot(*series, "o-", color=colour, markersize=4, label=name)
@@ -121,7 +121,7 @@ def _along_size(
     _, group = _most([cell for cell in cells if along in cell.job], keys, along)
     if len(group) < 2:
         return None
-    points = sorted((_size(experiment, along, cell), fmean(map(quantity, cell.done))) for cell in group)
+    points = sorted((_size(experiment, along, cell), fmean(map(quantity, cell.finished))) for cell in group)
     sizes, values = np.array(points).T
     return Series(sizes, values) if np.isfinite(values).all() else None
 

@@ -95,7 +95,7 @@ def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]
     A split whose training ended early, by convergence, keeps its last values.  The traces of splits that were trained
     as a group have the seconds of the group, of which each split counts its share.
     """
-    traces = [(record, arrays(record.id)) for record in cell.done]
+    traces = [(record, arrays(record.id)) for record in cell.finished]
     traces = [(record, trace) for record, trace in traces if metric in trace and len(trace[metric])]
     if not traces:
         return None

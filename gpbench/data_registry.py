@@ -1,0 +1,164 @@
+"""Readers of raw files and split sets by name: dotted path of the function and its options.  Needs no NumPy.
+
+The tables serve the check of cards (`gpbench.config.cards`), the layer of data that calls the functions, and the page
+of settings.  The source of a card names a reader of one's own by
+
+- its function and options, as in `reader: {_target_: my_readers.table, separator: tab}`;
+- a file `reader/NAME.yaml` with such a mapping, in a folder of `--config-dir`;
+- an entry point NAME of the group `gpbench.readers`, whose value is the function.
+
+`expand` turns names of the last two kinds into the first.  Nothing that a record says adds a name.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpbench import registry
+from gpbench.errors import ConfigError, nearest
+from gpbench.keys import LIST, MAPPING, Keys, optional, required
+from gpbench.registry import TARGET
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A reader or a split set.
+
+    Args:
+        path: Dotted path of its function.
+        options: Keys of a source that the reader has as options, or keys of `splits` that the split set has.
+        package: Package that it needs beyond gpbench's own requirements.
+        extra: Extra of gpbench that installs the package.
+    """
+
+    path: str
+    options: Keys = field(default_factory=Keys)
+    package: str = ""
+    extra: str = ""
+
+    @property
+    def function(self) -> Callable:
+        """The function, imported."""
+        return registry.load("reader", self.path)
+
+
+_D = "gpbench.data."
+_COUNT = "count or null"
+_TARGET = required("any", "Column or array of the targets; a list for several outputs.")
+_BITS = required("count", "Bits of a fingerprint.")
+
+READERS: Mapping[str, Entry] = {
+    "npz": Entry(
+        _D + "readers.npz",
+        Keys(
+            {
+                "target": optional("any", "Array of the targets.", "y"),
+                "group": optional("any", "Array of the groups of rows."),
+                "folds": optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
+            }
+        ),
+    ),
+    "table": Entry(
+        _D + "tables.table",
+        Keys(
+            {
+                "target": _TARGET,
+                "group": optional("any", "Column that says which rows belong together."),
+                "delimiter": optional("text", "Delimiter of cells; `space` for white space.", ","),
+                "sheet": optional("text", "Sheet of an Excel file; by default the first."),
+                "header": optional("flag", "True for names in the first line; by default if `target` is a name."),
+                "skip": optional("whole", "Lines to leave out at the top.", 0),
+                "missing": optional("text", "Mark of an empty cell."),
+                "drop": optional(LIST, "Columns to leave out."),
+                "codes": optional(MAPPING, "Numbers for the texts of a column: {column: {text: number}}."),
+            }
+        ),
+    ),
+    "libsvm": Entry(_D + "readers.libsvm", Keys({"inputs": required(_COUNT, "Number of inputs.")})),
+    "idx": Entry(_D + "readers.idx"),
+    "uci_datasets": Entry(_D + "readers.uci_datasets"),
+    "mat": Entry(
+        _D + "readers.mat",
+        Keys(
+            {
+                "matrix": required("any", "Array of the inputs, or one for each file, with the targets at the end."),
+                "target": optional("any", "Array of the targets."),
+                "outputs": optional(_COUNT, "Number of targets in the last columns."),
+            }
+        ),
+    ),
+    "airline_csv": Entry(_D + "formats.airline_csv"),
+    "airline_npz": Entry(_D + "formats.airline_npz"),
+    "kuka": Entry(_D + "robots.kuka"),
+    "mujoco_walk": Entry(
+        _D + "robots.mujoco_walk", Keys({"frames": optional([1, 2], "Frames of the motion in an input.", 1)})
+    ),
+    "year_zip": Entry(_D + "formats.year_zip", Keys({"rows": required(_COUNT, "Number of rows.")})),
+    "fingerprints_npz": Entry(_D + "formats.fingerprints_npz", Keys({"bits": _BITS, "target": _TARGET})),
+    "smiles_csv": Entry(
+        _D + "formats.smiles_csv",
+        Keys(
+            {
+                "smiles": required("any", "Column of the SMILES texts, or a list of columns."),
+                "target": _TARGET,
+                "radius": required("whole", "Radius of the fingerprint, in bonds."),
+                "bits": _BITS,
+            }
+        ),
+        package="rdkit",
+        extra="chem",
+    ),
+}
+"""The readers.  Those that depend on a card's `variant` have it from the card."""
+
+_TRAIN, _TEST = "Number of training rows.", "Number of test rows."
+_S = _D + "splits."
+
+SPLIT_SETS: Mapping[str, Entry] = {
+    "random90": Entry(_S + "random90"),
+    "groups90": Entry(_S + "groups90"),
+    "random": Entry(
+        _S + "random", Keys({"test_rows": required(_COUNT, _TEST), "train_rows": optional(_COUNT, _TRAIN)})
+    ),
+    "hla": Entry(_S + "hla"),
+    "hla_int8": Entry(_S + "hla_int8"),
+    "yang": Entry(_S + "yang"),
+    "raetsch": Entry(_S + "raetsch"),
+    "official": Entry(_S + "official", Keys({"train_rows": required(_COUNT, _TRAIN)})),
+    "draws": Entry(_S + "draws", Keys({"test_rows": required(_COUNT, _TEST), "train_rows": required(_COUNT, _TRAIN)})),
+}
+"""The split sets, with the keys of a card's section `splits` besides `set` and `sets`."""
+
+
+def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
+    """A source's reader with a name of one's own replaced by its `_target_` and options.
+
+    Args:
+        reader: The name of a reader, or a mapping with a `_target_`.
+        folders: Folders of `--config-dir` and of installed packages.
+        subject: The source, for messages.
+
+    Raises:
+        ConfigError: An unknown name, a file that is no such mapping, or a `_target_` that is no dotted path.
+    """
+    if isinstance(reader, str):
+        own = registry.own("reader", reader, folders, READERS)
+        if own is None and reader not in READERS:
+            raise ConfigError(f"{subject}: unknown reader {reader!r}: {nearest(reader, READERS)}")
+        reader = own or reader
+    if isinstance(reader, Mapping):
+        registry.check_target("reader", reader.get(TARGET))
+    return reader
+
+
+def function_and_options(reader: str | Mapping[str, Any]) -> tuple[Callable, Mapping[str, Any]]:
+    """The function of an expanded reader, and the options that a mapping gives.
+
+    Raises:
+        ConfigError: It cannot be imported.
+    """
+    if isinstance(reader, str):
+        return READERS[reader].function, {}
+    options = {key: value for key, value in reader.items() if key != TARGET}
+    return registry.load("reader", reader[TARGET]), options

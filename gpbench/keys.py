@@ -1,0 +1,107 @@
+"""Schemas of mappings in files: keys that must or may be there, with their values, and one check for all of them.
+
+    SPLITS = Keys({"train_rows": required("count", "Training rows of a split."), "seed": optional("whole")})
+    SPLITS.check({"train_row": 4}, "mine.yaml: splits")  # lacks train_rows and has an unknown key 'train_row'; ...
+
+The values of a key are a range of `gpbench.schema`.  Needs no JAX.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from gpbench.errors import ConfigError, as_word, nearest
+from gpbench.schema import Range, Words, parse
+
+TEXT = Range(lambda value: isinstance(value, str | None), "a text")
+LIST = Range(lambda value: isinstance(value, list | tuple | None), "a list")
+MAPPING = Range(lambda value: isinstance(value, Mapping | None), "a mapping")
+MAPPINGS = Range(
+    lambda value: isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value), "a list of mappings"
+)
+MAPPING_OF_MAPPINGS = Range(
+    lambda value: value is None or (MAPPING.contains(value) and all(map(MAPPING.contains, value.values()))),
+    "a mapping of mappings",
+)
+
+
+class Key(NamedTuple):
+    """A key of a mapping.
+
+    Args:
+        range: Values that it can have.
+        meaning: Meaning of the key, as the documentation prints it.
+        default: Value that stands for an absent key, as the documentation prints it.
+        required: True for a key that must have a value.
+    """
+
+    range: Words | Range = "any"
+    meaning: str = ""
+    default: Any = None
+    required: bool = False
+
+
+def required(range: Words | Range = "any", meaning: str = "") -> Key:
+    """A key that must have a value."""
+    return Key(range, meaning, required=True)
+
+
+def optional(range: Words | Range = "any", meaning: str = "", default: Any = None) -> Key:
+    """A key that may be absent."""
+    return Key(range, meaning, default)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys that a mapping has, by name.
+
+    Args:
+        keys: The keys.
+    """
+
+    keys: Mapping[str, Key] = field(default_factory=dict)
+
+    @classmethod
+    def named(cls, required_keys: Iterable[str] = (), optional_keys: Iterable[str] = ()) -> "Keys":
+        """Keys by their names alone, with any values."""
+        return cls({**dict.fromkeys(required_keys, required()), **dict.fromkeys(optional_keys, optional())})
+
+    def __or__(self, other: "Keys") -> "Keys":
+        return Keys({**self.keys, **other.keys})
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names."""
+        return tuple(self.keys)
+
+    def check(self, node: Any, subject: str) -> Mapping[str, Any]:
+        """Checks that a mapping has the required keys, no unknown ones, and values in their ranges.
+
+        Args:
+            node: The mapping; None is an empty one.
+            subject: What it is, for messages, as in "mine.yaml: the card".
+
+        Returns:
+            The mapping.
+
+        Raises:
+            ConfigError: It is no mapping, or has a wrong key or value.
+        """
+        node = mapping(node, subject)
+        faults = []
+        if absent := [name for name, key in self.keys.items() if key.required and node.get(name) in (None, "", [], {})]:
+            faults.append(f"lacks {', '.join(absent)}")
+        if unknown := [str(name) for name in node if name not in self.keys]:
+            faults.append(f"has an unknown key {unknown[0]!r}; {nearest(unknown[0], self.keys)}")
+        if faults:
+            raise ConfigError(f"{subject} {' and '.join(faults)}")
+        for name, value in node.items():
+            parse(self.keys[name].range).check(f"{subject}: {name}", value)
+        return node
+
+
+def mapping(node: Any, subject: str) -> Mapping[str, Any]:
+    """The node, {} for none.  Raises ConfigError for anything but a mapping."""
+    if not isinstance(node, Mapping | None):
+        raise ConfigError(f"{subject} must be a mapping, not {as_word(node)}")
+    return node or {}
