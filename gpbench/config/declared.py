@@ -80,10 +80,10 @@ def check_method(node: Mapping[str, Any]) -> None:
         return
     name, known = str(node["_target_"]).rpartition(".")[2], declared["settings"]
     values = {key: value for key, value in node.items() if not (key.startswith("_") and key.endswith("_"))}
+    check_declared(values, declared, name)
     for key in values:
         if key not in known:
             raise ConfigError(f"method.{key}: {name} has no such field; {nearest(key, known)}")
-    check_declared(values, declared, name)
     if absent := [key for key, setting in known.items() if "default" not in setting and key not in values]:
         raise ConfigError(f"method.{absent[0]}: {name} needs a value for it")
 
