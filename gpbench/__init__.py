@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_lazy, __dir__, _ = lazy.attach(
+_lazy, *_ = lazy.attach(
     __name__,
     {
         "api.datasets": ("LoadedDataset", "load"),
@@ -106,3 +106,7 @@ def __getattr__(name: str) -> Any:
 
         runtime.configure()  # before JAX is imported
     return _lazy(name)
+
+
+def __dir__() -> list[str]:
+    return __all__

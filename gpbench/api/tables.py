@@ -189,7 +189,8 @@ def rank(
 
         return draw_ranking(ranks)
 
-    return Table(rank_sheets.sheet(ranks, records), vars(ranks), draw)
+    data = {name: value for name, value in vars(ranks).items() if name != "known"}
+    return Table(rank_sheets.sheet(ranks, records), data, draw)
 
 
 def compare(a: str, b: str, *, metric: str | None = None, results: Results = None, **filters: Unpack[Filters]) -> Table:
