@@ -49,6 +49,7 @@ test-all: lint
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet
+	$(BIN)/python scripts/check_names.py gpbench
 	$(BIN)/mypy
 
 coverage: $(VENV)/.installed-dev

@@ -62,7 +62,7 @@ class Keys:
     keys: Mapping[str, Key] = field(default_factory=dict)
 
     @classmethod
-    def named(cls, required_keys: Iterable[str] = (), optional_keys: Iterable[str] = ()) -> "Keys":
+    def from_names(cls, required_keys: Iterable[str] = (), optional_keys: Iterable[str] = ()) -> "Keys":
         """Keys by their names alone, with any values."""
         return cls({**dict.fromkeys(required_keys, required()), **dict.fromkeys(optional_keys, optional())})
 

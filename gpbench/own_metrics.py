@@ -138,11 +138,11 @@ def declarations(folders: Sequence[Path]) -> dict[str, Declaration]:
     Raises:
         ConfigError: A file is no declaration, or has the name of one of ours.
     """
-    found: dict[str, Declaration] = {}
+    metrics: dict[str, Declaration] = {}
     for folder in folders:
         for path in sorted((folder / "metric").glob("*.yaml")):
-            found.setdefault(path.stem, _read(path))
-    return found
+            metrics.setdefault(path.stem, _read(path))
+    return metrics
 
 
 def load(folders: Sequence[Path]) -> OwnMetrics:

@@ -209,8 +209,10 @@ def check_family(kind: str, value: Any, accepted: Sequence[str] | None, subject:
         return
     if family in KINDS[kind]:
         needed = either(name.replace("_", " ") for name in accepted)
-        given = f"{family} of the inputs {list(inputs)}" if inputs is not None else family
-        raise ConfigError(f"{subject} needs a {needed} {kind}, not {given}: choose method.{kind}={either(accepted)}")
+        description = f"{family} of the inputs {list(inputs)}" if inputs is not None else family
+        raise ConfigError(
+            f"{subject} needs a {needed} {kind}, not {description}: choose method.{kind}={either(accepted)}"
+        )
 
 
 def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
@@ -219,14 +221,14 @@ def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
         ((name, options),) = value.items()
         if name in COMPOSITES and isinstance(options, list):
             return {name: [expand(kind, entry, folders) for entry in options]}
-        if isinstance(options, Mapping | None) and (found := own(kind, name, folders, KINDS[kind])):
-            return {**found, **(options or {})}
-    elif isinstance(value, str) and (found := own(kind, value, folders, KINDS[kind])):
-        return found
+        if isinstance(options, Mapping | None) and (target := own(kind, name, folders, KINDS[kind])):
+            return {**target, **(options or {})}
+    elif isinstance(value, str) and (target := own(kind, value, folders, KINDS[kind])):
+        return target
     return value
 
 
-def named(kind: str, value: Any) -> Any:
+def without_target(kind: str, value: Any) -> Any:
     """A value in which {_target_: PATH, **options} of a kernel's or likelihood's class is {PATH: options}.
 
     Hydra would otherwise construct the class as it builds the method.  Raises ConfigError as `load` does.
@@ -237,7 +239,8 @@ def named(kind: str, value: Any) -> Any:
         is_class = callable(getattr(load(kind, path), "initial", None))
         return {path: {key: option for key, option in value.items() if key != TARGET}} if is_class else value
     return {
-        key: [named(kind, entry) for entry in v] if key in COMPOSITES and is_list(v) else v for key, v in value.items()
+        key: [without_target(kind, entry) for entry in v] if key in COMPOSITES and is_list(v) else v
+        for key, v in value.items()
     }
 
 
@@ -296,29 +299,29 @@ def _some(kind: str) -> str:
     return f"choose {either(_names(kind))}"
 
 
-def own(kind: str, name: Any, folders: Sequence[Path], taken: Mapping[str, Any]) -> dict[str, Any] | None:
+def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, Any]) -> dict[str, Any] | None:
     """The mapping with a `_target_` behind a user's name; None for any other name.
 
     Args:
         kind: Name of the folder of files; the group of entry points is `gpbench.` with it and an s.
         name: The name.
         folders: Folders of `--config-dir` and of installed packages.
-        taken: Names of gpbench's own.
+        reserved: Names of gpbench's own.
 
     Raises:
-        ConfigError: A file without a `_target_`, or with a name in `taken`.
+        ConfigError: A file without a `_target_`, or with a name in `reserved`.
     """
     for folder in folders:
         path = folder / kind / f"{name}.yaml"
         if not isinstance(name, str) or not path.is_file():
             continue
-        if name in taken:
+        if name in reserved:
             raise ConfigError(f"{path}: the name {name} is taken by one of ours; rename the file")
         content = yamls.load(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict) or TARGET not in content:
             raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`")
         return content
-    if name in taken or not isinstance(name, str):
+    if name in reserved or not isinstance(name, str):
         return None
     for point in entry_points(group=f"gpbench.{kind}s"):
         if point.name == name:

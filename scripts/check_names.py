@@ -15,6 +15,9 @@ WORDS = frozenset(
     """.split()  # noqa: SIM905
 )
 
+RECORDED = frozenset({"kept"})
+"""Names that are keys of files written since the first version, and so cannot change."""
+
 
 def bindings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """The line and the name of each binding: assignments, loops, arguments, definitions, and imports with `as`."""
@@ -39,7 +42,7 @@ def main(folders: list[str]) -> int:
     for path in sorted(path for folder in folders for path in Path(folder).rglob("*.py")):
         for line, name in bindings(ast.parse(path.read_text(encoding="utf-8"))):
             total += 1
-            if name.strip("_") in WORDS:
+            if name.strip("_") in WORDS and not (path.name == "record.py" and name in RECORDED):
                 lines.append(f"{path}:{line}: {name}")
     print(*lines, sep="\n", end="\n" * bool(lines))
     print(f"{len(lines)} of {total:,} bindings have a function word or a participle for a name")

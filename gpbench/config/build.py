@@ -33,7 +33,7 @@ def build_method(node: Mapping[str, Any]) -> Method:
     check_class(node)
     target = node["_target_"]
     try:
-        method = instantiate({key: registry.named(key, value) for key, value in node.items()})
+        method = instantiate({key: registry.without_target(key, value) for key, value in node.items()})
     except InstantiationException as error:  # Hydra's wrapper of what the constructor raised
         if isinstance(cause := error.__cause__, GpbenchError):
             raise cause from None
@@ -109,7 +109,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/add_a_method.md")
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
-    values = {name: registry.named(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
+    values = {name: registry.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
     is_class = isinstance(constructor, type) and dataclasses.is_dataclass(constructor)
     has_ranges = set(settings(constructor)) if is_class else set()
     for field, value in values.items():

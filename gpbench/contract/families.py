@@ -37,9 +37,9 @@ def examine_kernel(value: Any) -> Iterator[Finding]:
     spec = kernel_spec(value)
     rows = np.random.default_rng(0).normal(size=(12, 3))
     rows[1] = rows[0]  # rows that coincide
-    at = partial(spec.initial, start="median")
+    initial = partial(spec.initial, start="median")
     for check in (_is_covariance, _has_its_diagonal, _has_the_amplitude, _has_finite_gradients, _keeps_the_dtype):
-        yield finding("kernel", check, at, jnp.asarray(rows))
+        yield finding("kernel", check, initial, jnp.asarray(rows))
 
 
 def examine_likelihood(value: Any) -> Iterator[Finding]:

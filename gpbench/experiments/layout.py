@@ -59,7 +59,7 @@ def _check_kind(path: Path, option: str, kind: Any, layout: Any, kinds: Mapping[
 def _check_options(path: Path, section: str, layout: Any, options: Kind, runs: Runs) -> None:
     if not isinstance(layout, Mapping):
         raise ConfigError(f"{path}: {section}={as_word(layout)}: must be a mapping with {', '.join(options.required)}")
-    Keys.named(options.required, options.optional).check(layout, f"{path}: {section}")
+    Keys.from_names(options.required, options.optional).check(layout, f"{path}: {section}")
     checks = {**options.required, **options.optional}
     for name, value in layout.items():
         if check_value := CHECKS[checks[name]]:

@@ -23,9 +23,9 @@ def check_classes(plans: Iterable[RunPlan | GpbenchError]) -> None:
         return
     request = json.dumps([sys.path, sorted(distinct)])
     command = [sys.executable, "-m", __name__]
-    done = subprocess.run(command, input=request, capture_output=True, text=True)
-    if done.returncode == ConfigError.exit_code:
-        raise ConfigError(done.stdout)
+    process = subprocess.run(command, input=request, capture_output=True, text=True)
+    if process.returncode == ConfigError.exit_code:
+        raise ConfigError(process.stdout)
 
 
 def main() -> int:

@@ -48,7 +48,7 @@ REFUSED = {
     "optimiser=adm": "no key 'optimiser'; did you mean method.optimiser or protocol.optimiser?",
     "method.optimiser=adm": "method.optimiser=adm: must be a mapping with the optimiser's _target_",
     "protocol.optimiser=adm": "optimiser=adm: must be a mapping with",
-    "+method.subset_rows=1": "method.subset_rows=1: must be a whole number from 2, or null",
+    "+method.subset_rows=1": "method.subset_rows: SEP has no such field",
     "method.likelihood=probitt": "method.likelihood: unknown likelihood 'probitt': did you mean probit?",
     "+dataset.splits.train_rows=40": "dataset: splits.train_rows=40: the split set random90 does not read it",
     "+dataset.splits.rows=40": "dataset: splits has an unknown key 'rows'",

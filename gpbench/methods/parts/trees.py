@@ -9,11 +9,11 @@ import jax
 T = TypeVar("T")
 
 
-def tree_at(where: Callable[[T], Any], tree: T, value: Any, is_leaf: Callable[[Any], bool] | None = None) -> T:
+def tree_at(node: Callable[[T], Any], tree: T, value: Any, is_leaf: Callable[[Any], bool] | None = None) -> T:
     """Replace leaves or subtrees, as `equinox.tree_at`.
 
     Args:
-        where: Function that selects a node of the tree, or a tuple of nodes.
+        node: Function that selects a node of the tree, or a tuple of nodes.
         tree: Any pytree.
         value: New value of the node, or a tuple of them.
         is_leaf: Test for nodes to take as leaves, such as None.
@@ -21,7 +21,7 @@ def tree_at(where: Callable[[T], Any], tree: T, value: Any, is_leaf: Callable[[A
     Returns:
         A tree of the same type.
     """
-    new: T = eqx.tree_at(where, tree, value, is_leaf=is_leaf)
+    new: T = eqx.tree_at(node, tree, value, is_leaf=is_leaf)
     return new
 
 
