@@ -1,4 +1,4 @@
-"""gpbench: scalable Gaussian-process methods of five papers beside the numbers those papers published.
+"""gpbench: scalable Gaussian-process methods of five papers, compared with their published results.
 
     import gpbench
 

@@ -1,13 +1,13 @@
 """Kernels and likelihoods by name, for code that starts without JAX: dotted paths, options with their ranges, tasks.
 
 The classes declare their options by `setting`.  The tables repeat them for the check of a command line, and a test
-holds the two equal.  A kernel or likelihood of one's own is named by
+holds the two equal.  A kernel or likelihood of a user is named by
 
 - its class, as in `method.kernel={_target_: kernels.Cosine, period: 2.0}`;
 - a file `kernel/NAME.yaml` or `likelihood/NAME.yaml` with such a mapping, in a folder of `--config-dir`;
 - an entry point NAME of the group `gpbench.kernels` or `gpbench.likelihoods`, whose value is the class.
 
-`expand` turns names of the last two kinds into the first.  Nothing that a record says adds a name.
+`expand` turns names of the last two kinds into the first.  Names in records are never imported.
 """
 
 import importlib
@@ -122,7 +122,7 @@ def read(kind: str, value: Any, task: str | None = None) -> Choice:
         task: Task of the data, to name only likelihoods for it in the message about an unknown one.
 
     Returns:
-        The choice, whose options are in their ranges.  Those of a class of one's own are checked where it is imported.
+        The choice, whose options are in their ranges.  Those of a user's class are checked where it is imported.
 
     Raises:
         ConfigError: An unknown name or option, or a value that an option cannot have.
@@ -156,9 +156,9 @@ def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapp
 
 
 def check(section: Mapping[str, Any], folders: Sequence[Path], task: Any = None) -> dict:
-    """The section `method` with the names of one's own kernels and likelihoods expanded, and all of them checked.
+    """The section `method` with the names of users' kernels and likelihoods expanded, and all of them checked.
 
-    Those of a user's method are checked where its class is imported: they may be something else.
+    The keys `kernel` and `likelihood` of a user's method can mean something else: its class checks them.
 
     Args:
         section: The section.
@@ -252,7 +252,7 @@ def options_of(cls: type) -> dict[str, Words | Range]:
 
 
 def load(kind: str, name: str) -> Any:
-    """The class of a name of ours, or of a dotted path.  Raises ConfigError where it cannot be imported."""
+    """The class of a name of gpbench, or of a dotted path.  Raises ConfigError where it cannot be imported."""
     table = KINDS.get(kind, {})
     path = table[name].path if name in table else name
     module, _, attribute = path.rpartition(".")
@@ -300,7 +300,7 @@ def _some(kind: str) -> str:
 
 
 def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The mapping with a `_target_` behind a name of one's own; None for a name that is none.
+    """The mapping with a `_target_` behind a user's name; None for any other name.
 
     Args:
         kind: Name of the folder of files; the group of entry points is `gpbench.` with it and an s.
@@ -309,7 +309,7 @@ def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, An
         reserved: Names of gpbench's own.
 
     Raises:
-        ConfigError: A file without a `_target_`, or with the name of one of ours.
+        ConfigError: A file without a `_target_`, or with a name in `reserved`.
     """
     for folder in folders:
         path = folder / kind / f"{name}.yaml"

@@ -12,7 +12,7 @@ docstrings of estimators are made from it.  A method's class declares four more 
 
     tasks = frozenset({"binary"})             # kinds of data
     kernels = ("squared_exponential",)        # families that the setting `kernel` can have, of all inputs; None: any
-    likelihoods = ("probit", "logistic")      # likelihoods that fit, beside those that the task rules out; None: any
+    likelihoods = ("probit", "logistic")      # families that the setting `likelihood` can have; None: those of the task
     searchable = ("damping",)                 # settings that `search` can choose on validation rows
 """
 
@@ -43,17 +43,17 @@ class Range:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number, of Python or NumPy; true and false are none."""
+    """True for a whole number of Python or NumPy; a truth value is not a number."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a finite number, whole or not."""
+    """True for a finite number, whole or not."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _are_choices(value: Any) -> bool:
-    """Whether it is a mapping, or pairs as methods keep them, from names to numbers to choose among or null."""
+    """True for a mapping, or pairs as methods keep them, from names to lists of numbers or to null."""
     try:
         pairs = list(value.items() if isinstance(value, Mapping) else value)
         filled = [(name, values) for name, values in pairs if values is not None]
@@ -128,7 +128,7 @@ def is_real(words: Words | Range) -> bool:
 
 
 def parse(words: Any) -> Range:
-    """The range that `words` mean, which are a `Words` or a range; raises ConfigError for anything else."""
+    """The range that `words` mean; a range is returned as it is.  Raises ConfigError for anything else."""
     if isinstance(words, Range):
         return words
     if not words or not isinstance(words, str | list | tuple):

@@ -1,4 +1,4 @@
-"""Recorded runs from Python: the record, what was kept beside it, and predictions of new rows."""
+"""Recorded runs from Python: the record, the arrays kept beside it, and predictions of new rows."""
 
 import sys
 from os import PathLike
@@ -22,14 +22,14 @@ Rows: TypeAlias = Any
 
 
 class RecordedRun:
-    """A recorded run: what it was, how it went, and its model where the trained state was saved (`run.save=true`).
+    """A recorded run: record, configuration, trace, and the model if the trained state was saved (`run.save=true`).
 
     Attributes:
         record: the record of the run.
         config: the resolved configuration of the run.
 
     Args:
-        store: the records that have it.
+        store: the store of the run.
         record: its record.
     """
 
@@ -66,8 +66,8 @@ class RecordedRun:
             probable classes (T,).
 
         Raises:
-            ConfigError: the state of the run was not saved, or by another version of its method; `return_std` of
-                classes; or JAX was imported without 64-bit types.
+            ConfigError: the state of the run was not saved, or was saved by another version of its method;
+                `return_std` for classes; or JAX was imported without 64-bit types.
             DataError: the rows cannot be read.
         """
         import numpy as np
@@ -86,7 +86,7 @@ class RecordedRun:
             X: as for `predict`.
 
         Raises:
-            ConfigError: the run is one of regression; or as `predict` raises it.
+            ConfigError: the run is of regression, or as in `predict`.
             DataError: the rows cannot be read.
         """
         import numpy as np
@@ -141,7 +141,7 @@ def load_run(run: str | None = None, *, results: str | PathLike[str] | None = No
         results: the results folder; by default `GPBENCH_RESULTS`, or results/ here.
 
     Raises:
-        ConfigError: no such folder, or no run or several whose ids begin so.
+        ConfigError: no such folder, no run with this id, or several whose ids begin with these digits.
     """
     store = open_store(paths.results_dir()) if results is None else open_existing(Path(results))
     return RecordedRun(store, store.last() if run is None else store.find(run))

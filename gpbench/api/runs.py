@@ -134,7 +134,7 @@ def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 def _mean_text(values: Sequence[float | None]) -> str:
-    """Mean ± standard error; what is not finite was recorded as None."""
+    """Mean ± standard error; a value that is not finite was recorded as None."""
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values) or not numbers:
         return "not finite"
@@ -164,7 +164,7 @@ def run(
             for a dot: `method__inducing=0.25`, `run__save=True`, `run__again=True`.  Lists are lists: `split=[0, 3]`.
 
     Returns:
-        The runs, those that were recorded before included.
+        The runs, including those that were recorded before.
 
     Raises:
         ConfigError: a name, key or value is wrong.
@@ -218,7 +218,7 @@ def multirun(
         The runs of all jobs.
 
     Raises:
-        ConfigError: before any job starts where one of them has a wrong name, key or value.
+        ConfigError: a job has a wrong name, key or value; no job has started.
         SweepError: some jobs failed; the others are recorded.
         DivergedError, Stopped: as for `run`.
     """
@@ -254,14 +254,14 @@ def _words_of_choices(key: str, value: Any) -> list[str]:
 
 
 def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
-    """Trains and records what is missing of a configuration in this process, which must be set up for JAX or can be.
+    """Trains and records the missing runs of a configuration in this process, which can set up JAX or has done so.
 
     Args:
         cfg: the resolved configuration.
         plan: its plan, where it is known.
 
     Returns:
-        All runs of the plan; none in a process that another one speaks for (`run.processes`).
+        All runs of the plan; with `run.processes` in the first process alone, and none in the others.
 
     Raises:
         ClaimedError, PeerError, ConfigError, DataError, StorageError, Stopped: as `gpbench.train.session.train`.
@@ -294,7 +294,7 @@ def _configure(run: Mapping[str, Any]) -> None:
 
 
 def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:
-    """Trains what is missing of a plan in a process of its own.  Raises the error that the process printed."""
+    """Trains the missing runs of a plan in a process of its own.  Raises the error that the process printed."""
     from gpbench.sweep.local import Child
 
     child = Child([], [f"--config-dir={folder}" for folder in plan.cfg["config_dirs"]], {}, plan=plan)

@@ -26,7 +26,7 @@ Results = str | PathLike[str] | Sequence[str | PathLike[str]] | None
 
 
 class Filters(TypedDict, total=False):
-    """Only runs with these values; what is left out is not asked for.
+    """Values that runs must have; a field without a value, or with None, selects all runs.
 
     `setting` is the text of settings, such as "m=15%", or "" for none; the others are names.
     """
@@ -51,7 +51,7 @@ def open_stores(results: Results = None) -> list[Store]:
 
 
 def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str, np.ndarray]]":
-    """From a record of one of these stores to the predictions beside it; two stores may have runs of one id."""
+    """A function that reads the predictions beside a record of these stores, two of which may have the same id."""
 
     def read(record: Record) -> "dict[str, np.ndarray]":
         store = next((store for store in stores if store.get(record.id, whole=False) == record), None)

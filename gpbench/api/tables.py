@@ -37,8 +37,8 @@ class Table:
     `print(table)` shows it as the command line does, and a notebook as HTML.
 
     Attributes:
-        sheet: grids of text between lines of text.
-        data: the content as plain values: what `--json` prints.
+        sheet: the grids of the table, and the lines of text around them.
+        data: the content as plain values, as `--json` prints it.
 
     Args:
         sheet, data: as above; without data the rows of the sheet.
@@ -109,7 +109,7 @@ def table(
         metric: names of metrics, or "all"; by default nll, or rmse and test_ll for regression.
         config_dir: folders with experiment/ files of yours.
         results: the results folder, a file that `gpbench collect` made, or several.
-        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.  Of
+        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.  With
             an experiment only `preset` can be given: "quick", which is the default, or "full".
 
     Raises:
@@ -272,7 +272,7 @@ def verify(
 
     Args:
         name: a paper, an experiment, a claim ("sep/c01"), a file of yours, or "all".
-        preset: "quick" or "full"; by default that of which more is recorded.
+        preset: "quick" or "full"; by default the one with more recorded runs.
         protocol: only runs under this protocol.
         config_dir: folders with claims/ files of yours.
         results: the results folder, a file that `gpbench collect` made, or several.

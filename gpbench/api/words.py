@@ -14,7 +14,7 @@ _PLAIN = re.compile(r"[\w./%+-]+")
 
 
 def words(keys: Mapping[str, Any], overrides: Iterable[str] = ()) -> list[str]:
-    """The words KEY=VALUE of these keys, after which `overrides` come.
+    """The words KEY=VALUE of these keys, followed by `overrides`.
 
     Args:
         keys: a value for each key.  In a key two underscores stand for a dot: `method__inducing` is

@@ -1,4 +1,4 @@
-"""The interface every method has, and all that the training loop knows of it."""
+"""The interface of all methods: the base class, and the optional protocols that the training loop asks for."""
 
 import abc
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ State = Any
 class Batch(eqx.Module):
     """Rows of the training data: a minibatch, or all of them.
 
-    Rows of weight 0 only fill up: a last, short minibatch, or all rows to a number that several devices share equally,
-    and then the rows that count come first.
+    Rows of weight 0 are padding: of a last, short minibatch, or of all rows, so that several devices share them
+    equally.  In the second case the rows that count come first.
 
     Args:
         X: Standardised inputs.
@@ -204,7 +204,7 @@ class Method(eqx.Module):
 
 @runtime_checkable
 class HasObjective(Protocol):
-    """A method that can evaluate what training maximises on all rows."""
+    """A method that can evaluate the objective of training on all rows."""
 
     def objective(self, state: State, data: Batch) -> Float[Array, ""]:
         """Evaluate the objective.
@@ -309,7 +309,7 @@ class HasSearch(Protocol):
 
 @runtime_checkable
 class HasDiagnostics(Protocol):
-    """A method with numbers that tell whether training has converged."""
+    """A method with numbers that show whether training has converged."""
 
     def diagnostics(self, state: State) -> dict[str, Array]:
         """Compute diagnostics of convergence.
@@ -324,7 +324,7 @@ class HasDiagnostics(Protocol):
 
 @runtime_checkable
 class HasDiagnosis(Protocol):
-    """A method that can tell the reason of a divergence."""
+    """A method that can find the reason of a divergence."""
 
     def diagnose(self, state: State) -> str:
         """Find the reason of a divergence.
@@ -385,7 +385,7 @@ class HasEffects(Protocol):
 
 @runtime_checkable
 class HasLimits(Protocol):
-    """A method with settings that are counts of what the data have."""
+    """A method with settings whose useful values end at a number that the data have."""
 
     def limits(self, n: int) -> dict[str, int]:
         """Bound settings by the data.
@@ -414,7 +414,7 @@ class HasRowMemory(Protocol):
 
 
 def diagnosis(method: Method, state: State) -> str:
-    """Probable reason of a divergence, or "" where the method has none to tell."""
+    """Probable reason of a divergence; "" for a method without `diagnose`."""
     return method.diagnose(state) if isinstance(method, HasDiagnosis) else ""
 
 

@@ -1,4 +1,4 @@
-"""The record of a finished run: its fields, and the check of what comes from outside.
+"""The record of a finished run: its fields, and the check of records that are read.
 
 Imports neither JAX nor NumPy nor pandas.
 """
@@ -25,7 +25,7 @@ class Record:
     """
 
     id: str
-    """Hash of all that determines the run's numbers (`gpbench.records.identity`)."""
+    """Hash of the configuration that determines the run's numbers (`gpbench.records.identity`)."""
     status: str
     """`done`, or `diverged` where the objective or the predictions are not finite."""
     dataset: str
@@ -52,7 +52,7 @@ class Record:
     cell: str | None = None
     """Hash of the identity without split and seed: runs of one cell are averaged."""
     message: str | None = None
-    """Reason for the divergence; None of other runs."""
+    """Reason for the divergence; None for other runs."""
     preset: str | None = None
     """Preset of the experiment for which the run was made."""
     precision: str | None = None
@@ -84,7 +84,7 @@ class Record:
     settings: Mapping[str, float | None] | None = None
     """Settings chosen on validation rows, by name."""
     diagnostics: Mapping[str, float | None] | None = None
-    """Diagnostics of the method by name, as R-hat."""
+    """Diagnostics of the method by name, such as `rhat`."""
     peak_memory_mb: float | None = None
     """Peak memory of the process or the device, in MB."""
     step_memory_mb: float | None = None
@@ -123,11 +123,11 @@ class Record:
         """The record that a JSON value holds, checked.
 
         Args:
-            value: what `json.loads` returned; anything else than a whole record is refused.
+            value: a value of `json.loads`; anything but a whole record is refused.
             id: the id that the record must have.
 
         Raises:
-            ValueError: the record lacks a field, a value has another type or range, or it is of a newer gpbench.
+            ValueError: the record lacks a field, a value has another type or range, or a newer gpbench wrote it.
         """
         if problem := _problem(value, id):
             raise ValueError(problem)
@@ -158,7 +158,7 @@ class Record:
         return value.get(key) if isinstance(value, Mapping) else None
 
     def names(self) -> Iterator[str]:
-        """The names that `value` knows."""
+        """The names for which `value` has an entry."""
         for name, value in vars(self).items():
             yield name
             if isinstance(value, Mapping):
@@ -199,7 +199,7 @@ def clean(value: Any, largest: float = LARGEST) -> Any:
 
 
 def _problem(value: Any, id: str | None) -> str:
-    """What is wrong with a record; "" where nothing is."""
+    """The first problem of a record, for a message; "" without one."""
     if not isinstance(value, dict):
         return "its record.json is not a mapping"
     kinds, needed, reserved = _kinds()
