@@ -217,7 +217,7 @@ def _read(path: Path) -> Declaration:
     """A file's declaration, checked."""
     if fault := _name_fault(path.stem):
         raise ConfigError(f"{path}: {fault}; rename the file")
-    content = yamls.load(path.read_text(encoding="utf-8"))
+    content = yamls.read(path)
     target = content.get(_TARGET) if isinstance(content, dict) else None
     if not (isinstance(target, str) and "." in target):
         raise ConfigError(f"{path}: must be a mapping with a line `{_TARGET}: MODULE.FUNCTION`")

@@ -317,7 +317,7 @@ def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, An
             continue
         if name in reserved:
             raise ConfigError(f"{path}: the name {name} is taken by one of ours; rename the file")
-        content = yamls.load(path.read_text(encoding="utf-8"))
+        content = yamls.read(path)
         if not isinstance(content, dict) or TARGET not in content:
             raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`")
         return content

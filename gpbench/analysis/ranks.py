@@ -18,7 +18,7 @@ from gpbench.analysis.formats import Grid, Sheet
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.statistics import LEVEL, common_splits
 from gpbench.analysis.tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, nearest
 from gpbench.metrics import Metric, find
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
@@ -76,8 +76,10 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ra
         test: "nemenyi", or "wilcoxon" with Holm's correction.
 
     Raises:
-        ConfigError: As `rank_table` does.
+        ConfigError: An unknown test, and as `rank_table` does.
     """
+    if test not in _TESTS:
+        raise ConfigError(f"no test {test!r}; {nearest(str(test), _TESTS)}")
     timed = seconds_lines(r for cell in cells for r in cell.records) if metric == "seconds" else []
     records = [record for cell in cells for record in cell.records]
     return rank_table(by_dataset(cells, metric), metric, test, diverged_runs(cells), timed, records)

@@ -177,8 +177,11 @@ def run(
     imported before, with other settings, outside the main thread, and with `run.processes`, `run.cores` or
     `run.memory_fraction`.
     """
+    for group in ("dataset", "method", "protocol"):
+        if isinstance(keys.get(group), list | tuple):
+            raise ConfigError(f"{group} has several values, which is a sweep: call gpbench.multirun")
     config_dirs = folders(config_dir)
-    cfg = composed([*words(keys), *_results_word(results), *overrides], config_dirs)
+    cfg = composed([*words(keys), *_results_word(results), *words({}, overrides)], config_dirs)
     in_process = _trains_here(cfg["run"])
     if in_process:
         _configure(cfg["run"])  # before a plan imports NumPy

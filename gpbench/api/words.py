@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from gpbench.errors import ConfigError
+
 Folders = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A folder, or several."""
 
@@ -20,7 +22,12 @@ def words(keys: Mapping[str, Any], overrides: Iterable[str] = ()) -> list[str]:
         keys: a value for each key.  In a key two underscores stand for a dot: `method__inducing` is
             `method.inducing`.
         overrides: words as on the command line; of two words with one key the later counts.
+
+    Raises:
+        ConfigError: `overrides` is one text.
     """
+    if isinstance(overrides, str):
+        raise ConfigError(f"overrides is a list of words, as in [{overrides!r}]")
     return [*(f"{key.replace('__', '.')}={word(value)}" for key, value in keys.items()), *overrides]
 
 

@@ -207,3 +207,15 @@ def test_jax_with_other_settings_trains_in_a_process_of_its_own(tmp_path):
 def test_an_error_of_another_process_is_raised_here(tmp_path):
     with pytest.raises(gpbench.ConfigError, match="method linear is for regression data, and wdbc is binary"):
         gpbench.run(method="linear", dataset="wdbc", run__cores=1, results=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gpbench.run(method=["logistic", "linear"], dataset="wdbc"), "call gpbench.multirun"),
+        (lambda: gpbench.run(dataset="wdbc", overrides="method.ridge=2"), "overrides is a list of words"),
+    ],
+)
+def test_a_sweep_and_a_single_word_are_refused_by_run(call, message):
+    with pytest.raises(gpbench.ConfigError, match=message):
+        call()
