@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import yamls
+from gpbench import registry, yamls
 from gpbench.errors import ConfigError, as_word, either, nearest
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def constructed(declaration: Declaration) -> OwnMetric:
 
 def _installed() -> Iterator[OwnMetric]:
     """The metrics that entry points name, each a `gpbench.metrics.Metric`."""
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
+    for point in sorted(registry.installed(GROUP, entry_points), key=lambda point: (point.name, point.value)):
         from gpbench.metrics import Metric
 
         try:

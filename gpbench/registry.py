@@ -11,9 +11,10 @@ holds the two equal.  A kernel or likelihood of a user is named by
 """
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,17 @@ def _some(kind: str) -> str:
     return f"choose {either(_names(kind))}"
 
 
+@cache
+def installed(group: str, find: Callable[..., Iterable[EntryPoint]]) -> tuple[EntryPoint, ...]:
+    """The entry points of a group, read once in a process: reading them opens a file of every installed package.
+
+    Args:
+        group: Name of the group, such as "gpbench.kernels".
+        find: Function that finds them, `importlib.metadata.entry_points`.
+    """
+    return tuple(find(group=group))
+
+
 def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, Any]) -> dict[str, Any] | None:
     """The mapping with a `_target_` behind a user's name; None for any other name.
 
@@ -323,7 +335,7 @@ def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, An
         return content
     if name in reserved or not isinstance(name, str):
         return None
-    for point in entry_points(group=f"gpbench.{kind}s"):
+    for point in installed(f"gpbench.{kind}s", entry_points):
         if point.name == name:
             return {TARGET: point.value.replace(":", ".")}
     return None
