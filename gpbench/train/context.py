@@ -61,7 +61,6 @@ class Context:
         """
         cfg = plan.cfg
         card, protocol, run = cfg["dataset"], cfg["protocol"], cfg["run"]
-        precision = protocol["precision"]
         method = build_method(cfg["method"])
         if card["task"] not in method.tasks:
             tasks = either(sorted(method.tasks))
@@ -69,7 +68,7 @@ class Context:
                 f"method {method.name} is for {tasks} data, and {card['name']} is {card['task']}:"
                 " `gpbench ls datasets` and `gpbench ls methods` show what fits together"
             )
-        devices = Devices(run["devices"])
+        devices, precision = Devices(run["devices"]), protocol["precision"]
         facts = {
             "dataset": card["name"],
             "method": method.name,

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from types import SimpleNamespace
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pytest
@@ -170,8 +170,8 @@ def test_a_reader_of_ones_own_is_named_by_its_target_by_a_file_or_by_an_entry_po
     np.testing.assert_array_equal(own(user, TARGET).X, [[1, 2], [4, 5]])
     (user / "reader" / "mine.yaml").write_text(TARGET)
     np.testing.assert_array_equal(own(user, "mine").y, [3, 7])
-    points = lambda group: [SimpleNamespace(name="theirs", value="reader_of_cards:rows")] * (group == "gpbench.readers")
-    monkeypatch.setattr("gpbench.registry.entry_points", points)
+    point = EntryPoint("theirs", "reader_of_cards:rows", "gpbench.readers")
+    monkeypatch.setattr("gpbench.registry.entry_points", lambda group: [point] * (group == point.group))
     (source,) = (own_card := cards.read("mine", [user]))["sources"]
     assert source["reader"]["_target_"] == "reader_of_cards.rows" and own_card["name"] == "mine"
     assert config.check({**own_card, "sources": [{**source, "reader": "theirs"}]})[0]["reader"] == {
