@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpbench import registry
+from gpbench import registry, targets
 from gpbench.errors import ConfigError, nearest
 from gpbench.keys import LIST, MAPPING, Keys, optional, required
 from gpbench.registry import TARGET
@@ -40,7 +40,7 @@ class Entry:
     @property
     def function(self) -> Callable:
         """The function, imported."""
-        return registry.load("reader", self.path)
+        return targets.load_own(self.path)
 
 
 _D = "gpbench.data."
@@ -148,7 +148,7 @@ def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
             raise ConfigError(f"{subject}: unknown reader {reader!r}: {nearest(reader, READERS)}")
         reader = own or reader
     if isinstance(reader, Mapping):
-        registry.check_target("reader", reader.get(TARGET))
+        targets.check_path(reader.get(TARGET), "reader")
     return reader
 
 
@@ -156,9 +156,10 @@ def function_and_options(reader: str | Mapping[str, Any]) -> tuple[Callable, Map
     """The function of an expanded reader, and the options that a mapping gives.
 
     Raises:
-        ConfigError: It cannot be imported.
+        ConfigError: As `gpbench.targets.load` does.
     """
     if isinstance(reader, str):
         return READERS[reader].function, {}
     options = {key: value for key, value in reader.items() if key != TARGET}
-    return registry.load("reader", reader[TARGET]), options
+    ours = next((entry for entry in READERS.values() if entry.path == reader[TARGET]), None)
+    return ours.function if ours else targets.load(reader[TARGET], "reader"), options

@@ -4,7 +4,6 @@ They are scored on the test rows of every run beside ours, and change the identi
 and direction as plain data, so that nothing that reads it imports the function.  Starts without JAX and NumPy.
 """
 
-import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import registry, yamls
+from gpbench import registry, targets, yamls
 from gpbench.errors import ConfigError, as_word, either, nearest
 
 if TYPE_CHECKING:
@@ -185,9 +184,8 @@ def constructed(declaration: Declaration) -> OwnMetric:
     """The metric of a file, with its function.  Raises ConfigError where that cannot be imported or called so."""
     from gpbench.metrics import Metric
 
-    module, _, attribute = declaration.target.rpartition(".")
+    function = targets.load(declaration.target, str(declaration.path))
     try:
-        function = getattr(importlib.import_module(module), attribute)
         inspect.signature(function).bind(None, **declaration.options)
     except Exception as error:  # whatever the code of a module of one's own raises
         reason = f"{type(error).__name__}: {error}"

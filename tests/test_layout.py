@@ -10,7 +10,7 @@ import gpbench
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
     {"errors", "lazy", "paths", "plugins"},
-    {"schema", "yamls"},
+    {"schema", "targets", "yamls"},
     {"metrics", "papers"},
     {"registry", "keys"},
     {"core", "data_registry", "own_metrics"},

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench import targets
 from gpbench.analysis.formats import FORMATS
 from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.experiments import plan
     from gpbench.records.collection import open_store
 
-    folders = [folder.expanduser().resolve() for folder in args.config_dir]
+    folders = targets.add_folders(args.config_dir)
     settings = _settings(args, folders)
     results = Path(settings["results"])
     experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))

@@ -1,19 +1,17 @@
 """Checks of a configuration that import the classes it names, and the method that it describes."""
 
 import dataclasses
-import importlib
 import inspect
 import sys
-import traceback
 import types
 import typing
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from hydra.errors import InstantiationException
-from hydra.utils import instantiate
+from omegaconf import OmegaConf
 
-from gpbench import registry
+from gpbench import registry, targets
 from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, nearest
 from gpbench.methods.base import HasRates, HasSearch, Method
@@ -33,17 +31,32 @@ def build_method(node: Mapping[str, Any]) -> Method:
     check_class(node)
     target = node["_target_"]
     try:
-        method = instantiate({key: registry.without_target(key, value) for key, value in node.items()})
-    except InstantiationException as error:  # Hydra's wrapper of what the constructor raised
-        if isinstance(cause := error.__cause__, GpbenchError):
-            raise cause from None
-        reason = f"{type(cause).__name__}: {cause}" if cause else str(error)
-        raise ConfigError(f"method: cannot construct {target}: {reason}") from error
-    if not isinstance(method, Method):
-        raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
+        method = _constructed({key: registry.without_target(key, value) for key, value in node.items()}, "method")
+    except GpbenchError:
+        raise
+    except Exception as error:  # whatever a constructor of the user's raises
+        raise ConfigError(f"method: cannot construct {target}: {type(error).__name__}: {error}") from error
     if not method.name:
         raise ConfigError("method has no name, by which records and tables know it: add `name: NAME` to its file")
     return method
+
+
+def _constructed(value: Any, key: str) -> Any:
+    """A value with each mapping that has a `_target_` replaced by what its target makes of the mapping's other entries.
+
+    `_args_` are positional arguments, and with `_partial_` the call is left to the receiver, as in Hydra.  Other
+    mappings and lists are OmegaConf's, which can be hashed.
+    """
+    if isinstance(value, list):
+        return OmegaConf.create([_constructed(item, key) for item in value], flags={"allow_objects": True})
+    if not isinstance(value, Mapping):
+        return value
+    entries = {name: _constructed(entry, f"{key}.{name}") for name, entry in value.items()}
+    if "_target_" not in value:
+        return OmegaConf.create(entries, flags={"allow_objects": True})
+    fields = {name: entry for name, entry in entries.items() if name not in _HYDRA_KEYS}
+    call = partial(_imported(value, key), *entries.get("_args_", ()), **fields)
+    return call if value.get("_partial_") else call()
 
 
 def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> None:
@@ -63,14 +76,15 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
                 _check_signature(value, f"method.{key}")
         return
     constructor = _check_signature(node, "method")
-    if isinstance(constructor, type) and issubclass(constructor, Method):
-        declaration = declaration_of(constructor)
-        for kind in registry.KINDS.keys() & node.keys():
-            if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
-                registry.check_value(kind, node[kind])
-        declared.check_declared(node, declaration, constructor.__name__)
-        if card is not None:
-            declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+    if not (isinstance(constructor, type) and issubclass(constructor, Method)):
+        raise ConfigError(f"method: {node['_target_']} must be a subclass of gpbench.methods.base.Method")
+    declaration = declaration_of(constructor)
+    for kind in registry.KINDS.keys() & node.keys():
+        if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
+            registry.check_value(kind, node[kind])
+    declared.check_declared(node, declaration, constructor.__name__)
+    if card is not None:
+        declared.check_task({"method": node, "dataset": card}, constructor.tasks)
 
 
 def declaration_of(cls: type[Method]) -> dict[str, Any]:
@@ -128,17 +142,7 @@ def _imported(node: Mapping[str, Any], key: str) -> Any:
     """The object that the `_target_` of a node names.  Raises ConfigError where it cannot be imported."""
     if not isinstance(target := node.get("_target_"), str):
         raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
-    module, _, name = target.rpartition(".")
-    if not all(word.isidentifier() for word in target.split(".")) or not module:
-        raise ConfigError(f"{key}: _target_ {target!r}: write MODULE.NAME")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, SyntaxError) as error:
-        raise ConfigError(f"{key}: cannot import {target!r}: {error}") from error
-    except Exception as error:  # of the user's module, which is imported here for the first time
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        cause = f"{type(error).__name__} in line {frame.lineno} of {frame.filename}: {error}"
-        raise ConfigError(f"{key}: cannot import {target!r}: {cause}") from error
+    return targets.load(target, key, Method)
 
 
 def _check_annotation(key: str, value: Any, annotation: Any) -> None:

@@ -152,7 +152,7 @@ def lengthscale_prior(value: Any) -> LengthscalePrior | None:
 
 def _family(name: str) -> type[Family]:
     """The class of a family.  Raises ConfigError for one that cannot be imported, is no `Family` or is abstract."""
-    cls = registry.load("kernel", name)
+    cls = registry.load("kernel", name, Family)
     if not (isinstance(cls, type) and issubclass(cls, Family)):
         raise ConfigError(f"kernel {name}: must be a subclass of gpbench.core.kernels.Family")
     if absent := sorted(cls.__abstractmethods__):

@@ -72,7 +72,7 @@ def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
 
 
 def _class(name: str) -> type[Likelihood]:
-    cls = registry.load("likelihood", name)
+    cls = registry.load("likelihood", name, Likelihood)
     if not (isinstance(cls, type) and issubclass(cls, Likelihood)):
         raise ConfigError(f"likelihood {name}: must be a subclass of gpbench.core.likelihoods.Likelihood")
     if absent := sorted(cls.__abstractmethods__):

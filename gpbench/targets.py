@@ -1,0 +1,130 @@
+"""Dotted paths in configurations, and the objects that they name: the one place where a name becomes code.
+
+A `_target_` leads into gpbench's own `core` and `methods`, into optax, into an installed package with one of
+our entry points, or into a module that lies in a folder of `--config-dir`.  Nothing else is imported, so a record, a
+card or a file of somebody else's cannot name code that the user has not chosen.  The folders are those that the user
+gave to this process (`add_folders`), never those that a record mentions.
+"""
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterable
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from gpbench.errors import ConfigError, as_word
+
+_GROUPS = tuple(f"gpbench.{kind}" for kind in ("methods", "kernels", "likelihoods", "readers", "metrics"))
+_OURS = ("gpbench.core.", "gpbench.methods.", "optax.")
+_folders: list[Path] = []
+
+
+def add_folders(folders: Iterable[Path | str]) -> list[Path]:
+    """Makes the modules in these folders of the user's importable, and their objects allowed as targets.
+
+    Args:
+        folders: Folders of `--config-dir` or of the argument `config_dir`.
+
+    Returns:
+        The folders as absolute paths.
+    """
+    paths = [Path(folder).expanduser().resolve() for folder in folders]
+    sys.path[:0] = [str(path) for path in paths if str(path) not in sys.path]
+    _folders.extend(path for path in paths if path not in _folders)
+    return paths
+
+
+def check_path(path: Any, subject: str) -> None:
+    """Raises ConfigError, which begins with `subject`, for anything but the dotted path MODULE.NAME."""
+    if not (isinstance(path, str) and "." in path and all(word.isidentifier() for word in path.split("."))):
+        raise ConfigError(f"{subject}: _target_={as_word(path)}: write MODULE.NAME")
+
+
+def load(path: Any, subject: str, base: type | None = None) -> Any:
+    """Looks up the object that a `_target_` names, and calls nothing.
+
+    Args:
+        path: Dotted path of a class or a function.
+        subject: Key of the configuration, with which messages begin.
+        base: Class whose subclasses are wanted; a module may have these from anywhere.
+
+    Returns:
+        The object.  The caller checks what it is before it is called.
+
+    Raises:
+        ConfigError: The path leads where no target may, or the object cannot be imported.
+    """
+    check_path(path, subject)
+    _check_origin(path, subject)
+    module, _, name = path.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever the code of the user's module raises when it is first imported
+        raise ConfigError(f"{subject}: cannot import {path!r}: {_reason(error)}") from error
+    if base and isinstance(found, type) and issubclass(found, base):
+        return found
+    if isinstance(found, type | FunctionType | BuiltinFunctionType) and not _is_allowed(f"{found.__module__}."):
+        raise ConfigError(f"{subject}: {path} is of the module {found.__module__}, and only imported there: {_RULE}")
+    return found
+
+
+def load_own(path: str) -> Any:
+    """The object of gpbench that one of gpbench's own tables names by its dotted path."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+_RULE = "a target is of gpbench, of a package with an entry point, or of a module in a folder of --config-dir"
+
+
+def _check_origin(path: str, subject: str) -> None:
+    """Raises ConfigError unless a target may be there; says so where there is no such module at all."""
+    if _is_allowed(path):
+        return
+    top = path.partition(".")[0]
+    if _spec(top) is None:
+        raise ConfigError(f"{subject}: cannot import {path!r}: no folder of --config-dir has a module {top!r}")
+    raise ConfigError(f"{subject}: {path} may not be used: {_RULE} (name your module's folder with --config-dir DIR)")
+
+
+def _is_allowed(path: str) -> bool:
+    top = path.partition(".")[0]
+    return path.startswith(_OURS) or _is_in_folders(top) or top in _packages()
+
+
+def _is_in_folders(top: str) -> bool:
+    """True if the module or package of this name lies directly in one of the user's folders, and not elsewhere too."""
+    spec = _spec(top)
+    if spec is None or not _folders:
+        return False
+    places = list(spec.submodule_search_locations or ()) or ([spec.origin] if spec.has_location else [])
+    return bool(places) and all(Path(place or "").parent.resolve() in _folders for place in places)
+
+
+def _spec(top: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # the latter of `__main__`
+        return None
+
+
+@cache
+def _packages() -> frozenset[str]:
+    """The packages that entry points of gpbench's groups lead into."""
+    return frozenset(
+        point.value.partition(":")[0].partition(".")[0] for group in _GROUPS for point in entry_points(group=group)
+    )
+
+
+def _reason(error: Exception) -> str:
+    """The cause of a failed import; with the line of the module whose own code raised it."""
+    if isinstance(error, ImportError | AttributeError | SyntaxError):
+        return str(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in line {frame.lineno} of {frame.filename}: {error}"
