@@ -1,13 +1,14 @@
 """Dotted paths in configurations, and the objects that they name: the one place where a name becomes code.
 
 A `_target_` leads into gpbench's own `core` and `methods`, into optax, into an installed package with one of
-our entry points, or into a module that lies in a folder of `--config-dir`.  Nothing else is imported, so a record, a
-card or a file of somebody else's cannot name code that the user has not chosen.  The folders are those that the user
-gave to this process (`add_folders`), never those that a record mentions.
+our entry points, or into a module that lies in a folder of `--config-dir`; or a file of such a folder names it, other
+than a card.  Nothing else is imported, so a record or a card of somebody else's cannot name code that the user has not
+chosen.  The folders are those that the user gave to this process (`add_folders`), never those that a record mentions.
 """
 
 import importlib
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Iterable
@@ -61,7 +62,11 @@ def load(path: Any, subject: str, base: type | None = None) -> Any:
         ConfigError: The path leads where no target may, or the object cannot be imported.
     """
     check_path(path, subject)
-    _check_origin(path, subject)
+    if not (_is_allowed(path) or _is_named(path)):
+        top = path.partition(".")[0]
+        if _spec(top) is None:
+            raise ConfigError(f"{subject}: cannot import {path!r}: no folder of --config-dir has a module {top!r}")
+        raise ConfigError(f"{subject}: {path} may not be used: {_RULE}; add --config-dir DIR with the module's folder")
     module, _, name = path.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), name)
@@ -69,7 +74,8 @@ def load(path: Any, subject: str, base: type | None = None) -> Any:
         raise ConfigError(f"{subject}: cannot import {path!r}: {_reason(error)}") from error
     if base and isinstance(found, type) and issubclass(found, base):
         return found
-    if isinstance(found, type | FunctionType | BuiltinFunctionType) and not _is_allowed(f"{found.__module__}."):
+    has_module = isinstance(found, type | FunctionType | BuiltinFunctionType)
+    if has_module and not (_is_allowed(f"{found.__module__}.") or _is_named(path)):
         raise ConfigError(f"{subject}: {path} is of the module {found.__module__}, and only imported there: {_RULE}")
     return found
 
@@ -83,19 +89,16 @@ def load_own(path: str) -> Any:
 _RULE = "a target is of gpbench, of a package with an entry point, or of a module in a folder of --config-dir"
 
 
-def _check_origin(path: str, subject: str) -> None:
-    """Raises ConfigError unless a target may be there; says so where there is no such module at all."""
-    if _is_allowed(path):
-        return
-    top = path.partition(".")[0]
-    if _spec(top) is None:
-        raise ConfigError(f"{subject}: cannot import {path!r}: no folder of --config-dir has a module {top!r}")
-    raise ConfigError(f"{subject}: {path} may not be used: {_RULE} (name your module's folder with --config-dir DIR)")
-
-
 def _is_allowed(path: str) -> bool:
     top = path.partition(".")[0]
     return path.startswith(_OURS) or _is_in_folders(top) or top in _packages()
+
+
+def _is_named(path: str) -> bool:
+    """True if a file of the user's folders names this target.  Cards do not count: people share them as data."""
+    line = re.compile(rf"\b_target_['\"]?\s*:\s*['\"]?{re.escape(path)}(?![\w.])")
+    files = (file for folder in _folders for file in folder.glob("*/*.yaml") if file.parent.name != "dataset")
+    return any(line.search(file.read_text(encoding="utf-8", errors="replace")) for file in files)
 
 
 def _is_in_folders(top: str) -> bool:

@@ -30,6 +30,9 @@ def build_method(node: Mapping[str, Any]) -> Method:
     """
     check_class(node)
     target = node["_target_"]
+    cls = _imported(node, "method")
+    if not (isinstance(cls, type) and issubclass(cls, Method)):  # before it is called
+        raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
     try:
         method = _constructed({key: registry.without_target(key, value) for key, value in node.items()}, "method")
     except GpbenchError:
@@ -76,15 +79,14 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
                 _check_signature(value, f"method.{key}")
         return
     constructor = _check_signature(node, "method")
-    if not (isinstance(constructor, type) and issubclass(constructor, Method)):
-        raise ConfigError(f"method: {node['_target_']} must be a subclass of gpbench.methods.base.Method")
-    declaration = declaration_of(constructor)
-    for kind in registry.KINDS.keys() & node.keys():
-        if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
-            registry.check_value(kind, node[kind])
-    declared.check_declared(node, declaration, constructor.__name__)
-    if card is not None:
-        declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+    if isinstance(constructor, type) and issubclass(constructor, Method):
+        declaration = declaration_of(constructor)
+        for kind in registry.KINDS.keys() & node.keys():
+            if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
+                registry.check_value(kind, node[kind])
+        declared.check_declared(node, declaration, constructor.__name__)
+        if card is not None:
+            declared.check_task({"method": node, "dataset": card}, constructor.tasks)
 
 
 def declaration_of(cls: type[Method]) -> dict[str, Any]:
