@@ -46,8 +46,8 @@ def configure(
     """Set up this process for JAX; call it before anything imports JAX.
 
     float64 is available: float32 runs ask for their dtype where it matters, and their products are then float32 and not
-    a GPU's shorter TF32; `fix_arithmetic` makes sure of that whatever the environment says.  Compiled programs are kept from process to process in `paths.cache_dir()`, small and
-    quick ones too.
+    a GPU's shorter TF32; `fix_arithmetic` makes sure of that whatever the environment says.  Compiled programs are kept
+    from process to process in `paths.cache_dir()`, small and quick ones too.
 
     Args:
         device: "cpu", "gpu", or None for the best there is.
@@ -70,7 +70,6 @@ def configure(
     settings = {
         "JAX_ENABLE_X64": "true",
         "JAX_DEFAULT_MATMUL_PRECISION": "highest",
-        "JAX_COMPILATION_CACHE_DIR": str(paths.cache_dir() / "xla"),
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         # Factorisations on the CPU: OpenBLAS's threads wait for each other by spinning, and XLA has threads already.
@@ -84,8 +83,24 @@ def configure(
         os.environ["JAX_PLATFORMS"] = _PLATFORMS[device]  # asked for on the command line: stronger than the environment
     if memory_fraction is not None:
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(memory_fraction)
-    for name, value in settings.items():
+    for name, value in {**settings, **_cache()}.items():
         os.environ.setdefault(name, value)
+
+
+def _cache() -> dict[str, str]:
+    """The settings of the cache of compiled programs: none where there are some, and no cache where it has no place."""
+    if {"JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"} & os.environ.keys():
+        return {}
+    folder, reason = paths.cache_dir() / "xla", "no permission to write"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return {"JAX_COMPILATION_CACHE_DIR": str(folder)}
+    except OSError as error:
+        reason = error.strerror or str(error)
+    hint = "every process compiles anew; name another folder with GPBENCH_CACHE"
+    print(f"gpbench: warning: {folder}: {reason}: {hint}", file=sys.stderr)
+    return {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 
 
 def can_configure(*, device: str | None = None, memory_fraction: float | None = None, devices: int = 1) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import own_metrics, paths, plugins, registry
+from gpbench import own_metrics, paths, plugins, registry, yamls
 from gpbench.config import cards, declared, merge, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
@@ -47,7 +47,7 @@ class Composer:
         base, defaults = self._choose(choices)
         cfg = _changed(base, [word for word in parsed if not self._is_choice(word)])
         check_values(cfg)
-        files = {group: self._users_file(group, choices) for group in GROUPS}
+        files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
         for group in GROUPS:
             if not isinstance(cfg.get(group), dict):
                 if files[group]:
@@ -93,11 +93,17 @@ class Composer:
 
             return bridge.choose([word.text for word in choices], self.folders)
 
-    def _users_file(self, group: str, choices: Sequence[Word]) -> Path | None:
-        """The file of the chosen member of a group; None where it is one of ours."""
-        names = [str(word.value) for word in choices if word.key == group]
-        files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders) if names else ()
-        return next((file for file in files if file.is_file()), None)
+    def _users_file(self, group: str, choices: Sequence[Word], values: Mapping[str, Any]) -> Path | None:
+        """The file of the chosen member of a group, checked; None where it is one of ours."""
+        name = values.get(f"{group}.name")
+        chosen = [str(word.value) for word in choices if word.key == group] or [name]
+        files = (folder / group / f"{chosen[-1]}.yaml" for folder in self.folders)
+        if file := next((file for file in files if file.is_file()), None):
+            if group == "method":  # one that extends another's file has its name
+                content = yamls.read(file)
+                name = content.get("name") if isinstance(content, dict) else None
+            cards.check_file(file, name)
+        return file
 
     def _is_choice(self, word: Word) -> bool:
         """Whether a word chooses a file, or is one of Hydra's own."""
@@ -109,17 +115,12 @@ def folders(config_dirs: Sequence[Path]) -> list[Path]:
     """All folders with group files besides ours: these, and those of installed packages.
 
     Raises:
-        ConfigError: A folder that does not exist, or a file in one that has the name of one of ours.
+        ConfigError: A folder that does not exist.
     """
     for folder in config_dirs:
         if not folder.is_dir():
             raise ConfigError(f"--config-dir {folder}: no such folder")
-    everything = [*config_dirs, *plugins.folders()]
-    for folder in everything:
-        for path in sorted(folder.glob("*/*.yaml")):
-            if (paths.conf_dir() / path.relative_to(folder)).exists():  # ours would be taken, in silence
-                raise ConfigError(f"{path}: the name {path.stem} is taken by one of ours; rename the file")
-    return everything
+    return [*config_dirs, *plugins.folders()]
 
 
 def _changed(base: dict, changes: Sequence[Word]) -> dict:
