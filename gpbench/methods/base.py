@@ -440,7 +440,7 @@ def inducing_count(inducing: float | int, n: int) -> int:
     Raises:
         ConfigError: beyond 1 .. n, and for a number that is neither whole nor a fraction.
     """
-    schema.parse("count or fraction").check("method.inducing", inducing)
+    schema.parse("rows or fraction").check("method.inducing", inducing)
     m = int(inducing) if isinstance(inducing, Integral) else round(inducing * n)
     if not 1 <= m <= n:
         raise ConfigError(
