@@ -87,7 +87,7 @@ class Estimator(BaseEstimator):
         """The state after the last step, on the host.  Raises DivergedError."""
         import jax
 
-        from gpbench.methods.base import diagnosis
+        from gpbench.methods.protocols import diagnosis
         from gpbench.train import progress
         from gpbench.train.checkpoint import Checkpoint
         from gpbench.train.loop import Cadence, fit

@@ -67,7 +67,8 @@ class SparseMethod(PriorMethod):
     inducing: float | int = setting(
         0.15,
         "rows or fraction",
-        "Number of inducing points, at most the training rows, or their fraction of these: 1 is one point, 1.0 all rows.",
+        "Number of inducing points, at most the training rows, or their fraction of these: 1 is one point, 1.0 all "
+        "rows.",
     )
     features: str = setting(
         "values",
