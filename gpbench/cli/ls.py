@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     """
     flags = [f"{name}={value}" for name in _FILTERS if (value := getattr(args, name))]
     if args.kind != "runs" and (flags or args.where):
-        given = f"--{flags[0].replace('=', ' ')}" if flags else f"--where {args.where[0]}"
-        raise ConfigError(f"{given} selects runs: write `gpbench ls runs {given}`, or leave it out")
+        flag = f"--{flags[0].replace('=', ' ')}" if flags else f"--where {args.where[0]}"
+        raise ConfigError(f"{flag} selects runs: write `gpbench ls runs {flag}`, or leave it out")
     if args.kind == "runs":
         records = filters.matching(open_stores(args.results)[0].all(), [*flags, *args.where])
         if args.json:
