@@ -95,9 +95,9 @@ class Composer:
             return bridge.choose([word.text for word in choices], self.folders)
 
     def _users_file(self, group: str, choices: Sequence[Word], values: Mapping[str, Any]) -> Path | None:
-        """The file of the names member of a group, checked; None where it is one of ours."""
+        """The file of the chosen member of a group, checked; None where it is one of ours."""
         name = values.get(f"{group}.name")
-        names = [str(word.value) for word in choices if word.key == group] or [name]
+        names = [str(word.value) for word in choices if word.key == group] or [str(name)]
         files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders)
         if file := next((file for file in files if file.is_file()), None):
             if group == "method":  # one that extends another's file has its name

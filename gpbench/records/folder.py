@@ -174,8 +174,9 @@ def plain(content: bytes) -> Any:
     Raises ValueError for texts that are none, a key twice, numbers of more than 64 bits and more than 16 levels;
     RecursionError for a thousand levels.
     """
-    hooks = {"parse_int": _whole, "parse_float": _real, "object_pairs_hook": _mapping}
-    value = json.loads(content, parse_constant=lambda _: None, **hooks)
+    value = json.loads(
+        content, object_pairs_hook=_mapping, parse_int=_whole, parse_float=_real, parse_constant=lambda _: None
+    )
     if b"\\u" in content:  # perhaps half a pair of surrogates
         json.dumps(value, ensure_ascii=False).encode()
     if content.count(b"{") + content.count(b"[") > _DEEPEST:
