@@ -42,9 +42,9 @@ def call(*words: object, seconds: int = 120) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command in this process, whose path and environment stay as they were."""
     path, environment = list(sys.path), dict(os.environ)
     try:
-        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
-            with within(seconds):
-                code = cli.main([str(word) for word in words])
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), within(seconds):
+            code = cli.main([str(word) for word in words])
     finally:
         sys.path[:] = path
         for name in os.environ.keys() - environment.keys():
