@@ -52,9 +52,9 @@ def loader(*, fast: bool = True) -> Any:
         for first, resolvers in Loader.yaml_implicit_resolvers.items()
     }
     Loader.add_implicit_resolver(number, _FLOAT, list("-+0123456789."))
-    plain = ("null", "bool", "int", "float", "str", "seq", "map")
-    kept = {None, *(f"tag:yaml.org,2002:{name}" for name in plain)}
-    Loader.yaml_constructors = {tag: make for tag, make in Loader.yaml_constructors.items() if tag in kept}
+    names = ("null", "bool", "int", "float", "str", "seq", "map")
+    tags = {None, *(f"tag:yaml.org,2002:{name}" for name in names)}
+    Loader.yaml_constructors = {tag: make for tag, make in Loader.yaml_constructors.items() if tag in tags}
     return Loader
 
 
