@@ -69,15 +69,15 @@ def load(path: Any, subject: str, base: type | None = None) -> Any:
         raise ConfigError(f"{subject}: {path} may not be used: {_RULE}; add --config-dir DIR with the module's folder")
     module, _, name = path.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name)
+        target = getattr(importlib.import_module(module), name)
     except Exception as error:  # whatever the code of the user's module raises when it is first imported
         raise ConfigError(f"{subject}: cannot import {path!r}: {_reason(error)}") from error
-    if base and isinstance(found, type) and issubclass(found, base):
-        return found
-    has_module = isinstance(found, type | FunctionType | BuiltinFunctionType)
-    if has_module and not (_is_allowed(f"{found.__module__}.") or _is_named(path)):
-        raise ConfigError(f"{subject}: {path} is of the module {found.__module__}, and only imported there: {_RULE}")
-    return found
+    if base and isinstance(target, type) and issubclass(target, base):
+        return target
+    has_module = isinstance(target, type | FunctionType | BuiltinFunctionType)
+    if has_module and not (_is_allowed(f"{target.__module__}.") or _is_named(path)):
+        raise ConfigError(f"{subject}: {path} is of the module {target.__module__}, and only imported there: {_RULE}")
+    return target
 
 
 def load_own(path: str) -> Any:
@@ -107,7 +107,7 @@ def _is_in_folders(top: str) -> bool:
     if spec is None or not _folders:
         return False
     places = list(spec.submodule_search_locations or ()) or ([spec.origin] if spec.has_location else [])
-    return bool(places) and all(Path(place or "").parent.resolve() in _folders for place in places)
+    return bool(places) and all(Path(path or "").parent.resolve() in _folders for path in places)
 
 
 def _spec(top: str) -> ModuleSpec | None:

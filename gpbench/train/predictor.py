@@ -85,4 +85,6 @@ def _plan(cfg: Mapping[str, Any], record: Record) -> RunPlan:
     alone = {"devices": None, "processes": 1, "again": False}
     plan = RunPlan.from_config({**cfg, "split": record.split, "run": {**cfg["run"], **alone}})
     outputs = [run for run in plan.runs if run.output_name == (record.output or "")]
+    if not outputs:
+        raise ConfigError(f"the data set {record.dataset} has no output {record.output!r}")
     return replace(plan, runs=outputs)
