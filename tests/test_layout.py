@@ -9,7 +9,7 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "lazy", "paths", "plugins"},
+    {"errors", "lazy", "limits", "npz", "paths", "plugins"},
     {"schema", "yamls"},
     {"metrics", "papers"},
     {"registry", "keys"},
