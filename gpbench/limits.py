@@ -21,27 +21,30 @@ CONFIG = 2**20
 CONFIG_DEPTH = 32
 """Levels of a configuration."""
 TRACE = 2**28
-"""trace.npz with the arrays of pictures, and all traces of a collection."""
+"""trace.npz with the arrays of pictures, and a row's in a collection."""
 PREDICTIONS = 2**30
 """predictions.parquet: 40 million test rows of regression."""
 STATE = 2**33
 """state.npz, and a checkpoint of a group of runs."""
 COLLECTION = 2**31
-"""All records and configurations of a collection: half a million of each."""
+"""All columns of a collection: half a million records."""
+ROWS = 2**20
+"""Records of a collection."""
 CLAIM = 2**12
 """A claim (`gpbench.records.locks`)."""
 
 
-def check(size: int, most: int, subject: str) -> None:
+def check(size: int, most: int, subject: str, unit: str = "bytes") -> None:
     """Raises ValueError where something is larger than it may be, with both sizes in its line.
 
     Args:
-        size: Its bytes.
-        most: Most bytes that it may have.
+        size: Its size.
+        most: Largest size that it may have.
         subject: What has them and a verb, for the message, as in "the table unpacks to".
+        unit: Unit of both sizes.
     """
     if size > most:
-        raise ValueError(f"{subject} {size:,} bytes, and {most:,} are the most")
+        raise ValueError(f"{subject} {size:,} {unit}, and {most:,} are the most")
 
 
 def read(path: Path | str, most: int) -> bytes:

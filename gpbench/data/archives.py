@@ -39,9 +39,10 @@ def parsing(kind: str, *more: type[Exception]) -> Iterator[None]:
     Returns:
         A context, or a decorator of a reader.
     """
+    errors: tuple[type[Exception], ...] = (ArithmeticError, AttributeError, Warning, csv.Error, *npz.damaged(), *more)
     try:
         yield
-    except (*npz.damaged(), *more, ArithmeticError, AttributeError, Warning, csv.Error) as error:
+    except errors as error:
         raise DataError(f"not {kind}: {npz.reason(error)}") from None
 
 

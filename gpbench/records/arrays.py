@@ -61,18 +61,18 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
     return file.getvalue() if arrays else None
 
 
-def unpack(content: bytes, most: int = limits.TRACE) -> "dict[str, ndarray]":
+def unpack(content: bytes, most: int | None = None) -> "dict[str, ndarray]":
     """Reads the arrays of an .npz file.
 
     Args:
         content: the file.
-        most: largest size of all its arrays, in bytes.
+        most: largest size of all its arrays, in bytes; by default that of traces.
 
     Raises:
         ValueError: it is damaged, or unpacks to more.
     """
     try:
-        with npz.opened(content, most) as arrays:
+        with npz.opened(content, most or limits.TRACE) as arrays:
             return dict(arrays)
     except ValueError as error:
         raise ValueError(f"its arrays cannot be read ({error})") from None
