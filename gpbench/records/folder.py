@@ -173,8 +173,8 @@ def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
 def plain(text: str) -> Any:
     """JSON that can be printed and put into tables.  NaN and Infinity, as others write them, are None.
 
-    Raises ValueError for texts that are none, numbers of more than 64 bits, more levels or entries of a mapping or list
-    than `limits` has; RecursionError for a thousand levels.
+    Raises ValueError for texts that are none, a key twice, numbers of more than 64 bits, more levels or entries of a
+    mapping or list than `limits` has; RecursionError for a thousand levels.
     """
     value = _DECODER.decode(text)
     if "\\u" in text:  # perhaps half a pair of surrogates
@@ -204,6 +204,13 @@ def _rest(text: bytes) -> bytes:
     return f'{digest(text)}"\n}}\n'.encode()
 
 
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(mapping := dict(pairs)) == len(pairs):
+        return mapping
+    names = [name for name, _ in pairs]
+    raise ValueError(f"the key {ascii(next(name for name in names if names.count(name) > 1))[:60]} twice")
+
+
 def _whole(digits: str) -> int:
     if len(digits) < 19 or -(2**63) <= int(digits) < 2**63:
         return int(digits)
@@ -214,4 +221,6 @@ def _real(digits: str) -> float | None:
     return value if math.isfinite(value := float(digits)) else None
 
 
-_DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_real, parse_constant=lambda _: None)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_mapping, parse_int=_whole, parse_float=_real, parse_constant=lambda _: None
+)
