@@ -9,8 +9,8 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "lazy", "limits", "npz", "paths", "plugins"},
-    {"schema", "yamls"},
+    {"errors", "lazy", "limits", "paths", "plugins"},
+    {"npz", "schema", "yamls"},
     {"metrics", "papers"},
     {"registry", "keys"},
     {"core", "data_registry", "own_metrics"},

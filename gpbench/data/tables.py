@@ -200,11 +200,11 @@ def _parquet(content: bytes) -> list[list[str]]:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(io.BytesIO(content))
+        file = pq.ParquetFile(io.BytesIO(content), pre_buffer=False)
         groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
         archives.require_size(sum(group.total_byte_size for group in groups))
         archives.require_size(8 * file.metadata.num_rows * file.metadata.num_columns)  # equal cells take no space
-        table = file.read()
+        table = file.read(use_threads=False)
         columns = [[_text(cell) for cell in column.to_pylist()] for column in table.columns]
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"not a readable Parquet file: {' '.join(str(error).split())}") from None

@@ -104,10 +104,10 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(pa.BufferReader(content)) as file:
+        with pq.ParquetFile(pa.BufferReader(content), pre_buffer=False) as file:
             size = 8 * file.metadata.num_rows * file.metadata.num_columns  # equal values take no space in the file
             limits.check(size, limits.PREDICTIONS, f"a file of {len(content):,} bytes unpacks to")
-            table = file.read()
+            table = file.read(use_threads=False)  # as in a collection
         return {name: table.column(name).to_numpy() for name in table.column_names}
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         raise ValueError(f"its {PREDICTIONS} cannot be read ({npz.reason(error)})") from None

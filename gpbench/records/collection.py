@@ -268,7 +268,7 @@ def _table(path: Path, names: Sequence[str]) -> "pa.Table":
         texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {"id", _RECORD, _CONFIG, _TRACE}
         options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
         with pq.ParquetFile(path, metadata=facts, **options) as file:
-            # with one thread: another one gains nothing, and has to be ended before the process
+            # without its threads, which gain nothing here and have once ended a process by abort (code 134) at its exit
             table = file.read([name for name in file.schema_arrow.names if name in names], use_threads=False)
             table.validate(full=True)
             return table

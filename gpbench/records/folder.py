@@ -182,8 +182,8 @@ def plain(text: str) -> Any:
     if text.count("{") + text.count("[") > limits.DEPTH or text.count(",") > limits.NAMES:
         level = [value]
         for _ in range(limits.DEPTH):
-            if any(len(node) > limits.NAMES for node in level if isinstance(node, dict | list)):
-                raise ValueError(f"a mapping or list has more than {limits.NAMES:,} entries")
+            if any(len(node) > limits.NAMES for node in level if isinstance(node, list)):
+                raise ValueError(f"a list of more than {limits.NAMES:,} entries")
             level = [
                 item
                 for node in level
@@ -205,6 +205,8 @@ def _rest(text: bytes) -> bytes:
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > limits.NAMES:
+        raise ValueError(f"a mapping of more than {limits.NAMES:,} entries")
     if len(mapping := dict(pairs)) == len(pairs):
         return mapping
     names = [name for name, _ in pairs]

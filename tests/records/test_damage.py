@@ -217,6 +217,7 @@ ODD = {
     "deeper": {"more": deep(900)},
     "names": {"metrics": {f"metric{k}": 0.5 for k in range(1001)}},
     "list": {"more": {"list": [0] * 1001}},
+    "keys": {"more": {str(k): 0 for k in range(60_000)}},
     "size": {"message": "x" * 2**20},
 }
 
