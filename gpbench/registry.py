@@ -10,7 +10,6 @@ holds the two equal.  A kernel or likelihood of a user is named by
 `expand` turns names of the last two kinds into the first.  Names in records are never imported.
 """
 
-import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from gpbench import yamls
+from gpbench import targets, yamls
 from gpbench.errors import ConfigError, as_word, either, nearest
 from gpbench.schema import Range, Words, is_number, is_whole, parse
 
@@ -255,20 +254,7 @@ def options_of(cls: type) -> dict[str, Words | Range]:
 def load(kind: str, name: str) -> Any:
     """The class of a name of gpbench, or of a dotted path.  Raises ConfigError where it cannot be imported."""
     table = KINDS.get(kind, {})
-    path = table[name].path if name in table else name
-    module, _, attribute = path.rpartition(".")
-    if not module:
-        raise ConfigError(f"{kind}: {TARGET} {path!r}: write MODULE.NAME")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # whatever the code of a module of one's own raises
-        raise ConfigError(f"{kind}: cannot import {path!r}: {type(error).__name__}: {error}") from error
-
-
-def check_target(kind: str, path: Any) -> None:
-    """Raises ConfigError for anything but a dotted path."""
-    if not (isinstance(path, str) and "." in path and all(word.isidentifier() for word in path.split("."))):
-        raise ConfigError(f"{kind}: {TARGET}={as_word(path)}: write MODULE.NAME")
+    return targets.load(table[name].path if name in table else name, kind)
 
 
 def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
@@ -277,7 +263,7 @@ def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(value, Mapping) and TARGET in value:
         name = value[TARGET]
         options = {key: option for key, option in value.items() if key != TARGET}
-        check_target(kind, name)
+        targets.check_path(name, kind)
     elif isinstance(value, Mapping) and len(value) == 1:
         ((name, options),) = value.items()
     if not isinstance(name, str):
@@ -328,7 +314,7 @@ def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, An
         if not isinstance(name, str) or not path.is_file():
             continue
         if name in reserved:
-            raise ConfigError(f"{path}: the name {name} is taken by one of ours; rename the file")
+            raise ConfigError(f"{path}: the name {name} is built in; rename the file")
         content = yamls.read(path)
         if not isinstance(content, dict) or TARGET not in content:
             raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`")

@@ -10,8 +10,8 @@ import gpbench
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
     {"errors", "lazy", "paths", "plugins"},
-    {"schema", "yamls"},
-    {"metrics", "papers"},
+    {"schema", "targets", "yamls"},
+    {"arguments", "metrics", "papers"},
     {"registry", "keys"},
     {"core", "data_registry", "own_metrics"},
     {"methods", "runtime"},

@@ -1,4 +1,4 @@
-"""The tables of kernels and likelihoods are what the classes declare, and one's own are named like ours."""
+"""The tables of kernels and likelihoods are what the classes declare, and custom ones are named like built-in ones."""
 
 import importlib.metadata
 
@@ -29,7 +29,7 @@ def test_a_file_in_a_folder_of_ones_own_names_a_kernel_and_its_options(tmp_path)
     assert registry.expand("kernel", {"sum": ["mine", "linear"]}, [tmp_path]) == {"sum": [own, "linear"]}
     assert registry.expand("kernel", "linear", [tmp_path]) == "linear"
     (tmp_path / "kernel" / "linear.yaml").write_text("_target_: mine.Kernel\n")
-    with pytest.raises(ConfigError, match="the name linear is taken by one of ours"):
+    with pytest.raises(ConfigError, match="the name linear is built in"):
         registry.expand("kernel", "linear", [tmp_path])
     (tmp_path / "kernel" / "mine.yaml").write_text("period: 2.0\n")
     with pytest.raises(ConfigError, match="must be a mapping with a line `_target_"):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpbench import runtime
 from gpbench.analysis.statistics import mean_stderr
-from gpbench.api.words import Folders, composed, folders, word, words
+from gpbench.api.words import Folders, composed, folders, with_results, word, words
+from gpbench.arguments import checked
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, nearest, printable
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
@@ -57,6 +58,7 @@ class Runs(Sequence[Record]):
 
         return wide(self._records)
 
+    @checked
     def table(self, metric: str | Sequence[str] = ()) -> "Table":
         """Means and standard errors beside the published values, as `gpbench.table` makes it of these runs alone.
 
@@ -67,6 +69,7 @@ class Runs(Sequence[Record]):
 
         return table_of(self._records, metric or None)
 
+    @checked
     def mean(self, metric: str) -> float:
         """The mean of a metric over the runs that did not diverge; NaN where a value is not finite.
 
@@ -75,6 +78,7 @@ class Runs(Sequence[Record]):
         """
         return self._summary(metric)[0]
 
+    @checked
     def stderr(self, metric: str) -> float:
         """The standard error of the mean over splits; NaN for one run.  Raises ConfigError as `mean` does."""
         return self._summary(metric)[1]
@@ -142,6 +146,7 @@ def _mean_text(values: Sequence[float | None]) -> str:
     return f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
 
 
+@checked
 def run(
     *,
     overrides: Iterable[str] = (),
@@ -178,10 +183,10 @@ def run(
     `run.memory_fraction`.
     """
     for group in ("dataset", "method", "protocol"):
-        if isinstance(keys.get(group), list | tuple):
+        if isinstance(value := keys.get(group), Iterable) and not isinstance(value, str | Mapping):
             raise ConfigError(f"{group} has several values, which is a sweep: call gpbench.multirun")
     config_dirs = folders(config_dir)
-    cfg = composed([*words(keys), *_results_word(results), *words({}, overrides)], config_dirs)
+    cfg = composed(words(with_results(keys, overrides, results), overrides), config_dirs)
     in_process = _trains_here(cfg["run"])
     if in_process:
         _configure(cfg["run"])  # before a plan imports NumPy
@@ -198,6 +203,7 @@ def run(
     return runs
 
 
+@checked
 def multirun(
     *,
     jobs: int = 1,
@@ -230,8 +236,8 @@ def multirun(
     from gpbench.sweep.launcher import chosen_launcher
 
     config_dirs = folders(config_dir)
-    choices = [_words_of_choices(key, value) for key, value in keys.items()]
-    common = [*_results_word(results), *overrides]
+    choices = [_words_of_choices(key, value) for key, value in with_results(keys, overrides, results).items()]
+    common = list(overrides)
     words_of_hydra = [text for text in common if text.startswith("hydra")]
     common = [text for text in common if text not in words_of_hydra]
     listed = [[*job, *common] for job in itertools.product(*choices)]
@@ -277,10 +283,6 @@ def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
         plan = plan or RunPlan.from_config(cfg)
         records, recorded_before = session.train(plan, store=Store(plan.results), stop=stop)
     return Runs(records, plan.results, recorded_before)
-
-
-def _results_word(results: str | os.PathLike[str] | None) -> list[str]:
-    return [] if results is None else words({"run.results": Path(results).expanduser().resolve()})
 
 
 def _trains_here(run: Mapping[str, Any]) -> bool:

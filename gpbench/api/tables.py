@@ -19,7 +19,8 @@ from gpbench.api.selection import (
     single_metric,
 )
 from gpbench.api.words import Folders, folders
-from gpbench.errors import ConfigError
+from gpbench.arguments import checked
+from gpbench.errors import ConfigError, nearest
 from gpbench.records.record import Record
 from gpbench.records.store import latest, recorded
 
@@ -91,6 +92,7 @@ class Table:
         return self.sheet._repr_html_()
 
 
+@checked
 def table(
     experiment: str | None = None,
     *,
@@ -160,6 +162,7 @@ def _experiment_table(id: str, preset: str | None, config_dir: Folders, results:
     return Table(sheet)
 
 
+@checked
 def rank(
     *, metric: str | None = None, test: str = "nemenyi", results: Results = None, **filters: Unpack[Filters]
 ) -> Table:
@@ -193,6 +196,7 @@ def rank(
     return Table(rank_sheets.sheet(ranks, records), data, draw)
 
 
+@checked
 def compare(a: str, b: str, *, metric: str | None = None, results: Results = None, **filters: Unpack[Filters]) -> Table:
     """Paired differences A - B on every data set, over the splits that both have.
 
@@ -225,6 +229,7 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
     return Table(sheet, draw=draw)
 
 
+@checked
 def power(a: str, b: str, *, metric: str | None = None, results: Results = None, **filters: Unpack[Filters]) -> Table:
     """The smallest difference A - B that the recorded splits can show, and the splits that the observed one needs.
 
@@ -258,6 +263,7 @@ def _differences(
     return first, second, *differences.paired_differences(first, second, records, name)
 
 
+@checked
 def verify(
     name: str = "all",
     *,
@@ -282,8 +288,10 @@ def verify(
     """
     from gpbench.claims import report, verdicts
     from gpbench.claims import selection as claims
-    from gpbench.experiments import plan
+    from gpbench.experiments import definition, plan
 
+    if preset not in (None, *definition.PRESETS):
+        raise ConfigError(f"no preset {preset!r}; {nearest(preset, definition.PRESETS)}")
     records = latest(record for store in open_stores(results) for record in store.all())
     by_id = {record.id: record for record in records}
     config_dirs = folders(config_dir)

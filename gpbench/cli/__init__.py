@@ -132,5 +132,5 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _print_error(error: GpbenchError) -> int:
-    print(f"gpbench: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+    print(f"gpbench: {printable(' '.join((error.printed or str(error)).split()))}", file=sys.stderr)
     return error.exit_code

@@ -1,10 +1,8 @@
 """Checks of a configuration that import the classes it names, and the method that it describes."""
 
 import dataclasses
-import importlib
 import inspect
 import sys
-import traceback
 import types
 import typing
 from collections.abc import Mapping
@@ -13,7 +11,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
-from gpbench import registry
+from gpbench import registry, targets
 from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, nearest
 from gpbench.methods.base import HasRates, HasSearch, Method
@@ -99,7 +97,9 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
 
     A field that `setting` declares is checked by its range, not by its annotation.
     """
-    constructor = _imported(node, key)
+    if not isinstance(node.get("_target_"), str):
+        raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
+    constructor = targets.load(node["_target_"], key)
     name = str(node["_target_"]).rpartition(".")[2]
     try:
         fields = inspect.signature(constructor).parameters
@@ -122,23 +122,6 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     if absent := [name for name, field in parameters.items() if field.default is field.empty and name not in values]:
         raise ConfigError(f"{key}.{absent[0]}: {name} needs a value for it")
     return constructor
-
-
-def _imported(node: Mapping[str, Any], key: str) -> Any:
-    """The object that the `_target_` of a node names.  Raises ConfigError where it cannot be imported."""
-    if not isinstance(target := node.get("_target_"), str):
-        raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
-    module, _, name = target.rpartition(".")
-    if not all(word.isidentifier() for word in target.split(".")) or not module:
-        raise ConfigError(f"{key}: _target_ {target!r}: write MODULE.NAME")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, SyntaxError) as error:
-        raise ConfigError(f"{key}: cannot import {target!r}: {error}") from error
-    except Exception as error:  # of the user's module, which is imported here for the first time
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        cause = f"{type(error).__name__} in line {frame.lineno} of {frame.filename}: {error}"
-        raise ConfigError(f"{key}: cannot import {target!r}: {cause}") from error
 
 
 def _check_annotation(key: str, value: Any, annotation: Any) -> None:

@@ -31,7 +31,7 @@ class Composer:
     """Composes any number of configurations with the files of the same folders.
 
     Args:
-        config_dirs: Folders with group files of one's own, besides those of installed packages.
+        config_dirs: Folders with custom group files, besides those of installed packages.
     """
 
     def __init__(self, config_dirs: Sequence[Path] = ()):
@@ -44,6 +44,8 @@ class Composer:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
         parsed = words.read(overrides)
         choices = [word for word in parsed if self._is_choice(word)]
+        if absent := [word for word in choices if word.value is None and word.key in GROUPS]:
+            raise ConfigError(f"{absent[0].text}: {absent[0].key} takes a name, as in method=sep")
         base, defaults = self._choose(choices)
         cfg = _changed(base, [word for word in parsed if not self._is_choice(word)])
         check_values(cfg)
@@ -94,7 +96,7 @@ class Composer:
             return bridge.choose([word.text for word in choices], self.folders)
 
     def _users_file(self, group: str, choices: Sequence[Word]) -> Path | None:
-        """The file of the chosen member of a group; None where it is one of ours."""
+        """The file of the chosen member of a group; None where it is built in."""
         names = [str(word.value) for word in choices if word.key == group]
         files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders) if names else ()
         return next((file for file in files if file.is_file()), None)
@@ -109,7 +111,7 @@ def folders(config_dirs: Sequence[Path]) -> list[Path]:
     """All folders with group files besides ours: these, and those of installed packages.
 
     Raises:
-        ConfigError: A folder that does not exist, or a file in one that has the name of one of ours.
+        ConfigError: A folder that does not exist, or a file in one that has a built-in name.
     """
     for folder in config_dirs:
         if not folder.is_dir():
@@ -118,7 +120,7 @@ def folders(config_dirs: Sequence[Path]) -> list[Path]:
     for folder in everything:
         for path in sorted(folder.glob("*/*.yaml")):
             if (paths.conf_dir() / path.relative_to(folder)).exists():  # ours would be taken, in silence
-                raise ConfigError(f"{path}: the name {path.stem} is taken by one of ours; rename the file")
+                raise ConfigError(f"{path}: the name {path.stem} is built in; rename the file")
     return everything
 
 

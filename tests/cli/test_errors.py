@@ -73,4 +73,4 @@ def test_a_users_file_may_not_take_the_name_of_ours(tmp_path, capsys):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "wdbc.yaml").write_text("name: wdbc")
     assert cli.main(["run", "--config-dir", str(tmp_path)]) == 2
-    assert "the name wdbc is taken by one of ours; rename the file" in capsys.readouterr().err
+    assert "the name wdbc is built in; rename the file" in capsys.readouterr().err
