@@ -128,6 +128,7 @@ def read(kind: str, value: Any, task: str | None = None) -> Choice:
         ConfigError: An unknown name or option, or a value that an option cannot have.
     """
     name, options = _split(kind, value)
+    name = next((known for known, entry in KINDS[kind].items() if entry.path == name), name)
     if "." in name or (kind, name) == ("likelihood", "auto"):
         if options and name == "auto":
             raise ConfigError(f"likelihood auto has no option {next(iter(options))!r}: name the likelihood")
@@ -226,6 +227,19 @@ def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
     elif isinstance(value, str) and (target := own(kind, value, folders, KINDS[kind])):
         return target
     return value
+
+
+def custom_paths(kind: str, value: Any) -> list[str]:
+    """The dotted paths of the custom classes in an expanded value.
+
+    Args:
+        kind: "kernel" or "likelihood".
+        value: The value, as for `read`, which has checked it.
+    """
+    choice = read(kind, value)
+    if kind == "kernel" and choice.name in COMPOSITES:
+        return [path for part in choice.options["parts"] for path in custom_paths(kind, part)]
+    return [choice.name] * choice.is_own
 
 
 def without_target(kind: str, value: Any) -> Any:

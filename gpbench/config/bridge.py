@@ -129,6 +129,8 @@ def _unknown_key(full_key: str, key: str, node: DictConfig) -> str:
         hint = f"did you mean {either(elsewhere)}?"
     elif node:
         hint = nearest(key, map(str, node))
+    if section == "method" and not str(node.get("_target_")).startswith("gpbench."):
+        hint += f"; +{full_key}=VALUE sets a field that its file lacks"
     if section == "protocol" and (others := _protocols_with(key)):
         hint = f"it is one of protocol={' and protocol='.join(others)}"
     return f"no key {key!r}{' in ' * bool(section)}{section}; {hint}"

@@ -15,7 +15,7 @@ from gpbench import registry, targets
 from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, nearest
 from gpbench.methods.base import HasRates, HasSearch, Method
-from gpbench.schema import MEANING, RANGE, settings
+from gpbench.schema import MEANING, RANGE, check_declarations, settings
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
@@ -57,18 +57,39 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
     """
     if str(node.get("_target_")) in declared.classes():
         for key, value in node.items():
-            if isinstance(value, Mapping) and "_target_" in value and key not in registry.KINDS:
+            if key in registry.KINDS:
+                _check_family(key, value)
+            elif isinstance(value, Mapping) and "_target_" in value:
                 _check_signature(value, f"method.{key}")
         return
     constructor = _check_signature(node, "method")
     if isinstance(constructor, type) and issubclass(constructor, Method):
+        check_declarations(constructor)
+        if unknown := sorted(set(constructor.tasks) - registry.AUTO.keys()):
+            raise ConfigError(f"{constructor.__name__}: no task {unknown[0]!r}; {nearest(unknown[0], registry.AUTO)}")
         declaration = declaration_of(constructor)
         for kind in registry.KINDS.keys() & node.keys():
             if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
                 registry.check_value(kind, node[kind])
+                _check_family(kind, node[kind])
         declared.check_declared(node, declaration, constructor.__name__)
         if card is not None:
             declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+
+
+def _check_family(kind: str, value: Any) -> None:
+    """Check the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
+    if not (paths := registry.custom_paths(kind, value)):
+        return
+    from gpbench.core.kernels import kernel_spec
+    from gpbench.core.likelihoods import likelihood_spec
+
+    try:
+        (kernel_spec if kind == "kernel" else likelihood_spec)(value)
+        for path in paths:
+            check_declarations(registry.load(kind, path))
+    except ConfigError as error:
+        raise ConfigError(f"method.{kind}: {error}") from error
 
 
 def declaration_of(cls: type[Method]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import own_metrics, paths, plugins, registry
-from gpbench.config import cards, declared, merge, words
+from gpbench.config import cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, nearest
@@ -47,7 +47,8 @@ class Composer:
         if absent := [word for word in choices if word.value is None and word.key in GROUPS]:
             raise ConfigError(f"{absent[0].text}: {absent[0].key} takes a name, as in method=sep")
         base, defaults = self._choose(choices)
-        cfg = _changed(base, [word for word in parsed if not self._is_choice(word)])
+        changes = [word for word in parsed if not self._is_choice(word)]
+        cfg = _changed(base, [_with_sign(word, base.get("method")) for word in changes])
         check_values(cfg)
         files = {group: self._users_file(group, choices) for group in GROUPS}
         for group in GROUPS:
@@ -80,6 +81,8 @@ class Composer:
         key = tuple(word.text for word in choices)
         if key not in self._bases:
             base = self._merged(choices)
+            if isinstance(base.get("protocol"), dict):
+                base = {**base, "protocol": {**protocol.DEFAULTS, **base["protocol"]}}
             self._bases[key] = base, dict(_leaves(_resolved(base)))
         return self._bases[key]
 
@@ -138,6 +141,16 @@ def _changed(base: dict, changes: Sequence[Word]) -> dict:
         from gpbench.config import bridge
 
         return bridge.change(base, [word.text for word in changes])
+
+
+def _with_sign(word: Word, method: Any) -> Word:
+    """The word with a + where it sets a declared field of the method that its file lacks."""
+    section, _, name = word.key.partition(".")
+    if section != "method" or word.sign or not isinstance(method, dict) or name in method:
+        return word
+    entry = declared.classes().get(str(method.get("_target_")))
+    known = entry["settings"] if entry else declared.ranges()  # a user's class is checked where it is imported
+    return Word(f"+{word.text}", "+", word.key, word.value) if name in known else word
 
 
 def _resolved(base: dict) -> dict:

@@ -116,8 +116,11 @@ def check_protocol(node: Mapping[str, Any]) -> None:
     """Check the `protocol` section of a configuration.
 
     Raises:
-        ConfigError: A value out of its range; a key that no method of gpbench has may have any finite value.
+        ConfigError: No name, or a value out of its range; a key that no method of gpbench has may have any finite
+            value.
     """
+    if not node.get("name"):
+        raise ConfigError("protocol has no name, by which records and tables know it: add `name: NAME` to its file")
     _check_values("protocol", node, _ranges_of_protocols())
     for name in protocol.SECTIONS:
         _check_values(f"protocol.{name}", node.get(name) or {}, ranges())

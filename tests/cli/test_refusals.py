@@ -175,6 +175,110 @@ def test_a_users_class_is_checked_before_any_job_starts(tmp_path, words, code, c
         assert captured.out == "" and captured.err.startswith("gpbench: method.") and captured.err.count("\n") == 1
 
 
+FILES = {
+    "kernel/wave.yaml": "_target_: parts.Wave\nperiod: 6.0\n",
+    "likelihood/noisy.yaml": "_target_: parts.Noisy\n",
+    "parts.py": """
+from gpbench.core.kernels import SquaredExponential
+from gpbench.core.likelihoods import Gaussian
+from gpbench.methods.exact.gpr import GPR
+from gpbench.schema import setting
+
+
+class Wave(SquaredExponential):
+    period: float = setting(1.0, "positive", "Period.")
+
+
+class Typo(SquaredExponential):
+    period: float = setting(1.0, "positve", "Period.")
+
+
+class Noisy(Gaussian):
+    level: float = setting(0.5, "fraction", "Level.")
+
+
+class Outside(GPR):
+    level: float = setting(2.0, "fraction", "Level.")
+
+
+class Task(GPR):
+    tasks = frozenset({"regresion"})
+""",
+    "loss.py": "def loss(scored, level=0.5):\n    return 0.0\n",
+}
+METRIC = "_target_: loss.loss\nbetter: lower\ntasks: [regression]\n"
+
+CUSTOM = {
+    "fits": (["method.kernel=wave", "method.likelihood=noisy"], METRIC, ""),
+    "option of a kernel": (["method.kernel={wave: {perod: 2}}"], "", "has no option 'perod': did you mean period?"),
+    "value of a kernel": (["method.kernel={sum: [linear, {wave: {period: -6}}]}"], "", "period=-6: must be"),
+    "option of a likelihood": (["method.likelihood={noisy: {levle: 1}}"], "", "has no option 'levle': did you mean"),
+    "class of a kernel": (["method.kernel={_target_: parts.Wav}"], "", "parts has no 'Wav'; did you mean Wave"),
+    "module of a kernel": (["method.kernel={_target_: partz.Wave}"], "", "no module 'partz'; did you mean parts"),
+    "far module": (["method.kernel={_target_: quux.Wave}"], "", "name the folder that has it with --config-dir"),
+    "range of a kernel": (
+        ["method.kernel={_target_: parts.Typo}"],
+        "",
+        "Typo.period: no range 'positve'; did you mean",
+    ),
+    "default": (["+method._target_=parts.Outside"], "", "Outside.level: the default=2.0: must be a number above 0"),
+    "task": (["+method._target_=parts.Task"], "", "Task: no task 'regresion'; did you mean regression?"),
+    "built-in class": (
+        ["method.kernel={_target_: gpbench.core.kernels.Periodic, perod: 3}"],
+        "",
+        "'perod': did you mean",
+    ),
+    "function of a metric": ([], METRIC.replace("loss.loss", "loss.los"), "loss has no 'los'; did you mean loss?"),
+    "option of a metric": ([], METRIC + "levle: 0.9\n", "has no option 'levle'; did you mean level?"),
+    "job of a sweep": (["-m", "seed=0", "method.kernel=linear,{wave: {period: 0}}"], "", "(job method.kernel={wave:"),
+}
+
+
+@pytest.mark.parametrize(("words", "metric", "message"), CUSTOM.values(), ids=CUSTOM)
+def test_a_dry_run_refuses_what_is_wrong_in_a_users_files(tmp_path, capsys, words, metric, message):
+    for name, content in {**FILES, **({"metric/ours.yaml": metric} if metric else {})}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    words = [word.replace("+method._target_", "method._target_") for word in words]
+    argv = ["run", "--dry-run", "--config-dir", str(tmp_path), "dataset=sinc", "method=gpr"]
+    assert cli.main([*argv, f"run.results={tmp_path / 'r'}", *words]) == (2 if message else 0)
+    err = capsys.readouterr().err
+    assert message in err and err.count("\n") == bool(message)
+
+
+def test_a_declared_setting_that_a_file_lacks_needs_no_plus(tmp_path, capsys):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "mine.yaml").write_text("_target_: robust_gp.RobustGP\nname: mine\n")
+    composer = Composer([tmp_path])
+    cfg = composer.compose(["dataset=sinc", "method=mine", "method.batch_size=20"])
+    assert cfg == composer.compose(["dataset=sinc", "method=mine", "+method.batch_size=20"])
+    with pytest.raises(ConfigError, match=r"no key 'df' in method; .*; \+method\.df=VALUE sets a field"):
+        composer.compose(["dataset=sinc", "method=mine", "method.df=3"])
+
+
+def test_a_protocol_needs_a_name_only(tmp_path):
+    (tmp_path / "protocol").mkdir()
+    (tmp_path / "protocol" / "bare.yaml").write_text("name: bare\n")
+    words = ["dataset=sinc", "method=linear", "protocol=bare"]
+    cfg = Composer([tmp_path]).compose(words)
+    assert cfg["protocol"] == {
+        "name": "bare",
+        "inputs": "standardise",
+        "targets": "standardise",
+        "precision": "float64",
+    }
+    assert not cfg["changes"]
+    (tmp_path / "protocol" / "bare.yaml").write_text("precision: float32\n")
+    with pytest.raises(ConfigError, match="protocol has no name"):
+        Composer([tmp_path]).compose(words)
+
+
+def test_the_wrong_job_of_a_sweep_is_named():
+    jobs = [["dataset=wdbc", "seed=0", "method=sep"], ["dataset=wdbc", "seed=0", "method=sepp"]]
+    with pytest.raises(ConfigError, match=r"no such method; did you mean sep.* \(job method=sepp\)$"):
+        plans(jobs)
+
+
 def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():
     one, whole = plans([["method.inducing=1"], ["method.inducing=1.0"]])
     assert one.runs[0].id != whole.runs[0].id and one.runs[0].cell != whole.runs[0].cell
