@@ -24,6 +24,9 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 def build_method(node: Mapping[str, Any]) -> Method:
     """The method with the class and the fields of a configuration's `method` section.
 
+    Args:
+        node: The section, which `gpbench.config.declared` has checked.
+
     Raises:
         ConfigError: A field that does not fit, a class that cannot be imported or constructed or is not a `Method`,
             and a method without a name.

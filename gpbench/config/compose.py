@@ -111,7 +111,10 @@ class Composer:
 
 
 def folders(config_dirs: Sequence[Path]) -> list[Path]:
-    """All folders with group files besides ours: these, and those of installed packages.
+    """All folders with group files besides gpbench's: the user's, and those of installed packages.
+
+    Args:
+        config_dirs: Folders of the user.
 
     Raises:
         ConfigError: A folder that does not exist, or a file in one that has a built-in name.
