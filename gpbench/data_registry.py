@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpbench import registry, targets
+from gpbench import custom, registry, targets
 from gpbench.errors import ConfigError, nearest
 from gpbench.keys import LIST, MAPPING, Keys, optional, required
 from gpbench.registry import TARGET
@@ -143,7 +143,7 @@ def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
         ConfigError: An unknown name, a file that is no such mapping, or a `_target_` that is no dotted path.
     """
     if isinstance(reader, str):
-        own = registry.own("reader", reader, folders, READERS)
+        own = custom.own("reader", reader, folders, READERS)
         if own is None and reader not in READERS:
             raise ConfigError(f"{subject}: unknown reader {reader!r}: {nearest(reader, READERS)}")
         reader = own or reader

@@ -13,7 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import registry, targets, yamls
+from gpbench import custom, targets, yamls
 from gpbench.errors import ConfigError, as_word, either, nearest
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _check_options(d: Declaration, parameters: Mapping[str, inspect.Parameter]) 
 
 def _installed() -> Iterator[OwnMetric]:
     """The metrics that entry points name, each a `gpbench.metrics.Metric`."""
-    for point in sorted(registry.installed(GROUP, entry_points), key=lambda point: (point.name, point.value)):
+    for point in sorted(custom.installed(GROUP, entry_points), key=lambda point: (point.name, point.value)):
         from gpbench.metrics import Metric
 
         try:

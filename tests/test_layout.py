@@ -13,6 +13,7 @@ FLOORS = [
     {"schema", "targets", "yamls"},
     {"arguments", "metrics", "papers"},
     {"registry", "keys"},
+    {"custom"},
     {"core", "data_registry", "own_metrics"},
     {"methods", "runtime"},
     {"config"},

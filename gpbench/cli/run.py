@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.api import words
-from gpbench.api.runs import Runs, train_here
+from gpbench.api.runs import Runs
+from gpbench.api.training import train_here
 from gpbench.api.words import composed
 from gpbench.errors import DivergedError
 from gpbench.records.locks import claim

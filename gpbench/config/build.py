@@ -11,7 +11,7 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
-from gpbench import registry, targets
+from gpbench import custom, registry, targets
 from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, nearest
 from gpbench.methods.base import HasRates, HasSearch, Method
@@ -34,7 +34,7 @@ def build_method(node: Mapping[str, Any]) -> Method:
     check_class(node)
     target = node["_target_"]
     try:
-        method = instantiate({key: registry.without_target(key, value) for key, value in node.items()})
+        method = instantiate({key: custom.without_target(key, value) for key, value in node.items()})
     except InstantiationException as error:  # Hydra's wrapper of what the constructor raised
         if isinstance(cause := error.__cause__, GpbenchError):
             raise cause from None
@@ -82,7 +82,7 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
 
 def _check_family(kind: str, value: Any) -> None:
     """Check the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
-    if not (paths := registry.custom_paths(kind, value)):
+    if not (paths := custom.custom_paths(kind, value)):
         return
     from gpbench.core.kernels import kernel_spec
     from gpbench.core.likelihoods import likelihood_spec
@@ -133,7 +133,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/add_a_method.md")
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
-    values = {name: registry.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
+    values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
     is_class = isinstance(constructor, type) and dataclasses.is_dataclass(constructor)
     has_ranges = set(settings(constructor)) if is_class else set()
     for field, value in values.items():

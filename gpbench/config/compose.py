@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import own_metrics, paths, plugins, registry
+from gpbench import custom, own_metrics, paths, plugins
 from gpbench.config import cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
@@ -58,7 +58,7 @@ class Composer:
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
         cfg["implied"] = _implied(cfg["method"])
-        cfg["method"] = registry.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
+        cfg["method"] = custom.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
         declared.check_method(cfg["method"])
         declared.check_protocol(cfg["protocol"])
         for section in ("method", "protocol"):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import own_metrics, registry
+from gpbench import custom, own_metrics, registry
 from gpbench.config import compose, declared
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.experiments.plan import job_note
@@ -48,7 +48,7 @@ def _is_custom(method: Mapping[str, Any]) -> bool:
     """Whether a section names a class from outside gpbench."""
     if method.get("_target_") not in declared.classes():
         return True
-    return any(registry.custom_paths(kind, method[kind]) for kind in registry.KINDS.keys() & method.keys())
+    return any(custom.custom_paths(kind, method[kind]) for kind in registry.KINDS.keys() & method.keys())
 
 
 def main() -> int:
