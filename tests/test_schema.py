@@ -71,7 +71,7 @@ def test_scalers_are_those_there_are():
         ("flag", [True, False], [0, 1, "true"]),
         ("text", ["", "a"], [None, 1]),
         ("any", [None, "a", NAN], []),
-        ("count or fraction", [1, 7, 1.0, 0.2], [0, 1.5, 7.0, True]),
+        ("rows or fraction", [1, 7, 1.0, 0.2], [0, 1.5, 7.0, True]),
         ("count or null", [1, None], [0, "null"]),
         ("list of positive", [[], [0.1, 1], (0.1,)], [0.1, [0], ["0.1"], [NAN]]),
         (["rows", 1], ["rows", 1], ["row", 1.0, True, None, ["rows"]]),

@@ -17,8 +17,8 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
     """The configuration that the words of a command line stand for, as a plain resolved dict.
 
     Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
-    (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone) and `implied` (a
-    reserved section of a method's file, see `_implied`).
+    (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone), `explicit` (keys of
+    the method that words set, to whatever value) and `implied` (a reserved section of a method's file, see `_implied`).
 
     Raises:
         ConfigError: An unknown choice or key, an override that cannot be read, a missing value, a broken
@@ -62,7 +62,7 @@ class Composer:
         declared.check_method(cfg["method"])
         declared.check_protocol(cfg["protocol"])
         for section in ("method", "protocol"):
-            cfg[section] = {key: declared.canonical(key, value) for key, value in cfg[section].items()}
+            cfg[section] = declared.canonical(cfg[section])
         subject = f"dataset ({files['dataset']})" if files["dataset"] else "dataset"
         sources = cards.check(cfg["dataset"], subject, self.folders)
         if cfg["protocol"].get("split_indices") == "int8":
@@ -70,6 +70,7 @@ class Composer:
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
         is_default = lambda key, value: key in defaults and repr(defaults[key]) == repr(value)
         cfg["changes"] = {key: value for key, value in _leaves(cfg) if not is_default(key, value)}
+        cfg["explicit"] = sorted({word.key for word in parsed if word not in choices and word.key.startswith("method")})
         cards.check_changes(cfg["dataset"], cfg["changes"])
         cfg["dataset"]["sources"] = sources
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]

@@ -14,7 +14,8 @@ import numpy as np
 
 from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
-from gpbench.methods.base import HasBound, HasConvergence, Method
+from gpbench.methods.base import Method
+from gpbench.methods.protocols import HasBound, HasConvergence
 from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step
 from gpbench.train.devices import Devices
