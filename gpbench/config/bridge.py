@@ -95,7 +95,7 @@ def _one_line() -> Iterator[None]:
     except ValueError as error:
         if not str(error).startswith("Config group override"):
             raise
-        raise ConfigError("dataset, method and protocol each take one name, as in method=sep") from error
+        raise ConfigError("dataset, method and protocol each take a name, as in method=sep") from error
 
 
 def _explain(error: Exception) -> str:

@@ -44,8 +44,8 @@ class Composer:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
         parsed = words.read(overrides)
         choices = [word for word in parsed if self._is_choice(word)]
-        if absent := [word for word in choices if word.value is None and word.key in GROUPS]:
-            raise ConfigError(f"{absent[0].text}: {absent[0].key} takes a name, as in method=sep")
+        if absent := [word for word in choices if word.value is None and word.key in GROUPS and word.sign != "~"]:
+            raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
         base, defaults = self._choose(choices)
         changes = [word for word in parsed if not self._is_choice(word)]
         cfg = _changed(base, [_with_sign(word, base.get("method")) for word in changes])
