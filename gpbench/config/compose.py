@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import custom, own_metrics, paths, plugins
+from gpbench import custom, own_metrics, paths, plugins, yamls
 from gpbench.config import cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
@@ -50,7 +50,7 @@ class Composer:
         changes = [word for word in parsed if not self._is_choice(word)]
         cfg = _changed(base, [_with_sign(word, base.get("method")) for word in changes])
         check_values(cfg)
-        files = {group: self._users_file(group, choices) for group in GROUPS}
+        files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
         for group in GROUPS:
             if not isinstance(cfg.get(group), dict):
                 if files[group]:
@@ -99,11 +99,17 @@ class Composer:
 
             return bridge.choose([word.text for word in choices], self.folders)
 
-    def _users_file(self, group: str, choices: Sequence[Word]) -> Path | None:
-        """The file of the chosen member of a group; None where it is built in."""
-        names = [str(word.value) for word in choices if word.key == group]
-        files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders) if names else ()
-        return next((file for file in files if file.is_file()), None)
+    def _users_file(self, group: str, choices: Sequence[Word], values: Mapping[str, Any]) -> Path | None:
+        """The file of the chosen member of a group, checked; None where it is built in."""
+        name = values.get(f"{group}.name")
+        names = [str(word.value) for word in choices if word.key == group] or [str(name)]
+        files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders)
+        if file := next((file for file in files if file.is_file()), None):
+            if group == "method":  # one that extends another's file has its name
+                content = yamls.read(file)
+                name = content.get("name") if isinstance(content, dict) else None
+            cards.check_file(file, name)
+        return file
 
     def _is_choice(self, word: Word) -> bool:
         """Whether a word chooses a file, or is one of Hydra's own."""
@@ -118,17 +124,12 @@ def folders(config_dirs: Sequence[Path]) -> list[Path]:
         config_dirs: Folders of the user.
 
     Raises:
-        ConfigError: A folder that does not exist, or a file in one that has a built-in name.
+        ConfigError: A folder that does not exist.
     """
     for folder in config_dirs:
         if not folder.is_dir():
             raise ConfigError(f"--config-dir {folder}: no such folder")
-    everything = [*config_dirs, *plugins.folders()]
-    for folder in everything:
-        for path in sorted(folder.glob("*/*.yaml")):
-            if (paths.conf_dir() / path.relative_to(folder)).exists():  # ours would be taken, in silence
-                raise ConfigError(f"{path}: the name {path.stem} is built in; rename the file")
-    return everything
+    return [*config_dirs, *plugins.folders()]
 
 
 def _changed(base: dict, changes: Sequence[Word]) -> dict:

@@ -40,12 +40,14 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
     Raises:
         ClaimedError: Another process trains one of the runs.
         PeerError: Another process of the same run is gone.
-        ConfigError, DataError, StorageError, Stopped: The job cannot be trained, or was stopped.
+        ConfigError: Settings of XLA change numbers.
+        DataError, StorageError, Stopped: The job cannot be trained, or was stopped.
     """
     run = plan.cfg["run"]
     joins = bool(runtime.peers()) or run["processes"] == "cluster"
     if joins:
         runtime.join()
+    runtime.fix_arithmetic()
     if run["device"] == "gpu":
         runtime.require_gpu()
 
