@@ -82,8 +82,9 @@ class Composer:
         key = tuple(word.text for word in choices)
         if key not in self._bases:
             base = self._merged(choices)
-            if isinstance(base.get("protocol"), dict):
-                base = {**base, "protocol": {**protocol.DEFAULTS, **base["protocol"]}}
+            if isinstance(node := base.get("protocol"), dict):
+                absent = {name: value for name, value in protocol.DEFAULTS.items() if name not in node}
+                base = {**base, "protocol": {**node, **absent}}
             self._bases[key] = base, dict(_leaves(_resolved(base)))
         return self._bases[key]
 
