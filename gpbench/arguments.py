@@ -53,7 +53,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             return function(*checked_args, **checked_kwargs)  # type: ignore[arg-type]
         except GpbenchError as error:
             error.printed = error.printed or str(error)
-            error.args = (_FLAG.sub(_keyword, str(error)),)
+            error.args = (in_python(str(error)),)
             raise
 
     return call
@@ -104,8 +104,16 @@ def _description(hint: Any) -> str:
     return either(texts)
 
 
+def in_python(line: str) -> str:
+    """Words a message for Python: a flag becomes its keyword, and a command that the message quotes stays.
+
+    Args:
+        line: The message, as the command line prints it.
+    """
+    return _FLAG.sub(_keyword, line)
+
+
 def _keyword(match: re.Match[str]) -> str:
-    """A flag as a keyword of Python; a command that a message quotes stays as it is."""
     if match[1]:
         return match[1].replace("-", "_")
     return "call gpbench.multirun" if match[0] == "add -m" else match[0]
