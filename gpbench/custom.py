@@ -111,7 +111,7 @@ def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, An
         if name in reserved:
             raise ConfigError(f"{path}: the name {name} is built in; rename the file")
         content = yamls.read(path)
-        if not isinstance(content, dict) or TARGET not in content:
+        if not yamls.is_section(content) or TARGET not in content:
             raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`")
         return content
     if name in reserved or not isinstance(name, str):

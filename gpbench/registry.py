@@ -178,7 +178,7 @@ def check_family(kind: str, value: Any, accepted: Sequence[str] | None, subject:
     inputs = options.get("inputs") if isinstance(options, Mapping) else getattr(value, "inputs", None)
     if family in ("auto", *accepted) and inputs is None:
         return
-    if family in KINDS[kind]:
+    if isinstance(family, str) and family in KINDS[kind]:
         needed = either(name.replace("_", " ") for name in accepted)
         description = f"{family} of the inputs {list(inputs)}" if inputs is not None else family
         raise ConfigError(
