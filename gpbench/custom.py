@@ -61,7 +61,7 @@ def custom_paths(kind: str, value: Any) -> list[str]:
     """
     choice = read(kind, value)
     if kind == "kernel" and choice.name in COMPOSITES:
-        return [path for part in choice.options["parts"] for path in custom_paths(kind, part)]
+        return [path for entry in choice.options["parts"] for path in custom_paths(kind, entry)]
     return [choice.name] * choice.is_own
 
 

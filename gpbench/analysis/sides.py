@@ -41,9 +41,9 @@ def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Sid
         ConfigError: A name is unknown or ambiguous, the kinds differ, or both sides have the same records.
     """
     known = {kind: {str(getattr(record, kind) or "none") for record in records} for kind in KINDS}
-    found = [_sides(text, known) for text in (first, second)]
-    kinds = {side.kind for sides in found for side in sides}  # those of the other name, where one is unknown
-    a, b = (_single(text, sides, kinds, known) for text, sides in zip((first, second), found, strict=True))
+    sides = [_sides(text, known) for text in (first, second)]
+    kinds = {side.kind for several in sides for side in several}  # those of the other name, where one is unknown
+    a, b = (_single(text, several, kinds, known) for text, several in zip((first, second), sides, strict=True))
     if a.kind != b.kind:
         raise ConfigError(f"{a.kind} {a.value} and {b.kind} {b.value} are of different kinds; compare two of one kind")
     if all(a.includes(record) == b.includes(record) for record in records):

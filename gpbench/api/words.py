@@ -38,8 +38,8 @@ def with_results(
     """The keys with the results folder, absolute.  Raises ConfigError where another key or word names one too."""
     if results is None:
         return dict(keys)
-    named = [*(key.replace("__", ".") for key in keys), *(text.partition("=")[0].lstrip("+") for text in overrides)]
-    if "run.results" in named:
+    names = [*(key.replace("__", ".") for key in keys), *(text.partition("=")[0].lstrip("+") for text in overrides)]
+    if "run.results" in names:
         raise ConfigError("results and run.results both name the results folder: leave one of them out")
     return {**keys, "run.results": Path(results).expanduser().resolve()}
 

@@ -63,8 +63,8 @@ def main() -> int:
 
                 runtime.configure(device="cpu")
                 from gpbench.config.build import check_class
-            for done, section in enumerate(sections):
-                number = done
+            for index, section in enumerate(sections):
+                number = index
                 check_class(*json.loads(section))
             number = None
             own_metrics.load([Path(folder) for folder in folders])
