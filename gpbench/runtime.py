@@ -33,7 +33,9 @@ _ARITHMETIC = {
     "jax_disable_jit": False,
 }
 """Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""
-_INEXACT = re.compile(r"--(\w*(?:fast_math(?!_honor)|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?")
+_INEXACT = re.compile(
+    r"--(\w*(?:fast_math(?!_honor)|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?"
+)
 """Flags of XLA that make its arithmetic less exact."""
 
 _settings: tuple[str | None, float | None, int] | None = None
