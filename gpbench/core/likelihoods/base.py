@@ -1,7 +1,7 @@
 """The interface of a likelihood: what variational inference, EP, power EP and prediction need of p(y|f)."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
+from gpbench.schema import setting
 
 
 class Likelihood(eqx.Module):
@@ -138,3 +139,25 @@ def above_floor(name: str, noise: float, floor: float) -> float:
             f"likelihood {name}: the noise floor {floor:g} must be at least 0 and below the initial noise {noise:g}"
         )
     return noise - floor
+
+
+class FlooredNoise(Likelihood):
+    """Noise of regression with a log-concave density, whose variance is above a floor."""
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+    log_concave: ClassVar[bool] = True
+
+    log_noise: Float[Array, ""]
+    """The logarithm of the noise above its floor."""
+    floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
+
+    @classmethod
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> Self:
+        """Starts with noise of this variance, which must be above its floor."""
+        above = above_floor(cls.__name__.lower(), noise, options.get("floor", 0.0))
+        return cls(jnp.asarray(jnp.log(above), dtype), **options)
+
+    @property
+    def noise(self) -> Float[Array, ""]:
+        """The variance of y about f."""
+        return self.floor + jnp.exp(self.log_noise)

@@ -111,10 +111,8 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
         return value
 
     def predict(self, state: GradientState[SparseLayer], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        inference, cov = state.optimiser.extra, state.parameters.covariances(X)
-        V = inference.A @ cov.zx
-        mean, variance = inference.q.project(V)
-        return self.class_likelihood(X).predictive(mean, residual(cov, V) + variance)
+        inference: Inference = state.optimiser.extra
+        return self.class_likelihood(X).predictive(*state.parameters.marginals(inference.A, inference.q, X))
 
     def arrays(self, state: GradientState[SparseLayer]) -> dict[str, Array]:
         return {"inducing": state.parameters.features.Z}

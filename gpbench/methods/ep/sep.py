@@ -247,11 +247,8 @@ class SEP(SparseMethod, TwoClassMethod):
         return log_z + state.layer.log_prior()
 
     def predict(self, state: SepState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        approximation = state.approximation
-        cov = approximation.layer.covariances(X)
-        V = approximation.A @ cov.zx
-        mean, variance = approximation.q.project(V)
-        return self.class_likelihood(X).predictive(mean, residual(cov, V) + variance)
+        last = state.approximation
+        return self.class_likelihood(X).predictive(*last.layer.marginals(last.A, last.q, X))
 
     def arrays(self, state: SepState) -> dict[str, Array]:
         return {"inducing": state.layer.features.Z}

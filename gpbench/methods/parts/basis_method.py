@@ -20,7 +20,7 @@ from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
-from gpbench.methods.parts.exact import ExactStart
+from gpbench.methods.parts.exact import SubsetStart
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
@@ -42,7 +42,7 @@ class BasisState(eqx.Module):
     step: Int[Array, ""]
 
 
-class BasisMethod(ExactStart, LikelihoodMethod):
+class BasisMethod(SubsetStart, LikelihoodMethod):
     """A GP on many basis functions: its settings, their admissible combinations, and the initial state."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
@@ -103,12 +103,6 @@ class BasisMethod(ExactStart, LikelihoodMethod):
         None, "optimiser or null", "Optimiser of the hyper-parameters; null: they stay fixed."
     )
     freeze: float = setting(0.1, "share", "Fraction of the steps before the hyper-parameters move.")
-    subset_rows: int | None = setting(
-        None,
-        "several or null",
-        "Number of rows of the exact GP from whose kernel and noise training starts in regression; null: start "
-        "at lengthscale_start and target_noise.",
-    )
 
     @property
     def label(self) -> str:

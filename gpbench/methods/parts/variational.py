@@ -16,10 +16,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.gaussians import Natural, unit_factor
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.natural_gradient import natural_gradient_step
-from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientState, MarginalMethod
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.schema import setting
 
@@ -49,7 +48,7 @@ class VariationalParameters(eqx.Module):
     q: Any
 
 
-class VariationalMethod(LikelihoodMethod, GradientMethod):
+class VariationalMethod(LikelihoodMethod, MarginalMethod):
     """A method that maximises this bound.
 
     With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on
@@ -101,22 +100,16 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
     def objective(self, state: GradientState[VariationalParameters], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
-    def predict(
-        self, state: GradientState[VariationalParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
-    ) -> Predictive:
+    def marginals(
+        self, state: GradientState[VariationalParameters], X: Float[Array, "N D"]
+    ) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:
         mean, variance, *_ = marginals(state.parameters, X)
-        return state.parameters.likelihood.predictive(mean, variance)
+        return mean, variance
 
     def kl(self, state: GradientState[VariationalParameters]) -> Float[Array, ""] | None:
         """KL[q || prior] in regression, for the metric `vlb`; None for other targets."""
         is_regression = "regression" in state.parameters.likelihood.tasks
         return kl_of(state.parameters) if is_regression else None
-
-    def expected_log_prob(
-        self, state: GradientState[VariationalParameters], X: Float[Array, "N D"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"] | None:
-        mean, variance, *_ = marginals(state.parameters, X)
-        return state.parameters.likelihood.expected_log_prob(mean, variance, y)
 
     def diagnose(self, state: GradientState[VariationalParameters]) -> str:
         layer: Layer = state.parameters.layer
