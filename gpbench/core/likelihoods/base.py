@@ -1,7 +1,7 @@
 """The interface of a likelihood: what variational inference, EP, power EP and prediction need of p(y|f)."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -150,12 +150,6 @@ class FlooredNoise(Likelihood):
     log_noise: Float[Array, ""]
     """The logarithm of the noise above its floor."""
     floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
-
-    @classmethod
-    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> Self:
-        """Starts with noise of this variance, which must be above its floor."""
-        above = above_floor(cls.__name__.lower(), noise, options.get("floor", 0.0))
-        return cls(jnp.asarray(jnp.log(above), dtype), **options)
 
     @property
     def noise(self) -> Float[Array, ""]:

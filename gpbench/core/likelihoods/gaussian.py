@@ -1,19 +1,25 @@
 """`gaussian`: normal noise, for which everything has a closed form."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core import predictive
-from gpbench.core.likelihoods.base import FlooredNoise
+from gpbench.core.likelihoods.base import FlooredNoise, above_floor
 
 
 class Gaussian(FlooredNoise):
     """y = f + ε, ε ~ N(0, noise)."""
 
     conjugate: ClassVar[bool] = True
+
+    @classmethod
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Gaussian":
+        """Starts with noise of this variance, which must be above its floor."""
+        above = above_floor("gaussian", noise, options.get("floor", 0.0))
+        return cls(jnp.asarray(jnp.log(above), dtype), **options)
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
         """log N(y | f, noise)."""

@@ -1,15 +1,23 @@
 """`laplace`: noise with exponential tails, under which outliers have less influence.  Everything in closed form."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core import predictive
-from gpbench.core.likelihoods.base import FlooredNoise
+from gpbench.core.likelihoods.base import FlooredNoise, above_floor
 
 
 class Laplace(FlooredNoise):
     """y = f + ε, ε of a Laplace distribution of variance `noise` = 2 b²."""
+
+    @classmethod
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Laplace":
+        """Starts with noise of this variance, which must be above its floor."""
+        above = above_floor("laplace", noise, options.get("floor", 0.0))
+        return cls(jnp.asarray(jnp.log(above), dtype), **options)
 
     @property
     def scale(self) -> Float[Array, ""]:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.networks import MeanField, Network, initial_network
 from gpbench.core.predictive import MixturePredictive, Predictive
-from gpbench.methods.base import Batch
+from gpbench.methods.base import Batch, size_label
 from gpbench.methods.parts.gradient import GradientState, SampledMethod
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.schema import setting
@@ -32,8 +32,7 @@ class NetworkMethod(LikelihoodMethod):
 
     @property
     def label(self) -> str:
-        widths = f"hidden=[{','.join(map(str, self.hidden))}]"
-        return f"{widths}, batch={self.batch_size}" if self.batch_size else widths
+        return size_label(self, f"hidden=[{','.join(map(str, self.hidden))}]")
 
     def initial_network(self, data: Batch, outputs: int, *, key: PRNGKeyArray) -> Network:
         """The network to start from, for these rows, with `outputs` outputs."""

@@ -17,13 +17,13 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from gpbench.core.likelihoods import Gaussian, Likelihood
+from gpbench.core.mapping import tree_at
 from gpbench.core.networks import Network
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
-from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 
@@ -35,14 +35,14 @@ class Member(eqx.Module):
 
 
 class EnsembleParameters(eqx.Module):
-    """All members, stacked along a first axis; and the range of every input over the training rows."""
+    """The members, stacked along a first axis; and the range of every input over the training rows."""
 
     members: Member
     ranges: Float[Array, " D"]
 
 
 class Clock(eqx.Module):
-    """Number of steps taken, and the number after which training stops: arrays, so that a program serves all values."""
+    """Number of steps taken, and the number after which training stops: arrays, so that one program serves all."""
 
     count: Int[Array, ""]
     stop_after: Int[Array, ""]
@@ -102,13 +102,13 @@ class Ensemble(NetworkMethod, GradientMethod):
     def refine(
         self, parameters: EnsembleParameters, variables: Clock, batch: Batch
     ) -> tuple[EnsembleParameters, Clock]:
-        """Counts the step."""
+        """Count the step."""
         return parameters, Clock(variables.count + 1, variables.stop_after)
 
     def step(
         self, state: GradientState[EnsembleParameters], batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[GradientState[EnsembleParameters], Info]:
-        """Nothing moves once training has stopped.  The objective is the members' mean, in nats."""
+        """One step of every member; none once training has stopped.  The objective is the members' mean, in nats."""
         moved, info = super().step(state, batch, key=key)
         moved = jax.tree.map(partial(jnp.where, self.converged(state)), state, moved)
         return moved, Info(info.objective / self.members)

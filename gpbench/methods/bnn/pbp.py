@@ -18,16 +18,16 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.assumed_density import Gamma, output_moments
 from gpbench.core.likelihoods import Gaussian
+from gpbench.core.mapping import tree_map
 from gpbench.core.networks import Network, normal_network
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
-from gpbench.methods.parts.trees import tree_map
 from gpbench.schema import setting
 
 _FLAT = 1e-6
-"""Prior factors are not refined at weights whose cavity precision is at most this: the data say nothing of them."""
+"""Largest cavity precision of a weight whose prior factor is not refined: the data say nothing about it."""
 
 
 class PbpPosterior(eqx.Module):

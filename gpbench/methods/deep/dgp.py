@@ -29,7 +29,7 @@ from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.schema import setting
 
 _BLOCK = 256
-"""Rows of which log Z is computed at a time: their ψ2 sums take 10 MB with M = 100, however many rows there are."""
+"""Number of rows whose log Z is computed at a time: their ψ2 sums take 10 MB with M = 100."""
 
 
 class DgpParameters(eqx.Module):
@@ -100,7 +100,7 @@ class DGP(DeepMethod, GradientMethod):
         return (parameters.layers, parameters.likelihood) if self.energy == "sep" else parameters
 
     def update(self, parameters: DgpParameters, variables: Any, batch: Batch) -> tuple[DgpParameters, Any]:
-        """With `energy=sep` the tied factors make a damped step to the average of those that the rows imply."""
+        """A damped step of the tied factors to the average of those that the rows imply, with `energy=sep`."""
         if self.energy == "aep":
             return parameters, variables
         n = batch.total
@@ -169,6 +169,6 @@ class DGP(DeepMethod, GradientMethod):
 
 
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:
-    """Maps of rows through the first layer, and of their moments through the others: all that is (M, M)."""
+    """The first layer, which maps rows, and the projections of the others, which map moments."""
     first, *others = layers
     return first, tuple(Projection.create(posterior) for posterior in others)

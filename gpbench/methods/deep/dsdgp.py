@@ -21,7 +21,7 @@ from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPoster
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
 
 _HIDDEN_ROOT = 0.01
-"""The initial q of hidden layers has this standard deviation: nearly without noise."""
+"""Standard deviation of the initial q of hidden layers: nearly no noise."""
 
 
 class DsdgpParameters(eqx.Module):
@@ -67,7 +67,7 @@ class DSDGP(DeepMethod, GradientMethod):
         return tuple(means)
 
     def trainable(self, parameters: DsdgpParameters) -> Any:
-        """Everything but the fixed means."""
+        """All parameters but the fixed means."""
         return parameters.layers, parameters.q, parameters.likelihood
 
     def loss(self, parameters: DsdgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:

@@ -96,7 +96,7 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
             mean, variance = cavities.cavity_mean, rest + cavities.cavity_variance
             _, slope, curvature = likelihood.normaliser_derivatives(mean, variance, data.y)
             new = damp(moment_match(mean, variance, slope, curvature), last.sites, data.weight)
-            change = jnp.maximum(jnp.max(jnp.abs(new.nu - last.sites.nu)), jnp.max(jnp.abs(new.tau - last.sites.tau)))
+            change = new.change_from(last.sites)
             rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
             return Sweep(last.number + 1, change, rho, damp(new, last.sites, rho))
 

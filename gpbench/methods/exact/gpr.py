@@ -48,7 +48,7 @@ class GPR(EvidenceMethod, ExactStart):
         return V.T @ solution.whitened, jnp.maximum(kernel.diag(X) - jnp.sum(V**2, axis=0), 0.0)
 
     def kl(self, state: GradientState[ExactGP]) -> Float[Array, ""]:
-        """With C = K + σ²I and A C Aᵀ = I: ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), from K = C - σ²I."""
+        """KL[q || prior] = ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), where K = C - σ²I and A C Aᵀ = I."""
         solution, _ = state.optimiser.extra
         A, whitened, noise = solution.A, solution.whitened, state.parameters.likelihood.noise
         fit = jnp.sum(whitened**2) - noise * jnp.sum((A.T @ whitened) ** 2)

@@ -18,7 +18,7 @@ from gpbench.core.linalg import inverse_cholesky
 from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.core.psi import Moments
 from gpbench.core.quadrature import gaussian_points, require_points
-from gpbench.methods.base import Batch, inducing_count, inducing_setting
+from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import LikelihoodMethod, PriorMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.schema import setting
@@ -107,9 +107,7 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
 
     @property
     def label(self) -> str:
-        widths = f"[{','.join(map(str, self.hidden))}]"
-        batch = f", batch={self.batch_size}" if self.batch_size else ""
-        return f"{inducing_setting(self.inducing)}, hidden={widths}{batch}"
+        return size_label(self, inducing_setting(self.inducing), f"hidden=[{','.join(map(str, self.hidden))}]")
 
     def require_paths(self) -> None:
         """Raise ConfigError for a number of `samples` that has no points of quadrature for the hidden units."""

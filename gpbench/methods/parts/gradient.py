@@ -10,11 +10,11 @@ import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core import lbfgs
+from gpbench.core.mapping import tree_at
 from gpbench.core.optimisers import with_rate
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, Method
-from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 Parameters = Any

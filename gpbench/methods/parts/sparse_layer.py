@@ -8,7 +8,7 @@ from gpbench.core.features import Features, InducingPoints, ScaledFeatures, indu
 from gpbench.core.gaussians import Covariances, Normal, residual
 from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, require
 from gpbench.core.linalg import describe_failure, inverse_cholesky
-from gpbench.methods.base import Batch, inducing_count, inducing_setting
+from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import PriorMethod
 from gpbench.schema import setting
 
@@ -92,7 +92,7 @@ class SparseMethod(PriorMethod):
 
     @property
     def label(self) -> str:
-        return inducing_setting(self.inducing) + (f", batch={self.batch_size}" if self.batch_size else "")
+        return size_label(self, inducing_setting(self.inducing))
 
     def initial_layer(self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray) -> SparseLayer:
         """The layer to start from.  Raises ConfigError for more inducing points than rows, or an unfit kernel."""

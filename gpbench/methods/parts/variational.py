@@ -49,7 +49,7 @@ class VariationalParameters(eqx.Module):
 
 
 class VariationalMethod(LikelihoodMethod, MarginalMethod):
-    """A method that maximises this bound.
+    """A method that maximises the module's bound.
 
     With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on
     all rows or on minibatches, moves everything too, or with `natural_step` the hyper-parameters alone, beside a
@@ -116,7 +116,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         return layer.diagnose()
 
     def init_variables(self, parameters: VariationalParameters, data: Batch) -> Natural | None:
-        """With natural gradients, the factor q(w) / N(w | 0, I) of each latent function."""
+        """The factor q(w) / N(w | 0, I) of each latent function for natural gradients; None without them."""
         if self.natural_step is None:
             return None
         m = jax.eval_shape(lambda X: parameters.layer.whitened(X)[0], data.X[:1]).shape[0]
@@ -126,13 +126,13 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     def update(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
     ) -> tuple[VariationalParameters, Natural | None]:
-        """A natural-gradient step of q of the size that the configuration gives, before the gradient step."""
+        """A natural-gradient step of q of the configured size, before the gradient step; none for "auto"."""
         return (parameters, variables) if self.natural_step == "auto" else self._step_q(parameters, variables, batch)
 
     def refine(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
     ) -> tuple[VariationalParameters, Natural | None]:
-        """With `natural_step="auto"` the natural-gradient step comes last, so that q fits the hyper-parameters."""
+        """A natural-gradient step of q after the gradient step with `natural_step="auto"`: q fits what that left."""
         return self._step_q(parameters, variables, batch) if self.natural_step == "auto" else (parameters, variables)
 
     def _step_q(
@@ -168,7 +168,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         return eqx.tree_at(lambda p: p.q, parameters, q), factor
 
     def trainable(self, parameters: VariationalParameters) -> Any:
-        """With natural gradients the optimiser sees the hyper-parameters alone."""
+        """The parameters of the optimiser: all, or the hyper-parameters alone where natural gradients move q."""
         return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
 
 

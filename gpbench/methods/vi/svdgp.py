@@ -99,13 +99,13 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
             )
 
     def init_variables(self, parameters: Decoupled, data: Batch) -> Natural | None:
-        """With natural gradients, the factor q(w) / N(w | 0, I)."""
+        """The factor q(w) / N(w | 0, I) for natural gradients; None without them."""
         return None if self.natural_step is None else unit_factor(self.covariance_basis, data.X.dtype)
 
     def update(
         self, parameters: Decoupled, variables: Natural | None, batch: Batch
     ) -> tuple[Decoupled, Natural | None]:
-        """The mean's basis grows; then q takes a natural-gradient step, where the configuration asks for it."""
+        """Growth of the mean's basis, and then a natural-gradient step of q where `natural_step` sets its size."""
         p = parameters
         alpha = p.alpha.fill(batch.X[: self.growth], p.alpha.count())
         p = eqx.tree_at(lambda p: p.alpha, p, alpha)
@@ -120,7 +120,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
         return eqx.tree_at(lambda p: p.q, p, factor.posterior()), factor
 
     def trainable(self, parameters: Decoupled) -> Any:
-        """With natural gradients the optimiser leaves q alone."""
+        """The parameters of the optimiser: all, or all but q where natural gradients move it."""
         p = parameters
         return p if self.natural_step is None else (p.kernel, p.likelihood, p.alpha, p.a, p.beta)
 

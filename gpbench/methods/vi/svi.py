@@ -31,7 +31,7 @@ from gpbench.schema import setting
 class SVI(SparseMethod, VariationalMethod, SubsetStart):
     """Sparse variational Gaussian processes (Hensman et al. 2013, 2015): `svi`.
 
-    See the module's docstring, and `VariationalMethod` for what moves what.
+    See the module's docstring, and `VariationalMethod` for the optimisation.
     """
 
     conditional: str = setting(
@@ -75,14 +75,14 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart):
     def loss(
         self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], None]:
-        """Minus the bound.  With `fixed` its gradient in the rest is 0: L-BFGS, which moves everything, leaves it."""
+        """Minus the bound.  With `fixed` its gradient in other parameters is 0, so that L-BFGS leaves these alone."""
         if self.fixed:
             constant = jax.lax.stop_gradient(parameters)
             parameters = eqx.tree_at(_variational, constant, _variational(parameters))
         return super().loss(parameters, batch, key=key)
 
     def trainable(self, parameters: VariationalParameters) -> Any:
-        """With `fixed` the optimiser sees the inducing features, and q where no natural gradients move it."""
+        """The optimiser's parameters; with `fixed` the inducing features, and q unless natural gradients move it."""
         if not self.fixed:
             return super().trainable(parameters)
         return _variational(parameters) if self.natural_step is None else parameters.layer.features
