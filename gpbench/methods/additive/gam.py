@@ -32,7 +32,7 @@ _START_ROWS = 10_000
 class GAM(StartMethod, VariationalMethod):
     """Sparse variational additive Gaussian processes (Adam, Durrande and John 2018): `gam`.
 
-    See the module's docstring, and `VariationalMethod` for what moves what.
+    See the module's docstring, and `VariationalMethod` for the optimisation.
 
     A natural-gradient step of any of the posteriors costs what one of coupled_covariance does: O(N T² + T³) for N rows
     and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²).

@@ -99,7 +99,7 @@ class LinearisedLaplace(NetworkMethod):
         fit = jnp.sum(batch.weight * state.likelihood.log_prob(network(batch.X), batch.y))
         evidence = laplace.log_evidence(posterior, network, state.precisions, fit)
         late = state.count >= self.evidence_start * self.steps
-        # none after the last step, so that the approximation is that of the precisions and the noise beside it
+        # no update after the last step: the approximation is made for the precisions and the noise of the state
         updates = late & (state.count < self.steps - 1)
         new = self.updated(posterior, network, state.precisions, state.likelihood, batch)
         precisions, likelihood = jax.tree.map(

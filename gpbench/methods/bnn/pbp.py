@@ -41,7 +41,7 @@ class PbpPosterior(eqx.Module):
 class PriorFactors(eqx.Module):
     """Factors of q for each weight's prior N(w | 0, 1/λ): N(w | 0, 1/precision), and powers of λ's Gamma distribution.
 
-    The shape and rate are what the factor adds to those of q(λ).
+    The factor adds its shape and rate to those of q(λ).
     """
 
     precision: Float[Array, "*W"]

@@ -210,7 +210,7 @@ class SEP(SparseMethod, TwoClassMethod):
         """The batch's sites refined, the running products with the batch's old factors replaced by the new, and the
         product of all sites outside the batch.
 
-        The directions in what this returns are the batch's own.
+        The running products that this returns have the directions of the batch alone.
         """
         old = state.sites[batch.index]
         counted = old.power(batch.weight)
@@ -221,7 +221,7 @@ class SEP(SparseMethod, TwoClassMethod):
         else:
             before = running.directions[batch.index].T
             W, removed = A @ cov.zz @ before, counted
-        # Rows that only fill a short batch keep what they had.
+        # Rows that only fill a short batch keep their sites.
         rho = self.damping * state.caution * batch.weight
         sites = refine(self.class_likelihood(batch.X), batch.y, rest, marginals(q, V, W, removed), old, rho)
         added = site_product(present, sites.power(batch.weight))

@@ -117,7 +117,7 @@ class SDD(ExactStart):
         # b - H (α + ρv) of the batch's rows
         Ka = product(state.gp.kernel, batch.X, state.X, ahead)
         residual = b - weight * (Ka + noise * ahead[i])
-        # An epoch has so many batches; N / B would make too much of a last batch of few rows
+        # The number of batches in an epoch; N / B would weigh a last batch of few rows too much
         scale = -(-batch.total // len(batch.y))
         value = 0.5 * scale * jnp.sum(weight[:, 0] * ahead[i, 0] * (b + residual)[:, 0])
 

@@ -149,7 +149,7 @@ def squared_error(
 def site_moments(
     outputs: list[Float[Array, "N W"]], narrow: Float[Array, " N"], sample: Sample, width: int
 ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-    """Mean and variance of the normal argument of theorem 3's sites, given what was drawn.
+    """Mean and variance of the normal argument of theorem 3's sites, given the draws.
 
     Corrected: s Σ_i φ_i (mean_i + c_ii z_i + Σ_r C_ir z_r), z ~ N(0, I), with the scale s and the same i throughout; it
     is linear in the sampled sums, so that Jensen's inequality holds.  An i that was drawn t times has one z_i.
@@ -219,7 +219,7 @@ def paired_loss(
     depends on the outputs of the other draw alone.  After those of the second draw, one pass over each draw has both
     its outputs and its gradient; differentiation of the loss as it stands would make all functions twice.
 
-    The gradient is that in the columns and, with `learned`, in the kernel, and in what `loss` itself depends on.
+    The gradient is that in the columns, in arguments of `loss` itself and, with `learned`, in the kernel.
     Without `weight` the sums are 0.
     """
     fixed_kernel, fixed_draws = jax.lax.stop_gradient((kernel, draws))

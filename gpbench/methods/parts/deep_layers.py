@@ -1,4 +1,4 @@
-"""The layers of deep GPs as values, and what a configuration starts them from."""
+"""The layers of deep GPs as values, their settings and their initial values."""
 
 import abc
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ class DeepLayer(eqx.Module):
         return jnp.zeros((), self.Z.dtype) if self.log_noise is None else jnp.exp(self.log_noise)
 
     def unit(self, Z: Float[Array, "M D"]) -> SparseLayer:
-        """The unit with these inducing points, without the noise: what `jax.vmap` maps over `self.Z`."""
+        """The unit with these inducing points, without the noise; `jax.vmap` maps it over `self.Z`."""
         return SparseLayer(self.kernel, None, InducingPoints(Z))
 
     def whitening(self) -> Float[Array, "P M M"]:
@@ -115,7 +115,7 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
             require_points("method.samples", self.samples, sum(self.hidden))
 
     def average_paths(self, predictive: Callable[[Float[Array, " H"]], Predictive], dtype: DTypeLike) -> Predictive:
-        """The mixture over `samples` paths of what `predictive` predicts along a path with this noise of H units."""
+        """The mixture of the predictions along `samples` paths, each with its noise of the H hidden units."""
         points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), dtype)
         return MixturePredictive(jax.vmap(predictive)(points), jnp.zeros(self.samples, dtype))
 

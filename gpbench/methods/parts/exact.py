@@ -44,7 +44,7 @@ class ExactGP(eqx.Module):
         return self.kernel.cross(X, X) + self.likelihood.noise * jnp.eye(len(X), dtype=X.dtype)
 
     def evidence(self, X: Float[Array, "N D"], y: Float[Array, " N"]) -> tuple[Float[Array, ""], Solution]:
-        """log N(y | 0, K + σ²I) in nats, with what predictions need."""
+        """log N(y | 0, K + σ²I) in nats, and the solution, from which predictions are made."""
         A = inverse_cholesky(self.covariance(X))
         whitened = A @ y
         value = -0.5 * (jnp.sum(whitened**2) + log_determinant(A) + len(whitened) * jnp.log(2.0 * jnp.pi))

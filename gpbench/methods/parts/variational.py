@@ -132,7 +132,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     def refine(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
     ) -> tuple[VariationalParameters, Natural | None]:
-        """A natural-gradient step of q after the gradient step with `natural_step="auto"`: q fits what that left."""
+        """A natural-gradient step of q after the gradient step with `natural_step="auto"`, so that q fits its result."""
         return self._step_q(parameters, variables, batch) if self.natural_step == "auto" else (parameters, variables)
 
     def _step_q(
@@ -146,7 +146,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
 
         likelihood = parameters.likelihood
         full_step = 1.0 if likelihood.conjugate else 0.3
-        automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not replace what q knows of others
+        automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not displace the others in q
         size = automatic if isinstance(self.natural_step, str) else self.natural_step
 
         def factor_step(factor: Any, mean: Any, variance: Any, expected: Any) -> Any:
@@ -201,5 +201,5 @@ def _project(V: Float[Array, "M N"], q: Any) -> Any:
 
 
 def repeat(tree: Any, count: int) -> Any:
-    """The same pytree `count` times, stacked, or as it is where that is once."""
+    """Stack `count` copies of a pytree; without a new axis where `count` is 1."""
     return tree if count == 1 else jax.tree.map(lambda leaf: jnp.tile(leaf, (count,) + (1,) * leaf.ndim), tree)

@@ -1,7 +1,7 @@
 """`qsgp`: quadruply stochastic Gaussian processes (Evans and Nair 2020, paper `qsgp`), and `qsrvm` (its appendix I.3).
 
-f = Σ w_i φ_i(x) with up to 10⁷ basis functions.  A step sees a minibatch of rows and draws of the functions, and costs
-as much whatever the number of rows and of functions is.
+f = Σ w_i φ_i(x) with up to 10⁷ basis functions.  A step sees a minibatch of rows and draws of the functions; its
+cost depends on neither the number of rows nor that of functions.
 """
 
 import math
