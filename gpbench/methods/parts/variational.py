@@ -132,7 +132,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     def refine(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
     ) -> tuple[VariationalParameters, Natural | None]:
-        """A natural-gradient step of q after the gradient step with `natural_step="auto"`, so that q fits its result."""
+        """A natural-gradient step of q after the gradient step with `natural_step="auto"`: q fits its result."""
         return self._step_q(parameters, variables, batch) if self.natural_step == "auto" else (parameters, variables)
 
     def _step_q(
