@@ -16,9 +16,9 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from gpbench.core.likelihoods import Gaussian, Likelihood
+from gpbench.core.likelihoods import Likelihood
 from gpbench.core.mapping import tree_at
-from gpbench.core.networks import Network
+from gpbench.core.networks import Network, predict_outputs
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
@@ -78,10 +78,7 @@ class Ensemble(NetworkMethod, GradientMethod):
     )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> EnsembleParameters:
-        likelihood = self.initial_likelihood(data)
-        regression = data.task == "regression"
-        if regression and not isinstance(likelihood, Gaussian):
-            raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian in regression")
+        likelihood, regression = self.gaussian_likelihood(data), data.task == "regression"
         if self.stop_after and self.stop_after > self.steps:
             raise ConfigError(f"method.stop_after={self.stop_after} must be at most method.steps={self.steps}")
 
@@ -164,8 +161,7 @@ class Ensemble(NetworkMethod, GradientMethod):
         def density(member: Any) -> Any:
             if member.likelihood is None:
                 return GaussianPredictive(*self.moments(member, X))
-            outputs = member.network(X)
-            return member.likelihood.predictive(outputs, jnp.zeros_like(outputs))
+            return predict_outputs(member.network, member.likelihood, X)
 
         members = state.parameters.members
         mixture = MixturePredictive(jax.vmap(density)(members), jnp.zeros(self.members, X.dtype))

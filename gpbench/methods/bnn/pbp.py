@@ -17,11 +17,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.assumed_density import Gamma, output_moments
-from gpbench.core.likelihoods import Gaussian
 from gpbench.core.mapping import tree_map
 from gpbench.core.networks import Network, normal_network
 from gpbench.core.predictive import GaussianPredictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
@@ -76,8 +74,7 @@ class PBP(NetworkMethod):
 
         Raises ConfigError for likelihoods other than gaussian.
         """
-        if not isinstance(self.initial_likelihood(data), Gaussian):
-            raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian")
+        self.gaussian_likelihood(data)
         dtype = data.X.dtype
         gamma = Gamma(jnp.asarray(self.gamma_shape, dtype), jnp.asarray(self.gamma_rate, dtype))
         network = self.initial_network(data, 1, key=key)
