@@ -39,12 +39,21 @@ class Range:
     def check(self, key: str, value: Any, hint: str = "") -> None:
         """Raise ConfigError, with `hint` at the end of its message, for a value that is not in the range."""
         if not self.contains(value):
+            if self.contains(whole := _as_whole(value)):
+                hint = f"; write {as_word(whole)}{hint}"
             raise ConfigError(f"{key}={as_word(value)}: must be {self.text}{hint}")
 
 
 def is_whole(value: Any) -> bool:
     """True for a whole number of Python or NumPy; a truth value is not a number."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _as_whole(value: Any) -> Any:
+    """The value with whole numbers in the place of floats such as 1e3."""
+    if isinstance(value, list):
+        return [_as_whole(entry) for entry in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def is_number(value: Any) -> bool:
@@ -201,6 +210,25 @@ def setting(
 def settings(cls: type) -> Mapping[str, dataclasses.Field]:
     """The fields of a class that `setting` declares, by name, in the order of their declarations."""
     return {field.name: field for field in dataclasses.fields(cls) if RANGE in field.metadata}
+
+
+def check_declarations(cls: type) -> None:
+    """Checks what a class declares by `setting`: ranges that exist, and defaults that are in them.
+
+    Args:
+        cls: The class.
+
+    Raises:
+        ConfigError: A range or a default is wrong.
+    """
+    for name, field in settings(cls).items():
+        subject = f"{cls.__name__}.{name}"
+        try:
+            range = parse(field.metadata[RANGE])
+        except ConfigError as error:
+            raise ConfigError(f"{subject}: {error}") from None
+        if field.default is not dataclasses.MISSING:
+            range.check(f"{subject}: the default", field.default)
 
 
 def choices(range: Words | Range) -> Sequence[Any] | None:

@@ -89,6 +89,19 @@ def test_a_message_names_the_key_the_value_and_the_range():
             schema.parse(words).check("method.size", NAN)
 
 
+@pytest.mark.parametrize(
+    ("words", "value", "hint"),
+    [
+        ("count", 1e3, "write 1000"),
+        ("list of whole", [0, 1e1], r"write \[0, 10\]"),
+        ("whole or null", 1e18, "write 10+"),
+    ],
+)
+def test_a_float_in_the_place_of_a_whole_number_is_answered_with_that_number(words, value, hint):
+    with pytest.raises(ConfigError, match=f"^method.size=.*: must be .*; {hint}$"):
+        schema.parse(words).check("method.size", value)
+
+
 @pytest.mark.parametrize("words", ["positve", "count or nul", "list of positve"])
 def test_an_unknown_range_is_answered_with_the_nearest(words):
     with pytest.raises(ConfigError, match=r"no range '(positve|nul)'; did you mean"):

@@ -129,17 +129,10 @@ def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
     Raises:
         ConfigError: an unknown name, or a file that holds no claims.
     """
-    import yaml
-
     known = files(config_dirs)
     if name not in known:
         raise ConfigError(f"no claims {name!r}; {nearest(name, known)}")
-    try:
-        content = yamls.load(known[name].read_bytes())
-    except OSError as error:
-        raise ConfigError(f"{known[name]}: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{known[name]}: {' '.join(str(error).split())}") from error
+    content = yamls.read(known[name])
     if not isinstance(content, dict) or not content:
         raise ConfigError(f"{known[name]}: claims are a mapping of ids to claims")
     return [_claim(name, str(id), value, f"{known[name]}: {id}") for id, value in content.items()]

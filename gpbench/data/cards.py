@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins, yamls
-from gpbench.config.cards import check, resolved
+from gpbench.config.cards import check, check_file, resolved
 from gpbench.errors import ConfigError, nearest
 
 
 def _files(config_dirs: Sequence[Path | str]) -> dict[str, Path]:
-    """The card of each data set; where a name occurs twice the first folder wins, the shipped one before all others."""
+    """The card of each data set; of a name that occurs twice the first.  A user's with a name of ours is refused."""
     cards: dict[str, Path] = {}
-    for folder in (paths.conf_dir(), *config_dirs):
+    for folder in (*config_dirs, paths.conf_dir()):
         for path in (Path(folder) / "dataset").glob("*.yaml"):
             cards.setdefault(path.stem, path)
     return dict(sorted(cards.items()))
@@ -40,7 +40,7 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     files = _files(config_dirs)
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
-    return checked(yamls.read(files[name]), files[name], config_dirs)
+    return _read(files[name], config_dirs)
 
 
 def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], list[ConfigError]]:
@@ -49,10 +49,17 @@ def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], l
     faults: list[ConfigError] = []
     for name, path in _files(config_dirs).items():
         try:
-            cards[name] = checked(yamls.read(path), path, config_dirs)
+            cards[name] = _read(path, config_dirs)
         except ConfigError as error:
             faults.append(error)
     return cards, faults
+
+
+def _read(path: Path, config_dirs: Sequence[Path | str]) -> dict:
+    card = yamls.read(path)
+    if path.parent.parent != paths.conf_dir():
+        check_file(path, card.get("name") if isinstance(card, dict) else None)
+    return checked(card, path, config_dirs)
 
 
 def checked(card: Any, path: Path | str = "the card", config_dirs: Sequence[Path | str] = ()) -> dict:

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from gpbench.data import archives
 from gpbench.data.dataset import Dataset, Raw, check_finite
-from gpbench.errors import DataError
+from gpbench.errors import DataError, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +47,12 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     group = [_column(names, options["group"])] if options.get("group") is not None else []
     excluded = {*target_columns, *group, *(_column(names, drop) for drop in options.get("drop", ()))}
     inputs = [i for i in range(width) if i not in excluded]
+    codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
+    if uncoded := [name for name in codes if name not in {names[i] for i in inputs}]:
+        hint = nearest(uncoded[0], [names[i] for i in inputs])
+        raise DataError(f"codes: no column {uncoded[0]!r} among the inputs; {hint}")
     by_column = list(zip(*rows))
-    missing, codes = options.get("missing"), options.get("codes", {})
+    missing = options.get("missing")
     X = [_numbers(by_column[i], names[i], missing, codes.get(names[i])) for i in inputs]
     labels = [["" if cell.strip() == missing else cell.strip() for cell in by_column[i]] for i in target_columns]
     columns, outputs = (tuple(names[i] for i in indices) if header else () for indices in (inputs, target_columns))
@@ -117,9 +121,14 @@ def new_inputs(
     if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
         cells = [list(map(_text, row)) for row in rows.itertuples(index=False, name=None)]
         return _from_cells([list(map(str, rows.columns)), *cells], options, dataset, header=True)
-    X = np.asarray(rows, np.float64)
+    try:
+        X = np.asarray(rows, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X is no array of numbers (T, {dataset.X.shape[1]}): {error}") from None
     if X.ndim != 2 or X.shape[1] != dataset.X.shape[1]:
         raise DataError(f"X has the shape {X.shape}; rows of {dataset.name} have {dataset.X.shape[1]} inputs")
+    if not len(X):
+        raise DataError("X has no rows")
     check_finite(dataset.name, X, np.zeros(len(X)), _names(dataset))
     return X
 

@@ -16,15 +16,16 @@ from typing import Any
 from gpbench import paths, yamls
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments import layout
-from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, Keys, mapping, optional, required
+from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
 
 PRESETS = ("quick", "full")
 
 _KEYS = Keys(
     {
-        "title": required(),
+        "title": required("text"),
         "runs": required(MAPPINGS),
-        **dict.fromkeys(("paper", "runs_of", "table", "figure", "figures"), optional()),
+        "paper": optional(TEXT),
+        **dict.fromkeys(("runs_of", "table", "figure", "figures"), optional()),
         **dict.fromkeys(("presets", "all", "where"), optional(MAPPING)),
         "labels": optional(MAPPING_OF_MAPPINGS),
     }
@@ -84,18 +85,13 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
     `readers` are those experiments whose `same` or `runs_of` led here.
     Raises ConfigError for an unknown id, for a file that is none, and for experiments that name each other.
     """
-    import yaml
-
     if id in readers:
         circle = " -> ".join([*readers, id])
         raise ConfigError(f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`")
     files = _files(config_dirs)
     if id not in files:
         raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
-    try:
-        content = yamls.load(files[id].read_bytes())
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{files[id]}: {' '.join(str(error).split())}") from error
+    content = yamls.read(files[id])
     if isinstance(content, dict) and "same" in content:
         return read(str(content["same"]), config_dirs, readers=[*readers, id])
     if isinstance(content, dict) and "runs_of" in content:

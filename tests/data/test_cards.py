@@ -83,7 +83,10 @@ def test_an_unknown_name_is_answered_with_the_nearest():
     [
         ("[1, 2]", r"the card must be a mapping, not \[1, 2\]"),
         ("name: mine\ntask: binary\n", "lacks sources"),
-        ("name: ../mine\ntask: binary\nsources: [{kind: file, path: a}]", "may hold letters"),
+        (FILE.replace("sources", "source"), "lacks sources and has an unknown key 'source'; did you mean sources"),
+        (FILE.replace("name: mine", "name: yours"), "name: yours is not the file's name, .*: write `name: mine`"),
+        (FILE + "labels: {1: -1, 1: 1}", "not YAML: .* duplicate key 1"),
+        ("name: ../mine\ntask: binary\nsources: [{kind: file, path: a}]", "write `name: mine`"),
         ("name: mine\ntask: binary\nsources: [web]", "a source must be a mapping, not web"),
         ("name: mine\ntask: binary\nsources: [{kind: web}]", "source kind 'web' is none of"),
         ("name: mine\ntask: binary\nsources: [{kind: file, path: a}]", "the file source lacks target"),
@@ -126,6 +129,11 @@ def test_a_card_that_is_wrong_gives_one_clear_line(tmp_path, text, message):
     with pytest.raises(ConfigError, match=message) as caught:
         cards.read("mine", [tmp_path])
     assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_is_a_path_is_refused():
+    with pytest.raises(ConfigError, match="may hold letters"):
+        cards.checked({"name": "../mine", "task": "binary", "sources": [{"kind": "file", "path": "a"}]})
 
 
 def test_an_unknown_argument_of_a_scikit_learn_loader_is_one_line():
@@ -171,7 +179,7 @@ def test_a_reader_of_ones_own_is_named_by_its_target_by_a_file_or_by_an_entry_po
     (user / "reader" / "mine.yaml").write_text(TARGET)
     np.testing.assert_array_equal(own(user, "mine").y, [3, 7])
     point = EntryPoint("theirs", "reader_of_cards:rows", "gpbench.readers")
-    monkeypatch.setattr("gpbench.registry.entry_points", lambda group: [point] * (group == point.group))
+    monkeypatch.setattr("gpbench.custom.entry_points", lambda group: [point] * (group == point.group))
     (source,) = (own_card := cards.read("mine", [user]))["sources"]
     assert source["reader"]["_target_"] == "reader_of_cards.rows" and own_card["name"] == "mine"
     assert config.check({**own_card, "sources": [{**source, "reader": "theirs"}]})[0]["reader"] == {
@@ -185,7 +193,7 @@ def test_a_reader_of_ones_own_is_named_by_its_target_by_a_file_or_by_an_entry_po
         ("theirs", "unknown reader 'theirs'"),
         ("{separator: ;}", "reader: _target_=null: write MODULE.NAME"),
         ("{_target_: rows}", "reader: _target_=rows: write MODULE.NAME"),
-        ("{_target_: reader_of_cards.columns}", "reader: cannot import 'reader_of_cards.columns': AttributeError"),
+        ("{_target_: reader_of_cards.columns}", "'reader_of_cards.columns': reader_of_cards has no 'columns'; "),
         ("[npz]", 'reader=["npz"]: must be the name of a reader'),
     ],
 )
@@ -197,7 +205,7 @@ def test_a_reader_of_ones_own_that_is_wrong_gives_one_clear_line(user, reader, m
 
 def test_a_name_that_is_taken_is_refused(user):
     (user / "reader" / "npz.yaml").write_text(TARGET)
-    with pytest.raises(ConfigError, match="the name npz is taken by one of ours"):
+    with pytest.raises(ConfigError, match="the name npz is built in"):
         own(user, "npz")
 
 
