@@ -104,15 +104,6 @@ def npz(header):
 HEADERS = [b"(((((", b"{", b"'''", b"\0", b"[" * 9000, b"-" * 9000 + b"1", b"{'descr': '<f8', ("]
 IDX = [b"", b"\x01", b"\0x", b"\1\0\0", b"\1\0\0\0\0", b"\1" + b"\xff" * 4, b"\2" + b"\xff" * 8]
 IDX += [b"A" + b"\0\0\0\1" * 65 + b"x"]
-    b"",
-    b"\x01",
-    b"\0x",
-    b"\1\0\0",
-    b"\1\0\0\0\0",
-    b"\1" + b"\xff" * 4,
-    b"\2" + b"\xff" * 8,
-    b"A" + b"\0\0\0\1" * 65 + b"x",
-]
 BITS = packed(np.savez, bits=np.zeros((2, 1), np.uint8), y=1)
 
 
