@@ -8,25 +8,28 @@ chosen.  The folders are those that the user gave to this process (`add_folders`
 
 import importlib
 import importlib.util
+import pkgutil
 import re
 import sys
 import traceback
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import entry_points
+from os import PathLike
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from gpbench.errors import ConfigError, as_word
+from gpbench.errors import ConfigError, as_word, either, nearest
 
 _GROUPS = tuple(f"gpbench.{kind}" for kind in ("methods", "kernels", "likelihoods", "readers", "metrics"))
 _OURS = ("gpbench.core.", "gpbench.methods.", "optax.")
 _folders: list[Path] = []
 
 
-def add_folders(folders: Iterable[Path | str]) -> list[Path]:
+def add_folders(folders: "Iterable[str | PathLike[str]]") -> list[Path]:
     """Makes the modules in these folders of the user's importable, and their objects allowed as targets.
 
     Args:
@@ -65,13 +68,16 @@ def load(path: Any, subject: str, base: type | None = None) -> Any:
     if not (_is_allowed(path) or _is_named(path)):
         top = path.partition(".")[0]
         if _spec(top) is None:
-            raise ConfigError(f"{subject}: cannot import {path!r}: no folder of --config-dir has a module {top!r}")
+            names = [entry.name for entry in pkgutil.iter_modules()]
+            close = get_close_matches(top, names, cutoff=0.75)
+            hint = f"did you mean {either(close)}?" if close else "name the folder that has it with --config-dir"
+            raise ConfigError(f"{subject}: cannot import {path!r}: no module {top!r}; {hint}")
         raise ConfigError(f"{subject}: {path} may not be used: {_RULE}; add --config-dir DIR with the module's folder")
     module, _, name = path.rpartition(".")
     try:
         target = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever the code of the user's module raises when it is first imported
-        raise ConfigError(f"{subject}: cannot import {path!r}: {_reason(error)}") from error
+    except Exception as error:  # a user's module can raise anything
+        raise ConfigError(f"{subject}: cannot import {path!r}: {_reason(error, module, name)}") from error
     if base and isinstance(target, type) and issubclass(target, base):
         return target
     has_module = isinstance(target, type | FunctionType | BuiltinFunctionType)
@@ -106,8 +112,8 @@ def _is_in_folders(top: str) -> bool:
     spec = _spec(top)
     if spec is None or not _folders:
         return False
-    places = list(spec.submodule_search_locations or ()) or ([spec.origin] if spec.has_location else [])
-    return bool(places) and all(Path(path or "").parent.resolve() in _folders for path in places)
+    places = list(spec.submodule_search_locations or ()) or [str(spec.origin)] * spec.has_location
+    return bool(places) and all(Path(path).parent.resolve() in _folders for path in places)
 
 
 def _spec(top: str) -> ModuleSpec | None:
@@ -125,9 +131,13 @@ def _packages() -> frozenset[str]:
     )
 
 
-def _reason(error: Exception) -> str:
-    """The cause of a failed import; with the line of the module whose own code raised it."""
-    if isinstance(error, ImportError | AttributeError | SyntaxError):
+def _reason(error: Exception, module: str, name: str) -> str:
+    """Cause of a failed import, with the line of the module whose code raised it."""
+    if isinstance(error, SyntaxError):  # which names file and line
         return str(error)
+    if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+        return f"no module {error.name!r}"
+    if isinstance(error, AttributeError) and error.name == name:
+        return f"{module} has no {name!r}; {nearest(name, [key for key in vars(error.obj) if not key.startswith('_')])}"
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} in line {frame.lineno} of {frame.filename}: {error}"
+    return f"{type(error).__name__} in line {frame.lineno} of {frame.filename}: {' '.join(str(error).split())}"

@@ -104,7 +104,7 @@ def rank_table(
         test: "nemenyi", or "wilcoxon" with Holm's correction.
         diverged: Numbers of diverged runs by data set and method.
         caveats: Further caveats of the ranking.
-        records: Records that describe a metric of one's own.
+        records: Records that describe a custom metric.
 
     Raises:
         ConfigError: Fewer than two methods or data sets; outputs and split sets of a data set are one data set here.
@@ -169,7 +169,7 @@ def rank_values(
         metric: Name of the metric.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
         datasets, left_out, diverged, caveats: As `Ranking` has them.
-        records: Records that describe a metric of one's own.
+        records: Records that describe a custom metric.
 
     Raises:
         ConfigError: Neither a lower nor a higher value of the metric is better.

@@ -11,12 +11,12 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from gpbench import registry, targets
+from gpbench import custom, registry, targets
 from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, nearest
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasRates, HasSearch
-from gpbench.schema import MEANING, RANGE, settings
+from gpbench.schema import MEANING, RANGE, check_declarations, settings
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
@@ -25,17 +25,20 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 def build_method(node: Mapping[str, Any]) -> Method:
     """The method with the class and the fields of a configuration's `method` section.
 
+    Args:
+        node: The section, which `gpbench.config.declared` has checked.
+
     Raises:
         ConfigError: A field that does not fit, a class that cannot be imported or constructed or is not a `Method`,
             and a method without a name.
     """
     check_class(node)
     target = node["_target_"]
-    cls = _imported(node, "method")
+    cls = targets.load(target, "method", Method)
     if not (isinstance(cls, type) and issubclass(cls, Method)):  # before it is called
         raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
     try:
-        method = _constructed({key: registry.without_target(key, value) for key, value in node.items()}, "method")
+        method = _constructed({key: custom.without_target(key, value) for key, value in node.items()}, "method")
     except GpbenchError:
         raise
     except Exception as error:  # whatever a constructor of the user's raises
@@ -59,7 +62,7 @@ def _constructed(value: Any, key: str) -> Any:
     if "_target_" not in value:
         return OmegaConf.create(entries, flags={"allow_objects": True})
     fields = {name: entry for name, entry in entries.items() if name not in _HYDRA_KEYS}
-    call = partial(_imported(value, key), *entries.get("_args_", ()), **fields)
+    call = partial(targets.load(value["_target_"], key), *entries.get("_args_", ()), **fields)
     return call if value.get("_partial_") else call()
 
 
@@ -76,18 +79,39 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
     """
     if str(node.get("_target_")) in declared.classes():
         for key, value in node.items():
-            if isinstance(value, Mapping) and "_target_" in value and key not in registry.KINDS:
+            if key in registry.KINDS:
+                _check_family(key, value)
+            elif isinstance(value, Mapping) and "_target_" in value:
                 _check_signature(value, f"method.{key}")
         return
     constructor = _check_signature(node, "method")
     if isinstance(constructor, type) and issubclass(constructor, Method):
+        check_declarations(constructor)
+        if unknown := sorted(set(constructor.tasks) - registry.AUTO.keys()):
+            raise ConfigError(f"{constructor.__name__}: no task {unknown[0]!r}; {nearest(unknown[0], registry.AUTO)}")
         declaration = declaration_of(constructor)
         for kind in registry.KINDS.keys() & node.keys():
             if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
                 registry.check_value(kind, node[kind])
+                _check_family(kind, node[kind])
         declared.check_declared(node, declaration, constructor.__name__)
         if card is not None:
             declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+
+
+def _check_family(kind: str, value: Any) -> None:
+    """Check the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
+    if not (paths := custom.custom_paths(kind, value)):
+        return
+    from gpbench.core.kernels import kernel_spec
+    from gpbench.core.likelihoods import likelihood_spec
+
+    try:
+        (kernel_spec if kind == "kernel" else likelihood_spec)(value)
+        for path in paths:
+            check_declarations(registry.load(kind, path))
+    except ConfigError as error:
+        raise ConfigError(f"method.{kind}: {error}") from error
 
 
 def declaration_of(cls: type[Method]) -> dict[str, Any]:
@@ -116,7 +140,9 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
 
     A field that `setting` declares is checked by its range, not by its annotation.
     """
-    constructor = _imported(node, key)
+    if not isinstance(node.get("_target_"), str):
+        raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
+    constructor = targets.load(node["_target_"], key, Method)
     name = str(node["_target_"]).rpartition(".")[2]
     try:
         fields = inspect.signature(constructor).parameters
@@ -126,7 +152,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/add_a_method.md")
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
-    values = {name: registry.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
+    values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
     is_class = isinstance(constructor, type) and dataclasses.is_dataclass(constructor)
     has_ranges = set(settings(constructor)) if is_class else set()
     for field, value in values.items():
@@ -139,13 +165,6 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     if absent := [name for name, field in parameters.items() if field.default is field.empty and name not in values]:
         raise ConfigError(f"{key}.{absent[0]}: {name} needs a value for it")
     return constructor
-
-
-def _imported(node: Mapping[str, Any], key: str) -> Any:
-    """The object that the `_target_` of a node names.  Raises ConfigError where it cannot be imported."""
-    if not isinstance(target := node.get("_target_"), str):
-        raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
-    return targets.load(target, key, Method)
 
 
 def _check_annotation(key: str, value: Any, annotation: Any) -> None:

@@ -7,31 +7,19 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core import predictive
-from gpbench.core.likelihoods.base import Likelihood, above_floor
-from gpbench.schema import setting
+from gpbench.core.likelihoods.base import FlooredNoise, above_floor
 
 
-class Gaussian(Likelihood):
+class Gaussian(FlooredNoise):
     """y = f + ε, ε ~ N(0, noise)."""
 
-    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
-    log_concave: ClassVar[bool] = True
     conjugate: ClassVar[bool] = True
-
-    log_noise: Float[Array, ""]
-    """The logarithm of the noise above its floor."""
-    floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
 
     @classmethod
     def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Gaussian":
         """Starts with noise of this variance, which must be above its floor."""
         above = above_floor("gaussian", noise, options.get("floor", 0.0))
         return cls(jnp.asarray(jnp.log(above), dtype), **options)
-
-    @property
-    def noise(self) -> Float[Array, ""]:
-        """The variance of y about f."""
-        return self.floor + jnp.exp(self.log_noise)
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
         """log N(y | f, noise)."""

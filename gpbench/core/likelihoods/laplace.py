@@ -1,36 +1,23 @@
 """`laplace`: noise with exponential tails, under which outliers have less influence.  Everything in closed form."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core import predictive
-from gpbench.core.likelihoods.base import Likelihood, above_floor
-from gpbench.schema import setting
+from gpbench.core.likelihoods.base import FlooredNoise, above_floor
 
 
-class Laplace(Likelihood):
+class Laplace(FlooredNoise):
     """y = f + ε, ε of a Laplace distribution of variance `noise` = 2 b²."""
-
-    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
-    log_concave: ClassVar[bool] = True
-
-    log_noise: Float[Array, ""]
-    """The logarithm of the noise above its floor."""
-    floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
 
     @classmethod
     def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Laplace":
         """Starts with noise of this variance, which must be above its floor."""
         above = above_floor("laplace", noise, options.get("floor", 0.0))
         return cls(jnp.asarray(jnp.log(above), dtype), **options)
-
-    @property
-    def noise(self) -> Float[Array, ""]:
-        """The variance of y about f."""
-        return self.floor + jnp.exp(self.log_noise)
 
     @property
     def scale(self) -> Float[Array, ""]:
