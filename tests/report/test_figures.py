@@ -378,8 +378,8 @@ def test_orders_leave_out_what_has_no_memory_in_its_records_and_a_line_of_one_po
 @pytest.mark.parametrize(
     ("published", "message"),
     [
-        ([1], r"published=\[1\]: must map keys to mappings"),
-        ({"size": 1}, r"must map keys to mappings of values to numbers"),
+        ([1], r"published=\[1\]: must be a mapping of keys to mappings"),
+        ({"size": 1}, r"must be a mapping of keys to mappings of values to numbers"),
         ({"sizes": {"gam": 1}}, r"no run has the key 'sizes'"),
         ({"size": {"gan": 1}}, r"published.size: no run has the value 'gan'; did you mean gam"),
         ({"size": {"gam": "two"}}, r"published.size.gam=two: must be a number"),
