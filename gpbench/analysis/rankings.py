@@ -96,7 +96,6 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
     Raises:
         ConfigError: As `rankings` does.
     """
-    assert experiment.table is not None
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
     records = [record for cell in planned for record in cell.records]

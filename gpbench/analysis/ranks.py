@@ -13,8 +13,9 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from gpbench.analysis.caveats import imported_note
-from gpbench.analysis.cells import CellRuns, by_split
+from gpbench.analysis.cells import CellRuns
 from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.metric_tables import Table, metric_table
 from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.statistics import LEVEL, common_splits
 from gpbench.analysis.tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
@@ -28,9 +29,6 @@ _TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test 
 _NAMED = 4
 """Largest number of absent methods that a note names."""
 
-Table = Mapping[str, Mapping[str, Mapping[int, float]]]
-"""A metric by data set, method and split."""
-
 
 @dataclass(frozen=True)
 class Ranking:
@@ -41,30 +39,30 @@ class Ranking:
         test: "nemenyi" or "wilcoxon".
         methods: Names of the methods, best first.
         average: Their average ranks, 1 is best.
-        datasets: Names of the data sets.
-        left_out: Data sets that do not count, with the reason.
-        diverged: Data sets and methods whose means lack diverged runs, with their number.
-        caveats: Lines on what weakens the comparison.
         statistic: Friedman's chi-square, corrected for ties.
         p: Its p-value.
         critical: Nemenyi's critical difference at 5 %; None with the Wilcoxon test.
         groups: Maximal ranges (first, last) of `methods` in which no pair is significantly different.
         known: The metric with unit and direction; None for the objective.
+        datasets: Names of the data sets.
+        left_out: Data sets that do not count, with the reason.
+        diverged: Data sets and methods whose means lack diverged runs, with their number.
+        caveats: Lines on what weakens the comparison.
     """
 
     metric: str
     test: str
     methods: tuple[str, ...]
     average: tuple[float, ...]
-    datasets: tuple[str, ...]
-    left_out: tuple[str, ...]
-    diverged: tuple[str, ...]
-    caveats: tuple[str, ...]
     statistic: float
     p: float
     critical: float | None
     groups: tuple[tuple[int, int], ...]
     known: Metric | None = None
+    datasets: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    diverged: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
 
 
 def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ranking:
@@ -80,9 +78,10 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ra
     """
     if test not in _TESTS:
         raise ConfigError(f"no test {test!r}; {nearest(str(test), _TESTS)}")
-    timed = seconds_lines(r for cell in cells for r in cell.records) if metric == "seconds" else []
     records = [record for cell in cells for record in cell.records]
-    return rank_table(by_dataset(cells, metric), metric, test, diverged_runs(cells), timed, records)
+    timed = seconds_lines(records) if metric == "seconds" else []
+    table, diverged = metric_table(cells, metric)
+    return rank_table(table, metric, test, diverged, timed, records)
 
 
 def rank_table(
@@ -141,11 +140,11 @@ def rank_table(
         names,
         metric,
         test,
-        datasets=[*means],
-        left_out=left_out,
-        diverged=counts,
-        caveats=[*_caveats(rows, single), *caveats],
         records=records,
+        datasets=tuple(means),
+        left_out=tuple(left_out),
+        diverged=tuple(counts),
+        caveats=(*_caveats(rows, single), *caveats),
     )
 
 
@@ -155,11 +154,8 @@ def rank_values(
     metric: str,
     test: str = "nemenyi",
     *,
-    datasets: Sequence[str] = (),
-    left_out: Sequence[str] = (),
-    diverged: Sequence[str] = (),
-    caveats: Sequence[str] = (),
     records: Iterable[Record] = (),
+    **notes: tuple[str, ...],
 ) -> Ranking:
     """Ranks k methods by their values on N data sets; ties share their average rank.
 
@@ -168,8 +164,8 @@ def rank_values(
         names: Names of the methods.
         metric: Name of the metric.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
-        datasets, left_out, diverged, caveats: As `Ranking` has them.
         records: Records that describe a metric of one's own.
+        notes: `datasets`, `left_out`, `diverged` and `caveats` of the ranking.
 
     Raises:
         ConfigError: Neither a lower nor a higher value of the metric is better.
@@ -190,22 +186,8 @@ def rank_values(
         different = np.abs(average[:, None] - average) > critical - 1e-12
     else:
         different = wilcoxon_holm(rounded[:, order]) < LEVEL
-    statistic, p = friedman(ranks)
-    return Ranking(
-        metric,
-        test,
-        tuple(names[k] for k in order),
-        tuple(map(float, average)),
-        tuple(datasets),
-        tuple(left_out),
-        tuple(diverged),
-        tuple(caveats),
-        statistic,
-        p,
-        critical,
-        cliques(different),
-        known,
-    )
+    methods, averages = tuple(names[k] for k in order), tuple(map(float, average))
+    return Ranking(metric, test, methods, averages, *friedman(ranks), critical, cliques(different), known, **notes)
 
 
 def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
@@ -254,54 +236,10 @@ def sheet(ranking: Ranking, records: Sequence[Record]) -> Sheet:
         ("method", "average rank", "no significant difference down to"),
         tuple((method, f"{average:.3f}", last if last != method else "") for method, average, last in lines),
     )
-    rows = [
-        {"method": method, "average_rank": average, "no_significant_difference_to": last}
-        for method, average, last in lines
-    ]
+    names = ("method", "average_rank", "no_significant_difference_to")
+    rows = [dict(zip(names, line)) for line in lines]
     feet = [*ranking_notes(ranking), *filter(None, [imported_note(records)])]
     return Sheet(heads=provenance_lines(records), grids=[grid], feet=feet, rows=rows)
-
-
-def by_dataset(cells: Sequence[CellRuns], metric: str) -> dict[str, dict[str, dict[int, float]]]:
-    """The metric of these cells by data set, method and split, without cells that lack it."""
-    table: dict[str, dict[str, dict[int, float]]] = {}
-    for cell, row, name in zip(cells, _rows(cells), labels(cells)):
-        if values := by_split(cell, metric):
-            table.setdefault(row, {})[name] = values
-    return table
-
-
-def diverged_runs(cells: Sequence[CellRuns]) -> dict[tuple[str, str], int]:
-    """Numbers of diverged runs by data set and method, where there are any."""
-    counts = {
-        (row, name): sum(record.diverged for record in cell.records)
-        for cell, row, name in zip(cells, _rows(cells), labels(cells))
-    }
-    return {key: n for key, n in counts.items() if n}
-
-
-def labels(cells: Sequence[CellRuns]) -> list[str]:
-    """A name for the method of each cell: method, setting or both, as needed to distinguish them."""
-    pairs = [method_of(cell) for cell in cells]
-    methods = {method for method, _ in pairs}
-    if len(methods) == len(set(pairs)):
-        return [method for method, _ in pairs]
-    single = len(methods) == 1
-    return [label if single and label else f"{method} {label}".rstrip() for method, label in pairs]
-
-
-def method_of(cell: CellRuns) -> tuple[str, str]:
-    """The method of a cell and its label, without the split set, which belongs to the data."""
-    return cell.method, ", ".join(text for text in cell.label.split(", ") if text != f"set={cell.split_set}")
-
-
-def _rows(cells: Sequence[CellRuns]) -> list[str]:
-    """The row of each cell in a ranking: data set, split set where the data set has several, output."""
-    sets: dict[str, set[str]] = {}
-    for cell in cells:
-        sets.setdefault(cell.dataset, set()).add(cell.split_set)
-    names = [(cell.dataset, cell.split_set if len(sets[cell.dataset]) > 1 else "", cell.output) for cell in cells]
-    return [" ".join(filter(None, name)) for name in names]
 
 
 def _caveats(rows: Mapping[str, int], single: int) -> list[str]:

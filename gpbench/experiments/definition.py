@@ -45,8 +45,8 @@ class Experiment:
     blocks: Sequence[Mapping[str, Any]]
     presets: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    table: Mapping[str, Any] | None = None
-    figure: Mapping[str, Any] | None = None
+    table: Mapping[str, Any] = field(default_factory=dict)
+    figure: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -84,18 +84,13 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
     `readers` are those experiments whose `same` or `runs_of` led here.
     Raises ConfigError for an unknown id, for a file that is none, and for experiments that name each other.
     """
-    import yaml
-
     if id in readers:
         circle = " -> ".join([*readers, id])
         raise ConfigError(f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`")
     files = _files(config_dirs)
     if id not in files:
         raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
-    try:
-        content = yamls.load(files[id].read_bytes())
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{files[id]}: {' '.join(str(error).split())}") from error
+    content = yamls.read(files[id])
     if isinstance(content, dict) and "same" in content:
         return read(str(content["same"]), config_dirs, readers=[*readers, id])
     if isinstance(content, dict) and "runs_of" in content:
@@ -171,8 +166,8 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
         blocks=blocks,
         presets=content.get("presets") or {},
         labels=labels,
-        table=content.get("table"),
-        figure=content.get("figure"),
+        table=content.get("table") or {},
+        figure=content.get("figure") or {},
         figures=content.get("figures") or {},
     )
 

@@ -8,6 +8,7 @@ from scipy import stats
 from gpbench.analysis import ranks
 from gpbench.analysis import tests as rank_tests
 from gpbench.analysis.cells import group_runs
+from gpbench.analysis.metric_tables import labels
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
 from gpbench.report.figures import write
@@ -253,6 +254,6 @@ def test_long_names_leave_room_for_the_diagram(tmp_path):
 
 def test_a_setting_is_named_only_where_methods_need_it():
     one = [record("wdbc", "sep", 0, 0.1), record("wdbc", "svi", 0, 0.2, setting="m=25%")]
-    assert ranks.labels(group_runs(one)) == ["sep", "svi"]
+    assert labels(group_runs(one)) == ["sep", "svi"]
     two = [*one, record("wdbc", "sep", 0, 0.3, setting="m=50%")]
-    assert sorted(ranks.labels(group_runs(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]
+    assert sorted(labels(group_runs(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]

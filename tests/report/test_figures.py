@@ -137,7 +137,7 @@ def test_an_unknown_colour_or_dash_pattern_is_one_line(options):
 def test_a_method_has_the_same_colour_in_every_figure_of_a_paper():
     chosen = {}
     for name in definition.names():
-        options = definition.read(name).figure or {}
+        options = definition.read(name).figure
         for value, colour in options.get("colours", {}).items():
             key = (name.split("/")[0], options["colour"], value.removesuffix("_minibatch"))
             assert chosen.setdefault(key, colour) == colour, name

@@ -38,7 +38,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     - `metric`: The metric.
     - `sets`: Lists of methods by name, each with a colour of its own; optional.  The first set of a method counts.
     """
-    options = experiment.figure or {}
+    options = experiment.figure
     metric, sets = options["metric"], options.get("sets", {})
     rows = by_dataset(experiment, planned, options["label"], metric)
     hues = style.colours(list(sets))

@@ -111,7 +111,7 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
         provenance=provenance(site_facts.records),
         presets=presets,
         agreements=views.agreements(site_facts.entries),
-        best=site.table(views.best(marked)),
+        best=site.table([entry for entry in marked if entry.mark == "best"]),
         claims={paper: claim_report.summary(verdicts) for paper, verdicts in site_facts.verdicts.items()},
         pictures=pictures,
         ranks=ranks[:1],
