@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 from gpbench.analysis import tables
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.formats import Grid, Sheet, marked
-from gpbench.analysis.provenance import provenance_footer
+from gpbench.analysis.notes import provenance_footer
 from gpbench.analysis.statistics import common_splits
 from gpbench.analysis.tables import FEW_SPLITS, LEGEND, TIED, has_few, with_marks
 from gpbench.errors import ConfigError

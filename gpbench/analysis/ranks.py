@@ -12,25 +12,32 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis.caveats import imported_note
-from gpbench.analysis.cells import CellRuns
 from gpbench.analysis.formats import Grid, Sheet
-from gpbench.analysis.metric_tables import Table, metric_table
-from gpbench.analysis.provenance import provenance_lines, seconds_lines
-from gpbench.analysis.statistics import LEVEL, common_splits
-from gpbench.analysis.tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
-from gpbench.errors import ConfigError, nearest
+from gpbench.analysis.notes import imported_note, provenance_lines
+from gpbench.analysis.statistics import (
+    LEVEL,
+    cliques,
+    common_splits,
+    critical_difference,
+    friedman,
+    smallest_wilcoxon_holm,
+    wilcoxon_holm,
+)
+from gpbench.errors import ConfigError
 from gpbench.metrics import Metric, find
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 
-_TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
+TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
+
+Table = Mapping[str, Mapping[str, Mapping[int, float]]]
+"""A metric by data set, method and split."""
 
 _NAMED = 4
 """Largest number of absent methods that a note names."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Ranking:
     """Methods by their average rank over data sets; each output and split set of a data set counts.
 
@@ -39,49 +46,30 @@ class Ranking:
         test: "nemenyi" or "wilcoxon".
         methods: Names of the methods, best first.
         average: Their average ranks, 1 is best.
+        datasets: Names of the data sets.
+        left_out: Data sets that do not count, with the reason.
+        diverged: Data sets and methods whose means lack diverged runs, with their number.
+        caveats: Lines on what weakens the comparison.
         statistic: Friedman's chi-square, corrected for ties.
         p: Its p-value.
         critical: Nemenyi's critical difference at 5 %; None with the Wilcoxon test.
         groups: Maximal ranges (first, last) of `methods` in which no pair is significantly different.
         known: The metric with unit and direction; None for the objective.
-        datasets: Names of the data sets.
-        left_out: Data sets that do not count, with the reason.
-        diverged: Data sets and methods whose means lack diverged runs, with their number.
-        caveats: Lines on what weakens the comparison.
     """
 
     metric: str
     test: str
     methods: tuple[str, ...]
     average: tuple[float, ...]
+    datasets: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    diverged: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     statistic: float
     p: float
     critical: float | None
     groups: tuple[tuple[int, int], ...]
     known: Metric | None = None
-    datasets: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    diverged: tuple[str, ...] = ()
-    caveats: tuple[str, ...] = ()
-
-
-def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ranking:
-    """Ranks the methods of these cells; each setting of a method is a method.
-
-    Args:
-        cells: Cells of `gpbench.analysis.cells.group_runs`.
-        metric: Name of the metric.
-        test: "nemenyi", or "wilcoxon" with Holm's correction.
-
-    Raises:
-        ConfigError: An unknown test, and as `rank_table` does.
-    """
-    if test not in _TESTS:
-        raise ConfigError(f"no test {test!r}; {nearest(str(test), _TESTS)}")
-    records = [record for cell in cells for record in cell.records]
-    timed = seconds_lines(records) if metric == "seconds" else []
-    table, diverged = metric_table(cells, metric)
-    return rank_table(table, metric, test, diverged, timed, records)
 
 
 def rank_table(
@@ -186,8 +174,19 @@ def rank_values(
         different = np.abs(average[:, None] - average) > critical - 1e-12
     else:
         different = wilcoxon_holm(rounded[:, order]) < LEVEL
-    methods, averages = tuple(names[k] for k in order), tuple(map(float, average))
-    return Ranking(metric, test, methods, averages, *friedman(ranks), critical, cliques(different), known, **notes)
+    statistic, p = friedman(ranks)
+    return Ranking(
+        metric=metric,
+        test=test,
+        methods=tuple(names[k] for k in order),
+        average=tuple(map(float, average)),
+        statistic=statistic,
+        p=p,
+        critical=critical,
+        groups=cliques(different),
+        known=known,
+        **notes,
+    )
 
 
 def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
@@ -196,7 +195,7 @@ def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
     lines = [
         f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}",
         *[f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}"] * statistics,
-        f"groups: no significant difference within a group ({_TESTS[ranking.test]}, 5 %)",
+        f"groups: no significant difference within a group ({TESTS[ranking.test]}, 5 %)",
         *_power_caveats(ranking),
         *ranking.caveats,
     ]

@@ -6,8 +6,8 @@ from statistics import fmean
 
 from gpbench.analysis.cells import Entry
 from gpbench.analysis.formats import Grid, Sheet, marked
+from gpbench.analysis.notes import provenance, provenance_lines, seconds_lines
 from gpbench.analysis.printing import natural, number
-from gpbench.analysis.provenance import provenance, provenance_lines, seconds_lines
 from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
 from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED

@@ -26,11 +26,9 @@ _SECTIONS = ("method.", "protocol.")
 class Estimator(BaseEstimator):
     """Parameters, training, and predictions of scaled targets, of a method by its name."""
 
-    method: str
-    protocol: str
-    seed: int
-    options: dict[str, Any] | None
-    config_dir: str | Path | None
+    def __init__(self, method, protocol, seed, options, config_dir):
+        self.method, self.protocol, self.seed = method, protocol, seed
+        self.options, self.config_dir = options, config_dir
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with `deep` also each of `options`, under its own key."""

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from gpbench.analysis.caveats import caveats
 from gpbench.analysis.cells import Entry
 from gpbench.analysis.experiment import by_dataset
+from gpbench.analysis.notes import caveats
 from gpbench.analysis.printing import number
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment

@@ -13,7 +13,7 @@ from markupsafe import Markup
 import gpbench
 from gpbench.analysis import formats, tables
 from gpbench.analysis.cells import CellRuns, Entry, entries
-from gpbench.analysis.provenance import provenance
+from gpbench.analysis.notes import provenance
 from gpbench.analysis.tables import LEGEND, title
 from gpbench.claims import report as claim_report
 from gpbench.claims.verdicts import Verdict

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis import formats
-from gpbench.analysis.provenance import provenance_footer
+from gpbench.analysis.notes import provenance_footer
 from gpbench.analysis.tables import notes, seconds_notes
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
