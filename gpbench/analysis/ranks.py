@@ -129,10 +129,10 @@ def rank_table(
         metric,
         test,
         records=records,
-        datasets=tuple(means),
-        left_out=tuple(left_out),
-        diverged=tuple(counts),
-        caveats=(*_caveats(rows, single), *caveats),
+        datasets=[*means],
+        left_out=left_out,
+        diverged=counts,
+        caveats=[*_caveats(rows, single), *caveats],
     )
 
 
@@ -143,7 +143,7 @@ def rank_values(
     test: str = "nemenyi",
     *,
     records: Iterable[Record] = (),
-    **notes: tuple[str, ...],
+    **notes: Sequence[str],
 ) -> Ranking:
     """Ranks k methods by their values on N data sets; ties share their average rank.
 
@@ -185,7 +185,7 @@ def rank_values(
         critical=critical,
         groups=cliques(different),
         known=known,
-        **notes,
+        **{name: tuple(lines) for name, lines in notes.items()},  # type: ignore[arg-type]
     )
 
 

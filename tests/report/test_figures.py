@@ -223,11 +223,9 @@ def test_the_caption_names_the_quick_preset_and_mixed_presets():
     assert "MIXED presets" in small_print(drawn(traces_of, quick, "full"))[0]
 
 
-def test_a_figure_of_nothing_and_an_unknown_kind_are_one_line():
+def test_a_figure_of_nothing_is_one_line():
     with pytest.raises(ConfigError, match="gpbench reproduce sep/test --preset full"):
         drawn(experiment(kind="traces", panels=["nll"], colour="method"), [cell({"method": "sep"})])
-    with pytest.raises(ConfigError, match="did you mean traces"):
-        drawn(experiment(kind="trace"), [])
 
 
 def test_png_and_pdf_are_written(tmp_path):
