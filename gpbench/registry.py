@@ -265,6 +265,25 @@ def load(kind: str, name: str) -> Any:
         raise ConfigError(f"{kind}: cannot import {path!r}: {type(error).__name__}: {error}") from error
 
 
+def load_class(kind: str, name: str, base: type) -> Any:
+    """The class of a name of gpbench, or of a dotted path.
+
+    Args:
+        kind: "kernel" or "likelihood".
+        name: The name or path.
+        base: Class that it must be a subclass of, with nothing left abstract.
+
+    Raises:
+        ConfigError: It cannot be imported, is no such class, or is abstract.
+    """
+    cls = load(kind, name)
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        raise ConfigError(f"{kind} {name}: must be a subclass of gpbench.core.{kind}s.{base.__name__}")
+    if absent := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise ConfigError(f"{kind} {name} lacks {', '.join(absent)}; see docs/add_a_{kind}.md")
+    return cls
+
+
 def check_target(kind: str, path: Any) -> None:
     """Raises ConfigError for anything but a dotted path."""
     if not (isinstance(path, str) and "." in path and all(word.isidentifier() for word in path.split("."))):

@@ -139,7 +139,7 @@ def metric_table(cells: Sequence[CellRuns], metric: str) -> tuple[Table, dict[tu
     """
     table: dict[str, dict[str, Mapping[int, float]]] = {}
     diverged: dict[tuple[str, str], int] = {}
-    for cell, row, name in zip(cells, _rows(cells), labels(cells)):
+    for cell, row, name in zip(cells, _row_names(cells), labels(cells)):
         if values := by_split(cell, metric):
             table.setdefault(row, {})[name] = values
         if n := sum(record.diverged for record in cell.records):
@@ -162,7 +162,7 @@ def method_of(cell: CellRuns) -> tuple[str, str]:
     return cell.method, ", ".join(text for text in cell.label.split(", ") if text != f"set={cell.split_set}")
 
 
-def _rows(cells: Sequence[CellRuns]) -> list[str]:
+def _row_names(cells: Sequence[CellRuns]) -> list[str]:
     """The row of each cell in a ranking: data set, split set where the data set has several, output."""
     sets: dict[str, set[str]] = {}
     for cell in cells:

@@ -113,16 +113,12 @@ class Claim:
 
 
 def files(config_dirs: Sequence[Path] = ()) -> dict[str, Path]:
-    """Returns the claims files by name; those of the user come last and replace none of gpbench's.
+    """Returns the claims files by name; those of the user replace none of gpbench's.
 
     Args:
         config_dirs: the user's folders with claims/ files.
     """
-    known: dict[str, Path] = {}
-    for folder in (paths.conf_dir() / "claims", *(Path(d).expanduser() / "claims" for d in config_dirs)):
-        for path in sorted(folder.glob("*.yaml")):
-            known.setdefault(path.stem, path)
-    return known
+    return paths.yaml_files("claims", config_dirs)
 
 
 def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:

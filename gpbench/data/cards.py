@@ -13,18 +13,9 @@ from gpbench.config.cards import check, resolved
 from gpbench.errors import ConfigError, nearest
 
 
-def _files(config_dirs: Sequence[Path | str]) -> dict[str, Path]:
-    """The card of each data set; where a name occurs twice the first folder wins, the shipped one before all others."""
-    cards: dict[str, Path] = {}
-    for folder in (paths.conf_dir(), *config_dirs):
-        for path in (Path(folder) / "dataset").glob("*.yaml"):
-            cards.setdefault(path.stem, path)
-    return dict(sorted(cards.items()))
-
-
 def names(config_dirs: Sequence[Path | str] = ()) -> list[str]:
     """All known data sets, in alphabetical order."""
-    return list(_files(config_dirs))
+    return list(paths.yaml_files("dataset", config_dirs))
 
 
 def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
@@ -37,7 +28,7 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     Raises:
         ConfigError: an unknown name, or a file that is no card.
     """
-    files = _files(config_dirs)
+    files = paths.yaml_files("dataset", config_dirs)
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
     return checked(yamls.read(files[name]), files[name], config_dirs)
@@ -47,7 +38,7 @@ def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], l
     """Every card by name, in alphabetical order, and the errors of faulty ones, which are left out."""
     cards: dict[str, dict] = {}
     faults: list[ConfigError] = []
-    for name, path in _files(config_dirs).items():
+    for name, path in paths.yaml_files("dataset", config_dirs).items():
         try:
             cards[name] = checked(yamls.read(path), path, config_dirs)
         except ConfigError as error:
