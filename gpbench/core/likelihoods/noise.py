@@ -23,7 +23,7 @@ class _Noise(Likelihood):
     floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
 
     @classmethod
-    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> Likelihood:
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> Any:
         """Starts with noise of this variance, which must be above its floor."""
         if not 0.0 <= (floor := options.get("floor", 0.0)) < noise:
             raise ConfigError(

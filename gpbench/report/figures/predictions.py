@@ -181,10 +181,10 @@ def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
     xs, ys, image = _image(axis, run, probabilities, cmap=shades, vmin=0, vmax=1, interpolation="bilinear")
     X, y = run["kept_X"][:_MAX_ROWS], run["kept_y"][:_MAX_ROWS]
     hues = np.where(y > 0, style.POSITIVE, style.NEGATIVE)
-    axis.scatter(*X.T, s=2.2, c=hues, alpha=0.55, linewidths=0, rasterized=True)
+    axis.scatter(X[:, 0], X[:, 1], s=2.2, c=hues, alpha=0.55, linewidths=0, rasterized=True)
     if image.min() < 0.5 < image.max():
         axis.contour(xs, ys, image, levels=[0.5], colors="black", linewidths=1.1)
     if "kept_inducing" in run:
         Z = run["kept_inducing"]
-        axis.scatter(*Z.T, s=13, c="black", edgecolors="white", linewidths=0.6, zorder=3)
+        axis.scatter(Z[:, 0], Z[:, 1], s=13, c="black", edgecolors="white", linewidths=0.6, zorder=3)
     axis.set(xlim=(xs[0], xs[-1]), ylim=(ys[0], ys[-1]))

@@ -36,8 +36,8 @@ def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callab
         devices = [int(cell.job[along]) for cell in cells]
         seconds = [fmean(record.seconds["train"] or 0.0 for record in cell.finished) for cell in cells]
         axis.plot(devices, seconds, "o-", color=colour, markersize=4, label=experiment.label(key, value))
-        simulated = [point for point, cell in zip(zip(devices, seconds), cells) if _simulated(cell)]
-        axis.scatter(*np.reshape(simulated, (-1, 2)).T, s=16, zorder=3, facecolor="white", edgecolor=colour)
+        x, y = np.reshape([p for p, cell in zip(zip(devices, seconds), cells) if _simulated(cell)], (-1, 2)).T
+        axis.scatter(x, y, s=16, zorder=3, facecolor="white", edgecolor=colour)
     if any(map(_simulated, planned)):
         axis.scatter([], [], s=16, facecolor="white", edgecolor="0.4", label="devices that share cores")
     axis.set_ylim(bottom=0)
