@@ -5,6 +5,7 @@ JAX and XLA read most of their settings from the environment, once.  A variable 
 
 import os
 import platform
+import re
 import sys
 
 from gpbench import paths
@@ -20,7 +21,20 @@ _FUSION_FLAG = "--xla_cpu_experimental_ynn_fusion_type"
 _COUNT_FLAG = "--xla_force_host_platform_device_count"
 # With "cuda" alone JAX fails by an assertion where there is no GPU; `require_gpu` says it better.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
-
+_ARITHMETIC = {
+    "jax_enable_x64": True,
+    "jax_default_matmul_precision": "highest",
+    "jax_numpy_dtype_promotion": "standard",
+    "jax_numpy_rank_promotion": "allow",
+    "jax_default_prng_impl": "threefry2x32",
+    "jax_threefry_partitionable": True,
+    "jax_random_seed_offset": 0,
+    "jax_high_dynamic_range_gumbel": False,
+    "jax_disable_jit": False,
+}
+"""Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""
+_INEXACT = re.compile(r"--(\w*(?:fast_math|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?")
+"""Flags of XLA that make its arithmetic less exact."""
 
 _settings: tuple[str | None, float | None, int] | None = None
 """Device, share of memory and number of devices of the last `configure` before JAX was imported; None without one."""
@@ -31,9 +45,9 @@ def configure(
 ) -> None:
     """Set up this process for JAX; call it before anything imports JAX.
 
-    float64 is always available: float32 runs ask for their dtype where it matters, and their products are then float32
-    and not a GPU's shorter TF32.  Compiled programs are kept from process to process in `paths.cache_dir()`, small and
-    quick ones too.
+    float64 is available: float32 runs ask for their dtype where it matters, and their products are then float32 and not
+    a GPU's shorter TF32; `fix_arithmetic` makes sure of that whatever the environment says.  Compiled programs are kept
+    from process to process in `paths.cache_dir()`, small and quick ones too.
 
     Args:
         device: "cpu", "gpu", or None for the best there is.
@@ -42,7 +56,7 @@ def configure(
         cores: Number of the available cores that this process keeps; None is all.
 
     Raises:
-        ConfigError: Another device.
+        ConfigError: Another device; XLA_FLAGS that cannot be extended.
     """
     global _settings
     if "jax" not in sys.modules:
@@ -56,7 +70,6 @@ def configure(
     settings = {
         "JAX_ENABLE_X64": "true",
         "JAX_DEFAULT_MATMUL_PRECISION": "highest",
-        "JAX_COMPILATION_CACHE_DIR": str(paths.cache_dir() / "xla"),
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         # Factorisations on the CPU: OpenBLAS's threads wait for each other by spinning, and XLA has threads already.
@@ -70,8 +83,24 @@ def configure(
         os.environ["JAX_PLATFORMS"] = _PLATFORMS[device]  # asked for on the command line: stronger than the environment
     if memory_fraction is not None:
         os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(memory_fraction)
-    for name, value in settings.items():
+    for name, value in {**settings, **_cache()}.items():
         os.environ.setdefault(name, value)
+
+
+def _cache() -> dict[str, str]:
+    """The settings of the cache of compiled programs: none where there are some, and no cache where it has no place."""
+    if {"JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"} & os.environ.keys():
+        return {}
+    folder, reason = paths.cache_dir() / "xla", "no permission to write"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return {"JAX_COMPILATION_CACHE_DIR": str(folder)}
+    except OSError as error:
+        reason = error.strerror or str(error)
+    hint = "every process compiles anew; name another folder with GPBENCH_CACHE"
+    print(f"gpbench: warning: {folder}: {reason}: {hint}", file=sys.stderr)
+    return {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 
 
 def can_configure(*, device: str | None = None, memory_fraction: float | None = None, devices: int = 1) -> bool:
@@ -104,8 +133,29 @@ def require_float64(device: str | None = None) -> None:
         )
 
 
+def fix_arithmetic() -> None:
+    """Gives JAX the arithmetic that records stand for, whoever imported it and with whatever environment.
+
+    Raises:
+        ConfigError: XLA_FLAGS make the arithmetic less exact, which cannot be undone in this process.
+    """
+    import jax
+
+    for flag, value in _INEXACT.findall(os.environ.get("XLA_FLAGS", "")):
+        if value.lower() not in ("false", "0") and "honor" not in flag:
+            raise ConfigError(
+                f"XLA_FLAGS has --{flag}, with which numbers are not those of the precision that a record states:"
+                " leave the flag out"
+            )
+    for option, value in _ARITHMETIC.items():
+        if getattr(jax.config, option, value) != value:  # an option that this JAX does not have changes nothing
+            jax.config.update(option, value)
+
+
 def _add_flag(name: str, value: str) -> None:
-    flags = os.environ.get("XLA_FLAGS", "")
+    flags = os.environ.get("XLA_FLAGS", "").strip()
+    if flags and not flags.startswith("-"):
+        raise ConfigError(f"XLA_FLAGS={flags}: write the flags themselves, not the name of a file with them")
     if name not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} {name}={value}".strip()
 

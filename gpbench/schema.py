@@ -5,7 +5,7 @@
     damping: float = setting(0.5, "fraction", "Share of a site's change that an update makes.")
 
 A range is written in words: a name of `WORDS`, "list of" such a name, several of these joined by "or" ("count or
-null"), or a list of choices (["rows", "kmeans"]).
+null"), or a list of choices (["rows", "kmeans"]).  A "rows" is a count whose default is at most the training rows.
 
 The declaration is the only one: the check of a command line, the page of settings in the documentation and the
 docstrings of estimators are made from it.  A method's class declares four more things (`gpbench.methods.base.Method`):
@@ -39,12 +39,21 @@ class Range:
     def check(self, key: str, value: Any, hint: str = "") -> None:
         """Raise ConfigError, with `hint` at the end of its message, for a value that is not in the range."""
         if not self.contains(value):
+            if self.contains(whole := _as_whole(value)):
+                hint = f"; write {as_word(whole)}{hint}"
             raise ConfigError(f"{key}={as_word(value)}: must be {self.text}{hint}")
 
 
 def is_whole(value: Any) -> bool:
     """True for a whole number of Python or NumPy; a truth value is not a number."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _as_whole(value: Any) -> Any:
+    """The value with whole numbers in the place of floats such as 1e3."""
+    if isinstance(value, list):
+        return [_as_whole(entry) for entry in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def is_number(value: Any) -> bool:
@@ -89,6 +98,7 @@ LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with p
 
 WORDS: Mapping[str, Range] = {
     "count": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
+    "rows": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
     "several": Range(lambda value: is_whole(value) and value >= 2, "a whole number from 2"),
     "whole": Range(lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
     "integer": Range(is_whole, "a whole number"),

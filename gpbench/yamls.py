@@ -31,13 +31,14 @@ def loader(*, fast: bool = True) -> Any:
     """
     import yaml
 
-    text = yaml.resolver.BaseResolver.DEFAULT_SCALAR_TAG
+    scalars = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null")}
 
     class Loader(getattr(yaml, "CSafeLoader" if fast else "SafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            texts = [key for key, _ in node.value if key.tag == text]
-            if len({key.value for key in texts}) < len(texts):
-                key = next(key for k, key in enumerate(texts) if key.value in {other.value for other in texts[:k]})
+            keys = [key for key, _ in node.value if key.tag in scalars]
+            if len({(key.tag, key.value) for key in keys}) < len(keys):
+                names = [(key.tag, key.value) for key in keys]
+                key = next(key for k, key in enumerate(keys) if names[k] in names[:k])
                 fault = f"found duplicate key {key.value}"
                 raise yaml.constructor.ConstructorError(_CONTEXT, node.start_mark, fault, key.start_mark)
             return super().construct_mapping(node, deep=deep)

@@ -157,6 +157,11 @@ def test_mistakes_are_a_value_error_of_one_line(estimator, line):
     assert "\n" not in str(caught.value)
 
 
+def test_labels_of_one_class_are_one_line_without_a_word_of_splits():
+    with pytest.raises(ValueError, match=r"^y has one class only, .*: give rows of at least two classes$"):
+        Classifier(options=FEW).fit(X, np.ones(len(X)))
+
+
 def test_jax_without_64_bit_types_is_an_error_and_not_changed():
     code = "import jax; from gpbench.estimators import Regressor; Regressor('linear').fit([[0], [1], [2]], [0, 1, 3])"
     environment = {k: v for k, v in os.environ.items() if k != "JAX_ENABLE_X64"} | {"PYTHONPATH": str(ROOT)}

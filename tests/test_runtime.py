@@ -64,6 +64,23 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert misses == 0 and hits > 0
 
 
+def test_a_cache_that_cannot_be_written_is_one_warning(tmp_path):
+    show = """
+import contextlib, io
+from gpbench import runtime
+with contextlib.redirect_stderr(io.StringIO()) as said:
+    runtime.configure()
+    runtime.configure()
+import jax, warnings
+warnings.simplefilter("error")
+jax.jit(lambda x: x + 1)(jax.numpy.arange(5.0))
+print(said.getvalue(), end="")
+"""
+    (tmp_path / "file").write_text("")
+    (line,) = python(show, tmp_path / "file")
+    assert line.startswith(f"gpbench: warning: {tmp_path / 'file' / 'xla'}: ") and "GPBENCH_CACHE" in line
+
+
 def test_the_users_own_settings_stay(tmp_path):
     own = {
         "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true --xla_cpu_experimental_ynn_fusion_type=",

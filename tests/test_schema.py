@@ -71,7 +71,7 @@ def test_scalers_are_those_there_are():
         ("flag", [True, False], [0, 1, "true"]),
         ("text", ["", "a"], [None, 1]),
         ("any", [None, "a", NAN], []),
-        ("count or fraction", [1, 7, 1.0, 0.2], [0, 1.5, 7.0, True]),
+        ("rows or fraction", [1, 7, 1.0, 0.2], [0, 1.5, 7.0, True]),
         ("count or null", [1, None], [0, "null"]),
         ("list of positive", [[], [0.1, 1], (0.1,)], [0.1, [0], ["0.1"], [NAN]]),
         (["rows", 1], ["rows", 1], ["row", 1.0, True, None, ["rows"]]),
@@ -87,6 +87,19 @@ def test_a_message_names_the_key_the_value_and_the_range():
     for words, text in (("count or null", "a whole number from 1, or null"), (["a", "b", None], "a, b or null")):
         with pytest.raises(ConfigError, match=f"^method.size=nan: must be {text}$"):
             schema.parse(words).check("method.size", NAN)
+
+
+@pytest.mark.parametrize(
+    ("words", "value", "hint"),
+    [
+        ("count", 1e3, "write 1000"),
+        ("list of whole", [0, 1e1], r"write \[0, 10\]"),
+        ("whole or null", 1e18, "write 10+"),
+    ],
+)
+def test_a_float_in_the_place_of_a_whole_number_is_answered_with_that_number(words, value, hint):
+    with pytest.raises(ConfigError, match=f"^method.size=.*: must be .*; {hint}$"):
+        schema.parse(words).check("method.size", value)
 
 
 @pytest.mark.parametrize("words", ["positve", "count or nul", "list of positve"])

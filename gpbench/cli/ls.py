@@ -15,6 +15,7 @@ from gpbench.records import filters
 from gpbench.records.record import Record
 
 KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
+_FILTERS = ("dataset", "method", "protocol", "status")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,7 +28,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("kind", choices=KINDS, help="what to list")
     options.add_config_dir(parser, "dataset/, method/, protocol/ files")
-    for field in ("dataset", "method", "protocol", "status"):
+    for field in _FILTERS:
         parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
     parser.add_argument(
         "--where",
@@ -43,11 +44,16 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the verb and returns the exit code: that of the first faulty card, which is named on stderr and left out."""
+    """Runs the verb and returns the exit code: that of the first faulty card, which is named on stderr and left out.
+
+    Raises:
+        ConfigError: A filter of runs, of anything else.
+    """
+    flags = [f"{name}={value}" for name in _FILTERS if (value := getattr(args, name))]
+    if args.kind != "runs" and (flags or args.where):
+        flag = f"--{flags[0].replace('=', ' ')}" if flags else f"--where {args.where[0]}"
+        raise ConfigError(f"{flag} selects runs: write `gpbench ls runs {flag}`, or leave it out")
     if args.kind == "runs":
-        flags = [
-            f"{name}={value}" for name in ("dataset", "method", "protocol", "status") if (value := getattr(args, name))
-        ]
         records = filters.matching(open_stores(args.results)[0].all(), [*flags, *args.where])
         if args.json:
             printing.print_json([record.to_json() for record in records])

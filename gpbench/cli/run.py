@@ -16,7 +16,7 @@ from gpbench.records.store import Store
 from gpbench.sweep import processes
 from gpbench.sweep.job import divergence
 
-_DERIVED = ("implied", "changes", "config_dirs")
+_DERIVED = ("implied", "changes", "explicit", "config_dirs")
 """Sections of a resolved configuration that no command line sets."""
 
 _EPILOG = """\

@@ -16,7 +16,8 @@ from hydra.utils import instantiate
 from gpbench import registry
 from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, nearest
-from gpbench.methods.base import HasRates, HasSearch, Method
+from gpbench.methods.base import Method
+from gpbench.methods.protocols import HasRates, HasSearch
 from gpbench.schema import MEANING, RANGE, settings
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import data_registry
+from gpbench import data_registry, paths
 from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError, as_word, either, nearest
 from gpbench.keys import LIST, MAPPING, TEXT, Keys, mapping, optional, required
@@ -135,6 +135,25 @@ def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()
         raise ConfigError(f"{card['name']} has no variant {variant!r}: {nearest(variant, variants)}")
     _check_splits(path, mapping(card.get("splits"), f"{path}: splits"))
     return sources
+
+
+def check_file(path: Path, name: Any) -> None:
+    """Checks that a user's file of a group is found by its name.
+
+    Args:
+        path: The file, GROUP/NAME.yaml.
+        name: The `name` that it gives its runs; None for none.
+
+    Raises:
+        ConfigError: The file has the name of one of gpbench's, or `name` is not the file's.
+    """
+    if (paths.conf_dir() / path.parent.name / path.name).exists():
+        raise ConfigError(f"{path}: the name {path.stem} is taken by one of ours; rename the file")
+    if name not in (None, path.stem):
+        raise ConfigError(
+            f"{path}: name: {as_word(name)} is not the file's name, by which records are found: write"
+            f" `name: {path.stem}`, or rename the file"
+        )
 
 
 def resolved(card: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import own_metrics, paths, plugins, registry
+from gpbench import own_metrics, paths, plugins, registry, yamls
 from gpbench.config import cards, declared, merge, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
@@ -17,8 +17,8 @@ def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
     """The configuration that the words of a command line stand for, as a plain resolved dict.
 
     Besides the sections of conf/config.yaml it has `config_dirs` (the further folders with group files), `changes`
-    (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone) and `implied` (a
-    reserved section of a method's file, see `_implied`).
+    (KEY: VALUE of method, protocol and dataset wherever they differ from the group choices alone), `explicit` (keys of
+    the method that words set, to whatever value) and `implied` (a reserved section of a method's file, see `_implied`).
 
     Raises:
         ConfigError: An unknown choice or key, an override that cannot be read, a missing value, a broken
@@ -47,7 +47,7 @@ class Composer:
         base, defaults = self._choose(choices)
         cfg = _changed(base, [word for word in parsed if not self._is_choice(word)])
         check_values(cfg)
-        files = {group: self._users_file(group, choices) for group in GROUPS}
+        files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
         for group in GROUPS:
             if not isinstance(cfg.get(group), dict):
                 if files[group]:
@@ -59,7 +59,7 @@ class Composer:
         declared.check_method(cfg["method"])
         declared.check_protocol(cfg["protocol"])
         for section in ("method", "protocol"):
-            cfg[section] = {key: declared.canonical(key, value) for key, value in cfg[section].items()}
+            cfg[section] = declared.canonical(cfg[section])
         subject = f"dataset ({files['dataset']})" if files["dataset"] else "dataset"
         sources = cards.check(cfg["dataset"], subject, self.folders)
         if cfg["protocol"].get("split_indices") == "int8":
@@ -67,6 +67,7 @@ class Composer:
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
         is_default = lambda key, value: key in defaults and repr(defaults[key]) == repr(value)
         cfg["changes"] = {key: value for key, value in _leaves(cfg) if not is_default(key, value)}
+        cfg["explicit"] = sorted({word.key for word in parsed if word not in choices and word.key.startswith("method")})
         cards.check_changes(cfg["dataset"], cfg["changes"])
         cfg["dataset"]["sources"] = sources
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
@@ -93,11 +94,17 @@ class Composer:
 
             return bridge.choose([word.text for word in choices], self.folders)
 
-    def _users_file(self, group: str, choices: Sequence[Word]) -> Path | None:
-        """The file of the chosen member of a group; None where it is one of ours."""
-        names = [str(word.value) for word in choices if word.key == group]
-        files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders) if names else ()
-        return next((file for file in files if file.is_file()), None)
+    def _users_file(self, group: str, choices: Sequence[Word], values: Mapping[str, Any]) -> Path | None:
+        """The file of the chosen member of a group, checked; None where it is one of ours."""
+        name = values.get(f"{group}.name")
+        names = [str(word.value) for word in choices if word.key == group] or [str(name)]
+        files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders)
+        if file := next((file for file in files if file.is_file()), None):
+            if group == "method":  # one that extends another's file has its name
+                content = yamls.read(file)
+                name = content.get("name") if isinstance(content, dict) else None
+            cards.check_file(file, name)
+        return file
 
     def _is_choice(self, word: Word) -> bool:
         """Whether a word chooses a file, or is one of Hydra's own."""
@@ -109,17 +116,12 @@ def folders(config_dirs: Sequence[Path]) -> list[Path]:
     """All folders with group files besides ours: these, and those of installed packages.
 
     Raises:
-        ConfigError: A folder that does not exist, or a file in one that has the name of one of ours.
+        ConfigError: A folder that does not exist.
     """
     for folder in config_dirs:
         if not folder.is_dir():
             raise ConfigError(f"--config-dir {folder}: no such folder")
-    everything = [*config_dirs, *plugins.folders()]
-    for folder in everything:
-        for path in sorted(folder.glob("*/*.yaml")):
-            if (paths.conf_dir() / path.relative_to(folder)).exists():  # ours would be taken, in silence
-                raise ConfigError(f"{path}: the name {path.stem} is taken by one of ours; rename the file")
-    return everything
+    return [*config_dirs, *plugins.folders()]
 
 
 def _changed(base: dict, changes: Sequence[Word]) -> dict:

@@ -58,14 +58,45 @@ def _ranges_of_protocols() -> Mapping[str, Words]:
     return {**ranges(), **{name: words for name, (words, _) in protocol.KEYS.items()}}
 
 
-def canonical(key: str, value: Any) -> Any:
-    """The value of a setting in the form that is recorded: a whole number in a setting of real numbers is a float.
+def canonical(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A protocol, or a method, in the form that is recorded: a whole number in a setting of real numbers is a float.
 
-    So 1 and 1.0 are one value, except of settings that distinguish them, such as `inducing`.
+    So 1 and 1.0 are one value, except of settings that distinguish them, such as `inducing`.  The settings of a user's
+    class stay as they are written: a name that is one of ours too may mean something else there.
     """
+    if str(node.get("_target_", "gpbench.")).startswith("gpbench."):
+        return {key: _canonical(key, value) for key, value in node.items()}
+    return dict(node)
+
+
+def _canonical(key: str, value: Any) -> Any:
     if key == "lengthscale_prior" and isinstance(value, Mapping):
         return {name: float(v) if is_whole(v) else v for name, v in value.items()}
     return float(value) if is_whole(value) and is_real(ranges().get(key, "")) else value
+
+
+def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
+    """A configuration whose default numbers of rows, such as `inducing`, are at most those that train.
+
+    The new number is part of the run's identity and of its setting, as if the user had set it.  A number that the user
+    or an experiment did set stays as it is: the method refuses it where it is too large.
+
+    Args:
+        cfg: Configuration that `gpbench.config.compose.compose` returned.
+        rows: Number of training rows of every split.
+    """
+    method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
+    known = classes().get(str(method.get("_target_")), {}).get("settings", {})
+    large = [
+        key
+        for key, setting in known.items()
+        if "rows" in str(setting["range"]).split(" or ")
+        and is_whole(method.get(key))
+        and method[key] > rows
+        and not explicit & {"method", f"method.{key}"}
+    ]
+    changes = cfg["changes"] | {f"method.{key}": rows for key in large} if large else cfg["changes"]
+    return {**cfg, "method": {**method, **dict.fromkeys(large, rows)}, "changes": changes}
 
 
 def check_method(node: Mapping[str, Any]) -> None:

@@ -13,7 +13,8 @@ from gpbench.contract.compare import Broken, Doubtful, difference, kind, leaves,
 from gpbench.contract.problems import CLASSES, TEST_ROWS, Problem, first_member
 from gpbench.core.predictive import Predictive
 from gpbench.errors import Stopped
-from gpbench.methods.base import HasObjective, Info
+from gpbench.methods.base import Info
+from gpbench.methods.protocols import HasObjective
 from gpbench.train.checkpoint import Checkpoint
 
 

@@ -14,7 +14,8 @@ from jaxtyping import Array
 from gpbench.contract.compare import largest_difference
 from gpbench.core.predictive import Predictive
 from gpbench.data.members import Member
-from gpbench.methods.base import Batch, Info, Method, State
+from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.protocols import State
 from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step
 from gpbench.train.checkpoint import Checkpoint

@@ -117,3 +117,8 @@ def describe_failure(name: str, K: Float[Array, "M M"], precision: str) -> str |
         return None
     reached = _initial_jitter(K.dtype) * _GROWTH**_TRIES
     return f"the Cholesky factorisation of {name} failed in {precision} with relative jitter up to {reached:g}"
+
+
+def with_intercept(X: Float[Array, "N D"]) -> Float[Array, "N E"]:
+    """The inputs X (N, D) and a column of ones, (N, D + 1)."""
+    return jnp.concatenate([X, jnp.ones((X.shape[0], 1), X.dtype)], axis=1)

@@ -9,13 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins, yamls
-from gpbench.config.cards import check, resolved
+from gpbench.config.cards import check, check_file, resolved
 from gpbench.errors import ConfigError, nearest
+
+
+def _files(config_dirs: Sequence[Path | str]) -> dict[str, Path]:
+    """The card of each data set; of a name that occurs twice the first.  A user's with a name of ours is refused."""
+    cards: dict[str, Path] = {}
+    for folder in (*config_dirs, paths.conf_dir()):
+        for path in (Path(folder) / "dataset").glob("*.yaml"):
+            cards.setdefault(path.stem, path)
+    return dict(sorted(cards.items()))
 
 
 def names(config_dirs: Sequence[Path | str] = ()) -> list[str]:
     """All known data sets, in alphabetical order."""
-    return list(paths.yaml_files("dataset", config_dirs))
+    return list(_files(config_dirs))
 
 
 def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
@@ -28,22 +37,29 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     Raises:
         ConfigError: an unknown name, or a file that is no card.
     """
-    files = paths.yaml_files("dataset", config_dirs)
+    files = _files(config_dirs)
     if name not in files:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, files)}")
-    return checked(yamls.read(files[name]), files[name], config_dirs)
+    return _read(files[name], config_dirs)
 
 
 def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], list[ConfigError]]:
     """Every card by name, in alphabetical order, and the errors of faulty ones, which are left out."""
     cards: dict[str, dict] = {}
     faults: list[ConfigError] = []
-    for name, path in paths.yaml_files("dataset", config_dirs).items():
+    for name, path in _files(config_dirs).items():
         try:
-            cards[name] = checked(yamls.read(path), path, config_dirs)
+            cards[name] = _read(path, config_dirs)
         except ConfigError as error:
             faults.append(error)
     return cards, faults
+
+
+def _read(path: Path, config_dirs: Sequence[Path | str]) -> dict:
+    card = yamls.read(path)
+    if path.parent.parent != paths.conf_dir():
+        check_file(path, card.get("name") if isinstance(card, dict) else None)
+    return checked(card, path, config_dirs)
 
 
 def checked(card: Any, path: Path | str = "the card", config_dirs: Sequence[Path | str] = ()) -> dict:

@@ -141,8 +141,10 @@ def random90(card, dataset, k):
 
 def groups90(card, dataset, k):
     """The same of groups of rows, which stay together."""
-    if dataset.groups is None or (n := int(dataset.groups.max()) + 1) < 2:
+    if dataset.groups is None:
         raise DataError(f"{dataset.name} has no groups of rows to split by; a source names them by `group`")
+    if (n := int(dataset.groups.max()) + 1) < 2:
+        raise DataError(f"{dataset.name}: all rows are one group: the column of `group` has one value, and needs two")
     tested = _generator(dataset.name, "groups90", k).permutation(n)[min(round(0.9 * n), n - 1) :]
     tests = np.isin(dataset.groups, tested)
     return np.flatnonzero(~tests), np.flatnonzero(tests)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from gpbench.data import archives
 from gpbench.data.dataset import Dataset, Raw, check_finite
-from gpbench.errors import DataError
+from gpbench.errors import DataError, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +47,12 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     group = [_column(names, options["group"])] if options.get("group") is not None else []
     excluded = {*target_columns, *group, *(_column(names, drop) for drop in options.get("drop", ()))}
     inputs = [i for i in range(width) if i not in excluded]
+    codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
+    if uncoded := [name for name in codes if name not in {names[i] for i in inputs}]:
+        hint = nearest(uncoded[0], [names[i] for i in inputs])
+        raise DataError(f"codes: no column {uncoded[0]!r} among the inputs; {hint}")
     by_column = list(zip(*rows))
-    missing, codes = options.get("missing"), options.get("codes", {})
+    missing = options.get("missing")
     X = [_numbers(by_column[i], names[i], missing, codes.get(names[i])) for i in inputs]
     labels = [["" if cell.strip() == missing else cell.strip() for cell in by_column[i]] for i in target_columns]
     columns, outputs = (tuple(names[i] for i in indices) if header else () for indices in (inputs, target_columns))

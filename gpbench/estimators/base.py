@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench import runtime
+from gpbench.config.declared import within_rows
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 
@@ -51,7 +52,7 @@ class Estimator(BaseEstimator):
 
         Raises ValueError where the user is at fault, as scikit-learn does.
         """
-        self.config_ = self._composed()
+        self.config_ = self._composed(len(X))
         protocol = self.config_["protocol"]
         try:
             programs = _programs(self.config_)
@@ -66,15 +67,15 @@ class Estimator(BaseEstimator):
         except GpbenchError as error:
             raise ValueError(str(error)) from error
 
-    def _composed(self) -> dict:
-        """The resolved configuration.  Raises ValueError for an unknown method, protocol or option."""
+    def _composed(self, rows: int) -> dict:
+        """The resolved configuration for these rows.  Raises ValueError for an unknown method, protocol or option."""
         options = self.options or {}
         if unknown := [key for key in options if not key.startswith(_SECTIONS)]:
             raise ValueError(f"options: {unknown[0]!r} is no setting of the method or the protocol; write method.KEY")
         settings = [f"{key}={as_word(value)}" for key, value in options.items()]
         try:
             words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
-            cfg = _compose(*words, folder=_folder(self.config_dir))
+            cfg = within_rows(_compose(*words, folder=_folder(self.config_dir)), rows)
         except ConfigError as error:
             raise ValueError(str(error)) from error
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
@@ -83,7 +84,7 @@ class Estimator(BaseEstimator):
         """The state after the last step, on the host.  Raises DivergedError."""
         import jax
 
-        from gpbench.methods.base import diagnosis
+        from gpbench.methods.protocols import diagnosis
         from gpbench.train.loop import Cadence, fit
 
         method = programs.method

@@ -153,6 +153,8 @@ def _table(path: Path) -> "pd.DataFrame":
 
     if path.is_dir():
         raise ConfigError(f"{path}: is a folder")
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"{path}: not a regular file: write the predictions to one")
     try:
         return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
     except FileNotFoundError as error:

@@ -1,21 +1,19 @@
-"""The interface of all methods: the base class, and the optional protocols that the training loop asks for."""
+"""The interface of all methods: the base class `Method`, and the rows and reports that pass through it."""
 
 import abc
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench import registry, schema
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
+from gpbench.methods.protocols import HasRates, HasSearch, State
 from gpbench.schema import RANGE, setting, settings
-
-State = Any
-"""State of a method, which `step` updates: any pytree of arrays."""
 
 
 class Batch(eqx.Module):
@@ -202,222 +200,6 @@ class Method(eqx.Module):
         return ""
 
 
-@runtime_checkable
-class HasObjective(Protocol):
-    """A method that can evaluate the objective of training on all rows."""
-
-    def objective(self, state: State, data: Batch) -> Float[Array, ""]:
-        """Evaluate the objective.
-
-        Args:
-            state: State before, during or after training.
-            data: All training rows.
-
-        Returns:
-            The log evidence, a bound on it or another objective, in nats; larger is better.
-        """
-
-
-@runtime_checkable
-class HasConvergence(Protocol):
-    """A method with a criterion of convergence."""
-
-    def converged(self, state: State) -> Bool[Array, ""] | None:
-        """Test for convergence.
-
-        Args:
-            state: State after a step.
-
-        Returns:
-            True where further steps leave the state as it is, so that training ends; None: no criterion.
-        """
-
-
-@runtime_checkable
-class HasBound(Protocol):
-    """A method with a variational bound on the density of held-out rows (metric `vlb`)."""
-
-    def kl(self, state: State) -> Float[Array, ""] | None:
-        """Evaluate KL[q || prior].
-
-        Args:
-            state: State after training.
-
-        Returns:
-            The divergence of the posterior from the prior, in nats; None where the metric is not defined.
-        """
-
-    def expected_log_prob(
-        self, state: State, X: Float[Array, "N D"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"] | None:
-        """Evaluate E_q log p(y|f) of every row.
-
-        Args:
-            state: State after training.
-            X: Standardised inputs of held-out rows.
-            y: Their scaled targets.
-
-        Returns:
-            The expectations in nats of the scaled targets; None where the metric is not defined.
-        """
-
-
-@runtime_checkable
-class HasRates(Protocol):
-    """A method whose initial step size the run can choose among `Method.rates`."""
-
-    def with_rate(self, state: State, rate: float) -> State:
-        """Set the initial step size.
-
-        Args:
-            state: State of `init`.
-            rate: One of `Method.rates`.
-
-        Returns:
-            The state with this step size.
-        """
-
-
-@runtime_checkable
-class HasSearch(Protocol):
-    """A method some of whose settings the run can choose on validation rows (`Method.search`).
-
-    They are arrays in the state, so that one compiled program serves all values.
-    """
-
-    def settings(self, state: State) -> dict[str, Array]:
-        """Read the searchable settings.
-
-        Args:
-            state: Any state.
-
-        Returns:
-            The values of the settings among which `search` chooses, by name; the record has them too.
-        """
-
-    def with_settings(self, state: State, settings: Mapping[str, float]) -> State:
-        """Set some of the searchable settings.
-
-        Args:
-            state: State of `init`.
-            settings: New values by name.
-
-        Returns:
-            The state with these values.
-        """
-
-
-@runtime_checkable
-class HasDiagnostics(Protocol):
-    """A method with numbers that show whether training has converged."""
-
-    def diagnostics(self, state: State) -> dict[str, Array]:
-        """Compute diagnostics of convergence.
-
-        Args:
-            state: State after training.
-
-        Returns:
-            Scalars for the record, by name, such as `rhat`.
-        """
-
-
-@runtime_checkable
-class HasDiagnosis(Protocol):
-    """A method that can find the reason of a divergence."""
-
-    def diagnose(self, state: State) -> str:
-        """Find the reason of a divergence.
-
-        Args:
-            state: State before the parameters became NaN.
-
-        Returns:
-            Probable reason, for the run's one-line error; "" where it is unknown.
-        """
-
-
-@runtime_checkable
-class HasArrays(Protocol):
-    """A method with arrays that pictures show beside the predictions."""
-
-    def arrays(self, state: State) -> dict[str, Array]:
-        """Collect arrays for pictures.
-
-        Args:
-            state: State during or after training.
-
-        Returns:
-            Arrays by name, such as the inducing points `inducing` (M, D).
-        """
-
-
-@runtime_checkable
-class HasLatents(Protocol):
-    """A method with hidden functions that pictures show."""
-
-    def latents(self, state: State, X: Float[Array, "N D"]) -> dict[str, Array]:
-        """Evaluate hidden functions.
-
-        Args:
-            state: State during or after training.
-            X: Standardised inputs.
-
-        Returns:
-            Values of hidden functions at X by name, such as the means of hidden units `hidden` (N, H).
-        """
-
-
-@runtime_checkable
-class HasEffects(Protocol):
-    """A method whose predictor is a sum of effects, which pictures show for any number of inputs."""
-
-    def effects(self, state: State) -> dict[str, Array]:
-        """Evaluate the effects.
-
-        Args:
-            state: State during or after training.
-
-        Returns:
-            Effects on grids of their inputs, and their shares of the variance, by name.
-        """
-
-
-@runtime_checkable
-class HasLimits(Protocol):
-    """A method with settings whose useful values end at a number that the data have."""
-
-    def limits(self, n: int) -> dict[str, int]:
-        """Bound settings by the data.
-
-        Args:
-            n: Number of training rows.
-
-        Returns:
-            Largest value that makes a difference, by setting.
-        """
-
-
-@runtime_checkable
-class HasRowMemory(Protocol):
-    """A method whose state grows with the training rows."""
-
-    def row_memory(self, n: int) -> int:
-        """Count the numbers in the state for each training row.
-
-        Args:
-            n: Number of training rows.
-
-        Returns:
-            The count, by which the run estimates memory.
-        """
-
-
-def diagnosis(method: Method, state: State) -> str:
-    """Probable reason of a divergence; "" for a method without `diagnose`."""
-    return method.diagnose(state) if isinstance(method, HasDiagnosis) else ""
-
-
 def _search(values: Any) -> tuple[tuple[str, tuple[float, ...]], ...]:
     """Convert a mapping, pairs of names and values, or null to tuples: static fields are compared and hashed.
 
@@ -440,7 +222,7 @@ def inducing_count(inducing: float | int, n: int) -> int:
     Raises:
         ConfigError: beyond 1 .. n, and for a number that is neither whole nor a fraction.
     """
-    schema.parse("count or fraction").check("method.inducing", inducing)
+    schema.parse("rows or fraction").check("method.inducing", inducing)
     m = int(inducing) if isinstance(inducing, Integral) else round(inducing * n)
     if not 1 <= m <= n:
         raise ConfigError(

@@ -171,10 +171,12 @@ def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
 def plain(content: bytes) -> Any:
     """JSON that can be printed and put into tables.  NaN and Infinity, as others write them, are None.
 
-    Raises ValueError for texts that are none, numbers of more than 64 bits and nesting of more than 16 levels;
+    Raises ValueError for texts that are none, a key twice, numbers of more than 64 bits and more than 16 levels;
     RecursionError for a thousand levels.
     """
-    value = json.loads(content, parse_int=_whole, parse_float=_real, parse_constant=lambda _: None)
+    value = json.loads(
+        content, object_pairs_hook=_mapping, parse_int=_whole, parse_float=_real, parse_constant=lambda _: None
+    )
     if b"\\u" in content:  # perhaps half a pair of surrogates
         json.dumps(value, ensure_ascii=False).encode()
     if content.count(b"{") + content.count(b"[") > _DEEPEST:
@@ -198,6 +200,13 @@ def digest(content: bytes) -> str:
 
 def _rest(text: bytes) -> bytes:
     return f'{digest(text)}"\n}}\n'.encode()
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(mapping := dict(pairs)) == len(pairs):
+        return mapping
+    names = [name for name, _ in pairs]
+    raise ValueError(f"the key {ascii(next(name for name in names if names.count(name) > 1))[:60]} twice")
 
 
 def _whole(digits: str) -> int:

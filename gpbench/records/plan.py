@@ -60,11 +60,16 @@ class RunPlan:
             ConfigError: there are no such splits or outputs.
             DataError: the data had to be loaded, and could not be.
         """
-        from gpbench.config import cards
+        from gpbench.config import cards, declared
+        from gpbench.data import splits
         from gpbench.data.members import members, name_of_output
 
         card = cards.resolved(cfg["dataset"])
-        checksum = card.get("checksum") or _checksum(json.dumps([cfg[key] for key in _DATA_KEYS]))
+        checksum, rows = card.get("checksum"), card.get("rows")
+        if not checksum:
+            checksum, rows = _checksum_and_rows(json.dumps([cfg[key] for key in _DATA_KEYS]))
+        if sizes := splits.sizes({**card, "rows": rows}):
+            cfg = declared.within_rows(cfg, sizes[0])
         shared = identity.identify(cfg, checksum)
         runs = [
             Run(
@@ -136,8 +141,9 @@ _DATA_KEYS = ("dataset", "data", "config_dirs")
 
 
 @functools.cache
-def _checksum(data: str) -> str:
-    """The checksum of a data set whose card has none; of many jobs on it the first alone loads it."""
+def _checksum_and_rows(data: str) -> tuple[str, int]:
+    """The checksum and rows of a data set whose card has no checksum; of many jobs on it the first alone loads it."""
     from gpbench.data.sources import configured
 
-    return configured(dict(zip(_DATA_KEYS, json.loads(data)))).checksum
+    dataset = configured(dict(zip(_DATA_KEYS, json.loads(data))))
+    return dataset.checksum, len(dataset.y)

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, Key, PRNGKeyArray
 
 from gpbench.core.random import permute
-from gpbench.methods.base import Batch, Info, Method, State
+from gpbench.methods.base import Batch, Info, Method
+from gpbench.methods.protocols import State
 
 
 def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:

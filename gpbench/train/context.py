@@ -18,7 +18,8 @@ from gpbench.core.kernels import Spec as KernelSpec
 from gpbench.core.likelihoods import Spec as LikelihoodSpec
 from gpbench.data.dataset import Dataset
 from gpbench.errors import ConfigError, either
-from gpbench.methods.base import Method, State
+from gpbench.methods.base import Method
+from gpbench.methods.protocols import State
 from gpbench.own_metrics import OwnMetrics
 from gpbench.records import environment, identity
 from gpbench.records.arrays import MOST_ROWS

@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench.data.members import Member
-from gpbench.methods.base import HasRates, HasSearch, Method, State
+from gpbench.methods.base import Method
+from gpbench.methods.protocols import HasRates, HasSearch, State
 from gpbench.train import batches
 from gpbench.train.trials import best_rate, best_settings
 

@@ -14,7 +14,7 @@ from gpbench.core.random import run_key
 from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
 from gpbench.data.store import warn
-from gpbench.methods.base import HasLimits, HasRowMemory
+from gpbench.methods.protocols import HasLimits, HasRowMemory
 from gpbench.records.plan import Run
 from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.devices import fill

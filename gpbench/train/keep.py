@@ -9,7 +9,8 @@ from jaxtyping import Array, Float, Key
 
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import ConfigError
-from gpbench.methods.base import HasArrays, HasEffects, HasLatents, Method
+from gpbench.methods.base import Method
+from gpbench.methods.protocols import HasArrays, HasEffects, HasLatents
 from gpbench.train.batches import prediction_key
 
 _PER_AXIS = {1: 1200, 2: 120}

@@ -3,7 +3,7 @@
 Several splits or outputs advance at once.  Nothing runs on the host within a chunk.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,7 +14,9 @@ import numpy as np
 
 from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
-from gpbench.methods.base import HasBound, HasConvergence, Method
+from gpbench.errors import ConfigError, ContractError
+from gpbench.methods.base import Method
+from gpbench.methods.protocols import HasBound, HasConvergence
 from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step
 from gpbench.train.devices import Devices
@@ -22,8 +24,17 @@ from gpbench.train.group import Fit, Group, initial
 
 
 def lay_out(devices: Devices, group: Group) -> Group:
-    """The group with its arrays where the steps need them."""
+    """The group with its arrays where the steps need them.
+
+    Raises:
+        ConfigError: JAX cuts float64 to float32.
+    """
     trained = devices.by_rows((group.X, group.y), rows=group.X.shape[1])
+    if (dtype := trained[0].dtype) != group.X.dtype:
+        raise ConfigError(
+            f"JAX makes {dtype} of {group.X.dtype}: something in this process has set jax_enable_x64 to false, such as"
+            " the module of a method; leave that out"
+        )
     others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
     names = ("X", "y", "X_test", "y_test", "init_keys", "step_keys")
     return replace(group, **dict(zip(names, (*trained, *others), strict=True)))
@@ -66,11 +77,16 @@ class Programs:
         return last, average
 
     def predict(self, group: Group, run: Fit) -> None:
-        """Predictions of the test rows, on the host."""
+        """Predictions of the test rows, on the host.
+
+        Raises:
+            ContractError: They have another precision than the data.
+        """
         args = (run.state, group.X_test, group.y_test, group.step_keys)
         program = self._program(_predict, group, args, run)
         with run.timed("evaluate"):
             run.predictions = jax.device_get(program(*args))
+        _check_dtype(self.method.name, run.predictions, group.X.dtype)
 
     def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Any:
         leaves, structure = jax.tree.flatten(args)
@@ -93,6 +109,14 @@ class Programs:
         body = partial(_advance, method, group.classes, group.rows, devices)
         layouts = (devices.layout(run.state), devices.common, devices.common)
         return jax.jit(body, donate_argnums=0, out_shardings=layouts)
+
+
+def _check_dtype(name: str, predictions: Mapping[str, np.ndarray], dtype: Any) -> None:
+    for key, array in predictions.items():
+        if array.dtype != dtype:
+            raise ContractError(
+                f"method {name} predicts {key} in {array.dtype} from data in {dtype}: use the dtype of the data"
+            )
 
 
 def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, X, y, keys, start, end):

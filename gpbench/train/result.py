@@ -9,7 +9,7 @@ from gpbench import metrics
 from gpbench.core import memory
 from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
-from gpbench.methods.base import HasDiagnostics, HasSearch, diagnosis
+from gpbench.methods.protocols import HasDiagnostics, HasSearch, diagnosis
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
 from gpbench.records.record import Record

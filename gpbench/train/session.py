@@ -31,12 +31,13 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
 
     Returns all records of the plan ([] in a process that another speaks for), and how many of them existed before.
 
-    Raises ClaimedError, PeerError, and what `run_job` raises.
+    Raises ClaimedError, PeerError, ConfigError for settings of XLA that change numbers, and what `run_job` raises.
     """
     run = plan.cfg["run"]
     joins = bool(runtime.peers()) or run["processes"] == "cluster"
     if joins:
         runtime.join()
+    runtime.fix_arithmetic()
     if run["device"] == "gpu":
         runtime.require_gpu()
 

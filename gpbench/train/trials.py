@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch, HasConvergence, HasRates, HasSearch, Method, State
+from gpbench.methods.base import Batch, Method
+from gpbench.methods.protocols import HasConvergence, HasRates, HasSearch, State
 from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step, validation_key
 

@@ -69,8 +69,41 @@ def test_a_file_that_is_not_yaml_is_one_line_with_its_place(tmp_path, capsys):
     assert "mine.yaml, line 2: not YAML: " in err and err.count("\n") == 1
 
 
-def test_a_users_file_may_not_take_the_name_of_ours(tmp_path, capsys):
+@pytest.mark.parametrize("verb", [["run"], ["run", "dataset=wdbc"], ["data", "info", "wdbc"]])
+def test_a_users_file_may_not_take_the_name_of_ours(verb, tmp_path, capsys):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "wdbc.yaml").write_text("name: wdbc")
-    assert cli.main(["run", "--config-dir", str(tmp_path)]) == 2
+    assert cli.main([*verb, "--config-dir", str(tmp_path)]) == 2
     assert "the name wdbc is taken by one of ours; rename the file" in capsys.readouterr().err
+
+
+def test_a_faulty_file_stops_only_the_runs_that_use_it(tmp_path, capsys):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "heart.yaml").write_text("name: [")
+    assert cli.main(["run", "--cfg", "dataset=moons", "--config-dir", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert cli.main(["ls", "datasets", "--config-dir", str(tmp_path)]) == 2
+    listed = capsys.readouterr()
+    assert "wdbc" in listed.out and "heart.yaml, line 1: not YAML" in listed.err
+
+
+@pytest.mark.parametrize("group", ["dataset", "method", "protocol"])
+def test_a_file_whose_name_is_not_that_of_its_runs_is_refused(group, tmp_path, capsys):
+    texts = {
+        "dataset": "name: yours\ntask: binary\nsources: [{kind: file, path: a, target: y}]",
+        "method": "defaults: [logistic, _self_]\nname: yours",
+        "protocol": "defaults: [clean, _self_]",
+    }
+    (tmp_path / group).mkdir()
+    (tmp_path / group / "mine.yaml").write_text(texts[group])
+    assert cli.main(["run", "--dry-run", f"{group}=mine", "--config-dir", str(tmp_path)]) != 0
+    captured = capsys.readouterr()
+    name = "clean" if group == "protocol" else "yours"
+    assert f"mine.yaml: name: {name} is not the file's name" in captured.out + captured.err
+
+
+def test_a_method_that_extends_a_file_keeps_its_name(tmp_path, capsys):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "longer.yaml").write_text("defaults: [logistic, _self_]\nsteps: 70")
+    assert cli.main(["run", "--cfg", "method=longer", "--config-dir", str(tmp_path)]) == 0
+    assert "name: logistic" in capsys.readouterr().out

@@ -34,6 +34,14 @@ def results(tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("words", [["--dataset", "heart"], ["--where", "split=1"]])
+def test_a_filter_of_runs_is_refused_for_anything_else(words, capsys):
+    assert main(["ls", "methods", *words]) == 2
+    given = " ".join(words)
+    error = f"gpbench: {given} selects runs: write `gpbench ls runs {given}`, or leave it out\n"
+    assert capsys.readouterr().err == error
+
+
 @pytest.mark.parametrize(
     "filters, splits",
     [

@@ -101,6 +101,8 @@ from gpbench.schema import setting
 class Own(Method):
     tasks = frozenset({"binary"})
     features: int = setting(10, "count", "Number of features.")
+    alpha: int = setting(2, "count", "Number of letters.")
+    noise: int = 3
     temperature: float = setting(1.0, "positive", "Temperature.")
     mode: str = setting("hot", ["hot", "cold"], "Mode.")
     kernel: str = setting("of_mine", "text", "Not a kernel of gpbench's.")
@@ -154,6 +156,18 @@ def test_a_users_class_is_checked_by_its_declarations(tmp_path, monkeypatch, cha
         check_class({**cfg["method"], **changes})
     with pytest.raises(ConfigError, match="method own is for binary data"):
         check_class(cfg["method"], {"name": "boston", "task": "regression"})
+
+
+def test_names_of_ours_mean_in_a_users_class_what_it_declares(tmp_path, monkeypatch):
+    from gpbench.config.build import build_method
+
+    options = users_class(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    # alpha is a fraction in our methods, features a choice and noise a positive number
+    words = ["dataset=wdbc", options[2], "+method.alpha=7", "+method.noise=-1"]
+    method = build_method(Composer([tmp_path]).compose(words)["method"])
+    assert (method.alpha, method.features, method.noise) == (7, 10, -1)
+    assert all(isinstance(value, int) for value in (method.alpha, method.noise))
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,10 @@ def test_an_unknown_name_is_answered_with_the_nearest():
     [
         ("[1, 2]", r"the card must be a mapping, not \[1, 2\]"),
         ("name: mine\ntask: binary\n", "lacks sources"),
-        ("name: ../mine\ntask: binary\nsources: [{kind: file, path: a}]", "may hold letters"),
+        (FILE.replace("sources", "source"), "lacks sources and has an unknown key 'source'; did you mean sources"),
+        (FILE.replace("name: mine", "name: yours"), "name: yours is not the file's name, .*: write `name: mine`"),
+        (FILE + "labels: {1: -1, 1: 1}", "not YAML: .* duplicate key 1"),
+        ("name: ../mine\ntask: binary\nsources: [{kind: file, path: a}]", "write `name: mine`"),
         ("name: mine\ntask: binary\nsources: [web]", "a source must be a mapping, not web"),
         ("name: mine\ntask: binary\nsources: [{kind: web}]", "source kind 'web' is none of"),
         ("name: mine\ntask: binary\nsources: [{kind: file, path: a}]", "the file source lacks target"),
@@ -126,6 +129,11 @@ def test_a_card_that_is_wrong_gives_one_clear_line(tmp_path, text, message):
     with pytest.raises(ConfigError, match=message) as caught:
         cards.read("mine", [tmp_path])
     assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_is_a_path_is_refused():
+    with pytest.raises(ConfigError, match="may hold letters"):
+        cards.checked({"name": "../mine", "task": "binary", "sources": [{"kind": "file", "path": "a"}]})
 
 
 def test_an_unknown_argument_of_a_scikit_learn_loader_is_one_line():

@@ -147,7 +147,7 @@ def test_a_table_that_is_not_what_its_card_says_is_one_clear_line(card, raw, mes
 
 def test_groups90_without_two_groups_is_an_error():
     card = {"name": "toy", "splits": {"set": "groups90", "sets": {"groups90": 1}}}
-    for groups in ((), [0, 0, 0]):
+    for groups, message in (((), "toy has no groups of rows to split by"), ([0, 0, 0], "toy: all rows are one group")):
         dataset = from_raw(TOY, Raw(np.eye(3), np.arange(3.0), groups=groups))
-        with pytest.raises(DataError, match="toy has no groups of rows to split by"):
+        with pytest.raises(DataError, match=message):
             splits.indices(card, dataset, 0)

@@ -70,6 +70,7 @@ def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path)
         ({"rows": ["1,2,a"], "task": "regression"}, "column 'kind', row 1: 'a' is not a number"),
         ({"rows": []}, "no rows"),
         ({"more": ", drop: [a, b]"}, "no rows or no inputs"),
+        ({"more": ", codes: {sprt: {ham: 1}}"}, "codes: no column 'sprt' among the inputs; known are a, b"),
         ({"more": ", sha256: abc"}, "sha256 is"),
         ({"more": ", labels: {ham: -1}"}, "label 'spam' is not in the card's labels"),
         ({"more": ", labels: {ham: 0, spam: 1}"}, r"must have the codes \[-1, 1\]"),

@@ -206,12 +206,14 @@ def test_no_file_and_another_kind_of_file_are_one_line(tmp_path, capsys, content
     assert error.count("\n") == 1 and line in error
 
 
-def test_an_empty_file_and_a_folder_are_one_line(tmp_path, capsys):
+def test_an_empty_file_a_folder_and_a_device_are_one_line(tmp_path, capsys):
     (tmp_path / "empty.csv").write_text("")
     assert main(["import", str(tmp_path / "empty.csv"), "--results", str(tmp_path)]) == 3
     assert capsys.readouterr().err == "gpbench: empty.csv: the file is empty\n"
     assert main(["import", str(tmp_path), "--results", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"gpbench: {tmp_path}: is a folder\n"
+    assert main(["import", "/dev/null", "--results", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "gpbench: /dev/null: not a regular file: write the predictions to one\n"
 
 
 def test_a_small_variance_that_can_be_scored_is(tmp_path):

@@ -206,6 +206,7 @@ ODD = {
     "surrogate": {"setting": "m=\ud800"},
     "message": {"message": ["why"]},
     "host": {"host": "here"},
+    "twice": {},
     "deep": {"more": deep(100)},
     "deeper": {"more": deep(900)},
 }
@@ -222,6 +223,8 @@ def odd(tmp_path_factory):
     for name, fields in ODD.items():
         (store.runs / name).mkdir()
         (store.runs / name / "record.json").write_text(json.dumps(raw(name, **fields)))
+    text = (store.runs / "twice" / "record.json").read_text()
+    (store.runs / "twice" / "record.json").write_text(text.replace("{", '{"seed": 1, "seed": 2, ', 1))
     (store.runs / "deepest").mkdir()
     (store.runs / "deepest" / "record.json").write_text("[" * 100_000)
     return store.runs.parent

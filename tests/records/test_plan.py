@@ -81,3 +81,21 @@ def test_nothing_counts_as_recorded_where_all_is_run_again():
 def test_a_split_beyond_those_there_are_is_one_line():
     with pytest.raises(ConfigError, match="split=20: moons has splits 0 to 19"):
         plan("split=20")
+
+
+@pytest.mark.parametrize("method, key", [("svi_minibatch", "inducing"), ("svdgp", "mean_basis"), ("dsdgp", "inducing")])
+def test_a_default_number_of_rows_is_at_most_those_that_train_and_is_what_the_record_says(method, key):
+    words = ["dataset=crabs", f"method={method}", "split=0", "dataset.rows=40"]  # 36 of 40 rows train
+    default, same, larger = (
+        RunPlan.from_config(compose([*words, *changes])) for changes in ([], [f"method.{key}=36"], [f"method.{key}=37"])
+    )
+    assert default.cfg["method"][key] == default.cfg["changes"][f"method.{key}"] == 36
+    assert default.runs == same.runs
+    assert larger.cfg["method"][key] == 37  # which the method refuses
+    assert RunPlan.from_config(default.cfg).runs == default.runs
+
+
+def test_an_explicit_default_and_a_default_that_fits_stay_as_they_are():
+    small, words = ["dataset=crabs", "dataset.rows=40"], ["method=svi_minibatch", "split=0"]
+    assert RunPlan.from_config(compose([*small, *words, "method.inducing=200"])).cfg["method"]["inducing"] == 200
+    assert RunPlan.from_config(compose(["dataset=wdbc", *words])).cfg["method"]["inducing"] == 200

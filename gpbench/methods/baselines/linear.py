@@ -4,10 +4,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.linalg import inverse_cholesky, with_intercept
 from gpbench.core.predictive import GaussianPredictive
 from gpbench.methods.base import Batch, Info, Method
-from gpbench.methods.baselines import with_intercept
 from gpbench.schema import setting
 
 

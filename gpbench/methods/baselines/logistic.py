@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from gpbench.core.linalg import with_intercept
 from gpbench.core.predictive import CategoricalPredictive
 from gpbench.methods.base import Batch, Info, Method
-from gpbench.methods.baselines import with_intercept
 from gpbench.schema import setting
 
 

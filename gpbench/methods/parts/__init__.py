@@ -1,3 +1,1 @@
-"""Parts of methods: what several share (`gradient`, `variational`, `sparse_layer`, `collapsed`), and the layers of deep
-GPs (`deep_*`) and of additive models (`components`, `additive_layer`, `effects`).
-"""
+"""Parts of methods: base classes and settings that several share, and the layers of deep GPs and of additive models."""

@@ -81,7 +81,7 @@ class BasisMethod(ExactStart, LikelihoodMethod):
     )
     control_rows: int | str | None = setting(
         "auto",
-        "count or auto or null",
+        "rows or auto or null",
         "Rank of the control variate; auto: 500, or all rows where there are fewer; null: no control variate.",
     )
     bound: str = setting(

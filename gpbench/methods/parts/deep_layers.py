@@ -90,9 +90,9 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
     )
     inducing: float | int = setting(
         50,
-        "count or fraction",
-        "Number of inducing points of every unit, or their fraction of the training rows: 1 is one point, 1.0 "
-        "all rows.",
+        "rows or fraction",
+        "Number of inducing points of every unit, at most the training rows, or their fraction of these: 1 is one "
+        "point, 1.0 all rows.",
     )
     start: str = setting(
         "kmeans",

@@ -66,8 +66,9 @@ class SparseMethod(PriorMethod):
 
     inducing: float | int = setting(
         0.15,
-        "count or fraction",
-        "Number of inducing points, or their fraction of the training rows: 1 is one point, 1.0 all rows.",
+        "rows or fraction",
+        "Number of inducing points, at most the training rows, or their fraction of these: 1 is one point, 1.0 all "
+        "rows.",
     )
     features: str = setting(
         "values",

@@ -41,10 +41,10 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
     label_fields: ClassVar[frozenset[str]] = frozenset({"mean_basis", "covariance_basis", "batch_size"})
 
-    mean_basis: int = setting(128**2, "count", "Number of features of the mean's basis.")
-    covariance_basis: int = setting(128, "count", "Number of features of the covariance's basis.")
+    mean_basis: int = setting(128**2, "rows", "Number of features of the mean's basis.")
+    covariance_basis: int = setting(128, "rows", "Number of features of the covariance's basis.")
     growth: int = setting(
-        128, "count", "Number of features added in each step, from its batch, until the bases are full."
+        128, "rows", "Number of features added in each step, from its batch, until the bases are full."
     )
     columns: int = setting(1024, "count", "Number of columns of the mean basis' Gram matrix in each step.")
     parametrisation: str = setting(
