@@ -29,8 +29,7 @@ class Scored:
         var: Predictive variances.
         cdf: P(target ≤ y).
         crps: Continuous ranked probability score at y.
-        low95: Lower end of the central 95 % interval.
-        high95: Upper end of it.
+        low95, high95: Ends of the central 95 % interval.
         log_probs: Log probability of each class (binary: -1, then +1); classification, else empty.
         expected_log_prob: E_q log p(y|f), from variational methods; else empty.
         kl: KL[q || prior] in nats, from variational methods; else NaN.
@@ -220,11 +219,7 @@ def _coverage(s: Scored) -> float:
 
 
 def _coverage_error(s: Scored) -> float:
-    """Mean |empirical - nominal| coverage of the central intervals of 5 %, 10 %, ..., 95 % of the predictions.
-
-    The central interval of level p reaches from the quantile (1 - p) / 2 to (1 + p) / 2: it covers y where
-    |2 cdf(y) - 1| ≤ p.
-    """
+    """Mean |empirical - nominal| coverage of central intervals of 5 %, ..., 95 %: p covers y if |2 cdf(y) - 1| ≤ p."""
     levels = np.arange(0.05, 0.96, 0.05)
     covered = np.abs(2 * s.cdf - 1)[:, None] <= levels
     return float(np.mean(np.abs(np.mean(covered, axis=0) - levels)))

@@ -43,8 +43,7 @@ class Student:
         stderr: Its standard error; None allows no test, as for a single split.
         df: Degrees of freedom.
         n: Number of values.
-        sd, ratio: Standard deviation and n_test / n_train of the splits (`gpbench.analysis.statistics`) of a mean over
-            splits.
+        sd, ratio: Standard deviation over splits, and their n_test / n_train (`gpbench.analysis.statistics`).
     """
 
     value: float
