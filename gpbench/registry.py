@@ -208,7 +208,7 @@ def check_family(kind: str, value: Any, accepted: Sequence[str] | None, subject:
     inputs = options.get("inputs") if isinstance(options, Mapping) else getattr(value, "inputs", None)
     if family in ("auto", *accepted) and inputs is None:
         return
-    if family in KINDS[kind]:
+    if isinstance(family, str) and family in KINDS[kind]:
         needed = either(name.replace("_", " ") for name in accepted)
         description = f"{family} of the inputs {list(inputs)}" if inputs is not None else family
         raise ConfigError(
@@ -349,7 +349,7 @@ def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, An
         if name in reserved:
             raise ConfigError(f"{path}: the name {name} is taken by one of ours; rename the file")
         content = yamls.read(path)
-        if not isinstance(content, dict) or TARGET not in content:
+        if not yamls.is_section(content) or TARGET not in content:
             raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`")
         return content
     if name in reserved or not isinstance(name, str):

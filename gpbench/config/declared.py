@@ -12,7 +12,7 @@ from typing import Any
 
 from gpbench import registry
 from gpbench.config import protocol
-from gpbench.errors import ConfigError, either, nearest
+from gpbench.errors import ConfigError, as_word, either, nearest
 from gpbench.schema import Range, Words, check_finite, is_real, is_whole, parse
 
 FILE = Path(__file__).with_name("settings.json")
@@ -106,7 +106,9 @@ def check_method(node: Mapping[str, Any]) -> None:
         ConfigError: An unknown setting, one without a value, a value out of the range that this class declares, a
             kernel or a likelihood that it does not take, `rates` or a `search` that it has no use for.
     """
-    if (declared := classes().get(str(node.get("_target_")))) is None:
+    if not isinstance(target := node.get("_target_"), str | None):
+        raise ConfigError(f"method._target_={as_word(target)}: write MODULE.NAME, the class of the method")
+    if (declared := classes().get(str(target))) is None:
         _check_values("method", node, {})
         return
     name, known = str(node["_target_"]).rpartition(".")[2], declared["settings"]

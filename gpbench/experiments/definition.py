@@ -16,15 +16,16 @@ from typing import Any
 from gpbench import paths, yamls
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments import layout
-from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, Keys, mapping, optional, required
+from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
 
 PRESETS = ("quick", "full")
 
 _KEYS = Keys(
     {
-        "title": required(),
+        "title": required("text"),
         "runs": required(MAPPINGS),
-        **dict.fromkeys(("paper", "runs_of", "table", "figure", "figures"), optional()),
+        "paper": optional(TEXT),
+        **dict.fromkeys(("runs_of", "table", "figure", "figures"), optional()),
         **dict.fromkeys(("presets", "all", "where"), optional(MAPPING)),
         "labels": optional(MAPPING_OF_MAPPINGS),
     }
