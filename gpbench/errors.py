@@ -17,6 +17,8 @@ class GpbenchError(Exception):
     """A mistake or a circumstance the user can mend.  `str(error)` is the whole message, in one line."""
 
     exit_code = 1
+    printed = ""
+    """The line that the command prints, where the Python interface words it in another way."""
 
 
 class ConfigError(GpbenchError):

@@ -56,7 +56,7 @@ class Scored:
     y_train_var: float = 1.0
 
     def in_original_units(self) -> "Scored":
-        """The same in the target's original units, as metrics of one's own see it; its arrays cannot be written to."""
+        """The same in the target's original units, as custom metrics see it; its arrays cannot be written to."""
         shift, scale = self.y_mean, self.y_std
         arrays = {
             **{name: shift + scale * getattr(self, name) for name in ("y", "mean", "low95", "high95")},
@@ -80,8 +80,8 @@ class Metric:
         better: Direction of improvement; None for a metric without one, which has no best value.
         tasks: Tasks that it applies to.
         compute: Function of the predictions; None for what a run measures itself (seconds).  Our metrics get them in
-            the units of training, those of one's own in original units.
-        title: Title beside the name, for metrics of one's own.
+            the units of training, custom ones in original units.
+        title: Title beside the name, for custom metrics.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Metric:
 
 @runtime_checkable
 class _Describes(Protocol):
-    """A record, which has title, unit and direction of metrics of one's own as plain data."""
+    """A record, which has title, unit and direction of custom metrics as plain data."""
 
     @property
     def own_metrics(self) -> Mapping[str, Mapping[str, Any]] | None: ...
@@ -127,7 +127,7 @@ def score(task: str, scored: Scored) -> dict[str, float]:
 
 
 def find(name: str, records: Iterable[_Describes] = ()) -> Metric | None:
-    """The metric of a name: one of ours, or one of a user's own as records describe it.
+    """The metric of a name: a built-in one, or a custom one as records describe it.
 
     Args:
         name: Name of the metric.
@@ -151,7 +151,7 @@ def better(metric: str, records: Iterable[_Describes] = ()) -> Literal["lower", 
 
     Args:
         metric: Name; an unknown one counts as a loss, for which lower is better.
-        records: Records that describe metrics of one's own.
+        records: Records that describe custom metrics.
     """
     known = find(metric, records)
     return known.better if known else "lower"

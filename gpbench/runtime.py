@@ -33,7 +33,9 @@ _ARITHMETIC = {
     "jax_disable_jit": False,
 }
 """Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""
-_INEXACT = re.compile(r"--(\w*(?:fast_math|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?")
+_INEXACT = re.compile(
+    r"--(\w*(?:fast_math(?!_honor)|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?"
+)
 """Flags of XLA that make its arithmetic less exact."""
 
 _settings: tuple[str | None, float | None, int] | None = None
@@ -115,18 +117,21 @@ def can_configure(*, device: str | None = None, memory_fraction: float | None = 
 
 
 def require_float64(device: str | None = None) -> None:
-    """Sets this process up and imports JAX.
+    """Sets this process up and imports JAX; where somebody else has imported it, its settings stay theirs.
 
     Args:
         device: "cpu", "gpu", or None for the best there is.
 
     Raises:
-        ConfigError: JAX was imported without 64-bit types.
+        ConfigError: JAX was imported without 64-bit types; XLA_FLAGS as for `fix_arithmetic`.
     """
+    is_first = "jax" not in sys.modules
     configure(device=device)
     import jax
 
-    if not jax.config.read("jax_enable_x64"):
+    if is_first:
+        fix_arithmetic()
+    elif not jax.config.read("jax_enable_x64"):
         raise ConfigError(
             "JAX was imported without 64-bit types: set JAX_ENABLE_X64=true, or call"
             " jax.config.update('jax_enable_x64', True)"
@@ -137,16 +142,16 @@ def fix_arithmetic() -> None:
     """Gives JAX the arithmetic that records stand for, whoever imported it and with whatever environment.
 
     Raises:
-        ConfigError: XLA_FLAGS make the arithmetic less exact, which cannot be undone in this process.
+        ConfigError: XLA_FLAGS or NVIDIA_TF32_OVERRIDE make it less exact, which cannot be undone in this process.
     """
     import jax
 
-    for flag, value in _INEXACT.findall(os.environ.get("XLA_FLAGS", "")):
-        if value.lower() not in ("false", "0") and "honor" not in flag:
-            raise ConfigError(
-                f"XLA_FLAGS has --{flag}, with which numbers are not those of the precision that a record states:"
-                " leave the flag out"
-            )
+    flags = _INEXACT.findall(os.environ.get("XLA_FLAGS", ""))
+    faults = [f"XLA_FLAGS has --{flag}" for flag, value in flags if value.lower() not in ("false", "0")]
+    if os.environ.get("NVIDIA_TF32_OVERRIDE", "0") != "0":
+        faults.append("NVIDIA_TF32_OVERRIDE is set")
+    if faults:
+        raise ConfigError(f"{faults[0]}: numbers would be less exact than records state; leave it out")
     for option, value in _ARITHMETIC.items():
         if getattr(jax.config, option, value) != value:  # an option that this JAX does not have changes nothing
             jax.config.update(option, value)

@@ -10,9 +10,10 @@ import gpbench
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
     {"errors", "lazy", "paths", "plugins"},
-    {"schema", "yamls"},
-    {"metrics", "papers"},
+    {"schema", "targets", "yamls"},
+    {"arguments", "metrics", "papers"},
     {"registry", "keys"},
+    {"custom"},
     {"core", "data_registry", "own_metrics"},
     {"methods", "runtime"},
     {"config"},

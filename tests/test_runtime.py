@@ -81,6 +81,11 @@ print(said.getvalue(), end="")
     assert line.startswith(f"gpbench: warning: {tmp_path / 'file' / 'xla'}: ") and "GPBENCH_CACHE" in line
 
 
+def test_who_imports_jax_first_has_64_bit_types_whatever_the_environment_says(tmp_path):
+    show = "from gpbench import runtime; runtime.require_float64(); import jax; print(jax.numpy.zeros(1).dtype)"
+    assert python(show, tmp_path, JAX_ENABLE_X64="0") == ["float64"]
+
+
 def test_the_users_own_settings_stay(tmp_path):
     own = {
         "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true --xla_cpu_experimental_ynn_fusion_type=",

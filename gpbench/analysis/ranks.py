@@ -91,7 +91,7 @@ def rank_table(
         test: "nemenyi", or "wilcoxon" with Holm's correction.
         diverged: Numbers of diverged runs by data set and method.
         caveats: Further caveats of the ranking.
-        records: Records that describe a metric of one's own.
+        records: Records that describe a custom metric.
 
     Raises:
         ConfigError: Fewer than two methods or data sets; outputs and split sets of a data set are one data set here.
@@ -152,7 +152,7 @@ def rank_values(
         names: Names of the methods.
         metric: Name of the metric.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
-        records: Records that describe a metric of one's own.
+        records: Records that describe a custom metric.
         notes: `datasets`, `left_out`, `diverged` and `caveats` of the ranking.
 
     Raises:

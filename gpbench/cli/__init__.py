@@ -141,7 +141,7 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _print_error(error: GpbenchError) -> int:
-    text = " ".join(str(error).split())
+    text = " ".join((error.printed or str(error)).split())
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
     print(f"gpbench: {printable(text)}", file=sys.stderr)

@@ -28,8 +28,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("kind", choices=KINDS, help="what to list")
     options.add_config_dir(parser, "dataset/, method/, protocol/ files")
-    for field in _FILTERS:
-        parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
+    options.add_fields(parser, _FILTERS)
     parser.add_argument(
         "--where",
         action="append",

@@ -121,9 +121,14 @@ def new_inputs(
     if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
         cells = [list(map(_text, row)) for row in rows.itertuples(index=False, name=None)]
         return _from_cells([list(map(str, rows.columns)), *cells], options, dataset, header=True)
-    X = np.asarray(rows, np.float64)
+    try:
+        X = np.asarray(rows, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X is no array of numbers (T, {dataset.X.shape[1]}): {error}") from None
     if X.ndim != 2 or X.shape[1] != dataset.X.shape[1]:
         raise DataError(f"X has the shape {X.shape}; rows of {dataset.name} have {dataset.X.shape[1]} inputs")
+    if not len(X):
+        raise DataError("X has no rows")
     check_finite(dataset.name, X, np.zeros(len(X)), _names(dataset))
     return X
 

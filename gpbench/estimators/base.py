@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench import runtime
+from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
@@ -65,7 +66,7 @@ class Estimator(BaseEstimator):
             self._classes = classes
             self.state_ = self._train(programs, X, y)
         except GpbenchError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(in_python(str(error))) from error
 
     def _composed(self, rows: int) -> dict:
         """The resolved configuration for these rows.  Raises ValueError for an unknown method, protocol or option."""
@@ -77,7 +78,7 @@ class Estimator(BaseEstimator):
             words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
             cfg = within_rows(_compose(*words, folder=_folder(self.config_dir)), rows)
         except ConfigError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(in_python(str(error))) from error
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
     def _train(self, programs: Any, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"]) -> Any:

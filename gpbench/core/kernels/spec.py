@@ -25,7 +25,7 @@ class Spec:
     """
 
     family: str
-    """Name of a family of gpbench, or dotted path of a class of one's own."""
+    """Name of a family of gpbench, or dotted path of a custom class."""
     options: tuple[tuple[str, Any], ...] = ()
     inputs: tuple[int, ...] | None = None
 
@@ -70,7 +70,7 @@ def kernel_spec(value: Any) -> Spec:
     Args:
         value: Name of a family, such as "matern52"; a mapping from it to its options, such as
             {"matern52": {"inputs": [0, 2]}}; {"sum": [...]} or {"product": [...]} of such values; a mapping with the
-            `_target_` of a class of one's own and its options; or a `Spec`.
+            `_target_` of a custom class and its options; or a `Spec`.
 
     Raises:
         ConfigError: An unknown family or option, a value that an option cannot have, a class that is no `Family`.
