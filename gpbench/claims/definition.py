@@ -145,13 +145,13 @@ def _claim(paper: str, id: str, content: Any, subject: str) -> Claim:
     clauses, reason = content.get("clauses", []), content.get("reason", "")
     if bool(clauses) == bool(reason):
         raise ConfigError(f"{subject}: a claim has a list of `clauses`, or a `reason` why it has none")
-    text, location, reason, why, note = (
+    text, location, reason, printed_why, note = (
         _line(content.get(key, "")) for key in ("text", "place", "reason", "printed_why", "note")
     )
     experiments = tuple(map(str, _list(content.get("experiments", []))))
     clauses = tuple(_clause(clause, f"{subject}, clause {k}") for k, clause in enumerate(clauses, 1))
     any_, printed = bool(content.get("any", False)), content.get("printed", "none")
-    return Claim(paper, id, text, location, experiments, clauses, any_, reason, printed, why, note)
+    return Claim(paper, id, text, location, experiments, clauses, any_, reason, printed, printed_why, note)
 
 
 def _clause(content: Any, subject: str) -> Clause:
