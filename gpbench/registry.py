@@ -200,19 +200,19 @@ def load(kind: str, name: str) -> Any:
 
 
 def load_class(kind: str, name: str, base: type) -> Any:
-    """The class of a name of gpbench, or of a dotted path.
+    """The class of a name of gpbench, or of a dotted path, which must be a subclass of `base` that is not abstract.
 
     Args:
         kind: "kernel" or "likelihood".
-        name: The name or path.
-        base: Class that it must be a subclass of, with nothing left abstract.
+        name: A name of gpbench, or a dotted path.
+        base: Class that the kind derives from, a public name of its package.
 
     Raises:
-        ConfigError: It cannot be imported, is no such class, or is abstract.
+        ConfigError: A class that cannot be imported, is no subclass of `base` or lacks some of its functions.
     """
     cls = load(kind, name)
     if not (isinstance(cls, type) and issubclass(cls, base)):
-        raise ConfigError(f"{kind} {name}: must be a subclass of gpbench.core.{kind}s.{base.__name__}")
+        raise ConfigError(f"{kind} {name}: must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}")
     if absent := sorted(getattr(cls, "__abstractmethods__", ())):
         raise ConfigError(f"{kind} {name} lacks {', '.join(absent)}; see docs/add_a_{kind}.md")
     return cls

@@ -26,8 +26,10 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
         entries: Entries of `gpbench.analysis.cells.entries`.
     """
     footnotes = notes(entries)
-    metrics = dict.fromkeys(entry.metric for entry in entries)
-    grids = [_grid(metric, [e for e in entries if e.metric == metric], footnotes) for metric in metrics]
+    by_metric: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_metric.setdefault(entry.metric, []).append(entry)
+    grids = [_grid(metric, selected, footnotes) for metric, selected in by_metric.items()]
     heads = provenance_lines(record for entry in entries for record in entry.cell.records)
     feet = [LEGEND, *numbered(footnotes), *seconds_notes(entries)]
     rows = [row(entry) for entry in entries]

@@ -45,11 +45,13 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
     """
     run = plan.cfg["run"]
     joins = bool(runtime.peers()) or run["processes"] == "cluster"
+    runtime.import_jax()
     if joins:
         runtime.join()
     runtime.fix_arithmetic()
     if run["device"] == "gpu":
         runtime.require_gpu()
+    runtime.start_backend()
 
     from gpbench.train import progress
     from gpbench.train.job import run_job

@@ -151,7 +151,9 @@ def lengthscale_prior(value: Any) -> LengthscalePrior | None:
 
 
 def _family(name: str) -> type[Family]:
-    return registry.load_class("kernel", name, Family)
+    """The class of a family.  Raises ConfigError for one that cannot be imported, is no `Family` or is abstract."""
+    cls: type[Family] = registry.load_class("kernel", name, Family)
+    return cls
 
 
 def _default(field: "Field[Any]") -> Any:

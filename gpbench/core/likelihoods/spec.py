@@ -72,4 +72,5 @@ def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
 
 
 def _class(name: str) -> type[Likelihood]:
-    return registry.load_class("likelihood", name, Likelihood)
+    cls: type[Likelihood] = registry.load_class("likelihood", name, Likelihood)
+    return cls
