@@ -157,7 +157,7 @@ def _give_up_stdout() -> None:
 
 
 def _print_error(error: GpbenchError) -> int:
-    text = " ".join(str(error).split())
+    text = " ".join((error.printed or str(error)).split())
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
     print(f"gpbench: {printable(text)}", file=sys.stderr)
