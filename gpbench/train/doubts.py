@@ -45,25 +45,25 @@ def doubts(prepared: ScaledSplit, test_set: Scored, state: Any) -> dict[str, flo
         A number for each doubt, by the names of `_WARNINGS`; {} for most runs.
     """
     loss, error = _trivial(prepared)
-    found = {
+    numbers = {
         "excess_loss": -float(np.mean(test_set.log_prob)) - loss,
         "rows_per_input": len(prepared.y) / max(int((~prepared.X_constant).sum()), 1),
         "far_rows": float(_far(prepared)),
         "unseen_rows": float(prepared.unseen),
     }
     doubtful = {
-        "excess_loss": found["excess_loss"] > _WORST_LOSS,
-        "rows_per_input": found["rows_per_input"] < 1.0,
-        "far_rows": found["far_rows"] > 0,
-        "unseen_rows": found["unseen_rows"] > 0,
+        "excess_loss": numbers["excess_loss"] > _WORST_LOSS,
+        "rows_per_input": numbers["rows_per_input"] < 1.0,
+        "far_rows": numbers["far_rows"] > 0,
+        "unseen_rows": numbers["unseen_rows"] > 0,
     }
     if prepared.task == "regression":
         rmse = float(np.sqrt(np.mean((test_set.y - test_set.mean) ** 2)))
-        found["excess_rmse"] = rmse / max(error, float(np.std(prepared.y)))
-        doubtful["excess_rmse"] = found["excess_rmse"] > _WORST_RMSE
+        numbers["excess_rmse"] = rmse / max(error, float(np.std(prepared.y)))
+        doubtful["excess_rmse"] = numbers["excess_rmse"] > _WORST_RMSE
         if (noise := _noise_at_floor(state)) is not None:
-            found["noise_at_floor"], doubtful["noise_at_floor"] = noise, True
-    return {name: found[name] for name in _WARNINGS if doubtful.get(name)}
+            numbers["noise_at_floor"], doubtful["noise_at_floor"] = noise, True
+    return {name: numbers[name] for name in _WARNINGS if doubtful.get(name)}
 
 
 def warnings(records: Sequence[Record]) -> Iterator[str]:
