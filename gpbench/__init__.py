@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 from gpbench import lazy
 
 if TYPE_CHECKING:
+    from gpbench.api.comparisons import compare, power, rank
     from gpbench.api.datasets import LoadedDataset, load
     from gpbench.api.models import RecordedRun, load_run
-    from gpbench.api.runs import Runs, multirun, run
-    from gpbench.api.tables import Table, compare, power, rank, table, verify
+    from gpbench.api.runs import Runs
+    from gpbench.api.tables import Table, table, verify
+    from gpbench.api.training import multirun, run
     from gpbench.core import kernels, likelihoods, predictive
     from gpbench.errors import (
         ClaimedError,
@@ -40,10 +42,12 @@ __version__ = "0.1.0"
 _lazy, *_ = lazy.attach(
     __name__,
     {
+        "api.comparisons": ("compare", "power", "rank"),
         "api.datasets": ("LoadedDataset", "load"),
         "api.models": ("RecordedRun", "load_run"),
-        "api.runs": ("Runs", "multirun", "run"),
-        "api.tables": ("Table", "compare", "power", "rank", "table", "verify"),
+        "api.runs": ("Runs",),
+        "api.tables": ("Table", "table", "verify"),
+        "api.training": ("multirun", "run"),
         "core": ("kernels", "likelihoods", "predictive"),
         "errors": (
             "ClaimedError",
@@ -55,8 +59,7 @@ _lazy, *_ = lazy.attach(
             "Stopped",
             "SweepError",
         ),
-        "estimators.classifier": ("Classifier",),
-        "estimators.regressor": ("Regressor",),
+        "estimators.models": ("Classifier", "Regressor"),
         "methods.base": ("Method",),
         "methods.parts.gradient": ("GradientMethod",),
         "records.frame": ("frame",),

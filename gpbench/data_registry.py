@@ -1,7 +1,7 @@
 """Readers of raw files and split sets by name: dotted path of the function and its options.  Needs no NumPy.
 
 The tables serve the check of cards (`gpbench.config.cards`), the layer of data that calls the functions, and the page
-of settings.  The source of a card names a reader of one's own by
+of settings.  The source of a card names a custom reader by
 
 - its function and options, as in `reader: {_target_: my_readers.table, separator: tab}`;
 - a file `reader/NAME.yaml` with such a mapping, in a folder of `--config-dir`;
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpbench import registry
+from gpbench import custom, registry, targets
 from gpbench.errors import ConfigError, nearest
 from gpbench.keys import LIST, MAPPING, Keys, optional, required
 from gpbench.registry import TARGET
@@ -132,7 +132,7 @@ SPLIT_SETS: Mapping[str, Entry] = {
 
 
 def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
-    """A source's reader with a name of one's own replaced by its `_target_` and options.
+    """A source's reader with a custom name replaced by its `_target_` and options.
 
     Args:
         reader: The name of a reader, or a mapping with a `_target_`.
@@ -143,12 +143,12 @@ def expand(reader: Any, folders: Sequence[Path], subject: str) -> Any:
         ConfigError: An unknown name, a file that is no such mapping, or a `_target_` that is no dotted path.
     """
     if isinstance(reader, str):
-        own = registry.own("reader", reader, folders, READERS)
+        own = custom.own("reader", reader, folders, READERS)
         if own is None and reader not in READERS:
             raise ConfigError(f"{subject}: unknown reader {reader!r}: {nearest(reader, READERS)}")
         reader = own or reader
     if isinstance(reader, Mapping):
-        registry.check_target("reader", reader.get(TARGET))
+        targets.check_path(reader.get(TARGET), "reader")
     return reader
 
 
@@ -161,4 +161,4 @@ def function_and_options(reader: str | Mapping[str, Any]) -> tuple[Callable, Map
     if isinstance(reader, str):
         return READERS[reader].function, {}
     options = {key: value for key, value in reader.items() if key != TARGET}
-    return registry.load("reader", reader[TARGET]), options
+    return targets.load(reader[TARGET], "reader"), options

@@ -17,6 +17,8 @@ class GpbenchError(Exception):
     """A mistake or a circumstance the user can mend.  `str(error)` is the whole message, in one line."""
 
     exit_code = 1
+    printed = ""
+    """The line that the command prints, where the Python interface words it in another way."""
 
 
 class ConfigError(GpbenchError):
@@ -114,7 +116,7 @@ def as_word(value: Any) -> str:
     return str(value) if isinstance(value, str | float) else json.dumps(value, default=str)
 
 
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
 def printable(text: str) -> str:
@@ -123,13 +125,3 @@ def printable(text: str) -> str:
     Names come from users' cards and records, and must not move a terminal's cursor.
     """
     return _UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
-
-
-def damaged() -> tuple[type[Exception], ...]:
-    """The errors of `numpy.load` and of its archives' arrays on a damaged file: which one depends on the byte."""
-    import struct
-    import zipfile
-    import zlib
-
-    arrays = (OSError, KeyError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError, SyntaxError)
-    return (*arrays, struct.error, zlib.error, zipfile.BadZipFile, MemoryError)

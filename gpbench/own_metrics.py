@@ -1,10 +1,9 @@
-"""Metrics of one's own: files `metric/NAME.yaml` in a folder of `--config-dir`, and entry points of `gpbench.metrics`.
+"""Custom metrics: files `metric/NAME.yaml` in a folder of `--config-dir`, and entry points of `gpbench.metrics`.
 
 They are scored on the test rows of every run beside ours, and change the identity of none.  A record keeps title, unit
 and direction as plain data, so that nothing that reads it imports the function.  Starts without JAX and NumPy.
 """
 
-import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +13,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import registry, yamls
+from gpbench import custom, targets, yamls
 from gpbench.errors import ConfigError, as_word, either, nearest
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class OwnMetric:
         assert self.metric.compute is not None
         try:
             result = np.asarray(self.metric.compute(scored))
-        except Exception as error:  # whatever the function of one's own raises
+        except Exception as error:  # a user's function can raise anything
             raise ConfigError(f"{self}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
         if result.dtype.kind not in "fiub" or result.shape not in ((), scored.y.shape):
             kind = f"{result.dtype} of shape {result.shape}"
@@ -91,7 +90,7 @@ class OwnMetric:
 
 @dataclass(frozen=True)
 class OwnMetrics:
-    """The metrics of one's own that a job scores."""
+    """The custom metrics that a job scores."""
 
     metrics: Sequence[OwnMetric] = ()
     _reported: set[str] = field(default_factory=set, repr=False, compare=False)
@@ -123,7 +122,7 @@ class OwnMetrics:
         return values
 
     def describe(self, names: Mapping[str, Any]) -> dict[str, dict[str, str | None]]:
-        """Title, unit and direction of those of these metrics that are of one's own, as a record keeps them."""
+        """Title, unit and direction of those of these metrics that are custom, as a record keeps them."""
         known = {own.metric.name: own.metric for own in self.metrics}
         return {
             name: {"title": metric.title, "unit": metric.unit, "better": metric.better}
@@ -136,7 +135,7 @@ def declarations(folders: Sequence[Path]) -> dict[str, Declaration]:
     """The files `metric/NAME.yaml` of some folders, by name; of two with one name the first counts.
 
     Raises:
-        ConfigError: A file is no declaration, or has the name of one of ours.
+        ConfigError: A file is no declaration, or has the name of a built-in one.
     """
     metrics: dict[str, Declaration] = {}
     for folder in folders:
@@ -176,8 +175,10 @@ def get(name: str, folders: Sequence[Path], options: Mapping[str, Any]) -> OwnMe
     installed = {own.metric.name: own for own in _installed()}
     if name not in installed or options:
         known = [*files, *installed]
-        hint = nearest(name, known) if known else "there is none: name the folder of its file with --config-dir"
-        raise ConfigError(f"no metric {name!r} of your own{' with options' * (name in installed)}; {hint}")
+        hint = nearest(name, known) if known else f"name the folder that has metric/{name}.yaml with --config-dir"
+        if name in installed:
+            hint = "the metric of an installed package has none"
+        raise ConfigError(f"no custom metric {name!r}{' with options' * (name in installed)}; {hint}")
     return installed[name]
 
 
@@ -185,21 +186,31 @@ def constructed(declaration: Declaration) -> OwnMetric:
     """The metric of a file, with its function.  Raises ConfigError where that cannot be imported or called so."""
     from gpbench.metrics import Metric
 
-    module, _, attribute = declaration.target.rpartition(".")
-    try:
-        function = getattr(importlib.import_module(module), attribute)
-        inspect.signature(function).bind(None, **declaration.options)
-    except Exception as error:  # whatever the code of a module of one's own raises
-        reason = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{declaration.path}: {_TARGET} {declaration.target}: {reason}") from error
-    compute = partial(function, **declaration.options)
     d = declaration
+    function = targets.load(d.target, str(d.path))
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        raise ConfigError(f"{d.path}: _target_ {d.target} is no function of Python's") from None
+    _check_options(d, parameters)
+    compute = partial(function, **d.options)
     return OwnMetric(Metric(d.name, d.unit, d.better, d.tasks, compute, d.title), str(d.path))  # type: ignore[arg-type]
+
+
+def _check_options(d: Declaration, parameters: Mapping[str, inspect.Parameter]) -> None:
+    """Raises ConfigError for an option that the function does not take, and for one that it needs."""
+    rest = [p for p in parameters.values() if p.kind is not p.VAR_POSITIONAL][1:]
+    known = {p.name: p for p in rest if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    is_open = any(p.kind is p.VAR_KEYWORD for p in rest)
+    if unknown := [option for option in d.options if option not in known and not is_open]:
+        raise ConfigError(f"{d.path}: {d.target} has no option {unknown[0]!r}; {nearest(unknown[0], known)}")
+    if absent := [p.name for p in known.values() if p.default is p.empty and p.name not in d.options]:
+        raise ConfigError(f"{d.path}: {d.target} needs a value for its option {absent[0]}")
 
 
 def _installed() -> Iterator[OwnMetric]:
     """The metrics that entry points name, each a `gpbench.metrics.Metric`."""
-    for point in sorted(registry.installed(GROUP, entry_points), key=lambda point: (point.name, point.value)):
+    for point in sorted(custom.installed(GROUP, entry_points), key=lambda point: (point.name, point.value)):
         from gpbench.metrics import Metric
 
         try:
@@ -237,5 +248,5 @@ def _read(path: Path) -> Declaration:
 def _name_fault(name: str) -> str:
     """The reason for which a metric cannot have a name; "" where it can."""
     if name in _RESERVED:
-        return f"the name {name} is taken by one of ours"
+        return f"the name {name} is built in"
     return "" if name.isidentifier() else f"the name {name} must have letters, digits and underscores only"

@@ -1,24 +1,14 @@
-"""Kernels and likelihoods by name, for code that starts without JAX: dotted paths, options with their ranges, tasks.
+"""The kernels and likelihoods of gpbench, for code that starts without JAX: dotted paths, options, ranges, tasks.
 
 The classes declare their options by `setting`.  The tables repeat them for the check of a command line, and a test
-holds the two equal.  A kernel or likelihood of a user is named by
-
-- its class, as in `method.kernel={_target_: kernels.Cosine, period: 2.0}`;
-- a file `kernel/NAME.yaml` or `likelihood/NAME.yaml` with such a mapping, in a folder of `--config-dir`;
-- an entry point NAME of the group `gpbench.kernels` or `gpbench.likelihoods`, whose value is the class.
-
-`expand` turns names of the last two kinds into the first.  Names in records are never imported.
+holds the two equal.  Custom ones are in `gpbench.custom`.
 """
 
-import importlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Any
 
-from gpbench import yamls
+from gpbench import targets
 from gpbench.errors import ConfigError, as_word, either, nearest
 from gpbench.schema import Range, Words, is_number, is_whole, parse
 
@@ -129,6 +119,7 @@ def read(kind: str, value: Any, task: str | None = None) -> Choice:
         ConfigError: An unknown name or option, or a value that an option cannot have.
     """
     name, options = _split(kind, value)
+    name = next((known for known, entry in KINDS[kind].items() if entry.path == name), name)
     if "." in name or (kind, name) == ("likelihood", "auto"):
         if options and name == "auto":
             raise ConfigError(f"likelihood auto has no option {next(iter(options))!r}: name the likelihood")
@@ -154,27 +145,6 @@ def check_options(kind: str, name: str, options: Mapping[str, Any], ranges: Mapp
         if option not in known:
             raise ConfigError(f"{kind} {name} has no option {option!r}: {nearest(option, known)}")
         parse(known[option]).check(f"{kind} {name}: {option}", value)
-
-
-def check(section: Mapping[str, Any], folders: Sequence[Path], task: Any = None) -> dict:
-    """The section `method` with the names of users' kernels and likelihoods expanded, and all of them checked.
-
-    The keys `kernel` and `likelihood` of a user's method can mean something else: its class checks them.
-
-    Args:
-        section: The section.
-        folders: Folders of `--config-dir` and of installed packages.
-        task: Task of the data.
-
-    Raises:
-        ConfigError: As `read` does, with the key in front.
-    """
-    expanded = dict(section)
-    for kind in KINDS.keys() & section.keys():
-        expanded[kind] = expand(kind, section[kind], folders)
-        if str(section.get(TARGET, "gpbench.")).startswith("gpbench."):
-            check_value(kind, expanded[kind], task)
-    return expanded
 
 
 def check_value(kind: str, value: Any, task: Any = None) -> None:
@@ -208,41 +178,12 @@ def check_family(kind: str, value: Any, accepted: Sequence[str] | None, subject:
     inputs = options.get("inputs") if isinstance(options, Mapping) else getattr(value, "inputs", None)
     if family in ("auto", *accepted) and inputs is None:
         return
-    if family in KINDS[kind]:
+    if isinstance(family, str) and family in KINDS[kind]:
         needed = either(name.replace("_", " ") for name in accepted)
         description = f"{family} of the inputs {list(inputs)}" if inputs is not None else family
         raise ConfigError(
             f"{subject} needs a {needed} {kind}, not {description}: choose method.{kind}={either(accepted)}"
         )
-
-
-def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
-    """A value in which every name from a file or an entry point is replaced by its `_target_` and options."""
-    if isinstance(value, Mapping) and len(value) == 1:
-        ((name, options),) = value.items()
-        if name in COMPOSITES and isinstance(options, list):
-            return {name: [expand(kind, entry, folders) for entry in options]}
-        if isinstance(options, Mapping | None) and (target := own(kind, name, folders, KINDS[kind])):
-            return {**target, **(options or {})}
-    elif isinstance(value, str) and (target := own(kind, value, folders, KINDS[kind])):
-        return target
-    return value
-
-
-def without_target(kind: str, value: Any) -> Any:
-    """A value in which {_target_: PATH, **options} of a kernel's or likelihood's class is {PATH: options}.
-
-    Hydra would otherwise construct the class as it builds the method.  Raises ConfigError as `load` does.
-    """
-    if kind not in KINDS or not isinstance(value, Mapping):
-        return value
-    if isinstance(path := value.get(TARGET), str):
-        is_class = callable(getattr(load(kind, path), "initial", None))
-        return {path: {key: option for key, option in value.items() if key != TARGET}} if is_class else value
-    return {
-        key: [without_target(kind, entry) for entry in v] if key in COMPOSITES and is_list(v) else v
-        for key, v in value.items()
-    }
 
 
 def options_of(cls: type) -> dict[str, Words | Range]:
@@ -255,20 +196,26 @@ def options_of(cls: type) -> dict[str, Words | Range]:
 def load(kind: str, name: str) -> Any:
     """The class of a name of gpbench, or of a dotted path.  Raises ConfigError where it cannot be imported."""
     table = KINDS.get(kind, {})
-    path = table[name].path if name in table else name
-    module, _, attribute = path.rpartition(".")
-    if not module:
-        raise ConfigError(f"{kind}: {TARGET} {path!r}: write MODULE.NAME")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # whatever the code of a module of one's own raises
-        raise ConfigError(f"{kind}: cannot import {path!r}: {type(error).__name__}: {error}") from error
+    return targets.load(table[name].path if name in table else name, kind)
 
 
-def check_target(kind: str, path: Any) -> None:
-    """Raises ConfigError for anything but a dotted path."""
-    if not (isinstance(path, str) and "." in path and all(word.isidentifier() for word in path.split("."))):
-        raise ConfigError(f"{kind}: {TARGET}={as_word(path)}: write MODULE.NAME")
+def load_class(kind: str, name: str, base: type) -> Any:
+    """The class of a name of gpbench, or of a dotted path, which must be a subclass of `base` that is not abstract.
+
+    Args:
+        kind: "kernel" or "likelihood".
+        name: A name of gpbench, or a dotted path.
+        base: Class that the kind derives from, a public name of its package.
+
+    Raises:
+        ConfigError: A class that cannot be imported, is no subclass of `base` or lacks some of its functions.
+    """
+    cls = load(kind, name)
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        raise ConfigError(f"{kind} {name}: must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}")
+    if absent := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise ConfigError(f"{kind} {name} lacks {', '.join(absent)}; see docs/add_a_{kind}.md")
+    return cls
 
 
 def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
@@ -277,7 +224,7 @@ def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     if isinstance(value, Mapping) and TARGET in value:
         name = value[TARGET]
         options = {key: option for key, option in value.items() if key != TARGET}
-        check_target(kind, name)
+        targets.check_path(name, kind)
     elif isinstance(value, Mapping) and len(value) == 1:
         ((name, options),) = value.items()
     if not isinstance(name, str):
@@ -298,44 +245,3 @@ def _names(kind: str, task: str | None = None) -> list[str]:
 
 def _some(kind: str) -> str:
     return f"choose {either(_names(kind))}"
-
-
-@cache
-def installed(group: str, find: Callable[..., Iterable[EntryPoint]]) -> tuple[EntryPoint, ...]:
-    """The entry points of a group, read once in a process: reading them opens a file of every installed package.
-
-    Args:
-        group: Name of the group, such as "gpbench.kernels".
-        find: Function that finds them, `importlib.metadata.entry_points`.
-    """
-    return tuple(find(group=group))
-
-
-def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The mapping with a `_target_` behind a user's name; None for any other name.
-
-    Args:
-        kind: Name of the folder of files; the group of entry points is `gpbench.` with it and an s.
-        name: The name.
-        folders: Folders of `--config-dir` and of installed packages.
-        reserved: Names of gpbench's own.
-
-    Raises:
-        ConfigError: A file without a `_target_`, or with a name in `reserved`.
-    """
-    for folder in folders:
-        path = folder / kind / f"{name}.yaml"
-        if not isinstance(name, str) or not path.is_file():
-            continue
-        if name in reserved:
-            raise ConfigError(f"{path}: the name {name} is taken by one of ours; rename the file")
-        content = yamls.read(path)
-        if not isinstance(content, dict) or TARGET not in content:
-            raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`")
-        return content
-    if name in reserved or not isinstance(name, str):
-        return None
-    for point in installed(f"gpbench.{kind}s", entry_points):
-        if point.name == name:
-            return {TARGET: point.value.replace(":", ".")}
-    return None

@@ -212,6 +212,25 @@ def settings(cls: type) -> Mapping[str, dataclasses.Field]:
     return {field.name: field for field in dataclasses.fields(cls) if RANGE in field.metadata}
 
 
+def check_declarations(cls: type) -> None:
+    """Checks what a class declares by `setting`: ranges that exist, and defaults that are in them.
+
+    Args:
+        cls: The class.
+
+    Raises:
+        ConfigError: A range or a default is wrong.
+    """
+    for name, field in settings(cls).items():
+        subject = f"{cls.__name__}.{name}"
+        try:
+            range = parse(field.metadata[RANGE])
+        except ConfigError as error:
+            raise ConfigError(f"{subject}: {error}") from None
+        if field.default is not dataclasses.MISSING:
+            range.check(f"{subject}: the default", field.default)
+
+
 def choices(range: Words | Range) -> Sequence[Any] | None:
     """The admissible values of a range that is a list of choices; None for any other."""
     return None if isinstance(range, str | Range) else tuple(range)

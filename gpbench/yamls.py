@@ -18,6 +18,9 @@ _FLOAT = re.compile(
 )
 
 _CONTEXT = "while constructing a mapping"
+_DEEPEST, _LARGEST = 100, 20_000
+"""Limits of levels and of entries: libyaml's recursion ends the process, and few aliases stand for billions."""
+_OPENERS = re.compile(r"[\[{&]|[-?] ")
 
 
 @cache
@@ -49,6 +52,9 @@ def loader(*, fast: bool = True) -> Any:
         for first, resolvers in Loader.yaml_implicit_resolvers.items()
     }
     Loader.add_implicit_resolver(number, _FLOAT, list("-+0123456789."))
+    names = ("null", "bool", "int", "float", "str", "seq", "map")
+    tags = {None, *(f"tag:yaml.org,2002:{name}" for name in names)}
+    Loader.yaml_constructors = {tag: make for tag, make in Loader.yaml_constructors.items() if tag in tags}
     return Loader
 
 
@@ -60,11 +66,39 @@ def load(text: str | bytes) -> Any:
 
     Raises:
         yaml.YAMLError: It is no YAML.
-        ValueError: Its bytes are no text.
+        ValueError: Its bytes are no text, or it is nested too deep or too large with its aliases.
     """
     import yaml
 
+    text = text.decode() if isinstance(text, bytes) else text
+    if "&" in text or len(text) > 10 * _LARGEST or len(_OPENERS.findall(text)) > _DEEPEST:
+        _check_size(text)
     return yaml.load(text, Loader=loader())
+
+
+def _check_size(text: str) -> None:
+    """Raises ValueError where parsing this would take too many levels or entries; reads it event by event."""
+    import yaml
+
+    anchors: dict[str, int] = {}
+    nodes = [("", 0)]  # anchor, and entries so far, of the document and of each collection that is open
+    for event in yaml.parse(text, Loader=loader()):
+        anchor, entries = getattr(event, "anchor", None) or "", 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            nodes.append((anchor, 1))
+            if len(nodes) > _DEEPEST:
+                raise ValueError(f"more than {_DEEPEST} levels")
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, entries = nodes.pop()
+        elif isinstance(event, yaml.AliasEvent):
+            if anchor in (name for name, _ in nodes):
+                raise ValueError(f"the alias *{anchor} is a part of itself")
+            entries = anchors.get(anchor, 1)
+        anchors |= {anchor: entries} if anchor else {}
+        nodes[-1] = (nodes[-1][0], nodes[-1][1] + entries)
+        if nodes[-1][1] > _LARGEST:
+            raise ValueError(f"more than {_LARGEST:,} entries")
 
 
 def read(path: Path) -> Any:
@@ -79,13 +113,22 @@ def read(path: Path) -> Any:
     import yaml
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         try:
             return load(text)
         except yaml.YAMLError:
             return yaml.load(text, Loader=loader(fast=False))  # its message says more
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise unreadable(path, error) from error
+
+
+def is_section(content: Any) -> bool:
+    """Recognises a mapping of texts to values.
+
+    Args:
+        content: Content of a document.
+    """
+    return isinstance(content, dict) and all(isinstance(key, str) for key in content)
 
 
 def unreadable(path: Path | str, error: Exception) -> ConfigError:

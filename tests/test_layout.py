@@ -9,10 +9,11 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "lazy", "paths", "plugins"},
-    {"schema", "yamls"},
-    {"metrics", "papers"},
+    {"errors", "lazy", "limits", "paths", "plugins"},
+    {"npz", "schema", "targets", "yamls"},
+    {"arguments", "metrics", "papers"},
     {"registry", "keys"},
+    {"custom"},
     {"core", "data_registry", "own_metrics"},
     {"methods", "runtime"},
     {"config"},

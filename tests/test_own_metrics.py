@@ -1,4 +1,4 @@
-"""Metrics of one's own: files and entry points, what is refused, and what records say of them."""
+"""Custom metrics: files and entry points, what is refused, and what records say of them."""
 
 import importlib.metadata
 
@@ -7,7 +7,7 @@ import pytest
 
 from gpbench import own_metrics
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.ranks import ranking
+from gpbench.analysis.rankings import ranking
 from gpbench.analysis.tables import title
 from gpbench.config.compose import compose
 from gpbench.contract.families import examine_metric
@@ -81,8 +81,8 @@ def test_a_metric_that_fails_is_reported_once_with_its_file_and_left_out(folder,
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"name": "rmse"}, "the name rmse is taken by one of ours"),
-        ({"name": "objective"}, "the name objective is taken"),
+        ({"name": "rmse"}, "the name rmse is built in"),
+        ({"name": "objective"}, "the name objective is built in"),
         ({"name": "a-b"}, "letters, digits and underscores"),
         ({"_target_": "absolute"}, "_target_: MODULE.FUNCTION"),
         ({"better": "less"}, "better must be lower or higher"),
@@ -120,7 +120,7 @@ def test_the_check_finds_a_wrong_direction(folder):
         declare(folder, better=direction)
         findings = list(examine_metric(own_metrics.get("mine", [folder], {})))
         assert [finding.verdict for finding in findings] == ["kept", verdict, "kept"]
-    with pytest.raises(ConfigError, match="no metric 'mien' of your own; did you mean mine"):
+    with pytest.raises(ConfigError, match="no custom metric 'mien'; did you mean mine"):
         own_metrics.get("mien", [folder], {})
 
 

@@ -1,6 +1,6 @@
 """The two sides of a comparison: methods, protocols, presets, precisions or commits, and how a user names them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from gpbench.errors import ConfigError, either, nearest
@@ -40,7 +40,10 @@ def parse_sides(first: str, second: str, records: Sequence[Record]) -> tuple[Sid
     Raises:
         ConfigError: A name is unknown or ambiguous, the kinds differ, or both sides have the same records.
     """
-    a, b = _parse_side(first, records), _parse_side(second, records)
+    known = {kind: {str(getattr(record, kind) or "none") for record in records} for kind in KINDS}
+    sides = [_sides(text, known) for text in (first, second)]
+    kinds = {side.kind for several in sides for side in several}  # those of the other name, where one is unknown
+    a, b = (_single(text, several, kinds, known) for text, several in zip((first, second), sides, strict=True))
     if a.kind != b.kind:
         raise ConfigError(f"{a.kind} {a.value} and {b.kind} {b.value} are of different kinds; compare two of one kind")
     if all(a.includes(record) == b.includes(record) for record in records):
@@ -57,8 +60,8 @@ def shared_metrics(a: Side, b: Side, records: Sequence[Record]) -> set[str]:
     return {metric for _, metric in of_a & of_b}
 
 
-def _parse_side(text: str, records: Sequence[Record]) -> Side:
-    known: dict[str, set[str]] = {kind: {str(getattr(record, kind) or "none") for record in records} for kind in KINDS}
+def _sides(text: str, known: Mapping[str, Set[str]]) -> list[Side]:
+    """The sides that a name can mean.  Raises ConfigError for an unknown kind, or an unknown name of a given kind."""
     kind, colon, value = text.partition(":")
     if colon and kind not in KINDS:
         raise ConfigError(f"{text}: cannot compare by {kind!r}; {nearest(kind, KINDS)}")
@@ -66,9 +69,15 @@ def _parse_side(text: str, records: Sequence[Record]) -> Side:
     sides = [side for side in sides if side.value and any(side.matches(name) for name in known[side.kind])]
     if not sides and colon:
         raise ConfigError(f"no run has {kind} {value!r}; {nearest(value, known[kind])}")
+    return sides
+
+
+def _single(text: str, sides: Sequence[Side], kinds: Set[str], known: Mapping[str, Set[str]]) -> Side:
+    """The one side that a name means.  Raises ConfigError for an unknown or ambiguous name."""
     if not sides:  # commits are not suggested: there are many, and none resembles another
-        names = set().union(*(known[kind] for kind in KINDS if kind != "commit"))
-        raise ConfigError(f"no run has {text!r}; {nearest(text, names)}")
+        kinds = {kind for kind in kinds or KINDS if kind != "commit"} or {"commit"}
+        names = set().union(*(known[kind] for kind in kinds))
+        raise ConfigError(f"no run has the {either(sorted(kinds))} {text!r}; {nearest(text, names)}")
     if len(sides) > 1:
         raise ConfigError(f"{text} is ambiguous: use {either(f'{side.kind}:{side.value}' for side in sides)}")
     (side,) = sides

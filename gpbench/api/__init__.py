@@ -8,9 +8,11 @@ from gpbench import lazy
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "comparisons": ("compare", "power", "rank"),
         "datasets": ("LoadedDataset", "load"),
         "models": ("RecordedRun", "load_run"),
-        "runs": ("Runs", "multirun", "run"),
-        "tables": ("Table", "compare", "power", "rank", "table", "verify"),
+        "runs": ("Runs",),
+        "tables": ("Table", "table", "verify"),
+        "training": ("multirun", "run"),
     },
 )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpbench.api.words import Folders, composed, folders, words
+from gpbench.arguments import checked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,6 +75,7 @@ class LoadedDataset:
         codes = (self.rows.y > 0 if self.task == "binary" else self.rows.y).astype(int)
         return frame.assign(**{self.rows.target: pd.Categorical.from_codes(codes, categories=[*self.rows.classes])})
 
+    @checked
     def split(self, number: int = 0, *, output: int | None = None) -> "ScaledSplit":
         """A split as a method sees it, scaled by the scalers of the protocol.
 
@@ -104,6 +106,7 @@ class LoadedDataset:
         return f"{self.name}: {kind}; protocol {self.protocol['name']}"
 
 
+@checked
 def load(
     dataset: str, *, protocol: str = "clean", overrides: Iterable[str] = (), config_dir: Folders = (), **keys: Any
 ) -> LoadedDataset:

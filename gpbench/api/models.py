@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpbench import paths, runtime
+from gpbench.arguments import checked
 from gpbench.errors import ConfigError
 from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
@@ -53,6 +54,7 @@ class RecordedRun:
         """The names of the classes, in the order of the columns of `predict_proba`; () for regression."""
         return self._model().dataset.classes
 
+    @checked
     def predict(self, X: Rows, *, return_std: bool = False) -> "np.ndarray | tuple[np.ndarray, np.ndarray]":
         """Predicts new rows.
 
@@ -79,6 +81,7 @@ class RecordedRun:
             raise ConfigError("return_std: classes have no standard deviation; use predict_proba")
         return np.array(self.labels)[np.argmax([*columns.values()], axis=0)]
 
+    @checked
     def predict_proba(self, X: Rows) -> "np.ndarray":
         """The probabilities (T, C) of the classes `labels` for new rows.
 
@@ -96,6 +99,7 @@ class RecordedRun:
             raise ConfigError("predict_proba is for classes, and this run is one of regression; use predict")
         return np.stack([*columns.values()], axis=1)
 
+    @checked
     def predict_frame(self, X: Rows) -> "pd.DataFrame":
         """The predictions as `gpbench predict` writes them, a row for each row of X.
 
@@ -130,6 +134,7 @@ class RecordedRun:
         return f"{names}  split {self.record.split}  {self.record.status}"
 
 
+@checked
 def load_run(run: str | None = None, *, results: str | PathLike[str] | None = None) -> RecordedRun:
     """Opens a recorded run; one that was saved (`run__save=True`) predicts new rows.
 

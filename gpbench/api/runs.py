@@ -1,21 +1,13 @@
-"""Training from Python: `run` is one job, `multirun` one for each combination of values; both return `Runs`."""
+"""The runs of a call, with the means of their metrics."""
 
-import itertools
-import os
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
-from gpbench import runtime
 from gpbench.analysis.statistics import mean_stderr
-from gpbench.api.words import Folders, composed, folders, word, words
-from gpbench.errors import ConfigError, DivergedError, GpbenchError, nearest, printable
-from gpbench.records.collection import open_store
-from gpbench.records.plan import RunPlan
+from gpbench.arguments import checked
+from gpbench.errors import ConfigError, nearest, printable
 from gpbench.records.record import Record
-from gpbench.records.store import Store
-from gpbench.sweep.job import divergence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +49,7 @@ class Runs(Sequence[Record]):
 
         return wide(self._records)
 
+    @checked
     def table(self, metric: str | Sequence[str] = ()) -> "Table":
         """Means and standard errors beside the published values, as `gpbench.table` makes it of these runs alone.
 
@@ -67,6 +60,7 @@ class Runs(Sequence[Record]):
 
         return table_of(self._records, metric or None)
 
+    @checked
     def mean(self, metric: str) -> float:
         """The mean of a metric over the runs that did not diverge; NaN where a value is not finite.
 
@@ -75,6 +69,7 @@ class Runs(Sequence[Record]):
         """
         return self._summary(metric)[0]
 
+    @checked
     def stderr(self, metric: str) -> float:
         """The standard error of the mean over splits; NaN for one run.  Raises ConfigError as `mean` does."""
         return self._summary(metric)[1]
@@ -140,176 +135,3 @@ def _mean_text(values: Sequence[float | None]) -> str:
         return "not finite"
     mean, stderr = mean_stderr(numbers)
     return f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
-
-
-def run(
-    *,
-    overrides: Iterable[str] = (),
-    config_dir: Folders = (),
-    results: str | os.PathLike[str] | None = None,
-    **keys: Any,
-) -> Runs:
-    """Trains a method on splits of a data set, scores it on the test rows and records the result.
-
-    The same as `gpbench run`: a run that is recorded is not trained again, and one that was stopped is resumed from its
-    last checkpoint.
-
-        runs = gpbench.run(method="sep", dataset="pima", split="all", method__inducing=0.25)
-
-    Args:
-        overrides: words as on the command line, such as "method.inducing=0.25".
-        config_dir: folders with dataset/, method/ and protocol/ files of yours, and the modules that they name.
-        results: the results folder; by default `GPBENCH_RESULTS`, or results/ here.
-        **keys: the keys of the command line with their values; `gpbench run --cfg` shows all.  Two underscores stand
-            for a dot: `method__inducing=0.25`, `run__save=True`, `run__again=True`.  Lists are lists: `split=[0, 3]`.
-
-    Returns:
-        The runs, including those that were recorded before.
-
-    Raises:
-        ConfigError: a name, key or value is wrong.
-        DataError: the data are missing or damaged.
-        DivergedError: the objective of a run stopped being finite; the attribute `runs` has all of them.
-        Stopped: interrupted, or `run.time_limit` is over; the same call resumes.
-        ClaimedError: another process trains one of these runs.
-
-    Training happens in this process where JAX can be set up for it, and otherwise in one of its own: where JAX was
-    imported before, with other settings, outside the main thread, and with `run.processes`, `run.cores` or
-    `run.memory_fraction`.
-    """
-    for group in ("dataset", "method", "protocol"):
-        if isinstance(keys.get(group), list | tuple):
-            raise ConfigError(f"{group} has several values, which is a sweep: call gpbench.multirun")
-    config_dirs = folders(config_dir)
-    cfg = composed([*words(keys), *_results_word(results), *words({}, overrides)], config_dirs)
-    in_process = _trains_here(cfg["run"])
-    if in_process:
-        _configure(cfg["run"])  # before a plan imports NumPy
-    plan = RunPlan.from_config(cfg)
-    recorded = plan.recorded(Store(plan.results))
-    if len(recorded) == len(plan.runs):
-        runs = Runs(recorded.values(), plan.results, len(recorded))
-    else:
-        runs = train_here(cfg, plan) if in_process else _train_in_child(plan, len(recorded))
-    if message := divergence(runs):
-        error = DivergedError(message)
-        error.runs = runs
-        raise error
-    return runs
-
-
-def multirun(
-    *,
-    jobs: int = 1,
-    overrides: Iterable[str] = (),
-    config_dir: Folders = (),
-    results: str | os.PathLike[str] | None = None,
-    **keys: Any,
-) -> Runs:
-    """Trains one job for each combination of values, each in a process of its own, as `gpbench run -m` does.
-
-        gpbench.multirun(method=["sep", "svi"], dataset=["pima", "heart"], split="all", jobs=2)
-
-    Args:
-        jobs: the number of processes at a time.
-        overrides: words for every job.
-        config_dir, results: as for `run`.
-        **keys: as for `run`, but a list is one job for each of its values.  A list of `split` or `output` is one value,
-            as for `run`: the splits of one configuration are one job.
-
-    Returns:
-        The runs of all jobs.
-
-    Raises:
-        ConfigError: a job has a wrong name, key or value; no job has started.
-        SweepError: some jobs failed; the others are recorded.
-        DivergedError, Stopped: as for `run`.
-    """
-    from gpbench.experiments.plan import plans
-    from gpbench.sweep.jobs import Jobs
-    from gpbench.sweep.launcher import chosen_launcher
-
-    config_dirs = folders(config_dir)
-    choices = [_words_of_choices(key, value) for key, value in keys.items()]
-    common = [*_results_word(results), *overrides]
-    words_of_hydra = [text for text in common if text.startswith("hydra")]
-    common = [text for text in common if text not in words_of_hydra]
-    listed = [[*job, *common] for job in itertools.product(*choices)]
-    settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
-    cfg = composed([*settings, f"run.jobs={word(jobs)}"], config_dirs)
-    launcher = chosen_launcher(words_of_hydra, config_dirs) if words_of_hydra else ("basic", None)
-    sweep = Jobs(config_dirs, cfg["run"], *launcher)
-    sweep.launch(listed)
-    sweep.conclude()
-    records: dict[str, Record] = {}
-    for plan in plans(listed, config_dirs):
-        assert isinstance(plan, RunPlan)  # else a job had failed
-        records |= plan.with_run(again=False).recorded(open_store(plan.results))
-    return Runs(records.values(), cfg["run"]["results"])
-
-
-def _words_of_choices(key: str, value: Any) -> list[str]:
-    """A word for each value in a list, or the one word of another value.  Raises ConfigError for an empty list."""
-    several = isinstance(value, Iterable) and not isinstance(value, str | Mapping) and key not in ("split", "output")
-    if several and not (value := list(value)):
-        raise ConfigError(f"{key}=[]: give at least one value")
-    return [text for choice in (value if several else [value]) for text in words({key: choice})]
-
-
-def train_here(cfg: Mapping[str, Any], plan: RunPlan | None = None) -> Runs:
-    """Trains and records the missing runs of a configuration in this process, which can set up JAX or has done so.
-
-    Args:
-        cfg: the resolved configuration.
-        plan: its plan, where it is known.
-
-    Returns:
-        All runs of the plan; with `run.processes` in the first process alone, and none in the others.
-
-    Raises:
-        ClaimedError, PeerError, ConfigError, DataError, StorageError, Stopped: as `gpbench.train.session.train`.
-    """
-    from gpbench.train import session
-    from gpbench.train.stop import StopRequest
-
-    with StopRequest(cfg["run"]["time_limit"]) as stop:
-        session.configure(cfg["run"])
-        plan = plan or RunPlan.from_config(cfg)
-        records, recorded_before = session.train(plan, store=Store(plan.results), stop=stop)
-    return Runs(records, plan.results, recorded_before)
-
-
-def _results_word(results: str | os.PathLike[str] | None) -> list[str]:
-    return [] if results is None else words({"run.results": Path(results).expanduser().resolve()})
-
-
-def _trains_here(run: Mapping[str, Any]) -> bool:
-    """True if this process can train with these settings: JAX has them, or is not imported yet."""
-    own = run["processes"] != 1 or run["cores"] is not None or run["memory_fraction"] is not None
-    in_main_thread = threading.current_thread() is threading.main_thread()  # the only one that can handle signals
-    return in_main_thread and not own and runtime.can_configure(device=run["device"], devices=run["devices"] or 1)
-
-
-def _configure(run: Mapping[str, Any]) -> None:
-    from gpbench.train import session
-
-    session.configure(run)
-
-
-def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:
-    """Trains the missing runs of a plan in a process of its own.  Raises the error that the process printed."""
-    from gpbench.sweep.local import Child
-
-    child = Child([], [f"--config-dir={folder}" for folder in plan.cfg["config_dirs"]], {}, plan=plan)
-    interrupted = False
-    try:
-        ended = child.how_it_ended()
-    except KeyboardInterrupt:
-        interrupted = True
-        child.terminate()
-        ended = child.how_it_ended()
-    if ended.code not in (0, DivergedError.exit_code):
-        kinds = {kind.exit_code: kind for kind in GpbenchError.__subclasses__()}
-        raise kinds.get(ended.code, GpbenchError)(ended.judged([], interrupted).text)
-    records = plan.with_run(again=False).recorded(Store(plan.results))
-    return Runs(records.values(), plan.results, recorded_before)

@@ -62,8 +62,6 @@ def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str,
 
 def select(records: Sequence[Record], filters: Filters) -> list[Record]:
     """The records that match all filters.  Raises ConfigError for an unknown value, and where no record matches."""
-    if unknown := [key for key in filters if key not in Filters.__annotations__]:
-        raise ConfigError(f"no filter {unknown[0]!r}; {nearest(unknown[0], Filters.__annotations__)}")
     for field in FIELDS:
         if not (values := names(filters.get(field))):  # type: ignore[arg-type]
             continue

@@ -1,34 +1,21 @@
-"""Tables, ranks, differences, power and verdicts of recorded runs: the functions behind the verbs of these names."""
+"""Tables and verdicts of recorded runs: the functions behind the verbs `table` and `verify`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpbench.analysis import tables as table_sheets
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.formats import FORMATS, Sheet
-from gpbench.api.selection import (
-    Filters,
-    Names,
-    Results,
-    check_metrics,
-    names,
-    open_stores,
-    predictions_reader,
-    select,
-    single_metric,
-)
+from gpbench.api.selection import Filters, Names, Results, check_metrics, names, open_stores, select
 from gpbench.api.words import Folders, folders
-from gpbench.errors import ConfigError
+from gpbench.arguments import checked
+from gpbench.errors import ConfigError, nearest
 from gpbench.records.record import Record
 from gpbench.records.store import latest, recorded
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from gpbench.analysis.differences import Difference
-    from gpbench.analysis.sides import Side
 
 
 class Table:
@@ -91,6 +78,7 @@ class Table:
         return self.sheet._repr_html_()
 
 
+@checked
 def table(
     experiment: str | None = None,
     *,
@@ -160,104 +148,7 @@ def _experiment_table(id: str, preset: str | None, config_dir: Folders, results:
     return Table(sheet)
 
 
-def rank(
-    *, metric: str | None = None, test: str = "nemenyi", results: Results = None, **filters: Unpack[Filters]
-) -> Table:
-    """Average ranks of methods over data sets, with Friedman's test and critical differences (Demšar 2006).
-
-        gpbench.rank(method=["sep", "svi", "gfitc"], setting="m=15%").figure()
-
-    Args:
-        metric: a metric; by default nll, or rmse for regression.
-        test: "nemenyi", or "wilcoxon" with Holm's correction.
-        results: the results folder, a file that `gpbench collect` made, or several.
-        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.
-
-    Returns:
-        A table whose `figure` is the diagram of critical differences.
-
-    Raises:
-        ConfigError: an unknown name, or fewer than two methods or data sets.
-    """
-    from gpbench.analysis import ranks as rank_sheets
-
-    records = select(latest(recorded(open_stores(results))), filters)
-    ranks = rank_sheets.ranking(group_runs(records, by_preset=False), single_metric(metric, records), test)
-
-    def draw() -> "Figure":
-        from gpbench.report.figures.comparisons import draw_ranking
-
-        return draw_ranking(ranks)
-
-    data = {name: value for name, value in vars(ranks).items() if name != "known"}
-    return Table(rank_sheets.sheet(ranks, records), data, draw)
-
-
-def compare(a: str, b: str, *, metric: str | None = None, results: Results = None, **filters: Unpack[Filters]) -> Table:
-    """Paired differences A - B on every data set, over the splits that both have.
-
-        gpbench.compare("sep", "svi", dataset="heart", setting="m=15%")
-
-    Args:
-        a, b: two methods, protocols, presets, precisions or commits, as "sep" or "method:sep".
-        metric: a metric; by default nll, or rmse for regression, where both have it.
-        results: the results folder, a file that `gpbench collect` made, or several.
-        **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.
-
-    Returns:
-        A table with the 95 % intervals of the corrected resampled t test (Nadeau and Bengio 2003); `figure` draws them.
-
-    Raises:
-        ConfigError: an unknown or ambiguous name, or no common split.
-    """
-    from gpbench.analysis import differences, row_differences
-
-    stores = open_stores(results)
-    first, second, pairs, unmatched = _differences(a, b, metric, stores, filters)
-    sheet = differences.sheet(first, second, pairs, unmatched)
-    sheet = replace(sheet, feet=[*sheet.feet, *row_differences.lines(pairs, predictions_reader(stores))])
-
-    def draw() -> "Figure":
-        from gpbench.report.figures.comparisons import draw_differences
-
-        return draw_differences(first, second, pairs)
-
-    return Table(sheet, draw=draw)
-
-
-def power(a: str, b: str, *, metric: str | None = None, results: Results = None, **filters: Unpack[Filters]) -> Table:
-    """The smallest difference A - B that the recorded splits can show, and the splits that the observed one needs.
-
-    Args:
-        a, b, metric, results, **filters: as for `compare`.
-
-    Returns:
-        A row for each data set, at a significance level of 5 % and a power of 80 %.
-
-    Raises:
-        ConfigError: as for `compare`, and where no test is possible.
-    """
-    from gpbench.analysis import power as powers
-
-    first, second, pairs, _ = _differences(a, b, metric, open_stores(results), filters)
-    sheet = powers.sheet(first, second, pairs)
-    return Table(sheet)
-
-
-def _differences(
-    a: str, b: str, metric: str | None, stores: Sequence[Any], filters: Filters
-) -> "tuple[Side, Side, list[Difference], list[Any]]":
-    """Both sides, their differences on every data set, and the cells without a partner."""
-    from gpbench.analysis import differences, sides
-
-    records = select(recorded(stores), filters)
-    first, second = sides.parse_sides(a, b, records)
-    # two commits have the same runs in two folders: the latest of each side counts
-    records = [r for side in (first, second) for r in latest(r for r in records if side.includes(r))]
-    name = single_metric(metric, records, sides.shared_metrics(first, second, records))
-    return first, second, *differences.paired_differences(first, second, records, name)
-
-
+@checked
 def verify(
     name: str = "all",
     *,
@@ -282,8 +173,10 @@ def verify(
     """
     from gpbench.claims import report, verdicts
     from gpbench.claims import selection as claims
-    from gpbench.experiments import plan
+    from gpbench.experiments import definition, plan
 
+    if preset not in (None, *definition.PRESETS):
+        raise ConfigError(f"no preset {preset!r}; {nearest(preset, definition.PRESETS)}")
     records = latest(record for store in open_stores(results) for record in store.all())
     by_id = {record.id: record for record in records}
     config_dirs = folders(config_dir)

@@ -24,11 +24,24 @@ def words(keys: Mapping[str, Any], overrides: Iterable[str] = ()) -> list[str]:
         overrides: words as on the command line; of two words with one key the later counts.
 
     Raises:
-        ConfigError: `overrides` is one text.
+        ConfigError: two keys are the same.
     """
-    if isinstance(overrides, str):
-        raise ConfigError(f"overrides is a list of words, as in [{overrides!r}]")
-    return [*(f"{key.replace('__', '.')}={word(value)}" for key, value in keys.items()), *overrides]
+    dotted = [key.replace("__", ".") for key in keys]
+    if twice := [key for i, key in enumerate(dotted) if key in dotted[:i]]:
+        raise ConfigError(f"{twice[0]} is given twice, with a dot and with two underscores")
+    return [*(f"{key}={word(value)}" for key, value in zip(dotted, keys.values())), *overrides]
+
+
+def with_results(
+    keys: Mapping[str, Any], overrides: Iterable[str], results: str | PathLike[str] | None
+) -> dict[str, Any]:
+    """The keys with the results folder, absolute.  Raises ConfigError where another key or word names one too."""
+    if results is None:
+        return dict(keys)
+    names = [*(key.replace("__", ".") for key in keys), *(text.partition("=")[0].lstrip("+") for text in overrides)]
+    if "run.results" in names:
+        raise ConfigError("results and run.results both name the results folder: leave one of them out")
+    return {**keys, "run.results": Path(results).expanduser().resolve()}
 
 
 def word(value: Any) -> str:
@@ -44,7 +57,12 @@ def word(value: Any) -> str:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return "[" + ", ".join(map(word, value)) + "]"
     text = str(value)
-    return text if _PLAIN.fullmatch(text) else "'" + text.replace("'", r"\'") + "'"
+    # backslashes before a quote are escaped, and no others
+    return text if _PLAIN.fullmatch(text) else "'" + re.sub(r"(\\*)('|$)", _escaped, text) + "'"
+
+
+def _escaped(match: re.Match) -> str:
+    return match[1] * 2 + match[2].replace("'", r"\'")
 
 
 def folders(config_dir: Folders) -> list[Path]:

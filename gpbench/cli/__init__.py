@@ -46,8 +46,17 @@ _STORAGE = {
     errno.EEXIST,
     errno.ENAMETOOLONG,
     errno.ELOOP,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ESTALE,
 }
-"""Errors of the operating system that a path which a user names can meet."""
+"""Errors of the operating system that a path which a user names, and the limits of a process, can meet."""
+
+_LONGEST = 1500
+"""Characters of a message: a word of the user's in it may be of any length."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -132,5 +141,8 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _print_error(error: GpbenchError) -> int:
-    print(f"gpbench: {printable(' '.join(str(error).split()))}", file=sys.stderr)
+    text = " ".join((error.printed or str(error)).split())
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
+    print(f"gpbench: {printable(text)}", file=sys.stderr)
     return error.exit_code

@@ -79,6 +79,7 @@ def _of_method(args: argparse.Namespace, folders: Sequence[Path]) -> "Iterator[F
 
     cfg = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])
+    runtime.fix_arithmetic()
 
     from gpbench.contract.findings import examine
 
@@ -87,7 +88,7 @@ def _of_method(args: argparse.Namespace, folders: Sequence[Path]) -> "Iterator[F
 
 def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Path]) -> "Iterator[Finding]":
     """The findings for a kernel, a likelihood or a metric with the options KEY=VALUE."""
-    from gpbench import own_metrics, plugins, registry, runtime, yamls
+    from gpbench import custom, own_metrics, plugins, registry, runtime, yamls
 
     if kind not in (*registry.KINDS, "metric"):
         raise ConfigError(f"{kind}:{name}: check a METHOD, kernel:NAME, likelihood:NAME or metric:NAME")
@@ -96,13 +97,15 @@ def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Pat
     options = {key: yamls.load(value) for key, _, value in (word.partition("=") for word in words)}
     if kind == "metric":
         runtime.configure(device="cpu")
+        runtime.fix_arithmetic()
 
         from gpbench.contract.families import examine_metric
 
         return examine_metric(own_metrics.get(name, [*folders, *plugins.folders()], options))
-    value = registry.expand(kind, {name: options}, [*folders, *plugins.folders()])
+    value = custom.expand(kind, {name: options}, [*folders, *plugins.folders()])
     registry.read(kind, value)
     runtime.configure(device="cpu")
+    runtime.fix_arithmetic()
 
     from gpbench.contract import families
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpbench.api import tables
+from gpbench.api import comparisons
 from gpbench.cli import options
 
 
@@ -32,6 +32,6 @@ def add_sides(parser: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `gpbench.compare` does."""
-    table = tables.compare(args.a, args.b, metric=args.metric, results=args.results, **options.filters(args))
+    table = comparisons.compare(args.a, args.b, metric=args.metric, results=args.results, **options.filters(args))
     options.write_table(args, table)
     return 0

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs one action and returns the exit code: 0, or that of the first error."""
     from gpbench.data import cards
 
-    args.config_dir = folders(args.config_dir)  # on Python's path, for readers of one's own
+    args.config_dir = folders(args.config_dir)  # on Python's path, for custom readers
 
     names = getattr(args, "names", ["all"])
     if names in (["all"], []):

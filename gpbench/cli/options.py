@@ -52,10 +52,15 @@ def check_run(args: argparse.Namespace) -> None:
         raise ConfigError("give the id of one run, or --last; `gpbench ls runs` lists the runs")
 
 
+def add_fields(parser: Any, fields: Iterable[str]) -> None:
+    """Adds an option for each of these fields of records."""
+    for field in fields:
+        parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
+
+
 def add_filters(parser: Any) -> None:
     """Adds --dataset, --method, --protocol, --preset, --precision and --setting."""
-    for field in FIELDS:
-        parser.add_argument(f"--{field}", metavar="A,B", help=f"only runs with these values of {field}")
+    add_fields(parser, FIELDS)
     parser.add_argument(
         "--setting",
         action="append",
@@ -70,15 +75,15 @@ def filters(args: argparse.Namespace) -> Filters:
     return Filters(**{field: getattr(args, field) for field in (*FIELDS, "setting")})  # type: ignore[typeddict-item]
 
 
-def add_output(parser: Any, formats: Iterable[str] = FORMATS, *, picture: bool = True) -> None:
+def add_output(parser: Any, *, picture: bool = True, json: str = "") -> None:
     """Adds --format, --out, --results and --json, for verbs that make a table, and most of them a picture."""
-    parser.add_argument("--format", choices=formats, default="terminal", help="format of the table; default: terminal")
+    parser.add_argument("--format", choices=FORMATS, default="terminal", help="format of the table; default: terminal")
     text = "write a picture if FILE ends in .png, .pdf or .svg, otherwise the table"
     parser.add_argument(
         "--out", type=Path, default=None, metavar="FILE", help=text if picture else "write the table to this file"
     )
     add_results(parser, several=True)
-    add_json(parser)
+    add_json(parser, json)
 
 
 def write_table(args: argparse.Namespace, table: "Table") -> None:

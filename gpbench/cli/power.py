@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpbench.api import tables
+from gpbench.api import comparisons
 from gpbench.cli import compare, options
 
 
@@ -23,6 +23,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `gpbench.power` does."""
-    table = tables.power(args.a, args.b, metric=args.metric, results=args.results, **options.filters(args))
+    table = comparisons.power(args.a, args.b, metric=args.metric, results=args.results, **options.filters(args))
     options.write_table(args, table)
     return 0

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpbench.api import tables
+from gpbench.api import comparisons
 from gpbench.cli import options
 
 
@@ -30,6 +30,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `gpbench.rank` does."""
-    table = tables.rank(metric=args.metric, test=args.test, results=args.results, **options.filters(args))
+    table = comparisons.rank(metric=args.metric, test=args.test, results=args.results, **options.filters(args))
     options.write_table(args, table)
     return 0

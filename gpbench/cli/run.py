@@ -3,12 +3,13 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from gpbench.api import words
-from gpbench.api.runs import Runs, train_here
+from gpbench.api.runs import Runs
+from gpbench.api.training import train_here
 from gpbench.api.words import composed
+from gpbench.cli import options
 from gpbench.errors import DivergedError
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
@@ -52,19 +53,12 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings that override the defaults")
     parser.add_argument("-m", "--multirun", action="store_true", help="sweep: one job for each combination of a,b,c")
-    parser.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        type=Path,
-        metavar="DIR",
-        help="your own dataset/, method/ and protocol/ files, and the modules they name",
-    )
+    options.add_config_dir(parser, "dataset/, method/ and protocol/ files, and the modules they name")
     parser.add_argument("--cfg", action="store_true", help="print the resolved configuration and do nothing")
     parser.add_argument(
         "--dry-run", action="store_true", help="list the jobs, what is recorded of them, and what they would train"
     )
-    parser.add_argument("--json", action="store_true", help="print the outcome as JSON")
+    options.add_json(parser, "the records")
     parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)  # of a sweep: its plan is on stdin
     parser.set_defaults(func=run)
 

@@ -1,11 +1,9 @@
 """`gpbench table`: tables of recorded results beside the published values."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from gpbench.analysis import printing
-from gpbench.analysis.formats import FORMATS
 from gpbench.api import tables
 from gpbench.api.tables import Table
 from gpbench.cli import options
@@ -29,10 +27,7 @@ def add_parser(subparsers: Any) -> None:
     options.add_filters(parser)
     parser.add_argument("--later", action="store_true", help="also list values of later papers on the same data")
     options.add_config_dir(parser, "experiment/ files")
-    parser.add_argument("--format", choices=FORMATS, default="terminal", help="default: terminal")
-    parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="write to this file")
-    options.add_results(parser)
-    options.add_json(parser, "the rows of the CSV with provenance")
+    options.add_output(parser, picture=False, json="the rows of the CSV with provenance")
     parser.set_defaults(func=run)
 
 

@@ -95,7 +95,7 @@ def _one_line() -> Iterator[None]:
     except ValueError as error:
         if not str(error).startswith("Config group override"):
             raise
-        raise ConfigError(f"{error}: dataset, method and protocol each take a name, as in method=sep") from error
+        raise ConfigError("dataset, method and protocol each take a name, as in method=sep") from error
 
 
 def _explain(error: Exception) -> str:
@@ -106,7 +106,8 @@ def _explain(error: Exception) -> str:
             return _first_line(error)
         return f"{group}={name}: no such {group}; {nearest(name, error.options)}"
     if isinstance(error, OverrideParseException):
-        return f"cannot read {error.override!r} ({_first_line(error).rstrip('.')}); write key=value, as in method=sep"
+        hint = "a text with other characters than letters, digits and ._-/%+ in quotes, as in key=\"'a b'\""
+        return f"cannot read {error.override!r}; write key=value, as in method=sep, and {hint}"
     if "Ambiguous value" in str(error) or "requires --multirun" in str(error):
         text = str(error).split("'")[1]
         return f"{text} is a sweep: add -m, or write a list as in split=[0,3]"
@@ -128,6 +129,8 @@ def _unknown_key(full_key: str, key: str, node: DictConfig) -> str:
         hint = f"did you mean {either(elsewhere)}?"
     elif node:
         hint = nearest(key, map(str, node))
+    if section == "method" and not str(node.get("_target_")).startswith("gpbench."):
+        hint += f"; +{full_key}=VALUE sets a field that its file lacks"
     if section == "protocol" and (others := _protocols_with(key)):
         hint = f"it is one of protocol={' and protocol='.join(others)}"
     return f"no key {key!r}{' in ' * bool(section)}{section}; {hint}"

@@ -1,10 +1,8 @@
 """Checks of a configuration that import the classes it names, and the method that it describes."""
 
 import dataclasses
-import importlib
 import inspect
 import sys
-import traceback
 import types
 import typing
 from collections.abc import Mapping
@@ -13,12 +11,12 @@ from typing import Any
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 
-from gpbench import registry
+from gpbench import custom, registry, targets
 from gpbench.config import declared
 from gpbench.errors import ConfigError, GpbenchError, as_word, either, nearest
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasRates, HasSearch
-from gpbench.schema import MEANING, RANGE, settings
+from gpbench.schema import MEANING, RANGE, check_declarations, settings
 
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
@@ -27,6 +25,9 @@ _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 def build_method(node: Mapping[str, Any]) -> Method:
     """The method with the class and the fields of a configuration's `method` section.
 
+    Args:
+        node: The section, which `gpbench.config.declared` has checked.
+
     Raises:
         ConfigError: A field that does not fit, a class that cannot be imported or constructed or is not a `Method`,
             and a method without a name.
@@ -34,7 +35,7 @@ def build_method(node: Mapping[str, Any]) -> Method:
     check_class(node)
     target = node["_target_"]
     try:
-        method = instantiate({key: registry.without_target(key, value) for key, value in node.items()})
+        method = instantiate({key: custom.without_target(key, value) for key, value in node.items()})
     except InstantiationException as error:  # Hydra's wrapper of what the constructor raised
         if isinstance(cause := error.__cause__, GpbenchError):
             raise cause from None
@@ -60,18 +61,39 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
     """
     if str(node.get("_target_")) in declared.classes():
         for key, value in node.items():
-            if isinstance(value, Mapping) and "_target_" in value and key not in registry.KINDS:
+            if key in registry.KINDS:
+                _check_family(key, value)
+            elif isinstance(value, Mapping) and "_target_" in value:
                 _check_signature(value, f"method.{key}")
         return
     constructor = _check_signature(node, "method")
     if isinstance(constructor, type) and issubclass(constructor, Method):
+        check_declarations(constructor)
+        if unknown := sorted(set(constructor.tasks) - registry.AUTO.keys()):
+            raise ConfigError(f"{constructor.__name__}: no task {unknown[0]!r}; {nearest(unknown[0], registry.AUTO)}")
         declaration = declaration_of(constructor)
         for kind in registry.KINDS.keys() & node.keys():
             if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
                 registry.check_value(kind, node[kind])
+                _check_family(kind, node[kind])
         declared.check_declared(node, declaration, constructor.__name__)
         if card is not None:
             declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+
+
+def _check_family(kind: str, value: Any) -> None:
+    """Check the custom classes in the value of a kernel or a likelihood: what they declare, and their options."""
+    if not (paths := custom.custom_paths(kind, value)):
+        return
+    from gpbench.core.kernels import kernel_spec
+    from gpbench.core.likelihoods import likelihood_spec
+
+    try:
+        (kernel_spec if kind == "kernel" else likelihood_spec)(value)
+        for path in paths:
+            check_declarations(registry.load(kind, path))
+    except ConfigError as error:
+        raise ConfigError(f"method.{kind}: {error}") from error
 
 
 def declaration_of(cls: type[Method]) -> dict[str, Any]:
@@ -100,7 +122,9 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
 
     A field that `setting` declares is checked by its range, not by its annotation.
     """
-    constructor = _imported(node, key)
+    if not isinstance(node.get("_target_"), str):
+        raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
+    constructor = targets.load(node["_target_"], key)
     name = str(node["_target_"]).rpartition(".")[2]
     try:
         fields = inspect.signature(constructor).parameters
@@ -110,7 +134,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/add_a_method.md")
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
-    values = {name: registry.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
+    values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
     is_class = isinstance(constructor, type) and dataclasses.is_dataclass(constructor)
     has_ranges = set(settings(constructor)) if is_class else set()
     for field, value in values.items():
@@ -123,23 +147,6 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     if absent := [name for name, field in parameters.items() if field.default is field.empty and name not in values]:
         raise ConfigError(f"{key}.{absent[0]}: {name} needs a value for it")
     return constructor
-
-
-def _imported(node: Mapping[str, Any], key: str) -> Any:
-    """The object that the `_target_` of a node names.  Raises ConfigError where it cannot be imported."""
-    if not isinstance(target := node.get("_target_"), str):
-        raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
-    module, _, name = target.rpartition(".")
-    if not all(word.isidentifier() for word in target.split(".")) or not module:
-        raise ConfigError(f"{key}: _target_ {target!r}: write MODULE.NAME")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, SyntaxError) as error:
-        raise ConfigError(f"{key}: cannot import {target!r}: {error}") from error
-    except Exception as error:  # of the user's module, which is imported here for the first time
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        cause = f"{type(error).__name__} in line {frame.lineno} of {frame.filename}: {error}"
-        raise ConfigError(f"{key}: cannot import {target!r}: {cause}") from error
 
 
 def _check_annotation(key: str, value: Any, annotation: Any) -> None:

@@ -114,10 +114,10 @@ def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()
     Args:
         card: The card.
         path: Its file, for messages.
-        folders: Folders of `--config-dir` and of installed packages, with readers of one's own.
+        folders: Folders of `--config-dir` and of installed packages, with custom readers.
 
     Returns:
-        Its sources, in which readers of one's own are named by `_target_`.
+        Its sources, in which custom readers are named by `_target_`.
 
     Raises:
         ConfigError: The card is wrong.
@@ -148,7 +148,7 @@ def check_file(path: Path, name: Any) -> None:
         ConfigError: The file has the name of one of gpbench's, or `name` is not the file's.
     """
     if (paths.conf_dir() / path.parent.name / path.name).exists():
-        raise ConfigError(f"{path}: the name {path.stem} is taken by one of ours; rename the file")
+        raise ConfigError(f"{path}: the name {path.stem} is built in; rename the file")
     if name not in (None, path.stem):
         raise ConfigError(
             f"{path}: name: {as_word(name)} is not the file's name, by which records are found: write"
@@ -183,7 +183,7 @@ def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
 
 
 def _checked_source(path: Path | str, source: Any, folders: Sequence[Path]) -> dict[str, Any]:
-    """The source with a reader of one's own named by its `_target_`."""
+    """The source with a custom reader named by its `_target_`."""
     kind = str(mapping(source, f"{path}: a source").get("kind"))
     if kind not in KINDS:
         raise ConfigError(f"{path}: source kind {kind!r} is none of {', '.join(KINDS)}")

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import own_metrics, paths, plugins, registry, yamls
-from gpbench.config import cards, declared, merge, words
+from gpbench import custom, own_metrics, paths, plugins, yamls
+from gpbench.config import cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, nearest
@@ -31,7 +31,7 @@ class Composer:
     """Composes any number of configurations with the files of the same folders.
 
     Args:
-        config_dirs: Folders with group files of one's own, besides those of installed packages.
+        config_dirs: Folders with custom group files, besides those of installed packages.
     """
 
     def __init__(self, config_dirs: Sequence[Path] = ()):
@@ -44,8 +44,11 @@ class Composer:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
         parsed = words.read(overrides)
         choices = [word for word in parsed if self._is_choice(word)]
+        if absent := [word for word in choices if word.value is None and word.key in GROUPS and word.sign != "~"]:
+            raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
         base, defaults = self._choose(choices)
-        cfg = _changed(base, [word for word in parsed if not self._is_choice(word)])
+        changes = [word for word in parsed if not self._is_choice(word)]
+        cfg = _changed(base, [_with_sign(word, base.get("method")) for word in changes])
         check_values(cfg)
         files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
         for group in GROUPS:
@@ -55,7 +58,7 @@ class Composer:
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
         cfg["implied"] = _implied(cfg["method"])
-        cfg["method"] = registry.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
+        cfg["method"] = custom.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
         declared.check_method(cfg["method"])
         declared.check_protocol(cfg["protocol"])
         for section in ("method", "protocol"):
@@ -76,9 +79,15 @@ class Composer:
 
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
+        for word in choices:
+            if isinstance(word.value, list | tuple) and not all(isinstance(name, str) for name in word.value):
+                raise ConfigError(f"{word.text}: dataset, method and protocol each take a name, as in method=sep")
         key = tuple(word.text for word in choices)
         if key not in self._bases:
             base = self._merged(choices)
+            if isinstance(node := base.get("protocol"), dict):
+                absent = {name: value for name, value in protocol.DEFAULTS.items() if name not in node}
+                base = {**base, "protocol": {**node, **absent}}
             self._bases[key] = base, dict(_leaves(_resolved(base)))
         return self._bases[key]
 
@@ -95,7 +104,7 @@ class Composer:
             return bridge.choose([word.text for word in choices], self.folders)
 
     def _users_file(self, group: str, choices: Sequence[Word], values: Mapping[str, Any]) -> Path | None:
-        """The file of the chosen member of a group, checked; None where it is one of ours."""
+        """The file of the chosen member of a group, checked; None where it is built in."""
         name = values.get(f"{group}.name")
         names = [str(word.value) for word in choices if word.key == group] or [str(name)]
         files = (folder / group / f"{names[-1]}.yaml" for folder in self.folders)
@@ -113,7 +122,10 @@ class Composer:
 
 
 def folders(config_dirs: Sequence[Path]) -> list[Path]:
-    """All folders with group files besides ours: these, and those of installed packages.
+    """All folders with group files besides gpbench's: the user's, and those of installed packages.
+
+    Args:
+        config_dirs: Folders of the user.
 
     Raises:
         ConfigError: A folder that does not exist.
@@ -138,6 +150,16 @@ def _changed(base: dict, changes: Sequence[Word]) -> dict:
         from gpbench.config import bridge
 
         return bridge.change(base, [word.text for word in changes])
+
+
+def _with_sign(word: Word, method: Any) -> Word:
+    """The word with a + where it sets a declared field of the method that its file lacks."""
+    section, _, name = word.key.partition(".")
+    if section != "method" or word.sign or not isinstance(method, dict) or name in method:
+        return word
+    entry = declared.classes().get(str(method.get("_target_")))
+    known = entry["settings"] if entry else declared.ranges()  # a user's class is checked where it is imported
+    return Word(f"+{word.text}", "+", word.key, word.value) if name in known else word
 
 
 def _resolved(base: dict) -> dict:

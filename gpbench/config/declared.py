@@ -12,7 +12,7 @@ from typing import Any
 
 from gpbench import registry
 from gpbench.config import protocol
-from gpbench.errors import ConfigError, either, nearest
+from gpbench.errors import ConfigError, as_word, either, nearest
 from gpbench.schema import Range, Words, check_finite, is_real, is_whole, parse
 
 FILE = Path(__file__).with_name("settings.json")
@@ -62,7 +62,7 @@ def canonical(node: Mapping[str, Any]) -> dict[str, Any]:
     """A protocol, or a method, in the form that is recorded: a whole number in a setting of real numbers is a float.
 
     So 1 and 1.0 are one value, except of settings that distinguish them, such as `inducing`.  The settings of a user's
-    class stay as they are written: a name that is one of ours too may mean something else there.
+    class stay as they are written: a built-in name may mean something else there.
     """
     if str(node.get("_target_", "gpbench.")).startswith("gpbench."):
         return {key: _canonical(key, value) for key, value in node.items()}
@@ -106,7 +106,9 @@ def check_method(node: Mapping[str, Any]) -> None:
         ConfigError: An unknown setting, one without a value, a value out of the range that this class declares, a
             kernel or a likelihood that it does not take, `rates` or a `search` that it has no use for.
     """
-    if (declared := classes().get(str(node.get("_target_")))) is None:
+    if not isinstance(target := node.get("_target_"), str | None):
+        raise ConfigError(f"method._target_={as_word(target)}: write MODULE.NAME, the class of the method")
+    if (declared := classes().get(str(target))) is None:
         _check_values("method", node, {})
         return
     name, known = str(node["_target_"]).rpartition(".")[2], declared["settings"]
@@ -147,8 +149,11 @@ def check_protocol(node: Mapping[str, Any]) -> None:
     """Check the `protocol` section of a configuration.
 
     Raises:
-        ConfigError: A value out of its range; a key that no method of gpbench has may have any finite value.
+        ConfigError: No name, or a value out of its range; a key that no method of gpbench has may have any finite
+            value.
     """
+    if not node.get("name"):
+        raise ConfigError("protocol has no name, by which records and tables know it: add `name: NAME` to its file")
     _check_values("protocol", node, _ranges_of_protocols())
     for name in protocol.SECTIONS:
         _check_values(f"protocol.{name}", node.get(name) or {}, ranges())

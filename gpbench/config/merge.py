@@ -13,6 +13,7 @@ from typing import Any
 
 from gpbench import yamls
 from gpbench.config.words import Word
+from gpbench.errors import ConfigError
 
 Node = dict[str, Any]
 _REFERENCE = re.compile(r"\$\{([\w-]+(?:\.[\w-]+)*)\}", re.A)
@@ -77,8 +78,10 @@ def _file(path: Path) -> tuple[Node, list[Any]]:
 
 @lru_cache(maxsize=1000)
 def _read(path: Path, *_: int) -> tuple[Node, list[Any]]:
-    """The contents of a file, and its defaults list.  Raises ConfigError for one that is not YAML."""
+    """The contents of a file, and its defaults list.  Raises ConfigError for one that is no mapping in YAML."""
     content = yamls.read(path)
+    if content is not None and not yamls.is_section(content):
+        raise ConfigError(f"{path}: must be a mapping, with lines of KEY: VALUE")
     if not isinstance(content, dict) or _has_header(path):
         raise Unusual
     values = {key: value for key, value in content.items() if key != "defaults"}

@@ -4,6 +4,7 @@ Every other key of a protocol, there or in a section, has the name and the range
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from gpbench.schema import Words
 
@@ -32,6 +33,9 @@ KEYS: Mapping[str, tuple[Words, str]] = {
     "minibatch_damping": ("fraction", "Damping of the minibatch variants of sep."),
     "minibatch_optimiser": ("optimiser or null", "Optimiser of the minibatch variants of sep."),
 }
+
+DEFAULTS: Mapping[str, Any] = {"inputs": "standardise", "targets": "standardise", "precision": "float64"}
+"""The keys that every protocol has, with the values of a file without them."""
 
 SECTIONS = tuple(name for name, (words, _) in KEYS.items() if words == _SECTION)
 """Keys whose values have keys of their own."""

@@ -1,4 +1,4 @@
-"""Which values the keys of `conf/config.yaml` may have."""
+"""Ranges of the keys of `conf/config.yaml`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,7 +49,14 @@ _RANGES: Mapping[str, Range | Words] = {
 
 
 def check_values(cfg: dict[str, Any]) -> None:
-    """Raise ConfigError for the first value of `cfg` that is out of its range, or whose section has no such key."""
+    """Check the values that belong to no group: `split`, `output`, `seed`, and the sections `run` and `data`.
+
+    Args:
+        cfg: Configuration, or some of its keys.
+
+    Raises:
+        ConfigError: A value out of its range, or a key that its section does not have.
+    """
     for section in ("run", "data"):
         if not isinstance(values := cfg.get(section, {}), dict):
             raise ConfigError(f"{section}={as_word(values)}: is a section; set its keys, as in {section}.KEY=VALUE")

@@ -57,7 +57,7 @@ def examine_likelihood(value: Any) -> Iterator[Finding]:
 
 
 def examine_metric(own: OwnMetric) -> Iterator[Finding]:
-    """Yields the findings for a metric of one's own, for each of its tasks."""
+    """Yields the findings for a custom metric, for each of its tasks."""
     for task in (task for task in CLASSES if task in own.metric.tasks):
         yield finding(task, _is_finite, own, task)
         if own.metric.better:

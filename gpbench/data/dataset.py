@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,6 +11,20 @@ from jaxtyping import Float, Int
 from gpbench.errors import DataError
 
 _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the card"
+
+
+def brief(value: Any) -> str:
+    """The fields of a dataclass as `repr` shows them, of arrays the shape and the type."""
+    texts = {field.name: _brief(getattr(value, field.name)) for field in fields(value)}
+    return f"{type(value).__name__}({', '.join(f'{name}={text}' for name, text in texts.items())})"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_brief(entry)}" for key, entry in value.items()) + "}"
+    return f"{len(value)} names" if isinstance(value, tuple) and len(value) > 10 else repr(value)
 
 
 @dataclass(frozen=True)
@@ -65,6 +80,8 @@ class Dataset:
     groups: Int[np.ndarray, " N"] | None = None
     target: str = "target"
     """Name of the column y, where there is one output."""
+
+    __repr__ = brief
 
 
 def canonical(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from gpbench.data.dataset import Dataset, check_finite
+from gpbench.data.dataset import Dataset, brief, check_finite
 from gpbench.data.scaling import Scaler, fit_scalers
 from gpbench.errors import ConfigError, DataError
 
@@ -52,6 +52,8 @@ class ScaledSplit:
     held_out: bool
     scaled_by_all_rows: bool
     unseen: int = 0
+
+    __repr__ = brief
 
     def scale_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
         """Inputs (T, D) in original units, scaled as the method takes them."""

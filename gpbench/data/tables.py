@@ -121,9 +121,14 @@ def new_inputs(
     if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
         cells = [list(map(_text, row)) for row in rows.itertuples(index=False, name=None)]
         return _from_cells([list(map(str, rows.columns)), *cells], options, dataset, header=True)
-    X = np.asarray(rows, np.float64)
+    try:
+        X = np.asarray(rows, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X is no array of numbers (T, {dataset.X.shape[1]}): {error}") from None
     if X.ndim != 2 or X.shape[1] != dataset.X.shape[1]:
         raise DataError(f"X has the shape {X.shape}; rows of {dataset.name} have {dataset.X.shape[1]} inputs")
+    if not len(X):
+        raise DataError("X has no rows")
     check_finite(dataset.name, X, np.zeros(len(X)), _names(dataset))
     return X
 
@@ -200,10 +205,11 @@ def _parquet(content: bytes) -> list[list[str]]:
     import pyarrow.parquet as pq
 
     try:
-        file = pq.ParquetFile(io.BytesIO(content))
+        file = pq.ParquetFile(io.BytesIO(content), pre_buffer=False)
         groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
-        _check_size(sum(group.total_byte_size for group in groups))
-        table = file.read()
+        archives.require_size(sum(group.total_byte_size for group in groups))
+        archives.require_size(8 * file.metadata.num_rows * file.metadata.num_columns)  # equal cells take no space
+        table = file.read(use_threads=False)
         columns = [[_text(cell) for cell in column.to_pylist()] for column in table.columns]
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"not a readable Parquet file: {' '.join(str(error).split())}") from None
@@ -218,7 +224,7 @@ def _excel(content: bytes, sheet: str | None) -> list[list[str]]:
             "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]', or save it as csv"
         ) from None
     try:
-        _check_size(sum(member.file_size for member in zipfile.ZipFile(io.BytesIO(content)).infolist()))
+        archives.require_size(sum(member.file_size for member in zipfile.ZipFile(io.BytesIO(content)).infolist()))
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         if sheet is not None and sheet not in book.sheetnames:
             raise DataError(f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
@@ -235,8 +241,3 @@ def _text(cell: Any) -> str:
     if cell is None:
         return ""
     return str(int(cell)) if isinstance(cell, bool) else str(cell)
-
-
-def _check_size(size: int) -> None:
-    if size > archives.LARGEST:
-        raise DataError(f"the table unpacks to {size} bytes, and {archives.LARGEST} is the most")

@@ -3,7 +3,6 @@
 import copy
 import json
 import sys
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench import runtime
+from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
@@ -28,11 +28,9 @@ _SECTIONS = ("method.", "protocol.")
 class Estimator(BaseEstimator):
     """Parameters, training, and predictions of scaled targets, of a method by its name."""
 
-    method: str
-    protocol: str
-    seed: int
-    options: dict[str, Any] | None
-    config_dir: str | Path | None
+    def __init__(self, method, protocol, seed, options, config_dir):
+        self.method, self.protocol, self.seed = method, protocol, seed
+        self.options, self.config_dir = options, config_dir
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with `deep` also each of `options`, under its own key."""
@@ -68,7 +66,7 @@ class Estimator(BaseEstimator):
             self._classes = classes
             self.state_ = self._train(programs, X, y)
         except GpbenchError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(in_python(str(error))) from error
 
     def _composed(self, rows: int) -> dict:
         """The resolved configuration for these rows.  Raises ValueError for an unknown method, protocol or option."""
@@ -80,7 +78,7 @@ class Estimator(BaseEstimator):
             words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
             cfg = within_rows(_compose(*words, folder=_folder(self.config_dir)), rows)
         except ConfigError as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(in_python(str(error))) from error
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
     def _train(self, programs: Any, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"]) -> Any:
@@ -88,24 +86,11 @@ class Estimator(BaseEstimator):
         import jax
 
         from gpbench.methods.protocols import diagnosis
-        from gpbench.train import progress
-        from gpbench.train.checkpoint import Checkpoint
         from gpbench.train.loop import Cadence, fit
-        from gpbench.train.stop import StopRequest
 
         method = programs.method
-        with tempfile.TemporaryDirectory() as folder:
-            silent = progress.make(False)
-            silent.begin(method.name, method.steps, "split 0")
-            result = fit(
-                programs,
-                self._group(method, X, y, X[:1], y[:1]),  # the first row shows whether predictions are finite
-                cadence=Cadence(max(1, method.steps), None),
-                score=lambda predictions: {},
-                checkpoint=Checkpoint(Path(folder), "none"),
-                progress=silent,
-                stop=StopRequest(),
-            )
+        group = self._group(method, X, y, X[:1], y[:1])  # the first row shows whether predictions are finite
+        result = fit(programs, group, cadence=Cadence(max(1, method.steps), None))
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
         if not np.isfinite(result.predictions["log_prob"]).all():
             raise DivergedError(diagnosis(method, state) or f"{method.name} diverged: its predictions are not finite")

@@ -62,12 +62,22 @@ def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> li
     Raises:
         ConfigError: a job cannot be composed, or has a method or a likelihood that is not for the data's task.
     """
-    composer = Composer(config_dirs)
-    configurations = {words: composer.compose(words) for words in dict.fromkeys(map(tuple, jobs))}
-    for cfg in configurations.values():
-        check_task(cfg)
+    composer, configurations = Composer(config_dirs), {}
+    for words in dict.fromkeys(map(tuple, jobs)):
+        try:
+            configurations[words] = composer.compose(words)
+            check_task(configurations[words])
+        except ConfigError as error:
+            raise ConfigError(f"{error}{job_note(words, jobs)}") from error
     known = {words: _plan(cfg) for words, cfg in configurations.items()}
     return [known[tuple(words)] for words in jobs]
+
+
+def job_note(words: Sequence[str], jobs: Sequence[Sequence[str]]) -> str:
+    """The end of a message about one job of several: the words that set it apart from others; "" for a single job."""
+    shared = set(jobs[0]).intersection(*jobs)
+    own = [word for word in words if word not in shared]
+    return f" (job {' '.join(own)})" if own else ""
 
 
 def _plan(cfg: Mapping[str, Any]) -> RunPlan | GpbenchError:

@@ -39,14 +39,10 @@ def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
 
     Of files with the same group and name, that of gpbench counts.
     """
-    first: dict[tuple[str, str], Path] = {}
-    for folder in (paths.conf_dir(), *config_dirs, *plugins.folders()):
-        for group in GROUPS:
-            for path in sorted((Path(folder) / group).glob("*.yaml")):
-                first.setdefault((group, path.stem), path)
     files: dict[str, list[Path]] = {}
-    for (_, name), path in first.items():
-        files.setdefault(name, []).append(path)
+    for group in GROUPS:
+        for name, path in paths.yaml_files(group, (*config_dirs, *plugins.folders())).items():
+            files.setdefault(name, []).append(path)
     return files
 
 
@@ -75,7 +71,7 @@ def references(requests: Sequence[str], config_dirs: Sequence[Path] = ()) -> lis
 
 def _citations(path: Path) -> list[str]:
     """The works that a configuration file cites."""
-    line = re.search(r"^(?:# )?cite: *(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    line = re.search(r"^(?:# )?cite: *(.*)$", path.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     works = (work.strip() for work in line[1].split(";")) if line else ()
     return [work for work in works if work and work != "none"]
 
@@ -92,7 +88,7 @@ def entries(config_dirs: Sequence[Path]) -> dict[str, str]:
     bibtex: dict[str, str] = {}
     folders = (*config_dirs, *plugins.folders())
     for file in (Path(__file__).with_suffix(".bib"), *(Path(folder) / "references.bib" for folder in folders)):
-        text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
         for entry in re.finditer(r"^@\w+\{([^,\s]+),.*?^\}", text, re.MULTILINE | re.DOTALL):
             bibtex.setdefault(entry[1], entry[0])
     return bibtex

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpbench import paths
+from gpbench.arguments import checked
 from gpbench.errors import ConfigError
 from gpbench.records.collection import open_existing
 from gpbench.records.record import Record, field_types
@@ -48,6 +49,7 @@ Results = Path | str | Store
 """A results folder, a file that `gpbench collect` made, or a store."""
 
 
+@checked
 def frame(results: Results | Sequence[Results] | None = None, *, long: bool = False) -> "pd.DataFrame":
     """The records of results folders or of collected Parquet files, oldest first.
 

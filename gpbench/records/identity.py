@@ -9,15 +9,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from gpbench.config import protocol
+
 SCHEMA = 2
 """The number of this definition of identity and record, stored in every record.  1, in records that have none, hashed
 the whole protocol."""
 
 PROTOCOL: Mapping[str, Any] = {
     "name": None,  # a record belongs to one protocol, by whose name tables select
-    "inputs": "standardise",
-    "targets": "standardise",
-    "precision": "float64",
+    **protocol.DEFAULTS,
 }
 """The protocol's keys that reach arrays, metrics or the record, each with its neutral value.
 

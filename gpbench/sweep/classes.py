@@ -1,48 +1,75 @@
-"""The check of users' classes before a sweep or a dry run, in a process of its own: this one stays without JAX."""
+"""The check of users' classes and metrics before a sweep or dry run, in another process: this one has no JAX."""
 
 import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from gpbench.config import declared
+from gpbench import custom, own_metrics, registry
+from gpbench.config import compose, declared
 from gpbench.errors import ConfigError, GpbenchError
+from gpbench.experiments.plan import job_note
 from gpbench.records.plan import RunPlan
 
 
-def check_classes(plans: Iterable[RunPlan | GpbenchError]) -> None:
-    """Check the methods of plans that are classes from outside gpbench against their signatures and declarations.
+def check_classes(
+    jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError], config_dirs: Sequence[Path]
+) -> None:
+    """Check what plans use from outside gpbench: methods, kernels, likelihoods and optimisers, and the user's metrics.
+
+    Args:
+        jobs: the words of each job, for messages.
+        plans: their plans, or the errors of those whose runs are unknown.
+        config_dirs: the user's folders.
 
     Raises:
-        ConfigError: as `gpbench.config.build.check_class`.
+        ConfigError: as `gpbench.config.build.check_class` and `gpbench.own_metrics.load`.
     """
-    nodes = [[plan.cfg["method"], plan.cfg["dataset"]] for plan in plans if isinstance(plan, RunPlan)]
-    distinct = {json.dumps(node) for node in nodes if node[0].get("_target_") not in declared.classes()}
-    if not distinct:
+    words_of = {
+        json.dumps([plan.cfg["method"], plan.cfg["dataset"]]): words
+        for words, plan in zip(jobs, plans, strict=True)
+        if isinstance(plan, RunPlan) and _is_custom(plan.cfg["method"])
+    }
+    folders = [str(folder) for folder in compose.folders(config_dirs)]
+    if not words_of and not own_metrics.declarations([Path(folder) for folder in folders]):
         return
-    request = json.dumps([sys.path, sorted(distinct)])
+    request = json.dumps([sys.path, list(words_of), folders])
     command = [sys.executable, "-m", __name__]
     process = subprocess.run(command, input=request, capture_output=True, text=True)
     if process.returncode == ConfigError.exit_code:
-        raise ConfigError(process.stdout)
+        message, number = json.loads(process.stdout)
+        raise ConfigError(message + ("" if number is None else job_note(list(words_of.values())[number], jobs)))
+
+
+def _is_custom(method: Mapping[str, Any]) -> bool:
+    """Whether a section names a class from outside gpbench."""
+    if method.get("_target_") not in declared.classes():
+        return True
+    return any(custom.custom_paths(kind, method[kind]) for kind in registry.KINDS.keys() & method.keys())
 
 
 def main() -> int:
     """Checks the sections that stdin has; prints the message of the first error.  Returns the exit code."""
-    path, sections = json.load(sys.stdin)
+    path, sections, folders = json.load(sys.stdin)
     sys.path[:] = path
+    number = None
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            from gpbench import runtime
+            if sections:
+                from gpbench import runtime
 
-            runtime.configure(device="cpu")
-            from gpbench.config.build import check_class
-
-            for section in sections:
+                runtime.configure(device="cpu")
+                from gpbench.config.build import check_class
+            for index, section in enumerate(sections):
+                number = index
                 check_class(*json.loads(section))
+            number = None
+            own_metrics.load([Path(folder) for folder in folders])
     except ConfigError as error:
-        print(error, end="")
+        print(json.dumps([str(error), number]))
         return ConfigError.exit_code
     return 0
 

@@ -119,7 +119,7 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
     view = Lines(jobs)
     train, failed = 0, 0
     planned = plans(jobs, config_dirs)
-    check_classes(planned)
+    check_classes(jobs, planned, config_dirs)
     for words, plan in zip(jobs, planned, strict=True):
         if isinstance(plan, RunPlan):
             missing, text = _state(plan)

@@ -88,7 +88,7 @@ class Jobs:
         Raises ConfigError before anything starts where any job cannot be composed.
         """
         planned = plans(jobs, self.config_dirs)
-        check_classes(planned)
+        check_classes(jobs, planned, self.config_dirs)
         waiting = deque(
             Job(list(words), plan if isinstance(plan, RunPlan) else None)
             for words, plan in zip(jobs, planned, strict=True)

@@ -3,7 +3,6 @@
 No process outlives its parent.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -17,8 +16,6 @@ from typing import Any
 from gpbench.records.plan import RunPlan
 from gpbench.sweep.job import Ended, Job, Outcome
 from gpbench.train.stop import StopRequest
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 class Child:
@@ -94,15 +91,15 @@ def start_run(
         cores: Cores that it may use; None for all.
         **streams: Further arguments of `subprocess.Popen`.
     """
+    limits = [str(os.getpid()), ",".join(map(str, sorted(cores or ())))]
     with tempfile.TemporaryFile() as stdin:
         stdin.write(plan.to_json().encode() if plan else b"")
         stdin.seek(0)
         return subprocess.Popen(
-            [sys.executable, "-m", "gpbench", "run", *words],
+            [sys.executable, "-m", "gpbench.sweep.child", *limits, "run", *words],
             stdin=stdin,
             env={**os.environ, **environment},
             start_new_session=True,  # a Ctrl-C on the terminal reaches the parent alone, which passes it on once
-            preexec_fn=_before_start(cores),
             **streams,
         )
 
@@ -110,22 +107,6 @@ def start_run(
 def _drain(stream: Iterable[str], take: Callable[[str], None]) -> None:
     for line in stream:
         take(line)
-
-
-def _before_start(cores: set[int] | None) -> Callable[[], None] | None:
-    """A function for a child to call before it starts its program: Linux then kills the child with its parent."""
-    if sys.platform != "linux":
-        return None
-    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()  # found before the fork: a child may not load libraries
-
-    def arrange() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # the parent died first
-            os._exit(1)
-        if cores:
-            os.sched_setaffinity(0, cores)
-
-    return arrange
 
 
 class Local:

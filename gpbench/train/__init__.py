@@ -12,7 +12,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "predictor": ("Predictor",),
         "programs": ("Programs",),
         "result": ("predictions_by_row", "scores"),
-        "session": ("configure",),
+        "session": ("configure", "train"),
         "stop": ("StopRequest",),
     },
 )

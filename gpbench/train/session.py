@@ -27,19 +27,31 @@ def configure(run: Mapping[str, Any]) -> None:
 
 
 def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Record], int]:
-    """Claims, trains and records what is missing.
+    """Trains and records the runs of a plan that are not recorded.
 
-    Returns all records of the plan ([] in a process that another speaks for), and how many of them existed before.
+    Args:
+        plan: The plan; `configure` has set up JAX for its `run` section.
+        store: The results folder.
+        stop: The request to stop, at which training ends at a checkpoint.
 
-    Raises ClaimedError, PeerError, ConfigError for settings of XLA that change numbers, and what `run_job` raises.
+    Returns:
+        All records of the plan, [] in a process for which another one speaks; and how many of them existed before.
+
+    Raises:
+        ClaimedError: Another process trains one of the runs.
+        PeerError: Another process of the same run is gone.
+        ConfigError: Settings of XLA change numbers.
+        DataError, StorageError, Stopped: The job cannot be trained, or was stopped.
     """
     run = plan.cfg["run"]
     joins = bool(runtime.peers()) or run["processes"] == "cluster"
+    runtime.import_jax()
     if joins:
         runtime.join()
     runtime.fix_arithmetic()
     if run["device"] == "gpu":
         runtime.require_gpu()
+    runtime.start_backend()
 
     from gpbench.core.memory import release_programs
     from gpbench.train import progress

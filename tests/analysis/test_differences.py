@@ -152,7 +152,7 @@ def test_two_commits_of_the_same_runs_are_compared():
         ("method:x", "svi", "no run has method"),
         ("sep", "clean", "different kinds"),
         ("both", "svi", "ambiguous: use method:both or protocol:both"),
-        ("", "svi", "no run has ''"),
+        ("", "svi", "no run has the method ''"),
         ("commit:a1", "c3", "2 commits start with 'a1'"),
     ],
 )

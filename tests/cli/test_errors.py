@@ -74,7 +74,7 @@ def test_a_users_file_may_not_take_the_name_of_ours(verb, tmp_path, capsys):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "wdbc.yaml").write_text("name: wdbc")
     assert cli.main([*verb, "--config-dir", str(tmp_path)]) == 2
-    assert "the name wdbc is taken by one of ours; rename the file" in capsys.readouterr().err
+    assert "the name wdbc is built in; rename the file" in capsys.readouterr().err
 
 
 def test_a_faulty_file_stops_only_the_runs_that_use_it(tmp_path, capsys):

@@ -1,5 +1,7 @@
 """A value out of its range, or a key that nothing reads, is refused in one line before JAX is imported."""
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from gpbench import cli
 from gpbench.config.compose import Composer
 from gpbench.errors import ConfigError
 from gpbench.experiments.plan import plans
+from gpbench.sweep import classes
 
 REFUSED = {
     "method.inducing=1.5": "method.inducing=1.5: must be a whole number from 1, or a number above 0 and up to 1",
@@ -187,6 +190,137 @@ def test_a_users_class_is_checked_before_any_job_starts(tmp_path, words, code, c
     assert not (tmp_path / "results").exists()
     if code:
         assert captured.out == "" and captured.err.startswith("gpbench: method.") and captured.err.count("\n") == 1
+
+
+FILES = {
+    "kernel/wave.yaml": "_target_: dry_parts.Wave\nperiod: 6.0\n",
+    "likelihood/noisy.yaml": "_target_: dry_parts.Noisy\n",
+    "dry_parts.py": """
+from gpbench.core.kernels import SquaredExponential
+from gpbench.core.likelihoods import Gaussian
+from gpbench.methods.exact.gpr import GPR
+from gpbench.schema import setting
+
+
+class Wave(SquaredExponential):
+    period: float = setting(1.0, "positive", "Period.")
+
+
+class Typo(SquaredExponential):
+    period: float = setting(1.0, "positve", "Period.")
+
+
+class Noisy(Gaussian):
+    level: float = setting(0.5, "fraction", "Level.")
+
+
+class Outside(GPR):
+    level: float = setting(2.0, "fraction", "Level.")
+
+
+class Task(GPR):
+    tasks = frozenset({"regresion"})
+""",
+    "dry_loss.py": "def loss(scored, level=0.5):\n    return 0.0\n",
+}
+METRIC = "_target_: dry_loss.loss\nbetter: lower\ntasks: [regression]\n"
+
+CUSTOM = {
+    "fits": (["method.kernel=wave", "method.likelihood=noisy"], METRIC, ""),
+    "option of a kernel": (["method.kernel={wave: {perod: 2}}"], "", "has no option 'perod': did you mean period?"),
+    "value of a kernel": (["method.kernel={sum: [linear, {wave: {period: -6}}]}"], "", "period=-6: must be"),
+    "option of a likelihood": (["method.likelihood={noisy: {levle: 1}}"], "", "has no option 'levle': did you mean"),
+    "class of a kernel": (["method.kernel={_target_: dry_parts.Wav}"], "", "dry_parts has no 'Wav'; did you mean Wave"),
+    "module of a kernel": (
+        ["method.kernel={_target_: dry_partz.Wave}"],
+        "",
+        "no module 'dry_partz'; did you mean dry_parts",
+    ),
+    "far module": (["method.kernel={_target_: quux.Wave}"], "", "name the folder that has it with --config-dir"),
+    "range of a kernel": (
+        ["method.kernel={_target_: dry_parts.Typo}"],
+        "",
+        "Typo.period: no range 'positve'; did you mean",
+    ),
+    "default": (["method._target_=dry_parts.Outside"], "", "Outside.level: the default=2.0: must be a number above 0"),
+    "task": (["method._target_=dry_parts.Task"], "", "Task: no task 'regresion'; did you mean regression?"),
+    "built-in class": (
+        ["method.kernel={_target_: gpbench.core.kernels.Periodic, perod: 3}"],
+        "",
+        "'perod': did you mean",
+    ),
+    "function of a metric": ([], METRIC.replace("loss.loss", "loss.los"), "dry_loss has no 'los'; did you mean loss?"),
+    "option of a metric": ([], METRIC + "levle: 0.9\n", "has no option 'levle'; did you mean level?"),
+    "job of a sweep": (["-m", "seed=0", "method.kernel=linear,{wave: {period: 0}}"], "", "(job method.kernel={wave:"),
+}
+
+
+@pytest.fixture(scope="module")
+def custom(tmp_path_factory):
+    """A folder of --config-dir with the files above, on the path of this process."""
+    folder = tmp_path_factory.mktemp("custom")
+    for name, content in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield folder
+
+
+def in_this_process(command, *, input, **_):
+    """What the process of the check says, without its start."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.StringIO(input))
+        return subprocess.CompletedProcess(command, classes.main(), out.getvalue())
+
+
+@pytest.mark.parametrize(("words", "metric", "message"), CUSTOM.values(), ids=CUSTOM)
+def test_a_dry_run_refuses_what_is_wrong_in_a_users_files(
+    custom, tmp_path, capsys, monkeypatch, words, metric, message
+):
+    if words and words[0] != "-m":
+        monkeypatch.setattr(classes.subprocess, "run", in_this_process)
+    if metric:
+        (tmp_path / "metric").mkdir()
+        (tmp_path / "metric" / "ours.yaml").write_text(metric)
+    argv = ["run", "--dry-run", f"--config-dir={custom}", f"--config-dir={tmp_path}", "dataset=sinc"]
+    argv.append("method=gpr" if "method._target_" in str(words) else "method=svi")
+    assert cli.main([*argv, f"run.results={tmp_path / 'r'}", *words]) == (2 if message else 0)
+    err = capsys.readouterr().err
+    assert message in err and err.count("\n") == bool(message)
+
+
+def test_a_declared_setting_that_a_file_lacks_needs_no_plus(tmp_path, capsys):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "method" / "mine.yaml").write_text("_target_: robust_gp.RobustGP\nname: mine\n")
+    composer = Composer([tmp_path])
+    cfg = composer.compose(["dataset=sinc", "method=mine", "method.batch_size=20"])
+    assert cfg == composer.compose(["dataset=sinc", "method=mine", "+method.batch_size=20"])
+    with pytest.raises(ConfigError, match=r"no key 'df' in method; .*; \+method\.df=VALUE sets a field"):
+        composer.compose(["dataset=sinc", "method=mine", "method.df=3"])
+
+
+def test_a_protocol_needs_a_name_only(tmp_path):
+    (tmp_path / "protocol").mkdir()
+    (tmp_path / "protocol" / "bare.yaml").write_text("name: bare\n")
+    words = ["dataset=sinc", "method=linear", "protocol=bare"]
+    cfg = Composer([tmp_path]).compose(words)
+    assert cfg["protocol"] == {
+        "name": "bare",
+        "inputs": "standardise",
+        "targets": "standardise",
+        "precision": "float64",
+    }
+    assert not cfg["changes"]
+    (tmp_path / "protocol" / "bare.yaml").write_text("precision: float32\n")
+    with pytest.raises(ConfigError, match="protocol has no name"):
+        Composer([tmp_path]).compose(words)
+
+
+def test_the_wrong_job_of_a_sweep_is_named():
+    jobs = [["dataset=wdbc", "seed=0", "method=sep"], ["dataset=wdbc", "seed=0", "method=sepp"]]
+    with pytest.raises(ConfigError, match=r"no such method; did you mean sep.* \(job method=sepp\)$"):
+        plans(jobs)
 
 
 def test_the_plans_of_one_point_and_all_rows_are_of_two_cells():

@@ -130,7 +130,7 @@ def test_every_method_refuses_a_value_out_of_its_range(method, field, value):
 
 
 class Random(Nameless):
-    """Has a field with the name of one of ours and another meaning."""
+    """Has a field with the name of a built-in one and another meaning."""
 
     features: int = eqx.field(static=True, kw_only=True, default=10)
 

@@ -15,7 +15,7 @@ class Spec:
     """A choice of likelihood: hashable, so that it can be a static field.  `likelihood_spec` parses it."""
 
     name: str = "auto"
-    """Name of a likelihood of gpbench, dotted path of a class of one's own, or "auto"."""
+    """Name of a likelihood of gpbench, dotted path of a custom class, or "auto"."""
     options: tuple[tuple[str, Any], ...] = ()
     """Options that the configuration sets, in the order of their names."""
 
@@ -58,7 +58,7 @@ def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
     """Parses the likelihood that the configuration's `value` means.
 
     Args:
-        value: "auto"; a name; {name: {option: value}}; or a mapping with the `_target_` of a class of one's own.
+        value: "auto"; a name; {name: {option: value}}; or a mapping with the `_target_` of a custom class.
 
     Raises:
         ConfigError: An unknown name or option, a value that an option cannot have, a class that is no `Likelihood`.
@@ -72,9 +72,5 @@ def likelihood_spec(value: "str | Mapping[str, Any] | Spec") -> Spec:
 
 
 def _class(name: str) -> type[Likelihood]:
-    cls = registry.load("likelihood", name)
-    if not (isinstance(cls, type) and issubclass(cls, Likelihood)):
-        raise ConfigError(f"likelihood {name}: must be a subclass of gpbench.core.likelihoods.Likelihood")
-    if absent := sorted(cls.__abstractmethods__):
-        raise ConfigError(f"likelihood {name} lacks {', '.join(absent)}; see docs/add_a_likelihood.md")
+    cls: type[Likelihood] = registry.load_class("likelihood", name, Likelihood)
     return cls

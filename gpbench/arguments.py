@@ -1,0 +1,119 @@
+"""Arguments of the Python interface: calls are checked against annotations, and errors name keywords, not flags."""
+
+import functools
+import inspect
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
+
+from gpbench.errors import ConfigError, GpbenchError, either, nearest
+from gpbench.schema import is_whole
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_NAMES = {str: "a text", int: "a whole number", bool: "True or False", types.NoneType: "None", PathLike: "a path"}
+_COLLECTIONS = (Iterable, Sequence)
+_FLAG = re.compile(r"gpbench [a-z][^;:,`]*|add -m\b|(?<!\S)--([a-z][a-z-]*)")
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a function that users call.
+
+    Arguments that do not fit its annotations raise ConfigError.  Any `GpbenchError` names the keywords of Python; the
+    command line, which calls the same functions, prints its own options.
+
+    Args:
+        function: The function.
+    """
+    signature = inspect.signature(function)
+    hints = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    is_open = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    for name, parameter in signature.parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            del hints[name]
+            if get_origin(parameter.annotation) is Unpack:
+                hints |= get_args(parameter.annotation)[0].__annotations__
+                is_open = False
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not is_open and (unknown := [key for key in kwargs if key not in hints]):
+            known = [name for name in hints if name != "self"]
+            raise ConfigError(f"{function.__name__}: no argument {unknown[0]!r}; {nearest(unknown[0], known)}")
+        try:
+            values = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ConfigError(f"{function.__name__}: {error}; see help(gpbench.{function.__name__})") from None
+        checked_kwargs = {name: _fitted(name, value, hints.get(name, Any)) for name, value in kwargs.items()}
+        positional = zip(values, args, strict=False)
+        checked_args = [_fitted(name, value, hints.get(name, Any)) for name, value in positional]
+        try:
+            return function(*checked_args, **checked_kwargs)  # type: ignore[arg-type]
+        except GpbenchError as error:
+            error.printed = error.printed or str(error)
+            error.args = (in_python(str(error)),)
+            raise
+
+    return call
+
+
+def _fitted(name: str, value: Any, hint: Any) -> Any:
+    """The value, an array or iterator of several values as a list.  Raises ConfigError where it does not fit."""
+    if any(get_origin(kind) in _COLLECTIONS for kind in _kinds(hint)) and _is_collection(value):
+        value = list(value)
+    if not _fits(value, hint):
+        text = " ".join(repr(value).split())
+        raise ConfigError(f"{name}={text[:60]}{'...' * (len(text) > 60)}: must be {_description(hint)}")
+    return value
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, or the annotation itself."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | PathLike)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if hint in (Any, inspect.Parameter.empty) or isinstance(hint, str):
+        return True
+    if len(kinds := _kinds(hint)) > 1:
+        return any(_fits(value, kind) for kind in kinds)
+    if (origin := get_origin(hint)) in _COLLECTIONS:
+        return _is_collection(value) and all(_fits(entry, get_args(hint)[0]) for entry in value)
+    if origin is Literal:
+        return value in get_args(hint)
+    return is_whole(value) if hint is int else isinstance(value, origin or hint)
+
+
+def _description(hint: Any) -> str:
+    """An annotation in words."""
+    texts = []
+    for kind in _kinds(hint):
+        origin = get_origin(kind) or kind
+        if origin in _COLLECTIONS:
+            texts.append(f"a list, each entry {_description(get_args(kind)[0])}")
+        elif origin is Literal:
+            texts += map(repr, get_args(kind))
+        else:
+            texts.append(_NAMES.get(origin) or f"a {origin.__name__}")
+    return either(texts)
+
+
+def in_python(line: str) -> str:
+    """Words a message for Python: a flag becomes its keyword, and a command that the message quotes stays.
+
+    Args:
+        line: The message, as the command line prints it.
+    """
+    return _FLAG.sub(_keyword, line)
+
+
+def _keyword(match: re.Match[str]) -> str:
+    if match[1]:
+        return match[1].replace("-", "_")
+    return "call gpbench.multirun" if match[0] == "add -m" else match[0]

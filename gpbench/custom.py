@@ -1,0 +1,122 @@
+"""Custom kernels, likelihoods and readers, for code that starts without JAX.  Each is named by
+
+- its class, as in `method.kernel={_target_: kernels.Cosine, period: 2.0}`;
+- a file `kernel/NAME.yaml` or `likelihood/NAME.yaml` with such a mapping, in a folder of `--config-dir`;
+- an entry point NAME of the group `gpbench.kernels` or `gpbench.likelihoods`, whose value is the class.
+
+`expand` turns names of the last two kinds into the first.  Names in records are never imported.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from gpbench import yamls
+from gpbench.errors import ConfigError
+from gpbench.registry import COMPOSITES, KINDS, TARGET, check_value, is_list, load, read
+
+
+def check(section: Mapping[str, Any], folders: Sequence[Path], task: Any = None) -> dict:
+    """The section `method` with the names of users' kernels and likelihoods expanded, and all of them checked.
+
+    The keys `kernel` and `likelihood` of a user's method can mean something else: its class checks them.
+
+    Args:
+        section: The section.
+        folders: Folders of `--config-dir` and of installed packages.
+        task: Task of the data.
+
+    Raises:
+        ConfigError: As `read` does, with the key in front.
+    """
+    expanded = dict(section)
+    for kind in KINDS.keys() & section.keys():
+        expanded[kind] = expand(kind, section[kind], folders)
+        if str(section.get(TARGET, "gpbench.")).startswith("gpbench."):
+            check_value(kind, expanded[kind], task)
+    return expanded
+
+
+def expand(kind: str, value: Any, folders: Sequence[Path] = ()) -> Any:
+    """A value in which every name from a file or an entry point is replaced by its `_target_` and options."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((name, options),) = value.items()
+        if name in COMPOSITES and isinstance(options, list):
+            return {name: [expand(kind, entry, folders) for entry in options]}
+        if isinstance(options, Mapping | None) and (target := own(kind, name, folders, KINDS[kind])):
+            return {**target, **(options or {})}
+    elif isinstance(value, str) and (target := own(kind, value, folders, KINDS[kind])):
+        return target
+    return value
+
+
+def custom_paths(kind: str, value: Any) -> list[str]:
+    """The dotted paths of the custom classes in an expanded value.
+
+    Args:
+        kind: "kernel" or "likelihood".
+        value: The value, as for `read`, which has checked it.
+    """
+    choice = read(kind, value)
+    if kind == "kernel" and choice.name in COMPOSITES:
+        return [path for entry in choice.options["parts"] for path in custom_paths(kind, entry)]
+    return [choice.name] * choice.is_own
+
+
+def without_target(kind: str, value: Any) -> Any:
+    """A value in which {_target_: PATH, **options} of a kernel's or likelihood's class is {PATH: options}.
+
+    Hydra would otherwise construct the class as it builds the method.  Raises ConfigError as `load` does.
+    """
+    if kind not in KINDS or not isinstance(value, Mapping):
+        return value
+    if isinstance(path := value.get(TARGET), str):
+        is_class = callable(getattr(load(kind, path), "initial", None))
+        return {path: {key: option for key, option in value.items() if key != TARGET}} if is_class else value
+    return {
+        key: [without_target(kind, entry) for entry in v] if key in COMPOSITES and is_list(v) else v
+        for key, v in value.items()
+    }
+
+
+@cache
+def installed(group: str, find: Callable[..., Iterable[EntryPoint]]) -> tuple[EntryPoint, ...]:
+    """The entry points of a group, read once in a process: reading them opens a file of every installed package.
+
+    Args:
+        group: Name of the group, such as "gpbench.kernels".
+        find: Function that finds them, `importlib.metadata.entry_points`.
+    """
+    return tuple(find(group=group))
+
+
+def own(kind: str, name: Any, folders: Sequence[Path], reserved: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The mapping with a `_target_` behind a user's name; None for any other name.
+
+    Args:
+        kind: Name of the folder of files; the group of entry points is `gpbench.` with it and an s.
+        name: The name.
+        folders: Folders of `--config-dir` and of installed packages.
+        reserved: Names of gpbench's own.
+
+    Raises:
+        ConfigError: A file without a `_target_`, or with a name in `reserved`.
+    """
+    for folder in folders:
+        path = folder / kind / f"{name}.yaml"
+        if not isinstance(name, str) or not path.is_file():
+            continue
+        if name in reserved:
+            raise ConfigError(f"{path}: the name {name} is built in; rename the file")
+        content = yamls.read(path)
+        if not yamls.is_section(content) or TARGET not in content:
+            raise ConfigError(f"{path}: must be a mapping with a line `{TARGET}: MODULE.NAME`")
+        return content
+    if name in reserved or not isinstance(name, str):
+        return None
+    for point in installed(f"gpbench.{kind}s", entry_points):
+        if point.name == name:
+            return {TARGET: point.value.replace(":", ".")}
+    return None

@@ -1,0 +1,33 @@
+"""YAML of users: deep, large and odd documents are one line, whatever libyaml would do with them."""
+
+import pytest
+
+from gpbench import yamls
+from gpbench.errors import ConfigError
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(9 * [f'*{below}'])}]\n" for below, name in zip("abcdefg", "bcdefgh", strict=True)
+)
+REFUSED = {
+    "[" * 100_000: "more than 100 levels",
+    "- " * 100_000: "more than 100 levels",
+    "a: &a [*a]": "a part of itself",
+    LAUGHS: "more than 20,000 entries",
+    "a: !!timestamp 99999-1-1": "could not determine a constructor",
+    "a: !!set {x}": "could not determine a constructor",
+    "a: !!python/object/apply:os.getcwd []": "could not determine a constructor",
+    "a: [": "not YAML",
+}
+
+
+@pytest.mark.parametrize("text, reason", REFUSED.items(), ids=lambda text: text[:24])
+def test_a_document_that_is_too_much_is_one_line(tmp_path, text, reason):
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=reason) as caught:
+        yamls.read(tmp_path / "mine.yaml")
+    assert "mine.yaml" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_anchors_merges_and_a_byte_order_mark_are_read(tmp_path):
+    (tmp_path / "mine.yaml").write_text("\ufeffa: &a {b: 1}\nc: {<<: *a, d: 1e-5}")
+    assert yamls.read(tmp_path / "mine.yaml") == {"a": {"b": 1}, "c": {"b": 1, "d": 1e-5}}
