@@ -6,6 +6,7 @@ JAX and XLA read most of their settings from the environment, once.  A variable 
 import os
 import platform
 import re
+import subprocess
 import sys
 
 from gpbench import paths
@@ -19,6 +20,7 @@ _DEADLOCK_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
 # a product: a step with 20 inputs took 146 ms with, and 81 without.  This setting leaves products alone.
 _FUSION_FLAG = "--xla_cpu_experimental_ynn_fusion_type"
 _COUNT_FLAG = "--xla_force_host_platform_device_count"
+_OWN_FLAGS = (_DEADLOCK_FLAG, _FUSION_FLAG, _COUNT_FLAG)
 # With "cuda" alone JAX fails by an assertion where there is no GPU; `require_gpu` says it better.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
 _ARITHMETIC = {
@@ -31,6 +33,7 @@ _ARITHMETIC = {
     "jax_random_seed_offset": 0,
     "jax_high_dynamic_range_gumbel": False,
     "jax_disable_jit": False,
+    "jax_transfer_guard": "allow",
 }
 """Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""
 _INEXACT = re.compile(
@@ -116,6 +119,42 @@ def can_configure(*, device: str | None = None, memory_fraction: float | None = 
     return "jax" not in sys.modules or _settings == (device, memory_fraction, devices)
 
 
+def import_jax() -> None:
+    """Imports JAX, after a look at XLA_FLAGS: XLA ends a process with flags that it cannot read.
+
+    Raises:
+        ConfigError: The environment has a setting or a flag that JAX or XLA cannot read.
+    """
+    flags = [flag for flag in _flags().split() if not flag.startswith(_OWN_FLAGS)]
+    if flags and "jax" not in sys.modules:
+        # in a process of its own, which may end so
+        command = [sys.executable, "-c", "import jax; jax.devices()"]
+        ended = subprocess.run(command, env={**os.environ, "JAX_PLATFORMS": "cpu"}, capture_output=True, text=True)
+        if ended.returncode:
+            faults = re.findall(r"Unknown flags?.*|Couldn't.*", ended.stderr) or ["XLA cannot read them"]
+            raise ConfigError(f"XLA_FLAGS={' '.join(flags)}: {faults[0].strip('.')}; correct them, or leave them out")
+    try:
+        import jax  # noqa: F401
+    except ValueError as error:
+        raise ConfigError(f"JAX cannot read its settings: {error}; correct the variable, or unset it") from error
+
+
+def start_backend() -> None:
+    """Starts JAX's backend.
+
+    Raises:
+        ConfigError: It cannot start, as where JAX_PLATFORMS names a platform that is not here.
+    """
+    import jax
+
+    try:
+        jax.devices()
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0] or "there is none"
+        names = os.environ.get("JAX_PLATFORMS", "")
+        raise ConfigError(f"JAX_PLATFORMS={names}: JAX finds no such device ({reason}); set it to cpu") from error
+
+
 def require_float64(device: str | None = None) -> None:
     """Sets this process up and imports JAX; where somebody else has imported it, its settings stay theirs.
 
@@ -127,6 +166,7 @@ def require_float64(device: str | None = None) -> None:
     """
     is_first = "jax" not in sys.modules
     configure(device=device)
+    import_jax()
     import jax
 
     if is_first:
@@ -157,8 +197,12 @@ def fix_arithmetic() -> None:
             jax.config.update(option, value)
 
 
+def _flags() -> str:
+    return os.environ.get("XLA_FLAGS", "").strip()
+
+
 def _add_flag(name: str, value: str) -> None:
-    flags = os.environ.get("XLA_FLAGS", "").strip()
+    flags = _flags()
     if flags and not flags.startswith("-"):
         raise ConfigError(f"XLA_FLAGS={flags}: write the flags themselves, not the name of a file with them")
     if name not in flags:
