@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.analysis.caveats import caveats
+from gpbench.analysis.notes import caveats
 from gpbench.analysis.printing import natural
 from gpbench.analysis.statistics import mean_stderr
 from gpbench.metrics import better

@@ -6,29 +6,13 @@ from statistics import fmean
 
 from gpbench.analysis.cells import Entry
 from gpbench.analysis.formats import Grid, Sheet, marked
+from gpbench.analysis.notes import provenance, provenance_lines, seconds_lines
 from gpbench.analysis.printing import natural, number
-from gpbench.analysis.provenance import provenance, provenance_lines, seconds_lines
 from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
 from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 
-COLUMNS = (
-    "dataset",
-    "output",
-    "method",
-    "setting",
-    "metric",
-    "mean",
-    "stderr",
-    "n_splits",
-    "published",
-    "published_err",
-    "delta_se",
-    "held_out",
-    "protocol",
-    "preset",
-)
 LEGEND = (
     "mean ± standard error over splits (number of splits) [published value, difference in joint standard errors];"
     " standard errors are not corrected for rows that splits share"
@@ -55,7 +39,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
 
 
 def row(entry: Entry) -> dict:
-    """The values of an entry by name, in the order of COLUMNS; None where one does not apply."""
+    """The values of an entry by name; None where one does not apply."""
     published, cell = entry.published, entry.cell
     return {
         "dataset": cell.dataset,

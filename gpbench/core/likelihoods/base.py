@@ -9,8 +9,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
-from gpbench.schema import setting
 
 
 class Likelihood(eqx.Module):
@@ -121,37 +119,3 @@ class Likelihood(eqx.Module):
         Args:
             mean, variance: Moments of the latent values, (N,) or (N, P).
         """
-
-
-def above_floor(name: str, noise: float, floor: float) -> float:
-    """The initial noise less its floor.
-
-    Args:
-        name: Name of the likelihood, for the message.
-        noise: Initial variance of the noise.
-        floor: Least variance of the noise.
-
-    Raises:
-        ConfigError: The floor is negative or not below the noise.
-    """
-    if not 0.0 <= floor < noise:
-        raise ConfigError(
-            f"likelihood {name}: the noise floor {floor:g} must be at least 0 and below the initial noise {noise:g}"
-        )
-    return noise - floor
-
-
-class FlooredNoise(Likelihood):
-    """Noise of regression with a log-concave density, whose variance is above a floor."""
-
-    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
-    log_concave: ClassVar[bool] = True
-
-    log_noise: Float[Array, ""]
-    """The logarithm of the noise above its floor."""
-    floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
-
-    @property
-    def noise(self) -> Float[Array, ""]:
-        """The variance of y about f."""
-        return self.floor + jnp.exp(self.log_noise)
