@@ -57,7 +57,9 @@ def watched(*allowed: Path):
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """Folders of two whole runs that were saved."""
+    """Folders of two whole runs that were saved.  Matplotlib finds its folder and its fonts before `HOME` changes."""
+    import matplotlib.font_manager  # noqa: F401
+
     results = tmp_path_factory.mktemp("saved")
     for words in (["dataset=sinc", "method=linear"], ["dataset=wdbc", "method=logistic"]):
         assert main(["run", f"run.results={results}", "run.save=true", "run.predictions=true", *words]) == 0
