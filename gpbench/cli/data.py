@@ -17,7 +17,7 @@ from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, p
 
 def add_parser(subparsers) -> None:
     """Adds the verb and its actions to the parser."""
-    verb = subparsers.add_parser("data", help="list, fetch, verify, describe and export data sets", description=__doc__)
+    verb = subparsers.add_parser("data", description=__doc__)
     actions = verb.add_subparsers(dest="action", required=True, metavar="ls|fetch|verify|info|rows|probe")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON")
