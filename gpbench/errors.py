@@ -125,13 +125,3 @@ def printable(text: str) -> str:
     Names come from users' cards and records, and must not move a terminal's cursor.
     """
     return _UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
-
-
-def damaged() -> tuple[type[Exception], ...]:
-    """The errors of `numpy.load` and of its archives' arrays on a damaged file: which one depends on the byte."""
-    import struct
-    import zipfile
-    import zlib
-
-    arrays = (OSError, KeyError, ValueError, TypeError, EOFError, NotImplementedError, RuntimeError, SyntaxError)
-    return (*arrays, struct.error, zlib.error, zipfile.BadZipFile, MemoryError)

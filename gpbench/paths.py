@@ -1,6 +1,7 @@
 """Folders: configuration, the local data store, results, caches.  No JAX, no NumPy."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import platformdirs
@@ -12,6 +13,23 @@ _CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "conf" / "config.yaml").is_fil
 def conf_dir() -> Path:
     """Folder of the configuration shipped with the package: inside the wheel, or `conf/` of a source checkout."""
     return _CHECKOUT / "conf" if _CHECKOUT else _PACKAGE / "conf"
+
+
+def yaml_files(group: str, config_dirs: Iterable[Path | str] = ()) -> dict[str, Path]:
+    """YAML files of a group by name, in alphabetical order; of files with one name that of gpbench counts.
+
+    Args:
+        group: Name of the group's folder, such as "dataset".
+        config_dirs: Further folders with such folders.
+
+    Returns:
+        The files; the name of one in a folder of the group's has a slash, as in "sep/table1".
+    """
+    files: dict[str, Path] = {}
+    for folder in (root.expanduser() / group for root in (conf_dir(), *map(Path, config_dirs))):
+        for path in folder.rglob("*.yaml"):
+            files.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
+    return dict(sorted(files.items()))
 
 
 def store_dir() -> Path:

@@ -199,6 +199,25 @@ def load(kind: str, name: str) -> Any:
     return targets.load(table[name].path if name in table else name, kind)
 
 
+def load_class(kind: str, name: str, base: type) -> Any:
+    """The class of a name of gpbench, or of a dotted path, which must be a subclass of `base` that is not abstract.
+
+    Args:
+        kind: "kernel" or "likelihood".
+        name: A name of gpbench, or a dotted path.
+        base: Class that the kind derives from, a public name of its package.
+
+    Raises:
+        ConfigError: A class that cannot be imported, is no subclass of `base` or lacks some of its functions.
+    """
+    cls = load(kind, name)
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        raise ConfigError(f"{kind} {name}: must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}")
+    if absent := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise ConfigError(f"{kind} {name} lacks {', '.join(absent)}; see docs/add_a_{kind}.md")
+    return cls
+
+
 def _split(kind: str, value: Any) -> tuple[str, dict[str, Any]]:
     """The name and the options of a value."""
     name, options = value, None

@@ -6,6 +6,7 @@ JAX and XLA read most of their settings from the environment, once.  A variable 
 import os
 import platform
 import re
+import subprocess
 import sys
 
 from gpbench import paths
@@ -19,6 +20,7 @@ _DEADLOCK_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
 # a product: a step with 20 inputs took 146 ms with, and 81 without.  This setting leaves products alone.
 _FUSION_FLAG = "--xla_cpu_experimental_ynn_fusion_type"
 _COUNT_FLAG = "--xla_force_host_platform_device_count"
+_OWN_FLAGS = (_DEADLOCK_FLAG, _FUSION_FLAG, _COUNT_FLAG)
 # With "cuda" alone JAX fails by an assertion where there is no GPU; `require_gpu` says it better.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
 _ARITHMETIC = {
@@ -31,9 +33,12 @@ _ARITHMETIC = {
     "jax_random_seed_offset": 0,
     "jax_high_dynamic_range_gumbel": False,
     "jax_disable_jit": False,
+    "jax_transfer_guard": "allow",
 }
 """Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""
-_INEXACT = re.compile(r"--(\w*(?:fast_math|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?")
+_INEXACT = re.compile(
+    r"--(\w*(?:fast_math(?!_honor)|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?"
+)
 """Flags of XLA that make its arithmetic less exact."""
 
 _settings: tuple[str | None, float | None, int] | None = None
@@ -114,19 +119,59 @@ def can_configure(*, device: str | None = None, memory_fraction: float | None = 
     return "jax" not in sys.modules or _settings == (device, memory_fraction, devices)
 
 
+def import_jax() -> None:
+    """Imports JAX, after a look at XLA_FLAGS: XLA ends a process with flags that it cannot read.
+
+    Raises:
+        ConfigError: The environment has a setting or a flag that JAX or XLA cannot read.
+    """
+    flags = [flag for flag in _flags().split() if not flag.startswith(_OWN_FLAGS)]
+    if flags and "jax" not in sys.modules:
+        # in a process of its own, which may end so
+        command = [sys.executable, "-c", "import jax; jax.devices()"]
+        ended = subprocess.run(command, env={**os.environ, "JAX_PLATFORMS": "cpu"}, capture_output=True, text=True)
+        if ended.returncode:
+            faults = re.findall(r"Unknown flags?.*|Couldn't.*", ended.stderr) or ["XLA cannot read them"]
+            raise ConfigError(f"XLA_FLAGS={' '.join(flags)}: {faults[0].strip('.')}; correct them, or leave them out")
+    try:
+        import jax  # noqa: F401
+    except ValueError as error:
+        raise ConfigError(f"JAX cannot read its settings: {error}; correct the variable, or unset it") from error
+
+
+def start_backend() -> None:
+    """Starts JAX's backend.
+
+    Raises:
+        ConfigError: It cannot start, as where JAX_PLATFORMS names a platform that is not here.
+    """
+    import jax
+
+    try:
+        jax.devices()
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0] or "there is none"
+        names = os.environ.get("JAX_PLATFORMS", "")
+        raise ConfigError(f"JAX_PLATFORMS={names}: JAX finds no such device ({reason}); set it to cpu") from error
+
+
 def require_float64(device: str | None = None) -> None:
-    """Sets this process up and imports JAX.
+    """Sets this process up and imports JAX; where somebody else has imported it, its settings stay theirs.
 
     Args:
         device: "cpu", "gpu", or None for the best there is.
 
     Raises:
-        ConfigError: JAX was imported without 64-bit types.
+        ConfigError: JAX was imported without 64-bit types; XLA_FLAGS as for `fix_arithmetic`.
     """
+    is_first = "jax" not in sys.modules
     configure(device=device)
+    import_jax()
     import jax
 
-    if not jax.config.read("jax_enable_x64"):
+    if is_first:
+        fix_arithmetic()
+    elif not jax.config.read("jax_enable_x64"):
         raise ConfigError(
             "JAX was imported without 64-bit types: set JAX_ENABLE_X64=true, or call"
             " jax.config.update('jax_enable_x64', True)"
@@ -137,23 +182,27 @@ def fix_arithmetic() -> None:
     """Gives JAX the arithmetic that records stand for, whoever imported it and with whatever environment.
 
     Raises:
-        ConfigError: XLA_FLAGS make the arithmetic less exact, which cannot be undone in this process.
+        ConfigError: XLA_FLAGS or NVIDIA_TF32_OVERRIDE make it less exact, which cannot be undone in this process.
     """
     import jax
 
-    for flag, value in _INEXACT.findall(os.environ.get("XLA_FLAGS", "")):
-        if value.lower() not in ("false", "0") and "honor" not in flag:
-            raise ConfigError(
-                f"XLA_FLAGS has --{flag}, with which numbers are not those of the precision that a record states:"
-                " leave the flag out"
-            )
+    flags = _INEXACT.findall(os.environ.get("XLA_FLAGS", ""))
+    faults = [f"XLA_FLAGS has --{flag}" for flag, value in flags if value.lower() not in ("false", "0")]
+    if os.environ.get("NVIDIA_TF32_OVERRIDE", "0") != "0":
+        faults.append("NVIDIA_TF32_OVERRIDE is set")
+    if faults:
+        raise ConfigError(f"{faults[0]}: numbers would be less exact than records state; leave it out")
     for option, value in _ARITHMETIC.items():
         if getattr(jax.config, option, value) != value:  # an option that this JAX does not have changes nothing
             jax.config.update(option, value)
 
 
+def _flags() -> str:
+    return os.environ.get("XLA_FLAGS", "").strip()
+
+
 def _add_flag(name: str, value: str) -> None:
-    flags = os.environ.get("XLA_FLAGS", "").strip()
+    flags = _flags()
     if flags and not flags.startswith("-"):
         raise ConfigError(f"XLA_FLAGS={flags}: write the flags themselves, not the name of a file with them")
     if name not in flags:

@@ -8,6 +8,7 @@ programs are kept in `.pytest_cache/xla` for the next time; `make clean` removes
 import atexit
 import ctypes
 import gc
+import importlib
 import os
 import shutil
 import sys
@@ -59,6 +60,9 @@ runtime.configure(device="cpu")
 # The shapes in gpbench's signatures are checked in the tests, and only there: users do not wait for it.
 # The tower lets a whole number be a float, as the configuration does.
 install_import_hook("gpbench", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+
+memory = importlib.import_module("gpbench.core.memory")
+memory.MOST_PROGRAMS = 2**30  # the tests forget programs by their memory: see `pytest_runtest_teardown`
 
 
 _SLOW = {*(Path(__file__).parent / "slow.txt").read_text().splitlines()}

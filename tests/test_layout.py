@@ -9,8 +9,8 @@ import gpbench
 
 PACKAGE = Path(gpbench.__file__).parent
 FLOORS = [
-    {"errors", "lazy", "paths", "plugins"},
-    {"schema", "targets", "yamls"},
+    {"errors", "lazy", "limits", "paths", "plugins"},
+    {"npz", "schema", "targets", "yamls"},
     {"arguments", "metrics", "papers"},
     {"registry", "keys"},
     {"custom"},

@@ -7,7 +7,7 @@ import pytest
 
 from gpbench import own_metrics
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.ranks import ranking
+from gpbench.analysis.rankings import ranking
 from gpbench.analysis.tables import title
 from gpbench.config.compose import compose
 from gpbench.contract.families import examine_metric

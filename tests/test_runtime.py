@@ -1,6 +1,8 @@
 """What `runtime.configure` promises, each in a fresh process: JAX reads its settings once."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +83,11 @@ print(said.getvalue(), end="")
     assert line.startswith(f"gpbench: warning: {tmp_path / 'file' / 'xla'}: ") and "GPBENCH_CACHE" in line
 
 
+def test_who_imports_jax_first_has_64_bit_types_whatever_the_environment_says(tmp_path):
+    show = "from gpbench import runtime; runtime.require_float64(); import jax; print(jax.numpy.zeros(1).dtype)"
+    assert python(show, tmp_path, JAX_ENABLE_X64="0") == ["float64"]
+
+
 def test_the_users_own_settings_stay(tmp_path):
     own = {
         "XLA_FLAGS": "--xla_cpu_enable_concurrency_optimized_scheduler=true --xla_cpu_experimental_ynn_fusion_type=",
@@ -127,6 +134,47 @@ except ConfigError as error:
     print(error)
 """
     assert python(show, tmp_path, CUDA_VISIBLE_DEVICES="")[0].startswith("run.device=gpu: JAX cannot use a GPU here")
+
+
+@pytest.mark.parametrize(
+    "setting, line",
+    [
+        ("JAX_PLATFORMS=cuda", "JAX_PLATFORMS=cuda: JAX finds no such device"),
+        ("JAX_PLATFORMS=abacus", "JAX_PLATFORMS=abacus: JAX finds no such device"),
+        ("JAX_ENABLE_X64=maybe", "JAX cannot read its settings: .*JAX_ENABLE_X64"),
+        ("JAX_NUMPY_DTYPE_PROMOTION=x", "JAX cannot read its settings: .*jax_numpy_dtype_promotion"),
+        ("XLA_FLAGS=--nonsense", "XLA_FLAGS=--nonsense: Unknown flag in XLA_FLAGS: --nonsense; correct them"),
+        ("XLA_FLAGS=--xla_cpu_enable_fast_math=maybe", "XLA_FLAGS=.*: Couldn't interpret value maybe"),
+    ],
+)
+def test_a_setting_that_jax_cannot_read_is_one_line(setting, line, tmp_path):
+    if setting == "JAX_PLATFORMS=cuda" and shutil.which("nvidia-smi"):
+        pytest.skip("it can be read here")
+    show = """
+from gpbench import runtime
+from gpbench.errors import ConfigError
+try:
+    runtime.configure()
+    runtime.import_jax()
+    runtime.start_backend()
+except ConfigError as error:
+    print(error)
+"""
+    [printed] = python(show, tmp_path, **dict([setting.split("=", 1)]))
+    assert re.match(line, printed)
+
+
+@pytest.mark.parametrize("setting", ["JAX_NUMPY_DTYPE_PROMOTION=strict", "JAX_TRANSFER_GUARD=disallow"])
+def test_a_setting_that_stops_the_arithmetic_is_put_right(setting, tmp_path):
+    show = """
+from gpbench import runtime
+runtime.configure()
+runtime.import_jax()
+runtime.fix_arithmetic()
+import jax.numpy as jnp
+print(jnp.ones(2, jnp.float32) + jnp.ones(2, int) + 1.0)
+"""
+    assert python(show, tmp_path, **dict([setting.split("=", 1)])) == ["[3. 3.]"]
 
 
 def test_an_unknown_device_is_refused():

@@ -13,10 +13,9 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "differences": ("Difference", "paired_differences"),
         "formats": ("FORMATS", "Grid", "Sheet"),
         "power": ("smallest_difference", "splits_needed"),
-        "rankings": ("SetRanking",),
-        "ranks": ("Ranking", "rank_table", "ranking"),
+        "rankings": ("SetRanking", "ranking"),
+        "ranks": ("Ranking", "rank_table"),
         "sides": ("Side", "parse_sides"),
-        "statistics": ("LEVEL", "TTest", "common_splits", "mean_stderr", "paired_t_test"),
-        "tests": ("nemenyi_quantile",),
+        "statistics": ("LEVEL", "TTest", "common_splits", "mean_stderr", "nemenyi_quantile", "paired_t_test"),
     },
 )

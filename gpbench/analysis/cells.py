@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.analysis.caveats import caveats
+from gpbench.analysis.notes import caveats
 from gpbench.analysis.printing import natural
 from gpbench.analysis.statistics import mean_stderr
 from gpbench.metrics import better
@@ -142,12 +142,13 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
     for cell in cells:
         for record in cell.records:
             recorded.setdefault(cell.dataset, set()).update(record.metrics)
+    selected = {dataset: _metrics(metrics, names) for dataset, names in recorded.items()}
     return [
         entry(cell, metric)
         for cell in cells
-        for metric in _metrics(metrics, recorded[cell.dataset])
+        for metric in selected[cell.dataset]
         # where every run diverged no metric was recorded, and the cell still shows
-        if metric in {"seconds", "objective", *recorded[cell.dataset]} or not recorded[cell.dataset]
+        if metric in ("seconds", "objective") or metric in recorded[cell.dataset] or not recorded[cell.dataset]
     ]
 
 

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from gpbench.analysis.caveats import imported_note
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
 from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.notes import imported_note, provenance_lines, seconds_lines
 from gpbench.analysis.printing import abridge, number
-from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.analysis.tables import title

@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 from gpbench.analysis import tables
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.formats import Grid, Sheet, marked
-from gpbench.analysis.provenance import provenance_footer
+from gpbench.analysis.notes import provenance_footer
 from gpbench.analysis.statistics import common_splits
 from gpbench.analysis.tables import FEW_SPLITS, LEGEND, TIED, has_few, with_marks
 from gpbench.errors import ConfigError
@@ -49,12 +49,11 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
     Args:
         experiment: Experiment that has a table.
         preset: Preset of the planned cells.
-        planned: Its cells with their records (`gpbench.experiments.status.find`).
+        planned: Its cells with their records (`gpbench.experiments.plan.load`).
 
     Raises:
         ConfigError: Two cells are in the same row and column, or methods to rank have no data sets in common.
     """
-    assert experiment.table is not None
     return TABLES[experiment.table.get("kind", "values")].function(experiment, preset, planned)
 
 
@@ -69,7 +68,6 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     - `blocks`: Key or keys whose values have blocks of their own; optional.
     - `average`: Metric whose average over data sets is the last row of the first block; optional.
     """
-    assert experiment.table is not None
     blocks, columns = table_blocks(experiment, planned), column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]
     footnotes = tables.notes(entries)
@@ -100,11 +98,6 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
         ],
         rows=[{**tables.row(entry), "mark": entry.mark or None} for entry in entries],
     )
-
-
-def is_of_ranks(experiment: Experiment) -> bool:
-    """Returns whether the experiment's table is one of average ranks."""
-    return (experiment.table or {}).get("kind") == "ranks"
 
 
 def headlines(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> list[str]:
@@ -150,7 +143,6 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
         ConfigError: Two cells are in the same row and column.
     """
     layout = experiment.table
-    assert layout is not None
     blocks = []
     for metric, (name, cells) in itertools.product(layout["metrics"], _layout(experiment, planned).items()):
         rows = {label: {column: entry(cell, metric) for column, cell in row.items()} for label, row in cells.items()}
@@ -191,14 +183,12 @@ def labels(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> lis
 
 def _column(experiment: Experiment, cell: Cell) -> str:
     """The column of a cell: the labels of its values of the keys `columns`, as in `dgp-2`."""
-    assert experiment.table is not None
     return "-".join(labels(experiment, experiment.table["columns"], cell))
 
 
 def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
     """The cells by block, row and column."""
     layout = experiment.table
-    assert layout is not None
     row_key, block_keys = layout["rows"], layout.get("blocks", [])
     blocks: dict[str, dict[str, dict[str, CellRuns]]] = {}
     for cell in planned:

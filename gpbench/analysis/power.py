@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from gpbench.analysis.differences import Difference, pair_names, untested
 from gpbench.analysis.formats import Grid, Sheet
+from gpbench.analysis.notes import provenance_lines, seconds_lines
 from gpbench.analysis.printing import number
-from gpbench.analysis.provenance import provenance_lines, seconds_lines
 from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title

@@ -1,17 +1,16 @@
-"""Rankings of an experiment's methods: all of them and sets of them, by each metric; and their table."""
+"""Rankings of the methods of cells, and those of an experiment: all methods and sets of them, by each metric."""
 
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpbench.analysis.caveats import LEAKED
-from gpbench.analysis.cells import Entry
+from gpbench.analysis.cells import CellRuns, Entry, by_split
 from gpbench.analysis.experiment import by_dataset, headlines
 from gpbench.analysis.formats import Grid, Sheet, marked
-from gpbench.analysis.provenance import provenance_footer, seconds_lines
-from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
-from gpbench.errors import ConfigError
+from gpbench.analysis.notes import LEAKED, provenance_footer, seconds_lines
+from gpbench.analysis.ranks import TESTS, Ranking, Table, rank_table, ranking_notes
+from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.metrics import find
@@ -96,7 +95,6 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
     Raises:
         ConfigError: As `rankings` does.
     """
-    assert experiment.table is not None
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
     records = [record for cell in planned for record in cell.records]
@@ -108,6 +106,69 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
         feet=[legend, *shared_notes(results), *timed, *provenance_footer(records)],
         rows=[row for result in results if result.ranking for row in _rows(result, result.ranking)],
     )
+
+
+def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ranking:
+    """Ranks the methods of these cells; each setting of a method is a method.
+
+    Args:
+        cells: Cells of `gpbench.analysis.cells.group_runs`.
+        metric: Name of the metric.
+        test: "nemenyi", or "wilcoxon" with Holm's correction.
+
+    Raises:
+        ConfigError: An unknown test, and as `rank_table` does.
+    """
+    if test not in TESTS:
+        raise ConfigError(f"no test {test!r}; {nearest(str(test), TESTS)}")
+    records = [record for cell in cells for record in cell.records]
+    timed = seconds_lines(records) if metric == "seconds" else []
+    table, diverged = metric_table(cells, metric)
+    return rank_table(table, metric, test, diverged, timed, records)
+
+
+def metric_table(cells: Sequence[CellRuns], metric: str) -> tuple[Table, dict[tuple[str, str], int]]:
+    """A metric of cells by the names of their data sets and methods.
+
+    Args:
+        cells: Cells of `gpbench.analysis.cells.group_runs`.
+        metric: Name of the metric.
+
+    Returns:
+        The metric, without cells that lack it; and the numbers of diverged runs, where there are any.
+    """
+    table: dict[str, dict[str, Mapping[int, float]]] = {}
+    diverged: dict[tuple[str, str], int] = {}
+    for cell, row, name in zip(cells, _row_names(cells), labels(cells)):
+        if values := by_split(cell, metric):
+            table.setdefault(row, {})[name] = values
+        if n := sum(record.diverged for record in cell.records):
+            diverged[row, name] = n
+    return table, diverged
+
+
+def labels(cells: Sequence[CellRuns]) -> list[str]:
+    """A name for the method of each cell: method, setting or both, as needed to distinguish them."""
+    pairs = [method_of(cell) for cell in cells]
+    methods = {method for method, _ in pairs}
+    if len(methods) == len(set(pairs)):
+        return [method for method, _ in pairs]
+    single = len(methods) == 1
+    return [label if single and label else f"{method} {label}".rstrip() for method, label in pairs]
+
+
+def method_of(cell: CellRuns) -> tuple[str, str]:
+    """The method of a cell and its label, without the split set, which belongs to the data."""
+    return cell.method, ", ".join(text for text in cell.label.split(", ") if text != f"set={cell.split_set}")
+
+
+def _row_names(cells: Sequence[CellRuns]) -> list[str]:
+    """The row of each cell in a ranking: data set, split set where the data set has several, output."""
+    sets: dict[str, set[str]] = {}
+    for cell in cells:
+        sets.setdefault(cell.dataset, set()).add(cell.split_set)
+    names = [(cell.dataset, cell.split_set if len(sets[cell.dataset]) > 1 else "", cell.output) for cell in cells]
+    return [" ".join(filter(None, name)) for name in names]
 
 
 def _set_ranking(

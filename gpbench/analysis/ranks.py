@@ -12,27 +12,32 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis.caveats import imported_note
-from gpbench.analysis.cells import CellRuns, by_split
 from gpbench.analysis.formats import Grid, Sheet
-from gpbench.analysis.provenance import provenance_lines, seconds_lines
-from gpbench.analysis.statistics import LEVEL, common_splits
-from gpbench.analysis.tests import cliques, critical_difference, friedman, smallest_wilcoxon_holm, wilcoxon_holm
-from gpbench.errors import ConfigError, nearest
+from gpbench.analysis.notes import imported_note, provenance_lines
+from gpbench.analysis.statistics import (
+    LEVEL,
+    cliques,
+    common_splits,
+    critical_difference,
+    friedman,
+    smallest_wilcoxon_holm,
+    wilcoxon_holm,
+)
+from gpbench.errors import ConfigError
 from gpbench.metrics import Metric, find
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 
-_TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
-
-_NAMED = 4
-"""Largest number of absent methods that a note names."""
+TESTS = {"nemenyi": "Nemenyi's test", "wilcoxon": "Wilcoxon's signed-rank test with Holm's correction"}
 
 Table = Mapping[str, Mapping[str, Mapping[int, float]]]
 """A metric by data set, method and split."""
 
+_NAMED = 4
+"""Largest number of absent methods that a note names."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Ranking:
     """Methods by their average rank over data sets; each output and split set of a data set counts.
 
@@ -56,33 +61,15 @@ class Ranking:
     test: str
     methods: tuple[str, ...]
     average: tuple[float, ...]
-    datasets: tuple[str, ...]
-    left_out: tuple[str, ...]
-    diverged: tuple[str, ...]
-    caveats: tuple[str, ...]
+    datasets: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    diverged: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     statistic: float
     p: float
     critical: float | None
     groups: tuple[tuple[int, int], ...]
     known: Metric | None = None
-
-
-def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ranking:
-    """Ranks the methods of these cells; each setting of a method is a method.
-
-    Args:
-        cells: Cells of `gpbench.analysis.cells.group_runs`.
-        metric: Name of the metric.
-        test: "nemenyi", or "wilcoxon" with Holm's correction.
-
-    Raises:
-        ConfigError: An unknown test, and as `rank_table` does.
-    """
-    if test not in _TESTS:
-        raise ConfigError(f"no test {test!r}; {nearest(str(test), _TESTS)}")
-    timed = seconds_lines(r for cell in cells for r in cell.records) if metric == "seconds" else []
-    records = [record for cell in cells for record in cell.records]
-    return rank_table(by_dataset(cells, metric), metric, test, diverged_runs(cells), timed, records)
 
 
 def rank_table(
@@ -141,11 +128,11 @@ def rank_table(
         names,
         metric,
         test,
+        records=records,
         datasets=[*means],
         left_out=left_out,
         diverged=counts,
         caveats=[*_caveats(rows, single), *caveats],
-        records=records,
     )
 
 
@@ -155,11 +142,8 @@ def rank_values(
     metric: str,
     test: str = "nemenyi",
     *,
-    datasets: Sequence[str] = (),
-    left_out: Sequence[str] = (),
-    diverged: Sequence[str] = (),
-    caveats: Sequence[str] = (),
     records: Iterable[Record] = (),
+    **notes: Sequence[str],
 ) -> Ranking:
     """Ranks k methods by their values on N data sets; ties share their average rank.
 
@@ -168,8 +152,8 @@ def rank_values(
         names: Names of the methods.
         metric: Name of the metric.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
-        datasets, left_out, diverged, caveats: As `Ranking` has them.
         records: Records that describe a custom metric.
+        notes: `datasets`, `left_out`, `diverged` and `caveats` of the ranking.
 
     Raises:
         ConfigError: Neither a lower nor a higher value of the metric is better.
@@ -192,19 +176,16 @@ def rank_values(
         different = wilcoxon_holm(rounded[:, order]) < LEVEL
     statistic, p = friedman(ranks)
     return Ranking(
-        metric,
-        test,
-        tuple(names[k] for k in order),
-        tuple(map(float, average)),
-        tuple(datasets),
-        tuple(left_out),
-        tuple(diverged),
-        tuple(caveats),
-        statistic,
-        p,
-        critical,
-        cliques(different),
-        known,
+        metric=metric,
+        test=test,
+        methods=tuple(names[k] for k in order),
+        average=tuple(map(float, average)),
+        statistic=statistic,
+        p=p,
+        critical=critical,
+        groups=cliques(different),
+        known=known,
+        **{name: tuple(lines) for name, lines in notes.items()},  # type: ignore[arg-type]
     )
 
 
@@ -214,7 +195,7 @@ def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
     lines = [
         f"average rank over {len(ranking.datasets)} data sets (1 is best): {', '.join(ranking.datasets)}",
         *[f"Friedman chi-square {ranking.statistic:.2f}, p = {ranking.p:.2g}{critical}"] * statistics,
-        f"groups: no significant difference within a group ({_TESTS[ranking.test]}, 5 %)",
+        f"groups: no significant difference within a group ({TESTS[ranking.test]}, 5 %)",
         *_power_caveats(ranking),
         *ranking.caveats,
     ]
@@ -254,54 +235,10 @@ def sheet(ranking: Ranking, records: Sequence[Record]) -> Sheet:
         ("method", "average rank", "no significant difference down to"),
         tuple((method, f"{average:.3f}", last if last != method else "") for method, average, last in lines),
     )
-    rows = [
-        {"method": method, "average_rank": average, "no_significant_difference_to": last}
-        for method, average, last in lines
-    ]
+    names = ("method", "average_rank", "no_significant_difference_to")
+    rows = [dict(zip(names, line)) for line in lines]
     feet = [*ranking_notes(ranking), *filter(None, [imported_note(records)])]
     return Sheet(heads=provenance_lines(records), grids=[grid], feet=feet, rows=rows)
-
-
-def by_dataset(cells: Sequence[CellRuns], metric: str) -> dict[str, dict[str, dict[int, float]]]:
-    """The metric of these cells by data set, method and split, without cells that lack it."""
-    table: dict[str, dict[str, dict[int, float]]] = {}
-    for cell, row, name in zip(cells, _rows(cells), labels(cells)):
-        if values := by_split(cell, metric):
-            table.setdefault(row, {})[name] = values
-    return table
-
-
-def diverged_runs(cells: Sequence[CellRuns]) -> dict[tuple[str, str], int]:
-    """Numbers of diverged runs by data set and method, where there are any."""
-    counts = {
-        (row, name): sum(record.diverged for record in cell.records)
-        for cell, row, name in zip(cells, _rows(cells), labels(cells))
-    }
-    return {key: n for key, n in counts.items() if n}
-
-
-def labels(cells: Sequence[CellRuns]) -> list[str]:
-    """A name for the method of each cell: method, setting or both, as needed to distinguish them."""
-    pairs = [method_of(cell) for cell in cells]
-    methods = {method for method, _ in pairs}
-    if len(methods) == len(set(pairs)):
-        return [method for method, _ in pairs]
-    single = len(methods) == 1
-    return [label if single and label else f"{method} {label}".rstrip() for method, label in pairs]
-
-
-def method_of(cell: CellRuns) -> tuple[str, str]:
-    """The method of a cell and its label, without the split set, which belongs to the data."""
-    return cell.method, ", ".join(text for text in cell.label.split(", ") if text != f"set={cell.split_set}")
-
-
-def _rows(cells: Sequence[CellRuns]) -> list[str]:
-    """The row of each cell in a ranking: data set, split set where the data set has several, output."""
-    sets: dict[str, set[str]] = {}
-    for cell in cells:
-        sets.setdefault(cell.dataset, set()).add(cell.split_set)
-    names = [(cell.dataset, cell.split_set if len(sets[cell.dataset]) > 1 else "", cell.output) for cell in cells]
-    return [" ".join(filter(None, name)) for name in names]
 
 
 def _caveats(rows: Mapping[str, int], single: int) -> list[str]:

@@ -1,16 +1,22 @@
-"""Mean, standard error and the corrected paired t test of every table, figure and page.
+"""Means, standard errors and significance tests of every table, figure and page.
 
 Splits of one data set share rows.  Their results are not independent, and a plain paired t test rejects far too often.
 The corrected resampled t test of C. Nadeau and Y. Bengio, Inference for the Generalization Error, Machine Learning 52
 (2003), pages 239-281, takes s^2 (1 / n + n_test / n_train) for the variance of a mean over n splits instead of s^2 / n.
 
-Only the t test imports SciPy, when it is called.
+Tests of ranks over data sets are those of J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets,
+JMLR 7 (2006), section 3.2.  Only tests import SciPy, when they are called.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from statistics import fmean
 from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy import ndarray
 
 LEVEL = 0.05
 """Significance level of all tests."""
@@ -99,3 +105,79 @@ def common_splits(by_split: Iterable[Mapping[int, float]]) -> list[int]:
     """
     keys = [values.keys() for values in by_split]
     return sorted(set(keys[0]).intersection(*keys[1:])) if keys else []
+
+
+def friedman(ranks: Float[ndarray, "N k"]) -> tuple[float, float]:
+    """Friedman's test that k methods have equal ranks on N data sets, corrected for ties.
+
+    Args:
+        ranks: Ranks by data set and method.
+
+    Returns:
+        The chi-square statistic with k - 1 degrees of freedom and its p-value; 0 and 1 where all methods tie on every
+        data set.
+    """
+    from scipy.special import chdtrc
+
+    N, k = ranks.shape
+    spread = float(np.sum(ranks**2)) - N * k * (k + 1) ** 2 / 4
+    if spread <= 0:
+        return 0.0, 1.0
+    between = float(np.sum((ranks.sum(axis=0) - N * (k + 1) / 2) ** 2))
+    statistic = (k - 1) * between / spread
+    return statistic, float(chdtrc(k - 1, statistic))
+
+
+def critical_difference(N: int, k: int) -> float:
+    """Nemenyi's critical difference at 5 % of average ranks of k methods on N data sets: q sqrt(k (k + 1) / 6N)."""
+    return nemenyi_quantile(k) * math.sqrt(k * (k + 1) / (6 * N))
+
+
+@cache
+def nemenyi_quantile(k: int) -> float:
+    """The quantile q at 5 % (Table 5a): the Studentised range of k means, infinite degrees of freedom, over sqrt(2)."""
+    from scipy.stats import studentized_range
+
+    return float(studentized_range.ppf(1 - LEVEL, k, np.inf)) / math.sqrt(2)
+
+
+def wilcoxon_holm(values: Float[ndarray, "N k"]) -> Float[ndarray, "k k"]:
+    """Wilcoxon's signed-rank test of all pairs of k methods on N data sets, with Holm's correction.
+
+    Args:
+        values: Values by data set and method.
+
+    Returns:
+        The adjusted p-values by pair; 1 for pairs that tie on every data set.
+    """
+    from scipy.stats import wilcoxon
+
+    k = values.shape[1]
+    pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
+    p_values = []
+    for i, j in pairs:
+        difference = values[:, i] - values[:, j]
+        p_values.append(float(wilcoxon(difference).pvalue) if difference.any() else 1.0)
+    adjusted, largest = np.ones((k, k)), 0.0
+    for step, index in enumerate(np.argsort(p_values, kind="stable")):
+        largest = max(largest, min(1.0, (len(pairs) - step) * p_values[index]))
+        i, j = pairs[index]
+        adjusted[i, j] = adjusted[j, i] = largest
+    return adjusted
+
+
+def smallest_wilcoxon_holm(N: int, k: int) -> float:
+    """The smallest p-value that `wilcoxon_holm` can give for N data sets and k methods: k (k - 1) / 2 times 2 / 2^N."""
+    return k * (k - 1) / 2**N
+
+
+def cliques(different: Bool[ndarray, "k k"]) -> tuple[tuple[int, int], ...]:
+    """The maximal ranges (first, last) of at least two methods in which no pair is significantly different."""
+    ranges: list[tuple[int, int]] = []
+    for first in range(len(different)):
+        last = first
+        while last + 1 < len(different) and not different[first : last + 1, last + 1].any():
+            last += 1
+        if last > first and (not ranges or last > ranges[-1][1]):
+            ranges.append((first, last))
+    return tuple(ranges)

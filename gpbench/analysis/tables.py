@@ -6,29 +6,13 @@ from statistics import fmean
 
 from gpbench.analysis.cells import Entry
 from gpbench.analysis.formats import Grid, Sheet, marked
+from gpbench.analysis.notes import provenance, provenance_lines, seconds_lines
 from gpbench.analysis.printing import natural, number
-from gpbench.analysis.provenance import provenance, provenance_lines, seconds_lines
 from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
 from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 
-COLUMNS = (
-    "dataset",
-    "output",
-    "method",
-    "setting",
-    "metric",
-    "mean",
-    "stderr",
-    "n_splits",
-    "published",
-    "published_err",
-    "delta_se",
-    "held_out",
-    "protocol",
-    "preset",
-)
 LEGEND = (
     "mean ± standard error over splits (number of splits) [published value, difference in joint standard errors];"
     " standard errors are not corrected for rows that splits share"
@@ -42,8 +26,10 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
         entries: Entries of `gpbench.analysis.cells.entries`.
     """
     footnotes = notes(entries)
-    metrics = dict.fromkeys(entry.metric for entry in entries)
-    grids = [_grid(metric, [e for e in entries if e.metric == metric], footnotes) for metric in metrics]
+    by_metric: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_metric.setdefault(entry.metric, []).append(entry)
+    grids = [_grid(metric, selected, footnotes) for metric, selected in by_metric.items()]
     heads = provenance_lines(record for entry in entries for record in entry.cell.records)
     feet = [LEGEND, *numbered(footnotes), *seconds_notes(entries)]
     rows = [row(entry) for entry in entries]
@@ -53,7 +39,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
 
 
 def row(entry: Entry) -> dict:
-    """The values of an entry by name, in the order of COLUMNS; None where one does not apply."""
+    """The values of an entry by name; None where one does not apply."""
     published, cell = entry.published, entry.cell
     return {
         "dataset": cell.dataset,

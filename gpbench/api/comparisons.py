@@ -37,10 +37,11 @@ def rank(
     Raises:
         ConfigError: an unknown name, or fewer than two methods or data sets.
     """
-    from gpbench.analysis import ranks as rank_sheets
+    from gpbench.analysis import rankings
+    from gpbench.analysis.ranks import sheet
 
     records = select(latest(recorded(open_stores(results))), filters)
-    ranks = rank_sheets.ranking(group_runs(records, by_preset=False), single_metric(metric, records), test)
+    ranks = rankings.ranking(group_runs(records, by_preset=False), single_metric(metric, records), test)
 
     def draw() -> "Figure":
         from gpbench.report.figures.comparisons import draw_ranking
@@ -48,7 +49,7 @@ def rank(
         return draw_ranking(ranks)
 
     data = {name: value for name, value in vars(ranks).items() if name != "known"}
-    return Table(rank_sheets.sheet(ranks, records), data, draw)
+    return Table(sheet(ranks, records), data, draw)
 
 
 @checked

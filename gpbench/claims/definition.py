@@ -16,9 +16,7 @@ from gpbench.errors import ConfigError, nearest
 from gpbench.keys import MAPPINGS, Keys, optional, required
 from gpbench.schema import Range, is_number
 
-KINDS = ("difference", "ratio", "value", "share", "rank", "slope", "monotone")
-_REGION = ("above", "below", "between", "within", "falls", "rises")
-_SIDES = {
+_SIDES: Mapping[str, Sequence[str]] = {
     "difference": ("a", "b"),
     "ratio": ("a", "b"),
     "share": ("a", "b"),
@@ -30,8 +28,12 @@ _SIDES = {
 _PRINTED = ("supported", "contradicted", "undecided", "none")
 """What the paper's own printed numbers may say of a claim; "none" where it prints none."""
 _LEAST = Range(lambda value: value is None or (is_number(value) and value > 0), "a number of cells or a share")
-_SHARED = dict.fromkeys(("where", "each", "pair", "name", *_REGION), optional())
+_SHARED = dict.fromkeys(("where", "each", "pair", "name"), optional())
 _SHARED |= {"least": optional(_LEAST), "over": optional(["dataset", ""])}
+_PAIR = Range(lambda value: isinstance(value, list) and len(value) == 2 and all(map(is_number, value)), "two numbers")
+_BOUNDS = {"above": optional("number"), "below": optional("number")}
+_BOUNDS |= {"between": optional(_PAIR), "within": optional("positive")}
+_DIRECTIONS = {"rises": optional("number"), "falls": optional("number")}
 
 _CLAIM = Keys(
     {
@@ -43,8 +45,12 @@ _CLAIM = Keys(
     }
 )
 _CLAUSES: Mapping[str, Keys] = {
-    kind: Keys({**_SHARED, **dict.fromkeys((kind, *sides), optional())}) for kind, sides in _SIDES.items()
+    kind: Keys(
+        {**dict.fromkeys((kind, *sides), optional()), **_SHARED, **(_DIRECTIONS if kind == "monotone" else _BOUNDS)}
+    )
+    for kind, sides in _SIDES.items()
 }
+"""Keys of a clause by its kind."""
 
 Words = Mapping[str, Sequence[str]]
 """Values that keys may have, as on a command line."""
@@ -107,16 +113,12 @@ class Claim:
 
 
 def files(config_dirs: Sequence[Path] = ()) -> dict[str, Path]:
-    """Returns the claims files by name; those of the user come last and replace none of gpbench's.
+    """Returns the claims files by name; those of the user replace none of gpbench's.
 
     Args:
         config_dirs: the user's folders with claims/ files.
     """
-    known: dict[str, Path] = {}
-    for folder in (paths.conf_dir() / "claims", *(Path(d).expanduser() / "claims" for d in config_dirs)):
-        for path in sorted(folder.glob("*.yaml")):
-            known.setdefault(path.stem, path)
-    return known
+    return paths.yaml_files("claims", config_dirs)
 
 
 def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
@@ -143,25 +145,19 @@ def _claim(paper: str, id: str, content: Any, subject: str) -> Claim:
     clauses, reason = content.get("clauses", []), content.get("reason", "")
     if bool(clauses) == bool(reason):
         raise ConfigError(f"{subject}: a claim has a list of `clauses`, or a `reason` why it has none")
-    return Claim(
-        paper=paper,
-        id=id,
-        text=_line(content["text"]),
-        location=_line(content.get("place", "")),
-        experiments=tuple(map(str, _list(content.get("experiments", [])))),
-        clauses=tuple(_clause(clause, f"{subject}, clause {k}") for k, clause in enumerate(clauses, 1)),
-        any=bool(content.get("any", False)),
-        reason=_line(reason),
-        printed=content.get("printed", "none"),
-        printed_why=_line(content.get("printed_why", "")),
-        note=_line(content.get("note", "")),
+    text, location, reason, printed_why, note = (
+        _line(content.get(key, "")) for key in ("text", "place", "reason", "printed_why", "note")
     )
+    experiments = tuple(map(str, _list(content.get("experiments", []))))
+    clauses = tuple(_clause(clause, f"{subject}, clause {k}") for k, clause in enumerate(clauses, 1))
+    any_, printed = bool(content.get("any", False)), content.get("printed", "none")
+    return Claim(paper, id, text, location, experiments, clauses, any_, reason, printed, printed_why, note)
 
 
 def _clause(content: Any, subject: str) -> Clause:
-    kinds = [kind for kind in KINDS if kind in content]
+    kinds = [kind for kind in _SIDES if kind in content]
     if len(kinds) != 1:
-        raise ConfigError(f"{subject}: give one of {', '.join(KINDS)}, with a metric")
+        raise ConfigError(f"{subject}: give one of {', '.join(_SIDES)}, with a metric")
     (kind,) = kinds
     _CLAUSES[kind].check(content, subject)
     metric = str(content[kind])
@@ -179,25 +175,15 @@ def _clause(content: Any, subject: str) -> Clause:
 
 
 def _region(content: Mapping[str, Any], kind: str, subject: str) -> Region:
-    """Where the numbers lie, logarithms where they are ratios."""
-    bounds = {key: content[key] for key in _REGION if key in content}
-    low, high = -math.inf, math.inf
-    try:
-        if kind == "monotone":
-            (word,) = bounds
-            bound = float(bounds["falls" if word == "falls" else "rises"])
-            return Region(low, bound) if word == "falls" else Region(bound, high)
-        if "between" in bounds:
-            low, high = map(float, bounds["between"])
-        if "within" in bounds:
-            size = float(bounds["within"])
-            low, high = (1 / size, size) if kind == "ratio" else (-size, size)
-        low, high = float(bounds.get("above", low)), float(bounds.get("below", high))
-    except (TypeError, ValueError, KeyError, ZeroDivisionError) as error:
+    """The region of the numbers, in logarithms where they are ratios."""
+    low, high = content.get("between", (-math.inf, math.inf))
+    if size := content.get("within"):
+        low, high = (1 / size, size) if kind == "ratio" else (-size, size)
+    low = float(content.get("above", content.get("rises", low)))
+    high = float(content.get("below", content.get("falls", high)))
+    if not low < high or (math.isinf(low) and math.isinf(high)):
         words = "`falls: 0` or `rises: 0`" if kind == "monotone" else "above, below, between: [a, b] or within"
-        raise ConfigError(f"{subject}: say with numbers where the {kind} lies: {words}") from error
-    if {"falls", "rises"} & bounds.keys() or not low < high or (math.isinf(low) and math.isinf(high)):
-        raise ConfigError(f"{subject}: say where the {kind} lies: above, below, between: [a, b] or within")
+        raise ConfigError(f"{subject}: say where the {kind} lies: {words}")
     if kind != "ratio":
         return Region(low, high)
     if high <= 0:

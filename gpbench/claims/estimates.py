@@ -17,7 +17,7 @@ from gpbench.analysis.statistics import LEVEL
 
 @runtime_checkable
 class Estimate(Protocol):
-    """A number that was estimated from `n` splits, data sets, points or trials."""
+    """A number `value` that was estimated from `n` splits, data sets, points or trials."""
 
     @property
     def value(self) -> float: ...
@@ -43,8 +43,7 @@ class Student:
         stderr: Its standard error; None allows no test, as for a single split.
         df: Degrees of freedom.
         n: Number of values.
-        sd, ratio: Standard deviation and n_test / n_train of the splits (`gpbench.analysis.statistics`) of a mean over
-            splits.
+        sd, ratio: Standard deviation over splits, and their n_test / n_train (`gpbench.analysis.statistics`).
     """
 
     value: float
@@ -178,31 +177,6 @@ class Exact:
         return float(self.value >= bound)
 
 
-class Region(NamedTuple):
-    """The numbers from `low` to `high`."""
-
-    low: float
-    high: float
-
-    def p_inside(self, estimate: Estimate) -> float:
-        """The p-value against the hypothesis that the true number is outside: two one-sided tests."""
-        return max(
-            0.0 if math.isinf(self.low) else estimate.p_above(self.low),
-            0.0 if math.isinf(self.high) else estimate.p_below(self.high),
-        )
-
-    def p_outside(self, estimate: Estimate) -> float:
-        """The p-value against the hypothesis that the true number is inside."""
-        sides = [estimate.p_below(self.low)] * (not math.isinf(self.low))
-        sides += [estimate.p_above(self.high)] * (not math.isinf(self.high))
-        return min(1.0, len(sides) * min(sides))
-
-    def __str__(self) -> str:
-        if math.isinf(self.low) or math.isinf(self.high):
-            return f"< {self.high:.4g}" if math.isinf(self.low) else f"> {self.low:.4g}"
-        return f"in [{self.low:.4g}, {self.high:.4g}]"
-
-
 class Evidence(NamedTuple):
     """Evidence that a statement holds.
 
@@ -225,6 +199,27 @@ class Evidence(NamedTuple):
         return "supported" if self.supporting < self.contradicting else "contradicted"
 
 
+class Region(NamedTuple):
+    """The numbers from `low` to `high`."""
+
+    low: float
+    high: float
+
+    def evidence(self, estimate: Estimate) -> Evidence:
+        """Evidence that the true number is inside: two one-sided tests of being outside, two of being inside."""
+        inside, outside = [], []
+        if not math.isinf(self.low):
+            inside, outside = [estimate.p_above(self.low)], [estimate.p_below(self.low)]
+        if not math.isinf(self.high):
+            inside, outside = [*inside, estimate.p_below(self.high)], [*outside, estimate.p_above(self.high)]
+        return Evidence(max(inside), min(1.0, len(outside) * min(outside)))
+
+    def __str__(self) -> str:
+        if math.isinf(self.low) or math.isinf(self.high):
+            return f"< {self.high:.4g}" if math.isinf(self.low) else f"> {self.low:.4g}"
+        return f"in [{self.low:.4g}, {self.high:.4g}]"
+
+
 NONE = Evidence(1.0, 1.0)
 """Evidence of a term without runs."""
 
@@ -243,11 +238,6 @@ def at_least(k: int, terms: Sequence[Evidence]) -> Evidence:
 def every(terms: Sequence[Evidence]) -> Evidence:
     """Evidence that all of the terms hold."""
     return at_least(len(terms), terms)
-
-
-def some(terms: Sequence[Evidence]) -> Evidence:
-    """Evidence that one of the terms holds, or more."""
-    return at_least(1, terms)
 
 
 def verdicts(evidence: Sequence[Evidence], level: float = LEVEL) -> list[str]:

@@ -178,8 +178,3 @@ def group(cells: Sequence[KeyedCell], keys: Sequence[str]) -> dict[tuple[str, ..
     for cell in cells:
         groups.setdefault(tuple(cell.keys.get(key, "") for key in ("dataset", "output", *keys)), []).append(cell)
     return groups
-
-
-def with_protocol(protocol: str | None, cells: Iterable[KeyedCell]) -> list[KeyedCell]:
-    """The cells under a protocol; all where it is None."""
-    return [cell for cell in cells if protocol in (None, cell.keys.get("protocol"))]

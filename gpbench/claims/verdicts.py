@@ -9,7 +9,7 @@ from gpbench.claims import estimates, predicates
 from gpbench.claims.definition import Claim, Clause
 from gpbench.claims.estimates import Evidence
 from gpbench.claims.predicates import Number
-from gpbench.claims.selection import KeyedCell, check_words, planned_cells, recorded_cells, select_cells, with_protocol
+from gpbench.claims.selection import KeyedCell, check_words, planned_cells, recorded_cells, select_cells
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
@@ -109,7 +109,11 @@ def judge(
         if not claim.experiments:
             by_preset = {preset or "": all_cells()}
         _check(claim, [cell for cells in by_preset.values() for cell in cells])
-        compared = {name: with_protocol(protocol, cells) for name, cells in by_preset.items() if preset in (None, name)}
+        compared = {
+            name: [cell for cell in cells if protocol in (None, cell.keys.get("protocol"))]
+            for name, cells in by_preset.items()
+            if preset in (None, name)
+        }
         verdicts = [_judge(claim, cells, name) for name, cells in compared.items()]
         best = max(verdicts, key=_preference)
         return best if best.verdict != "not run" or best.reason else replace(best, reason=_command(claim, verdicts))
@@ -151,7 +155,7 @@ def _judge(claim: Claim, cells: Sequence[KeyedCell], preset: str) -> Verdict:
             return replace(not_run, clauses=clauses, reason=reason)
     if all(judged.missing == len(judged.numbers) for judged in clauses):
         return replace(not_run, clauses=clauses)
-    evidence = (estimates.some if claim.any else estimates.every)([judged.evidence for judged in clauses])
+    evidence = estimates.at_least(1 if claim.any else len(clauses), [judged.evidence for judged in clauses])
     return replace(not_run, verdict="undecided", clauses=clauses, evidence=evidence)
 
 
@@ -159,7 +163,8 @@ def _evidence(clause: Clause, numbers: Sequence[Number], name: str) -> Evidence:
     """Evidence for a clause: against all rivals, for `least` keys of each value of `each`, and all these values."""
     by_key: dict[tuple[str, ...], list[Evidence]] = {}
     for number in numbers:
-        by_key.setdefault(number.key, []).append(_number_evidence(clause, number))
+        evidence = clause.region.evidence(number.estimate) if number.estimate else estimates.NONE
+        by_key.setdefault(number.key, []).append(evidence)
     groups: dict[tuple[str, ...], list[Evidence]] = {}
     for key, rivals in by_key.items():
         groups.setdefault(key[2 : 2 + len(clause.each)], []).append(estimates.every(rivals))
@@ -174,12 +179,6 @@ def _least(clause: Clause, n: int, name: str) -> int:
     if k > n:
         raise ConfigError(f"{name}: least: {k} of {n} numbers; choose no more")
     return k
-
-
-def _number_evidence(clause: Clause, number: Number) -> Evidence:
-    if number.estimate is None:
-        return estimates.NONE
-    return Evidence(clause.region.p_inside(number.estimate), clause.region.p_outside(number.estimate))
 
 
 def _coverage(selected: Sequence[Mapping[str, Sequence[KeyedCell]]]) -> float:

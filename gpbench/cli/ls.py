@@ -98,10 +98,7 @@ def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
 
     Of files with the same name, that of gpbench counts.
     """
-    files: dict[str, Path] = {}
-    for folder in (paths.conf_dir() / group, *(Path(d) / group for d in (*config_dirs, *plugins.folders()))):
-        for path in folder.rglob("*.yaml"):
-            files.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
+    files = paths.yaml_files(group, (*config_dirs, *plugins.folders()))
     for name in sorted(files, key=printing.natural):
         yield {"name": name, "description": _first_comment(files[name])}
 

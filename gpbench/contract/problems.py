@@ -1,11 +1,8 @@
 """Small data on which a method is checked: two splits of one shape for every task."""
 
 import dataclasses
-import io
-import tempfile
 from collections.abc import Callable
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,10 +13,10 @@ from jaxtyping import Array
 
 from gpbench.contract.compare import largest_difference
 from gpbench.core.predictive import Predictive
-from gpbench.data.members import Member, label
+from gpbench.data.members import Member
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.protocols import State
-from gpbench.train import batches, progress
+from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, initial
@@ -139,18 +136,8 @@ class Problem:
 
     def train(self, group: Group, *, checkpoint: Checkpoint | None = None, halfway: bool = False) -> Fit:
         """Trained by the loop to the last step; or `halfway`, where it raises Stopped."""
-        silent = progress.make(False, io.StringIO())
-        silent.begin(self.task, self.method.steps, label(group.members))
-        with tempfile.TemporaryDirectory() as folder:
-            return fit(
-                self.programs,
-                group,
-                cadence=Cadence(max(1, self.method.steps // 2), None),
-                score=lambda predictions: {},
-                checkpoint=checkpoint or Checkpoint(Path(folder), "none"),
-                progress=silent,
-                stop=StopRequest(0.0 if halfway else None),
-            )
+        cadence, stop = Cadence(max(1, self.method.steps // 2), None), StopRequest(0.0 if halfway else None)
+        return fit(self.programs, group, cadence=cadence, checkpoint=checkpoint, stop=stop)
 
     @cached_property
     def trained(self) -> Fit:

@@ -40,6 +40,10 @@ class Sites(eqx.Module):
         """Raises each site to the power of its weight; 0 gives the constant site."""
         return Sites(self.nu * weight, self.tau * weight)
 
+    def change_from(self, old: "Sites") -> Float[Array, ""]:
+        """Largest absolute difference of a precision or a shift from those of `old`."""
+        return jnp.maximum(jnp.max(jnp.abs(self.nu - old.nu)), jnp.max(jnp.abs(self.tau - old.tau)))
+
 
 def initial_sites(weight: Float[Array, " N"]) -> Sites:
     """Sites without information.

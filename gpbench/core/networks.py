@@ -8,6 +8,9 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from gpbench.core.likelihoods import Likelihood
+from gpbench.core.predictive import Predictive
+
 
 class Affine(eqx.Module):
     """x ↦ (x W + b) / scale, from I inputs to O outputs.
@@ -139,3 +142,9 @@ class MeanField(eqx.Module):
         )
         mean = jnp.mean(means)
         return mean, jnp.mean(jnp.exp(2.0 * log_stds) + (means - mean) ** 2)
+
+
+def predict_outputs(network: Network, likelihood: Likelihood, X: Float[Array, "N D"]) -> Predictive:
+    """The predictive distribution of a network with known weights, whose outputs at X are a likelihood's latents."""
+    outputs = network(X)
+    return likelihood.predictive(outputs, jnp.zeros_like(outputs))

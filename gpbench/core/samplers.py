@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from gpbench.core.networks import predict_outputs
 from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.errors import ConfigError
 
@@ -119,8 +120,7 @@ def mixture(positions: Any, log_weights: Float[Array, " S"], X: Float[Array, "N 
     """
 
     def density(position: Any) -> Predictive:
-        outputs = position.network(X)
-        return position.likelihood.predictive(outputs, jnp.zeros_like(outputs))
+        return predict_outputs(position.network, position.likelihood, X)
 
     return MixturePredictive(jax.lax.map(density, positions, batch_size=_TOGETHER), log_weights)
 

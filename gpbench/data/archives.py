@@ -5,6 +5,8 @@ before it is in memory.
 """
 
 import bz2
+import contextlib
+import csv
 import gzip
 import io
 import lzma
@@ -16,14 +18,44 @@ from typing import IO, Any
 
 import numpy as np
 
-from gpbench.errors import DataError, damaged
+from gpbench import limits, npz
+from gpbench.errors import DataError
 
-LARGEST = 2**31
-"""Largest size of unpacked content, in bytes."""
+LARGEST = limits.DATA
 # RuntimeError: encrypted, or of a compression that zipfile does not know
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
 _COMPRESSED: Mapping[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 """By the first bytes."""
+
+
+@contextlib.contextmanager
+def parsing(kind: str, *more: type[Exception]) -> Iterator[None]:
+    """Makes a DataError of one line of every error of a parser: which one it is depends on the damaged byte.
+
+    Args:
+        kind: the expected content, for the message, as in "an idx file".
+        more: errors that only this parser raises.
+
+    Returns:
+        A context, or a decorator of a reader.
+    """
+    errors: tuple[type[Exception], ...] = (ArithmeticError, AttributeError, Warning, csv.Error, *npz.damaged(), *more)
+    try:
+        yield
+    except errors as error:
+        raise DataError(f"not {kind}: {npz.reason(error)}") from None
+
+
+def require_size(size: int) -> None:
+    """Refuses a table of more than `LARGEST` bytes.  Raises DataError.
+
+    Args:
+        size: bytes of its cells.
+    """
+    try:
+        limits.check(size, LARGEST, "the table unpacks to")
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 def member(content: bytes, name: str) -> bytes:
@@ -115,17 +147,10 @@ def arrays(content: bytes, *names: str, optional: tuple[str, ...] = ()) -> dict[
     """
     if content.startswith(b"\x93NUMPY"):
         raise DataError("an array (.npy), not an archive (.npz): write one with numpy.savez(FILE, X=X, y=y)")
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:  # which reads no more of a member than it says here
-            size = sum(entry.file_size for entry in archive.infolist())
-        if size > LARGEST:
-            raise _too_large("the npz file", content, f"{size:,}")
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            if absent := [name for name in names if name not in file]:
-                raise DataError(f"no array {absent[0]!r}; the archive has {', '.join(map(repr, file)) or 'none'}")
-            return {name: file[name] for name in (*names, *(name for name in optional if name in file))}
-    except damaged() as error:
-        raise DataError(f"not the expected npz file: {error}") from None
+    with parsing("the expected npz file"), npz.opened(content, LARGEST) as file:
+        if absent := [name for name in names if name not in file]:
+            raise DataError(f"no array {absent[0]!r}; the archive has {', '.join(map(repr, file)) or 'none'}")
+        return {name: file[name] for name in (*names, *(name for name in optional if name in file))}
 
 
 def check_matlab(content: bytes) -> None:

@@ -5,7 +5,7 @@ line for a file that is not of its format.  `gpbench.data_registry` names the re
 """
 
 import io
-import zlib
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -15,6 +15,7 @@ from gpbench.data.dataset import Raw
 from gpbench.errors import DataError
 
 
+@archives.parsing("the expected npz file")
 def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads a NumPy archive: inputs `X`, targets, groups of rows and folds.
 
@@ -48,18 +49,18 @@ def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
         DataError: a line is something else, or has an index out of range.
     """
     lines = [line.split() for line in archives.unzipped(blobs[0]).decode(errors="replace").splitlines() if line.strip()]
-    X = np.zeros((len(lines), options["inputs"]))
-    try:
+    with archives.parsing(f"libsvm text with {options['inputs']} inputs"):
+        archives.require_size(8 * len(lines) * options["inputs"])
+        X = np.zeros((len(lines), options["inputs"]))
         for row, (_, *pairs) in enumerate(lines):
             for index, value in (pair.split(":") for pair in pairs):
                 if not 1 <= int(index) <= options["inputs"]:
                     raise ValueError(f"line {row + 1} has index {index}, and indices count from 1")
                 X[row, int(index) - 1] = float(value)
-    except ValueError as error:
-        raise DataError(f"not libsvm text with {options['inputs']} inputs: {error}") from None
     return Raw(X, np.array([line[0] for line in lines]))
 
 
+@archives.parsing("an idx file of unsigned bytes")
 def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Reads pairs of idx files: images and labels, which are put one pair below the other.
 
@@ -80,11 +81,11 @@ def idx(blobs: Sequence[bytes], options: Mapping) -> Raw:
 def _idx(content: bytes) -> np.ndarray:
     # magic: two zero bytes, the type (8: unsigned byte), the number of dimensions; then the big-endian sizes
     if content[:3] != b"\0\0\x08":
-        raise DataError("not an idx file of unsigned bytes")
+        raise ValueError("it begins with other bytes")
     start = 4 + 4 * content[3]
-    shape = np.frombuffer(content[4:start], dtype=">i4")
-    if len(content) != start + int(np.prod(shape, dtype=np.int64)):
-        raise DataError(f"an idx file of shape {tuple(map(int, shape))} is cut off or too long")
+    shape = np.frombuffer(content[4:start], dtype=">u4").tolist()
+    if not shape or len(content) != start + math.prod(shape):
+        raise DataError(f"an idx file of shape {tuple(shape)} is cut off or too long")
     return np.frombuffer(content, dtype=np.uint8, offset=start).reshape(shape)
 
 
@@ -99,11 +100,9 @@ def uci_datasets(blobs: Sequence[bytes], options: Mapping) -> Raw:
     Raises:
         DataError: a cell is no number, or the masks do not test every row exactly once.
     """
-    try:
+    with archives.parsing("a table of numbers"):
         *parts, mask = (np.loadtxt(io.BytesIO(archives.unzipped(blob)), delimiter=",", ndmin=2) for blob in blobs)
         data = np.concatenate(parts)
-    except ValueError as error:
-        raise DataError(f"not a table of numbers: {error}") from None
     if len(mask) != len(data) or not (mask.sum(axis=1) == 1).all():
         raise DataError("the test masks do not test every row exactly once")
     return Raw(data[:, :-1], data[:, -1], (), {"yang": mask.argmax(axis=1)})
@@ -123,7 +122,7 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
-    try:
+    with archives.parsing("the expected MATLAB file", MatReadError):
         for blob in blobs:
             archives.check_matlab(blob)
         if "outputs" not in options:
@@ -132,14 +131,3 @@ def mat(blobs: Sequence[bytes], options: Mapping) -> Raw:
         parts = [loadmat(io.BytesIO(blob), variable_names=[name])[name] for blob, name in zip(blobs, options["matrix"])]
         inputs, targets = np.split(np.concatenate(parts), [-options["outputs"]], axis=1)
         return Raw(inputs, targets)
-    except (
-        MatReadError,
-        KeyError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        NotImplementedError,
-        OSError,
-        zlib.error,
-    ) as error:
-        raise DataError(f"not the expected MATLAB file: {error}") from None

@@ -26,16 +26,14 @@ _CLIPPED = 10.0  # m/s or rad/s: what Gym's observations of the walker are clipp
 def kuka(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Text of 28 numbers a row: positions (rad), velocities and accelerations of seven joints, then their torques
     (N m), which are divided by `TORQUE_UNITS`.  Several files are put one below the other."""
-    try:
-        with warnings.catch_warnings(action="error"):  # of a file without rows
-            rows = np.concatenate([np.loadtxt(io.BytesIO(blob), ndmin=2) for blob in blobs])
-    except (ValueError, UserWarning) as error:
-        raise DataError(f"not a table of numbers: {error}") from None
+    with archives.parsing("a table of numbers"), warnings.catch_warnings(action="error"):  # of a file without rows
+        rows = np.concatenate([np.loadtxt(io.BytesIO(blob), ndmin=2) for blob in blobs])
     if rows.shape[1] != 28:
         raise DataError(f"{rows.shape[1]} numbers in a row, not 28")
     return Raw(rows[:, :21], rows[:, 21:] / TORQUE_UNITS, _ARM_COLUMNS, outputs=_ARM_OUTPUTS)
 
 
+@archives.parsing("the expected npz file")
 def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
     """Trajectories of MuJoCo's Walker2d: one row per step, to predict how the nine velocities change in it.
 
@@ -45,11 +43,8 @@ def mujoco_walk(blobs: Sequence[bytes], options: Mapping) -> Raw:
     not.
     """
     content = archives.arrays(blobs[0], "state", "act", "length")
-    try:
-        state, act = (content[key].astype("<f8") for key in ("state", "act"))
-        length = content["length"].astype(int)
-    except ValueError as error:
-        raise DataError(f"not the expected npz file: {error}") from None
+    state, act = (content[key].astype("<f8") for key in ("state", "act"))
+    length = content["length"].astype(int)
     steps = int(length.sum())
     if state.shape != (steps + len(length), len(_STATES)) or act.shape != (steps, len(_JOINTS)):
         raise DataError(f"{steps} steps do not fit states of shape {state.shape} and actions of shape {act.shape}")

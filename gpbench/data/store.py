@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gpbench import limits, npz
 from gpbench.data.dataset import Dataset, canonical, checksum
-from gpbench.errors import DataError, damaged
+from gpbench.errors import DataError
 
 _NAMES = "names"
 _KNOWN = {"X", "y", "groups", "columns", "classes", "outputs", "target", _NAMES}
@@ -43,14 +44,14 @@ def get(card: Mapping, store: Path) -> Dataset | None:
     if file is None or not file.is_file():
         return None
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
+        with npz.opened(file, limits.DATA) as archive:
+            arrays = dict(archive)
         _check_names(arrays)
         X, y = arrays["X"].astype("<f8"), arrays["y"]
         arrays.setdefault("outputs", np.array([], dtype=str))  # of a file from before there were any
         columns, classes, outputs = (tuple(map(str, arrays[key])) for key in ("columns", "classes", "outputs"))
         target = str(arrays.get("target", "target"))
-    except damaged() as error:
+    except npz.damaged() as error:
         raise DataError(f"{file} is damaged ({' '.join(str(error).split())})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
     groups = arrays.get("groups")

@@ -3,7 +3,6 @@
 import copy
 import json
 import sys
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,11 +28,9 @@ _SECTIONS = ("method.", "protocol.")
 class Estimator(BaseEstimator):
     """Parameters, training, and predictions of scaled targets, of a method by its name."""
 
-    method: str
-    protocol: str
-    seed: int
-    options: dict[str, Any] | None
-    config_dir: str | Path | None
+    def __init__(self, method, protocol, seed, options, config_dir):
+        self.method, self.protocol, self.seed = method, protocol, seed
+        self.options, self.config_dir = options, config_dir
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with `deep` also each of `options`, under its own key."""
@@ -89,24 +86,11 @@ class Estimator(BaseEstimator):
         import jax
 
         from gpbench.methods.protocols import diagnosis
-        from gpbench.train import progress
-        from gpbench.train.checkpoint import Checkpoint
         from gpbench.train.loop import Cadence, fit
-        from gpbench.train.stop import StopRequest
 
         method = programs.method
-        with tempfile.TemporaryDirectory() as folder:
-            silent = progress.make(False)
-            silent.begin(method.name, method.steps, "split 0")
-            result = fit(
-                programs,
-                self._group(method, X, y, X[:1], y[:1]),  # the first row shows whether predictions are finite
-                cadence=Cadence(max(1, method.steps), None),
-                score=lambda predictions: {},
-                checkpoint=Checkpoint(Path(folder), "none"),
-                progress=silent,
-                stop=StopRequest(),
-            )
+        group = self._group(method, X, y, X[:1], y[:1])  # the first row shows whether predictions are finite
+        result = fit(programs, group, cadence=Cadence(max(1, method.steps), None))
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
         if not np.isfinite(result.predictions["log_prob"]).all():
             raise DivergedError(diagnosis(method, state) or f"{method.name} diverged: its predictions are not finite")

@@ -46,8 +46,8 @@ class Experiment:
     blocks: Sequence[Mapping[str, Any]]
     presets: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    table: Mapping[str, Any] | None = None
-    figure: Mapping[str, Any] | None = None
+    table: Mapping[str, Any] = field(default_factory=dict)
+    figure: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -76,7 +76,7 @@ def overrides(job: Mapping[str, str]) -> list[str]:
 
 def names(config_dirs: Sequence[Path] = ()) -> list[str]:
     """Every experiment's id, sorted."""
-    return sorted(_files(config_dirs))
+    return list(paths.yaml_files("experiment", config_dirs))
 
 
 def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = ()) -> Experiment:
@@ -88,7 +88,7 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
     if id in readers:
         circle = " -> ".join([*readers, id])
         raise ConfigError(f"{circle}: an experiment cannot have its own runs by `runs_of` or `same`")
-    files = _files(config_dirs)
+    files = paths.yaml_files("experiment", config_dirs)
     if id not in files:
         raise ConfigError(f"no experiment {id!r}; {nearest(id, files)}")
     content = yamls.read(files[id])
@@ -98,14 +98,6 @@ def read(id: str, config_dirs: Sequence[Path] = (), *, readers: Sequence[str] = 
         other = read(str(content["runs_of"]), config_dirs, readers=[*readers, id])
         content = _with_runs_of(other, content, files[id])
     return _experiment(id, content, files[id])
-
-
-def _files(config_dirs: Sequence[Path]) -> dict[str, Path]:
-    files: dict[str, Path] = {}
-    for folder in (paths.conf_dir() / "experiment", *(Path(d) / "experiment" for d in config_dirs)):
-        for path in folder.rglob("*.yaml"):
-            files.setdefault(path.relative_to(folder).with_suffix("").as_posix(), path)
-    return files
 
 
 def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -167,8 +159,8 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
         blocks=blocks,
         presets=content.get("presets") or {},
         labels=labels,
-        table=content.get("table"),
-        figure=content.get("figure"),
+        table=content.get("table") or {},
+        figure=content.get("figure") or {},
         figures=content.get("figures") or {},
     )
 

@@ -232,6 +232,11 @@ def inducing_count(inducing: float | int, n: int) -> int:
     return m
 
 
+def size_label(method: Method, *sizes: str) -> str:
+    """The sizes of a method, and its batch size where it has one, as `Method.label` shows them."""
+    return ", ".join([*sizes, *([f"batch={method.batch_size}"] if method.batch_size else [])])
+
+
 def inducing_setting(inducing: float | int) -> str:
     """Label of this number of inducing points: `m=15%` for a fraction, `m=200` for a number."""
     return f"m={inducing}" if isinstance(inducing, Integral) else f"m={100 * inducing:g}%"

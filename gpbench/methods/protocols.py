@@ -1,4 +1,4 @@
-"""The optional protocols of methods: what the training loop asks a method for where it has it, by `isinstance`."""
+"""Optional protocols of methods, which the training loop tests by `isinstance`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable

@@ -39,14 +39,10 @@ def names(config_dirs: Sequence[Path] = ()) -> dict[str, list[Path]]:
 
     Of files with the same group and name, that of gpbench counts.
     """
-    first: dict[tuple[str, str], Path] = {}
-    for folder in (paths.conf_dir(), *config_dirs, *plugins.folders()):
-        for group in GROUPS:
-            for path in sorted((Path(folder) / group).glob("*.yaml")):
-                first.setdefault((group, path.stem), path)
     files: dict[str, list[Path]] = {}
-    for (_, name), path in first.items():
-        files.setdefault(name, []).append(path)
+    for group in GROUPS:
+        for name, path in paths.yaml_files(group, (*config_dirs, *plugins.folders())).items():
+            files.setdefault(name, []).append(path)
     return files
 
 

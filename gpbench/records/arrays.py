@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpbench import limits, npz
+
 if TYPE_CHECKING:
     from numpy import ndarray
 
@@ -59,17 +61,26 @@ def pack(arrays: "Mapping[str, ndarray]") -> bytes | None:
     return file.getvalue() if arrays else None
 
 
-def unpack(content: bytes) -> "dict[str, ndarray]":
-    """The arrays of an .npz file.  Raises ValueError where it is damaged."""
-    import numpy as np
+def unpack(content: bytes, most: int | None = None) -> "dict[str, ndarray]":
+    """Reads the arrays of an .npz file.
 
-    from gpbench.errors import damaged
+    Args:
+        content: the file.
+        most: largest size of all its arrays, in bytes; by default that of traces.
 
+    Raises:
+        ValueError: it is damaged, or unpacks to more.
+    """
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        with npz.opened(content, most or limits.TRACE) as arrays:
             return dict(arrays)
-    except damaged() as error:
-        raise ValueError(f"its arrays cannot be read ({' '.join(str(error).split())[:100]})") from None
+    except ValueError as error:
+        raise ValueError(f"its arrays cannot be read ({error})") from None
+
+
+def unpack_state(content: bytes) -> "dict[str, ndarray]":
+    """Reads the arrays of a trained state, as `unpack`."""
+    return unpack(content, limits.STATE)
 
 
 def write_predictions(folder: Path, predictions: Predictions) -> None:
@@ -93,10 +104,13 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(pa.BufferReader(content))
+        with pq.ParquetFile(pa.BufferReader(content), pre_buffer=False) as file:
+            size = 8 * file.metadata.num_rows * file.metadata.num_columns  # equal values take no space in the file
+            limits.check(size, limits.PREDICTIONS, f"a file of {len(content):,} bytes unpacks to")
+            table = file.read(use_threads=False)  # as in a collection
         return {name: table.column(name).to_numpy() for name in table.column_names}
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise ValueError(f"its {PREDICTIONS} cannot be read ({str(error).partition(chr(10))[0][:100]})") from None
+    except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+        raise ValueError(f"its {PREDICTIONS} cannot be read ({npz.reason(error)})") from None
 
 
 def log_probs(predictions: Predictions) -> "ndarray":

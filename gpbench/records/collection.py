@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from gpbench import limits
 from gpbench.errors import ConfigError, StorageError
 from gpbench.records import arrays
 from gpbench.records.folder import plain
@@ -171,7 +172,7 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
     Raises:
         ConfigError: the file cannot be read, or is no collection.
     """
-    table, sealed = _table(path, without=[_TRACE])
+    table = _table(path, [*_COLUMNS, _RECORD, _CONFIG, _OLD])
     if _OLD in table.column_names:
         raise ConfigError(
             f"{path} was collected by an earlier gpbench, in another format; `gpbench collect DIR --out {path}` makes"
@@ -184,12 +185,9 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
     faults: list[str] = []
     ids: set[str] = set()
     with _no_garbage_collection():
-        values = _values(table.column(_RECORD).to_pylist(), sealed)
-        for row, (value, config) in enumerate(zip(values, _texts(table.column(_CONFIG)), strict=True)):
+        for row, (text, config) in enumerate(zip(_values(table.column(_RECORD)), _values(table.column(_CONFIG)))):
             try:
-                if isinstance(value, Exception):
-                    raise ValueError(f"its record is not valid JSON ({value})")
-                record = Record.from_json(value)
+                record = Record.from_json(_parsed(text or ""))
                 if record.id in ids:
                     raise ValueError(f"another row has the id {record.id}")
             except ValueError as error:
@@ -202,37 +200,26 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
 
 def read_traces(path: Path) -> dict[str, bytes | None]:
     """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
-    table, _ = _table(path, names=["id", _TRACE])
+    table = _table(path, ["id", _TRACE])
     if {*table.column_names} != {"id", _TRACE}:
         return {}
-    return dict(zip(table.column("id").to_pylist(), table.column(_TRACE).to_pylist(), strict=True))
+    return dict(zip(_values(table.column("id")), _values(table.column(_TRACE)), strict=True))
 
 
-def _values(texts: Sequence[str | None], sealed: bool) -> list[Any]:
-    """The values of JSON texts; the error in place of one that cannot be read.
-
-    What is sealed was checked when it was written, and is parsed at once, which takes half the time.
-    """
-    if sealed and None not in texts:
-        values: list[Any] = json.loads(f"[{','.join(texts)}]")  # type: ignore[arg-type]
-        return values
-    return [_value(text or "") for text in texts]
-
-
-def _value(text: str) -> Any:
+def _parsed(text: str) -> Any:
+    """The value of a JSON text.  Raises ValueError."""
     try:
-        return plain(text.encode())
+        limits.check(len(text), limits.RECORD, "it has")
+        return plain(text)
     except (ValueError, RecursionError) as error:
-        return error
+        raise ValueError(f"its record is not valid JSON ({error})") from None
 
 
-def _texts(column: "pa.ChunkedArray") -> list[str | None]:
-    """The texts of a column; equal ones are one object where the column is a dictionary, as `write` makes it."""
-    import pyarrow.types as kinds
-
-    if not kinds.is_dictionary(column.type):
-        return list(column.to_pylist())
+def _values(column: "pa.ChunkedArray") -> list[Any]:
+    """The texts of a column; equal ones are one object, since a few bytes of a file stand for any number of them."""
     whole = column.combine_chunks()
+    if not hasattr(whole, "dictionary"):
+        return list(whole.to_pylist())
     known = [*whole.dictionary.to_pylist(), None]
     return [known[-1 if index is None else index] for index in whole.indices.to_pylist()]
 
@@ -264,40 +251,45 @@ def _content(table: "pa.Table") -> bytes:
     return whole[:start] + _MARK + hashlib.sha256(whole[start:]).digest() + whole[start:]
 
 
-def _table(path: Path, *, names: Sequence[str] = (), without: Sequence[str] = ()) -> "tuple[pa.Table, bool]":
-    """The columns of these names, or all but those `without`; and whether the file is sealed.
+def _table(path: Path, names: Sequence[str]) -> "pa.Table":
+    """The columns of these names that the file has, all of them checked.
 
-    All that are read are checked.  Raises ConfigError for a file that cannot be read.
+    Raises ConfigError for a file that cannot be read, or has more rows or bytes than `limits` says.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        sealed = _check_footer(path)
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            known = file.schema_arrow.names
-            table = file.read([name for name in known if (name in names if names else name not in without)])
+        _check_footer(path)
+        facts = pq.read_metadata(path)
+        limits.check(facts.num_rows, limits.ROWS, "it has", "records")
+        size = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+        limits.check(size, limits.COLLECTION, "it unpacks to")
+        texts = {facts.schema.column(i).path for i in range(facts.num_columns)} & {"id", _RECORD, _CONFIG, _TRACE}
+        options = {"page_checksum_verification": True, "pre_buffer": False, "read_dictionary": [*texts]}
+        with pq.ParquetFile(path, metadata=facts, **options) as file:
+            # without its threads, which gain nothing here and have once ended a process by abort (code 134) at its exit
+            table = file.read([name for name in file.schema_arrow.names if name in names], use_threads=False)
             table.validate(full=True)
-            return table, sealed
+            return table
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else str(error).partition("\n")[0]
         raise ConfigError(f"cannot read {path} ({reason}); `gpbench collect DIR --out {path}` makes one") from error
 
 
-def _check_footer(path: Path) -> bool:
-    """Whether the file has a digest of its footer.  Raises ValueError where the footer is another one."""
+def _check_footer(path: Path) -> None:
+    """Raises ValueError where the file has a digest of its footer, and the footer is another one."""
     with open(path, "rb") as file:
         whole = file.seek(0, 2)
         file.seek(max(0, whole - _END))
         length = _END + int.from_bytes(file.read(_END)[:4], "little")
         digest = hashlib.sha256().digest_size
         if whole < length + len(_MARK) + digest:
-            return False  # too short to have one: Parquet says what is wrong with it
+            return  # too short to have one: Parquet says what is wrong with it
         file.seek(whole - length - digest - len(_MARK))
         mark, expected, footer = file.read(len(_MARK)), file.read(digest), file.read()
     if mark == _MARK and hashlib.sha256(footer).digest() != expected:
         raise ValueError("the checksum of its footer differs")
-    return mark == _MARK
 
 
 @contextlib.contextmanager

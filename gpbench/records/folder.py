@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import yamls
+from gpbench import limits, yamls
 from gpbench.records import arrays
 from gpbench.records.record import Record, clean
 
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     import numpy as np
 
 RECORD, CONFIG, TRACE, STATE = "record.json", "config.yaml", "trace.npz", "state.npz"
-FILES = (CONFIG, TRACE, arrays.PREDICTIONS, STATE)
-"""Beside the record."""
+_SIZES = {CONFIG: limits.CONFIG, TRACE: limits.TRACE, arrays.PREDICTIONS: limits.PREDICTIONS, STATE: limits.STATE}
+FILES = tuple(_SIZES)
+"""Names of the files beside the record."""
 _END = b',\n "checksum": "'
 _CHANGED = "its record.json is not what was written (the checksum differs)"
-_DEEPEST = 16
-_DEEPEST_CONFIG = 32
 _SECTIONS = ("run", "data", "dataset", "method", "protocol")
 
 
@@ -48,13 +47,14 @@ def content(runs: str, id: str, name: str) -> bytes | None:
     Raises ValueError that says what is wrong where it is not what was written with the record, or cannot be read.
     """
     try:
-        with open(f"{runs}/{id}/{name}", "rb") as file:
-            whole = file.read()
+        whole = limits.read(f"{runs}/{id}/{name}", _SIZES[name])
         _, checksums = _unsealed(runs, id)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ValueError(f"its {name} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise ValueError(f"its {name} cannot be read: {error}") from None
     if checksums is not None and checksums.get(name) != digest(whole):
         raise ValueError(f"its {name} is not what was written (the checksum differs)")
     return whole
@@ -71,8 +71,7 @@ def damage(runs: str, id: str) -> str:
 
 
 def _unsealed(runs: str, id: str) -> tuple[Any, dict[str, str] | None]:
-    with open(f"{runs}/{id}/{RECORD}", "rb") as file:
-        return unseal(file.read())
+    return unseal(limits.read(f"{runs}/{id}/{RECORD}", limits.RECORD))
 
 
 def write(
@@ -127,10 +126,13 @@ def parse_config(text: str) -> dict[str, Any]:
 
     depth = 0
     try:
+        limits.check(len(text), limits.CONFIG, "it has")
         for event in yaml.parse(text, Loader=yamls.loader()):  # event by event, which needs no memory and no recursion
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _DEEPEST_CONFIG or isinstance(event, yaml.AliasEvent):
-                raise ValueError("aliases" if depth <= _DEEPEST_CONFIG else f"more than {_DEEPEST_CONFIG} levels")
+            if depth > limits.CONFIG_DEPTH:
+                raise ValueError(f"more than {limits.CONFIG_DEPTH} levels")
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError("aliases")
         config = yamls.load(text) or {}
         json.dumps(config, allow_nan=False)
     except (yaml.YAMLError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
@@ -157,7 +159,7 @@ def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
     if end and rest != _rest(text):
         raise ValueError(_CHANGED)
     try:
-        record = plain(content)
+        record = plain(content.decode())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its record.json is not valid JSON ({error})") from None
     if end:
@@ -168,20 +170,20 @@ def unseal(content: bytes) -> tuple[Any, dict[str, str] | None]:
     return record, None
 
 
-def plain(content: bytes) -> Any:
+def plain(text: str) -> Any:
     """JSON that can be printed and put into tables.  NaN and Infinity, as others write them, are None.
 
-    Raises ValueError for texts that are none, a key twice, numbers of more than 64 bits and more than 16 levels;
-    RecursionError for a thousand levels.
+    Raises ValueError for texts that are none, a key twice, numbers of more than 64 bits, more levels or entries of a
+    mapping or list than `limits` has; RecursionError for a thousand levels.
     """
-    value = json.loads(
-        content, object_pairs_hook=_mapping, parse_int=_whole, parse_float=_real, parse_constant=lambda _: None
-    )
-    if b"\\u" in content:  # perhaps half a pair of surrogates
+    value = _DECODER.decode(text)
+    if "\\u" in text:  # perhaps half a pair of surrogates
         json.dumps(value, ensure_ascii=False).encode()
-    if content.count(b"{") + content.count(b"[") > _DEEPEST:
+    if text.count("{") + text.count("[") > limits.DEPTH or text.count(",") > limits.NAMES:
         level = [value]
-        for _ in range(_DEEPEST):
+        for _ in range(limits.DEPTH):
+            if any(len(node) > limits.NAMES for node in level if isinstance(node, list)):
+                raise ValueError(f"a list of more than {limits.NAMES:,} entries")
             level = [
                 item
                 for node in level
@@ -189,7 +191,7 @@ def plain(content: bytes) -> Any:
                 for item in (node.values() if isinstance(node, dict) else node)
             ]
         if level:
-            raise ValueError(f"more than {_DEEPEST} levels")
+            raise ValueError(f"more than {limits.DEPTH} levels")
     return value
 
 
@@ -203,6 +205,8 @@ def _rest(text: bytes) -> bytes:
 
 
 def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > limits.NAMES:
+        raise ValueError(f"a mapping of more than {limits.NAMES:,} entries")
     if len(mapping := dict(pairs)) == len(pairs):
         return mapping
     names = [name for name, _ in pairs]
@@ -217,3 +221,8 @@ def _whole(digits: str) -> int:
 
 def _real(digits: str) -> float | None:
     return value if math.isfinite(value := float(digits)) else None
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_mapping, parse_int=_whole, parse_float=_real, parse_constant=lambda _: None
+)

@@ -1,7 +1,8 @@
 """Who is training which run: a file per run in `results/claims/`, held by the process that trains it.
 
 A file that is created exclusively is one process's alone, on a shared disk too.  Its time of change is the holder's
-heartbeat: a claim is dead when its process is, which can be seen on the same host, or when it has been silent for long.
+heartbeat: a claim is dead when its process is, which can be seen on the same machine, or when it has
+been silent for long.  A process id that was given out again is told by the start of its process.
 """
 
 import contextlib
@@ -13,10 +14,12 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from gpbench.errors import ClaimedError
+from gpbench import limits
+from gpbench.errors import ClaimedError, printable
 from gpbench.records.plan import Records, RunPlan
 from gpbench.records.store import alive, storage_error
 
@@ -54,20 +57,45 @@ def claim(plan: RunPlan, records: Records) -> contextlib.AbstractContextManager[
 
 
 def holder(results: Path | str, id: str) -> str | None:
-    """Who holds a run, as in "process 7 on node1"; None where nobody does who is alive."""
-    path, silent = Path(results) / "claims" / id, 0.0
+    """The process that holds a run, as in "process 7 on node1"; None where none does that is alive.
+
+    Args:
+        results: the results folder.
+        id: the run's id.
+    """
+    path = Path(results) / "claims" / id
     try:
         silent = _silence(path)
-        claim = json.loads(path.read_text() or "{}")
+        claim = _content(path)
     except (FileNotFoundError, NotADirectoryError):  # the latter where the results folder is a file
         return None
-    except (OSError, ValueError):  # being written, or damaged: alive until it has been silent for long
-        claim = {}
-    claim = claim if isinstance(claim, dict) else {}
-    near, pid = _own_host().items() <= claim.items(), claim.get("pid")
-    if silent > _SILENT_S or (near and isinstance(pid, int) and 0 < pid < 2**31 and not alive(pid)):
+    if silent > _SILENT_S or _ended(claim):
         return None
-    return f"process {pid} on {claim.get('host')}" if claim else "another process"
+    pid, host = (printable(str(claim.get(key)))[:100] for key in ("pid", "host"))
+    return f"process {pid} on {host}" if claim else "another process"
+
+
+def _content(path: Path) -> dict[str, Any]:
+    """The claim in a file; empty where it is being written, or damaged: alive until it has been silent for long."""
+    try:
+        claim = json.loads(limits.read(path, limits.CLAIM))
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return claim if isinstance(claim, dict) else {}
+
+
+def _ended(claim: Mapping[str, Any]) -> bool:
+    """Whether the process of a claim is known to have ended, which only a process of the same machine can tell.
+
+    A claim of an earlier gpbench says too little of its machine: it is alive until it has been silent for long.
+    """
+    pid = claim.get("pid")
+    if any(claim.get(key) != fact for key, fact in _machine().items()) or type(pid) is not int or not 0 < pid < 2**31:
+        return False
+    then, now = claim.get("start"), _start(pid)
+    return not alive(pid) or (then is not None and now is not None and then != now)
 
 
 def _silence(path: Path) -> float:
@@ -83,11 +111,25 @@ def _silence(path: Path) -> float:
     return math.inf
 
 
-def _own_host() -> dict[str, str]:
-    """The host, and where there are containers that of its sets of process ids which is ours."""
-    with contextlib.suppress(OSError):
-        return {"host": socket.gethostname(), "pids": os.readlink("/proc/self/ns/pid")}
-    return {"host": socket.gethostname()}
+def _machine() -> dict[str, str | None]:
+    """The host, its boot, and of its sets of process ids, where there are containers, which is ours.
+
+    Two machines may have one name and sets of one number, and never have the same boot.
+    """
+    boot = pids = None
+    with contextlib.suppress(OSError):  # not Linux
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        pids = os.readlink("/proc/self/ns/pid")
+    return {"host": socket.gethostname(), "boot": boot, "pids": pids}
+
+
+def _start(pid: int) -> str | None:
+    """The time at which a process started, in clock ticks since the boot; None where that is unknown."""
+    try:
+        # behind its name, which is in parentheses and may have others, stand the fields from the third
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
 
 
 def _take(path: Path) -> None:
@@ -95,7 +137,7 @@ def _take(path: Path) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "x") as file:
-                json.dump({**_own_host(), "pid": os.getpid()}, file)
+                json.dump({**_machine(), "pid": os.getpid(), "start": _start(os.getpid())}, file)
             return
         except FileNotFoundError as error:
             if not path.parent.parent.is_dir():  # the results folder cannot be created

@@ -130,7 +130,7 @@ class Store:
 
     def state(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of the trained state (`run.save`); empty if it was not saved, or cannot be read."""
-        return self._beside(id, files.STATE, arrays.unpack, {})
+        return self._beside(id, files.STATE, arrays.unpack_state, {})
 
     def write(
         self,

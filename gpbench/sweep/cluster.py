@@ -72,11 +72,26 @@ class Cluster:
             ) from error
 
     def room(self, running: Sequence["Submitted"]) -> int:
-        """How many jobs may be submitted beside those that are."""
+        """Number of further jobs that may be submitted.
+
+        Args:
+            running: jobs that are submitted and have not ended.
+        """
         return self.at_a_time - len(running)
 
     def start(self, jobs: Sequence[Job], running: Sequence["Submitted"]) -> list["Submitted"]:
-        """Submit these jobs at once.  Raises ConfigError where Slurm refuses them."""
+        """Submits jobs at once.
+
+        Args:
+            jobs: jobs to submit.
+            running: jobs that are submitted and have not ended.
+
+        Returns:
+            The submitted jobs.
+
+        Raises:
+            ConfigError: Slurm refuses them.
+        """
         from submitit.core.utils import FailedJobError
 
         # The time limit is the sweep's, which cancels the jobs then; nobody knows when Slurm starts them.

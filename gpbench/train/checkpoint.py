@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gpbench.errors import StorageError, damaged
+from gpbench import limits, npz
+from gpbench.errors import StorageError
 
 
 class Checkpoint:
@@ -47,21 +48,21 @@ class Checkpoint:
     def facts(self) -> dict[str, Any] | None:
         """The facts as saved; None where there is no checkpoint that can be read."""
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with npz.opened(self.path, limits.STATE) as file:
                 return json.loads(str(file["index"]))["facts"]
-        except damaged():
+        except ValueError:
             return None
 
     def load(self, like: Any) -> tuple[Any, dict[str, np.ndarray], dict[str, Any]] | None:
         """State, trace and facts as saved; None where there is no checkpoint that fits `like`."""
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with npz.opened(self.path, limits.STATE) as file:
                 state = {name: file[name] for name in file if name.startswith("state/")}
                 trace = {name.removeprefix("trace/"): file[name] for name in file if name.startswith("trace/")}
                 index = json.loads(str(file["index"]))
                 whole = sorted({*file} - {"index"}) == index["names"] and len(file) == len(state) + len(trace) + 1
                 facts = index["facts"]
-        except damaged():
+        except ValueError:
             return None
         restored = state_of(state, like)
         return (restored, trace, facts) if whole and restored is not None else None

@@ -37,10 +37,10 @@ def fit(
     group: Group,
     *,
     cadence: Cadence,
-    score: Callable[[Predictions], dict[str, np.ndarray]],
-    checkpoint: Checkpoint,
-    progress: Progress,
-    stop: StopRequest,
+    score: Callable[[Predictions], dict[str, np.ndarray]] = lambda predictions: {},
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+    stop: StopRequest | None = None,
 ) -> Fit:
     """Trains a group to its method's last step, from its last checkpoint if there is one.
 
@@ -48,9 +48,9 @@ def fit(
         programs: the compiled programs of the method.
         group: the members that are trained together.
         cadence: the steps at which traces and checkpoints are written.
-        score: function that turns predictions into test metrics for the trace, each (members,).
-        checkpoint: where the state is saved.
-        progress: display of progress.
+        score: function that turns predictions into test metrics for the trace, each (members,); by default none.
+        checkpoint: where the state is saved; None saves nothing.
+        progress: display of progress; None shows nothing.
         stop: request to stop, which is checked between steps.
 
     Raises:
@@ -58,12 +58,15 @@ def fit(
         StorageError: a checkpoint cannot be written.
     """
     method, devices = programs.method, programs.devices
+    progress, stop = progress or Progress(), stop or StopRequest()
     run = _begin(programs, group, checkpoint, progress)
     group = lay_out(devices, group)
     if not run.over and (workspace := programs.memory(group, run) or 0) >= _LARGE:
         progress.note(f"memory: {memory.amount(workspace)} for state, data and a step's work")
 
     def save():
+        if checkpoint is None:
+            return
         facts: dict[str, Any] = {"members": group.members, "seconds": run.seconds}
         facts |= {"step": run.step, "over": run.over, "converged": run.converged}
         state = devices.on_host(run.state)
@@ -97,10 +100,10 @@ def fit(
     return run
 
 
-def _begin(programs: Programs, group: Group, checkpoint: Checkpoint, progress: Progress) -> Fit:
+def _begin(programs: Programs, group: Group, checkpoint: Checkpoint | None, progress: Progress) -> Fit:
     """The group as its checkpoint has it, or at its initial states.  What came after the checkpoint never counts."""
     method, lay = programs.method, partial(programs.devices.by_rows, rows=group.X.shape[1])
-    if checkpoint.path.exists():
+    if checkpoint and checkpoint.path.exists():
         if saved := checkpoint.load(lay(initial(method, group))):  # its settings are chosen already
             state, trace, facts = saved
             progress.note(f"going on from the checkpoint at step {facts['step']}")

@@ -3,16 +3,15 @@
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 PLAIN_EVERY_S = 5.0
 STAGES = {"init": "initial state", "search": "choice of settings", "compile": "compilation"}
 """The parts of a run (`gpbench.train.group.PARTS`) that take long without a step, and what they are called."""
 
 
-@runtime_checkable
-class Progress(Protocol):
-    """Reports of the training loop, independent of their display."""
+class Progress:
+    """Reports of the training loop, independent of their display; this class shows nothing."""
 
     def begin(self, title: str, total_steps: int, members: str) -> None:
         """`total_steps` steps start now, on `members`, a short description of the runs that train together."""
@@ -46,26 +45,23 @@ def describe(members: str, objective: float | None, metrics: Mapping[str, float]
     return "  ".join(parts + [f"{name} {value:.4g}" for name, value in metrics.items()])
 
 
-class Plain:
+class Plain(Progress):
     """Lines for logs and pipes: a title, then at most one line in `every` seconds, with the seconds left."""
 
     def __init__(self, stream: Any, every: float = PLAIN_EVERY_S):
         self.stream, self.every = stream, every
 
     def begin(self, title: str, total_steps: int, members: str) -> None:
-        """Start counting; the first line waits like all others."""
         self.title, self.total, self.members = title, total_steps, members
         self.started = self.last = time.monotonic()
         self.first: int | None = None
 
     def stage(self, phase: str) -> None:
-        """Print a line if the last one is old enough."""
         if phase in STAGES and (now := time.monotonic()) - self.last >= self.every:
             self.last = now
             self.note(f"{self.title}  {self.members}  {STAGES[phase]}")
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
-        """Print a line if the last one is old enough."""
         now = time.monotonic()
         if self.first is None:  # a resumed run starts late, and the first chunk holds the compilation
             self.first, self.started = step, now
@@ -78,14 +74,10 @@ class Plain:
         self.note(f"{self.title}  step {step}/{self.total}  {describe(self.members, objective, metrics)}{remaining}")
 
     def note(self, text: str) -> None:
-        """Print it immediately."""
         print(text, file=self.stream, flush=True)
 
-    def end(self) -> None:
-        """Nothing to clear away."""
 
-
-class Bar:
+class Bar(Progress):
     """A bar on a terminal, gone when the run is over; notes stay.  It fits into 60 columns."""
 
     def __init__(self, stream: Any):
@@ -102,7 +94,6 @@ class Bar:
         self.bar = RichProgress(*columns, console=Console(file=stream), transient=True, expand=True)
 
     def begin(self, title: str, total_steps: int, members: str) -> None:
-        """Show the bar; a second `begin` restarts it."""
         self.title, self.members = title, members
         for task in self.bar.task_ids:
             self.bar.remove_task(task)
@@ -110,19 +101,16 @@ class Bar:
         self.bar.start()
 
     def stage(self, phase: str) -> None:
-        """Show the part in place of the title."""
         self.bar.update(self.task, description=STAGES.get(phase, self.title))
 
     def update(self, step: int, objective: float | None, metrics: Mapping[str, float]) -> None:
-        """Move the bar, with one metric: nll or rmse."""
+        # one metric: nll or rmse
         metric_name = next((name for name in ("nll", "rmse") if name in metrics), None)
         score_text = f"{metric_name} {metrics[metric_name]:.4g}  " if metric_name else ""
         self.bar.update(self.task, completed=step, phrase=score_text + self.members)
 
     def note(self, text: str) -> None:
-        """Print it above the bar."""
         self.bar.console.print(text, markup=False, highlight=False)
 
     def end(self) -> None:
-        """Remove the bar."""
         self.bar.stop()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 
 import equinox as eqx
 import jax
@@ -45,9 +46,12 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
         choice = f"can choose {' and '.join(known)}, not {min(unknown)}" if known else "has no settings to choose"
         raise ConfigError(f"method.search: {method.name} {choice}")
     starts = [trial.with_settings(state, combination) for combination in combinations]
-    scores = [float(_validated(trial, start, fit, validation, key)) for start in starts]
-    finite = [score if score == score else float("-inf") for score in scores]
-    return combinations[max(range(len(finite)), key=finite.__getitem__)]
+    return combinations[_best([float(_validated(trial, start, fit, validation, key)) for start in starts])]
+
+
+def _best(scores: list[float]) -> int:
+    """The number of the largest score; NaN counts as the smallest."""
+    return max(range(len(scores)), key=lambda k: -math.inf if math.isnan(scores[k]) else scores[k])
 
 
 @eqx.filter_jit
@@ -74,9 +78,7 @@ def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -
     where all do.
     """
     assert isinstance(method, HasRates)
-    objectives = [float(_trial(method, method.with_rate(state, rate), data, key)) for rate in method.rates]
-    finite = [value if value == value else float("-inf") for value in objectives]
-    return method.rates[max(range(len(finite)), key=finite.__getitem__)]
+    return method.rates[_best([float(_trial(method, method.with_rate(state, r), data, key)) for r in method.rates])]
 
 
 @eqx.filter_jit

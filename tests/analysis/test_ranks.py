@@ -5,9 +5,10 @@ import pytest
 from samples import sample
 from scipy import stats
 
-from gpbench.analysis import ranks
-from gpbench.analysis import tests as rank_tests
+from gpbench.analysis import rankings, ranks
+from gpbench.analysis import statistics as rank_tests
 from gpbench.analysis.cells import group_runs
+from gpbench.analysis.rankings import labels
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
 from gpbench.report.figures import write
@@ -56,7 +57,7 @@ def record(dataset, method, split, nll, **fields):
 
 def ranking_of(table, **more):
     records = [record(d, m, k, v) for d, row in table.items() for m, of in row.items() for k, v in of.items()]
-    return ranks.ranking(group_runs([*records, *more.pop("also", [])]), "nll", **more)
+    return rankings.ranking(group_runs([*records, *more.pop("also", [])]), "nll", **more)
 
 
 def test_demsars_worked_example_is_reproduced():
@@ -190,13 +191,13 @@ def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
         for k in range(2)
         for split_set in sets
     ]
-    ranking = ranks.ranking(group_runs(records), "nll")
+    ranking = rankings.ranking(group_runs(records), "nll")
     assert ranking.methods == ("a", "b")
     assert sorted(ranking.datasets) == ["arm groups90", "arm random90", "wdbc"] and not ranking.left_out
     caveat = "outputs and split sets of one data set are not independent, which makes p too small: arm (2)"
     assert ranking.caveats == (caveat,)
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
-        ranks.ranking(group_runs([r for r in records if r.dataset == "arm"]), "nll")
+        rankings.ranking(group_runs([r for r in records if r.dataset == "arm"]), "nll")
 
 
 def test_data_sets_with_a_single_split_are_counted():
@@ -211,9 +212,9 @@ def test_ranks_by_the_seconds_of_different_machines_say_so():
         for d in ("pima", "heart")
         for m, cores in (("a", 1), ("b", 2))
     ]
-    notes = ranks.ranking_notes(ranks.ranking(group_runs(records), "seconds"))
+    notes = ranks.ranking_notes(rankings.ranking(group_runs(records), "seconds"))
     assert "seconds are not comparable where these differ: cores 1 (2), 2 (2)" in notes
-    assert not any("seconds" in note for note in ranks.ranking_notes(ranks.ranking(group_runs(records), "nll")))
+    assert not any("seconds" in note for note in ranks.ranking_notes(rankings.ranking(group_runs(records), "nll")))
 
 
 def test_diverged_runs_are_named():
@@ -253,6 +254,6 @@ def test_long_names_leave_room_for_the_diagram(tmp_path):
 
 def test_a_setting_is_named_only_where_methods_need_it():
     one = [record("wdbc", "sep", 0, 0.1), record("wdbc", "svi", 0, 0.2, setting="m=25%")]
-    assert ranks.labels(group_runs(one)) == ["sep", "svi"]
+    assert labels(group_runs(one)) == ["sep", "svi"]
     two = [*one, record("wdbc", "sep", 0, 0.3, setting="m=50%")]
-    assert sorted(ranks.labels(group_runs(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]
+    assert sorted(labels(group_runs(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]

@@ -7,7 +7,7 @@ from samples import sample
 
 from gpbench.analysis import formats, printing, tables
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.provenance import provenance_lines
+from gpbench.analysis.notes import provenance_lines
 
 
 def run(split=0, **fields):

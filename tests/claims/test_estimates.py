@@ -13,7 +13,7 @@ VALUES = (0.31, -0.12, 0.55, 0.08, 0.27, -0.41, 0.96, 0.62)
 
 
 def evidence(estimate, region):
-    return Evidence(region.p_inside(estimate), region.p_outside(estimate))
+    return region.evidence(estimate)
 
 
 def test_a_mean_has_the_p_values_and_the_interval_of_the_t_test():
@@ -66,7 +66,7 @@ def test_at_least_k_parts_are_bonferronis_partial_conjunction():
     parts = [Evidence(p, 1 - p) for p in (0.001, 0.01, 0.2, 0.9)]
     assert estimates.at_least(2, parts).supporting == pytest.approx(3 * 0.01)
     assert estimates.every(parts) == Evidence(0.9, pytest.approx(4 * 0.1))
-    assert estimates.some(parts) == Evidence(pytest.approx(4 * 0.001), pytest.approx(0.999))
+    assert estimates.at_least(1, parts) == Evidence(pytest.approx(4 * 0.001), pytest.approx(0.999))
 
 
 def test_holms_correction_stops_at_the_first_that_is_not_significant():

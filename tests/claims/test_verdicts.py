@@ -300,7 +300,7 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
         ("a: {text: x, clauses: [{value: nll, of: {dataset: pmia}, below: 0}]}", "no run has dataset=pmia"),
         ("a: {text: x, clauses: [{value: nll, of: {}, below: 0}]}", "give a value of what sets them apart"),
         ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: 0, least: 9}]}", "9 of 7 numbers"),
-        ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: zero}]}", "say with numbers"),
+        ("a: {text: x, clauses: [{value: nll, of: {method: a}, below: zero}]}", "below=zero: must be a finite number"),
         ("a: {text: x, experiments: sep/tabel1, clauses: [{value: nll, of: {}, below: 0}]}", "no experiment"),
         ("a: {text: [", "expected"),
     ],

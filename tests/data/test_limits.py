@@ -92,6 +92,41 @@ def test_an_array_of_a_stated_shape_of_terabytes_is_one_line():
         archives.arrays(file.getvalue(), "X")
 
 
+def npz(header):
+    """An .npz file with two arrays of this header."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("X.npy", "y.npy"):
+            archive.writestr(name, np.lib.format.magic(1, 0) + len(header).to_bytes(2, "little") + header)
+    return file.getvalue()
+
+
+HEADERS = [b"(((((", b"{", b"'''", b"\0", b"[" * 9000, b"-" * 9000 + b"1", b"{'descr': '<f8', ("]
+IDX = [b"", b"\x01", b"\0x", b"\1\0\0", b"\1\0\0\0\0", b"\1" + b"\xff" * 4, b"\2" + b"\xff" * 8]
+IDX += [b"A" + b"\0\0\0\1" * 65 + b"x"]
+BITS = packed(np.savez, bits=np.zeros((2, 1), np.uint8), y=1)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        *(lambda header=header: readers.npz([npz(header)], {}) for header in HEADERS),
+        *(lambda content=content: readers.idx([b"\0\0\x08" + content], {}) for content in IDX),
+        lambda: readers.idx([], {}),
+        *(lambda n=n: readers.libsvm([b"1 1:2"], {"inputs": n}) for n in (10**12, 10**20, 1e12, "3", None)),
+        lambda: formats.year_zip([b""], {"rows": 10**14}),
+        lambda: formats.fingerprints_npz([BITS], {"target": "y", "bits": 8}),
+        lambda: robots.mujoco_walk([packed(np.savez, state=ZEROS, act=ZEROS, length=2)], {}),
+        lambda: readers.npz([packed(np.savez, X=np.eye(2), y=ZEROS, feature_names=3)], {}),
+        lambda: readers.mat([b"x"], {"matrix": "x", "target": "y"}),
+    ],
+)
+def test_what_is_no_such_file_is_one_line(read):
+    with pytest.raises(DataError) as caught:
+        read()
+    assert str(caught.value) and "\n" not in str(caught.value)
+
+
 @pytest.fixture(scope="module")
 def at():
     """A server of endless, slow, short and moved files."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpbench.analysis.experiment import by_dataset, is_of_ranks, table_blocks
+from gpbench.analysis.experiment import by_dataset, table_blocks
 from gpbench.errors import ConfigError
 from gpbench.experiments import definition, layout
 from gpbench.experiments.definition import PRESETS
@@ -65,7 +65,7 @@ def test_every_file_says_what_it_is_and_its_layout_fits_its_runs(id):
 @pytest.mark.parametrize("id", [id for id in definition.names() if definition.read(id).table])
 def test_every_cell_has_a_place_of_its_own_in_the_table(id, preset):
     experiment = definition.read(id)
-    if is_of_ranks(experiment):
+    if experiment.table.get("kind") == "ranks":
         assert by_dataset(experiment, planned(id, preset), experiment.table["label"], experiment.table["metrics"][0])
     else:
         assert table_blocks(experiment, planned(id, preset))

@@ -10,6 +10,7 @@ from gpbench.core.features import InducingPoints, ScaledFeatures
 from gpbench.core.kernels import SquaredExponential
 from gpbench.methods.base import Batch
 from gpbench.methods.ep.sep import SEP
+from gpbench.methods.parts.gradient import EvidenceMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.train.batches import whole
 
@@ -138,8 +139,9 @@ def predict(method, state, X):
 
 @jax.jit
 def bound_of(method, parameters, data):
-    """`method.bound`, compiled."""
-    return method.bound(parameters, data)
+    """`method.bound`, or `method.evidence` where the bound is in closed form, compiled."""
+    evaluate = method.evidence if isinstance(method, EvidenceMethod) else method.bound
+    return evaluate(parameters, data)
 
 
 def differences(function, x, step=1e-5):

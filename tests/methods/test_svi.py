@@ -186,7 +186,7 @@ def test_choices_that_do_not_fit_are_named():
 def test_with_automatic_natural_steps_a_regression_ends_at_the_collapsed_bound_of_its_hyper_parameters():
     data, method = regression(30), SVI(inducing=8, natural_step="auto", optimiser=optax.adam(0.05))
     state, _ = train(method, data, 40)
-    collapsed, _ = VSGPR(inducing=8).bound(Collapsed(state.parameters.layer, state.parameters.likelihood), data)
+    collapsed, _ = VSGPR(inducing=8).evidence(Collapsed(state.parameters.layer, state.parameters.likelihood), data)
     np.testing.assert_allclose(objective_of(method, state, data), collapsed, rtol=1e-9)
 
 

@@ -1,6 +1,9 @@
 """Collected records: the same as in their folders, one of each run, and errors that are one line."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,3 +127,19 @@ def test_an_interrupted_collection_leaves_the_old_one(folder, monkeypatch):
     assert main(["collect", str(folder / "results"), "--out", str(out)]) == 5
     assert len(open_store(out).all()) == 1
     assert sorted(path.name for path in folder.iterdir()) == ["all.parquet", "results"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does")
+def test_reading_starts_no_thread_that_could_outlive_the_process(tmp_path):
+    collection.write(path := tmp_path / "all.parquet", [(record("a" * 16), "")], {"a" * 16: b""})
+    code = f"""
+import os
+from pathlib import Path
+import pyarrow.parquet
+from gpbench.records import collection
+before = len(os.listdir("/proc/self/task"))
+rows, _ = collection.read(Path({str(path)!r}))
+traces = collection.read_traces(Path({str(path)!r}))
+print(len(rows), len(traces), len(os.listdir("/proc/self/task")) - before)
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "1 1 0\n"

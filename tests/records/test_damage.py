@@ -1,17 +1,23 @@
 """What is damaged in storage, or written by somebody else, is named in one line and never taken for a result."""
 
+import io
 import json
+import os
+import re
 from datetime import date
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from samples import sample
 
 import gpbench
+from gpbench import limits
+from gpbench.analysis import cells, tables
 from gpbench.cli import main
 from gpbench.errors import ConfigError
-from gpbench.records import collection, folder
+from gpbench.records import arrays, collection, folder
 from gpbench.records.collection import open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -209,6 +215,10 @@ ODD = {
     "twice": {},
     "deep": {"more": deep(100)},
     "deeper": {"more": deep(900)},
+    "names": {"metrics": {f"metric{k}": 0.5 for k in range(1001)}},
+    "list": {"more": {"list": [0] * 1001}},
+    "keys": {"more": {str(k): 0 for k in range(60_000)}},
+    "size": {"message": "x" * 2**20},
 }
 
 
@@ -284,3 +294,80 @@ def test_an_odd_configuration_is_one_line_and_empty(text, store, capsys):
     for words in (["show", A], ["show", A, "--json"], ["cite", A]):
         assert main([*words, "--results", str(store.runs.parent)]) == 0
         assert "x, x, x" not in (printed := capsys.readouterr()).out and printed.err.count("\n") == 1
+
+
+def zeros(count):
+    """An .npz file with an array of `count` zero bytes, in a thousandth of that."""
+    file = io.BytesIO()
+    np.savez_compressed(file, step=np.zeros(count, np.uint8))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name, limit", [("trace.npz", "TRACE"), ("state.npz", "STATE")])
+def test_arrays_that_unpack_to_too_much_are_one_line_and_never_in_memory(name, limit, store, monkeypatch, capsys):
+    monkeypatch.setattr(limits, limit, 10_000)
+    (store.runs / A / "record.json").write_text(json.dumps(raw()))
+    (store.runs / A / name).write_bytes(zeros(10_000_000))
+    monkeypatch.setattr(np, "load", None)  # it would read them
+    read = store.trace if name == "trace.npz" else store.state
+    assert read(A) == {} == read(A)
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1 and re.search(r"of [0-9,]+ bytes unpacks to 10,000,\d+ bytes, and 10,000 are", line)
+    assert store.get(A) == record()
+
+
+def test_predictions_of_too_many_rows_are_one_line(store, monkeypatch, capsys):
+    monkeypatch.setattr(limits, "PREDICTIONS", 10_000)
+    (store.runs / A / "record.json").write_text(json.dumps(raw()))
+    arrays.write_predictions(store.runs / A, {"row": np.zeros(4000)})
+    assert store.predictions(A) == {} and "unpacks to 32,000 bytes, and 10,000 are the most" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["record.json", *folder.FILES])
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
+def test_a_pipe_or_a_device_in_a_record_is_one_line(name, make, store, capsys):
+    path = store.runs / A / name
+    path.unlink()
+    make(path)
+    assert store.get(A) is None and store.all(whole=True) == []
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def hostile(path, record_texts, **columns):
+    """A collection of these texts, with a digest of its footer, in which equal values take no space."""
+    import pyarrow as pa
+
+    texts = pa.array(record_texts).dictionary_encode()
+    path.write_bytes(collection._content(pa.table({"id": pa.array([A] * len(texts)), "record": texts, **columns})))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "1,2", "}{", "", '{"id": 1e999}', "NaN", "9" * 5000, "\\ud800", None])
+def test_what_is_sealed_is_checked_like_everything_else(text, tmp_path, capsys):
+    import pyarrow as pa
+
+    good = json.dumps(raw())
+    hostile(path := tmp_path / "a.parquet", [text, good], config=pa.array(["", "[" * 10_000]))
+    store = open_store(path)
+    assert [one.id for one in store.all()] == [A] and store.config(A) == {}
+    assert capsys.readouterr().err.count("\n") == 2
+
+
+def test_a_collection_of_too_many_records_or_bytes_is_one_line(tmp_path, monkeypatch):
+    import pyarrow as pa
+
+    hostile(path := tmp_path / "a.parquet", [json.dumps(raw())] * 5000, config=pa.array([""] * 5000))
+    assert path.stat().st_size < 5000
+    for name, most in (("ROWS", 4999), ("COLLECTION", 1000)):
+        with monkeypatch.context() as patch:
+            patch.setattr(limits, name, most)
+            with pytest.raises(ConfigError, match=rf"cannot read .* \(it .* and {most:,} are the most\)"):
+                open_store(path).all()
+
+
+def test_a_table_of_many_metrics_takes_time_in_proportion(tmp_path, capsys):
+    store = Store(tmp_path / "results")
+    write(store, metrics={f"metric{k}": 0.5 for k in range(1000)})
+    assert main(["table", "--metric", "all", "--format", "csv", "--results", str(tmp_path / "results")]) == 0
+    assert capsys.readouterr().out.count("metric") > 1000
+    entries = cells.entries(cells.group_runs(store.all()), ["all"])
+    assert len(entries) == 1001 and len(tables.sheet(entries).grids) == 1001

@@ -74,19 +74,76 @@ def test_on_another_host_a_claim_lives_as_long_as_it_is_heard(tmp_path):
         pass
 
 
+def _own_claim(results):
+    with locks.claimed(results, ["own"]):
+        return json.loads((results / "claims" / "own").read_text())
+
+
+def _ended_pid():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_a_dead_process_of_this_machine_is_told_at_once(tmp_path):
+    _left(tmp_path, "a", **_own_claim(tmp_path) | {"pid": _ended_pid()})
+    assert locks.holder(tmp_path, "a") is None
+
+
+@pytest.mark.parametrize("key", ["host", "boot", "pids"])
+def test_another_machine_with_the_same_names_is_another_machine(key, tmp_path):
+    _left(tmp_path, "a", **_own_claim(tmp_path) | {"pid": _ended_pid(), key: "other"})
+    assert locks.holder(tmp_path, "a")
+    with pytest.raises(ClaimedError), locks.claimed(tmp_path, ["a"]):
+        pass
+
+
+def test_a_process_id_that_was_given_out_again_holds_nothing(tmp_path):
+    own = _own_claim(tmp_path)
+    assert own["pid"] == os.getpid() and own["start"].isdigit()
+    _left(tmp_path, "a", **own)
+    _left(tmp_path, "b", **own | {"start": str(int(own["start"]) - 1)})
+    assert locks.holder(tmp_path, "a") and locks.holder(tmp_path, "b") is None
+
+
+def test_a_claim_of_an_earlier_gpbench_is_alive_until_it_is_silent(tmp_path):
+    before = {key: value for key, value in _own_claim(tmp_path).items() if key not in ("boot", "start")}
+    _left(tmp_path, "a", **before | {"pid": _ended_pid()})
+    assert locks.holder(tmp_path, "a")
+    _left(tmp_path, "a", silent=600, **before)
+    assert locks.holder(tmp_path, "a") is None
+
+
 def test_a_claim_that_is_just_being_written_counts(tmp_path):
     _left(tmp_path, "a")
     (tmp_path / "claims" / "a").write_text("")
     assert locks.holder(tmp_path, "a")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\0" * 90, b"[]", b'{"pid": 1e99, "host": "x"}', None])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\0" * 90,
+        b"[]",
+        b'{"pid": 1e99, "host": "x"}',
+        b"[" * 100_000,
+        b'{"pid": 7, "host": "' + b"x" * 10**6,
+        b"9" * 4000,
+        os.mkfifo,
+        None,
+    ],
+)
 def test_a_damaged_claim_blocks_no_longer_than_it_is_silent(tmp_path, content):
     _left(tmp_path, "a")
     path = tmp_path / "claims" / "a"
     if content is None:
         path.unlink()
         (path / "folder").mkdir(parents=True)
+    elif callable(content):
+        path.unlink()
+        content(path)
     else:
         path.write_bytes(content)
     assert locks.holder(tmp_path, "a")

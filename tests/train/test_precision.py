@@ -55,7 +55,13 @@ def test_neither_the_environment_nor_an_earlier_import_of_jax_changes_a_number(t
 )
 def test_flags_of_xla_that_make_arithmetic_less_exact_are_refused(flags, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", flags)
-    with pytest.raises(ConfigError, match=r"^XLA_FLAGS has --xla_cpu_enable_fast_m\w+, .*: leave the flag out$"):
+    with pytest.raises(ConfigError, match=r"^XLA_FLAGS has --xla_cpu_enable_fast_m\w+: .*; leave it out$"):
+        runtime.fix_arithmetic()
+
+
+def test_products_in_tf32_by_another_variable_are_refused(monkeypatch):
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
+    with pytest.raises(ConfigError, match=r"^NVIDIA_TF32_OVERRIDE is set: .*; leave it out$"):
         runtime.fix_arithmetic()
 
 

@@ -103,41 +103,33 @@ def safe_sqrt(square: Float[Array, "N P"]) -> Float[Array, "N P"]:
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, square, 1.0)), 0.0)
 
 
-class SquaredExponential(Stationary):
+class _Scaled(Stationary):
+    """A kernel with no parameters but its amplitude and lengthscales."""
+
+    log_amplitude: Float[Array, ""]
+    log_lengthscale2: Float[Array, " L"]
+    isotropic: bool = _isotropic()
+
+    @classmethod
+    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
+        """Option: `isotropic`."""
+        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]), **options)
+
+
+class SquaredExponential(_Scaled):
     """k(x, x') = amp · exp(-½ Σ_d (x_d - x'_d)² / l_d), with a squared lengthscale l_d for every input.
 
     Amplitude and squared lengthscales are kept as logarithms, as the authors of the paper `sep` do.
     """
 
-    log_amplitude: Float[Array, ""]
-    log_lengthscale2: Float[Array, " L"]
-    isotropic: bool = _isotropic()
     family: ClassVar[str] = "squared_exponential"
 
     def cross(self, X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Float[Array, "N P"]:
         """k(x, y) for all pairs of rows."""
         return jnp.exp(half_square_exponent(self.scale(X), self.scale(Y)) + self.log_amplitude)
 
-    @classmethod
-    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
-        """Option: `isotropic`."""
-        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]), **options)
 
-
-class _Matern(Stationary):
-    """What the three have in common."""
-
-    log_amplitude: Float[Array, ""]
-    log_lengthscale2: Float[Array, " L"]
-    isotropic: bool = _isotropic()
-
-    @classmethod
-    def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
-        """Option: `isotropic`."""
-        return cls(log_scalar(amplitude, X), start_lengthscales(X, start, options["isotropic"]), **options)
-
-
-class Matern12(_Matern):
+class Matern12(_Scaled):
     """k(x, x') = amp · exp(-r), the exponential kernel: continuous functions that are nowhere differentiable.
 
     It has a kink at r = 0, where rounding of r² would be amplified to its square root: hence distances through
@@ -152,7 +144,7 @@ class Matern12(_Matern):
         return jnp.exp(self.log_amplitude - r)
 
 
-class Matern32(_Matern):
+class Matern32(_Scaled):
     """k(x, x') = amp · (1 + s) exp(-s), s = √3 r: functions that are differentiable once."""
 
     family: ClassVar[str] = "matern32"
@@ -163,7 +155,7 @@ class Matern32(_Matern):
         return (1.0 + s) * jnp.exp(self.log_amplitude - s)
 
 
-class Matern52(_Matern):
+class Matern52(_Scaled):
     """k(x, x') = amp · (1 + s + s²/3) exp(-s), s = √5 r: functions that are differentiable twice."""
 
     family: ClassVar[str] = "matern52"

@@ -1,12 +1,9 @@
-"""Likelihoods: how targets depend on latent values, one family a file."""
+"""Likelihoods: how targets depend on latent values."""
 
 from gpbench.core.likelihoods.base import Likelihood
-from gpbench.core.likelihoods.gaussian import Gaussian
-from gpbench.core.likelihoods.laplace import Laplace
-from gpbench.core.likelihoods.logistic import Logistic
-from gpbench.core.likelihoods.probit import Probit
-from gpbench.core.likelihoods.robust_max import RobustMax
-from gpbench.core.likelihoods.softmax import Softmax
+from gpbench.core.likelihoods.binary import Logistic, Probit
+from gpbench.core.likelihoods.multiclass import RobustMax, Softmax
+from gpbench.core.likelihoods.noise import Gaussian, Laplace
 from gpbench.core.likelihoods.spec import Spec, likelihood_spec
 from gpbench.core.likelihoods.student_t import StudentT
 

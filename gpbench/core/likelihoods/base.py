@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
 
 
 class Likelihood(eqx.Module):
@@ -120,21 +119,3 @@ class Likelihood(eqx.Module):
         Args:
             mean, variance: Moments of the latent values, (N,) or (N, P).
         """
-
-
-def above_floor(name: str, noise: float, floor: float) -> float:
-    """The initial noise less its floor.
-
-    Args:
-        name: Name of the likelihood, for the message.
-        noise: Initial variance of the noise.
-        floor: Least variance of the noise.
-
-    Raises:
-        ConfigError: The floor is negative or not below the noise.
-    """
-    if not 0.0 <= floor < noise:
-        raise ConfigError(
-            f"likelihood {name}: the noise floor {floor:g} must be at least 0 and below the initial noise {noise:g}"
-        )
-    return noise - floor

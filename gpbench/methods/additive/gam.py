@@ -17,7 +17,7 @@ from gpbench.core.gaussians import Natural, unit_factor
 from gpbench.core.kernels import Spec
 from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
-from gpbench.methods.base import Batch
+from gpbench.methods.base import Batch, size_label
 from gpbench.methods.parts.additive_layer import AdditiveLayer, effects_on_grids, initial_layer, shares
 from gpbench.methods.parts.components import Component, check_distinct, components_spec, pairs_spec, zero_mean_base
 from gpbench.methods.parts.gradient import GradientState
@@ -26,13 +26,13 @@ from gpbench.methods.parts.variational import VariationalMethod, VariationalPara
 from gpbench.schema import setting
 
 _START_ROWS = 10_000
-"""The posterior starts from at most so many rows."""
+"""Maximum number of rows from which the posterior starts."""
 
 
 class GAM(StartMethod, VariationalMethod):
     """Sparse variational additive Gaussian processes (Adam, Durrande and John 2018): `gam`.
 
-    See the module's docstring, and `VariationalMethod` for what moves what.
+    See the module's docstring, and `VariationalMethod` for the optimisation.
 
     A natural-gradient step of any of the posteriors costs what one of coupled_covariance does: O(N T² + T³) for N rows
     and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²).
@@ -81,10 +81,10 @@ class GAM(StartMethod, VariationalMethod):
 
     @property
     def label(self) -> str:
-        return f"m={self.inducing}" + (f", batch={self.batch_size}" if self.batch_size else "")
+        return size_label(self, f"m={self.inducing}")
 
     def components_of(self, inputs: int) -> tuple[Component, ...]:
-        """All components for data with so many inputs.  Raises ConfigError for two of the same inputs."""
+        """All components for data with this number of inputs.  Raises ConfigError for two of the same inputs."""
         components = self.components or tuple(Component((i,)) for i in range(inputs))
         every = tuple(map(Component, itertools.combinations(range(inputs), 2)))
         components += every if isinstance(self.pairs, str) else self.pairs
@@ -136,10 +136,10 @@ class GAM(StartMethod, VariationalMethod):
 
 @eqx.filter_jit
 def initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch) -> Posterior:
-    """With natural gradients the prior; else the posterior under Gaussian noise, from at most `_START_ROWS` rows.
+    """The posterior that training starts from, compiled once for all data of one shape.
 
-    With the initial hyper-parameters that is the optimum of its form in regression with no more rows; elsewhere only
-    the variances start there.  Compiled once for all data of one shape.
+    Natural gradients start from the prior.  Otherwise it is the posterior under Gaussian noise of at most `_START_ROWS`
+    rows: in regression the optimum for these rows and the initial hyper-parameters; for classes its mean is 0.
     """
     n = min(_START_ROWS, data.total)
     V, _ = layer.whitened(data.X[:n])

@@ -1,4 +1,4 @@
-"""`constant`: class frequencies, or the mean and variance of the training targets.  What any method must beat."""
+"""`constant`: class frequencies, or the mean and variance of the training targets, which any method must beat."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,14 +9,14 @@ from gpbench.methods.base import Batch, Info, Method
 
 
 class ConstantState(eqx.Module):
-    """Counts per class, or [mean, variance]; `binary` and `classes` say which kind of data they came from."""
+    """Counts of the classes, or [mean, variance] where `classes` is 0."""
 
     summary: Float[Array, " C"]
     classes: int = eqx.field(static=True)
 
 
 class Constant(Method):
-    """Predicts the same for every input.  Class frequencies have one count added to each class (Laplace's rule)."""
+    """The same prediction for every input.  One count is added to each class (Laplace's rule)."""
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> ConstantState:
         return ConstantState(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)

@@ -1,1 +1,1 @@
-"""Bayesian neural networks, the baselines of the paper `aep_dgp`, and what later work compares with."""
+"""Bayesian neural networks: the baselines of the paper `aep_dgp`, and those of later work."""

@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.likelihoods import Likelihood
-from gpbench.core.networks import MeanField, Network, initial_network
+from gpbench.core.likelihoods import Gaussian, Likelihood
+from gpbench.core.networks import MeanField, Network, initial_network, predict_outputs
 from gpbench.core.predictive import MixturePredictive, Predictive
-from gpbench.methods.base import Batch
+from gpbench.errors import ConfigError
+from gpbench.methods.base import Batch, size_label
 from gpbench.methods.parts.gradient import GradientState, SampledMethod
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.schema import setting
@@ -32,8 +33,18 @@ class NetworkMethod(LikelihoodMethod):
 
     @property
     def label(self) -> str:
-        widths = f"hidden=[{','.join(map(str, self.hidden))}]"
-        return f"{widths}, batch={self.batch_size}" if self.batch_size else widths
+        return size_label(self, f"hidden=[{','.join(map(str, self.hidden))}]")
+
+    def gaussian_likelihood(self, data: Batch) -> Likelihood:
+        """The likelihood to start from, where noise other than Gaussian is refused in regression.
+
+        Raises:
+            ConfigError: for a likelihood that does not fit the task, and for other noise.
+        """
+        likelihood = self.initial_likelihood(data)
+        if data.task == "regression" and not isinstance(likelihood, Gaussian):
+            raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian in regression")
+        return likelihood
 
     def initial_network(self, data: Batch, outputs: int, *, key: PRNGKeyArray) -> Network:
         """The network to start from, for these rows, with `outputs` outputs."""
@@ -67,8 +78,7 @@ class MeanFieldMethod(NetworkMethod, SampledMethod):
         q, likelihood = state.parameters.q, state.parameters.likelihood
 
         def density(key: PRNGKeyArray) -> Any:
-            outputs = q.sample(key=key)(X)
-            return likelihood.predictive(outputs, jnp.zeros_like(outputs))
+            return predict_outputs(q.sample(key=key), likelihood, X)
 
         components = jax.vmap(density)(jax.random.split(key, self.samples))
         return MixturePredictive(components, jnp.zeros(self.samples, X.dtype))

@@ -19,17 +19,17 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from gpbench.core.mapping import tree_at
 from gpbench.core.networks import Network, as_latents
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.parts.gradient import GradientState, SampledMethod
-from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 
 class DropoutParameters(eqx.Module):
-    """The network, and what the optimiser leaves alone: rate and precision are arrays, so that a program serves all."""
+    """The network, which the optimiser moves; and rate and precision, arrays so that one program serves all values."""
 
     network: Network
     rate: Float[Array, ""]

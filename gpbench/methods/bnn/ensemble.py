@@ -16,14 +16,14 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from gpbench.core.likelihoods import Gaussian, Likelihood
-from gpbench.core.networks import Network
+from gpbench.core.likelihoods import Likelihood
+from gpbench.core.mapping import tree_at
+from gpbench.core.networks import Network, predict_outputs
 from gpbench.core.predictive import GaussianPredictive, MixturePredictive, Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
-from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 
@@ -35,14 +35,14 @@ class Member(eqx.Module):
 
 
 class EnsembleParameters(eqx.Module):
-    """All members, stacked along a first axis; and the range of every input over the training rows."""
+    """The members, stacked along a first axis; and the range of every input over the training rows."""
 
     members: Member
     ranges: Float[Array, " D"]
 
 
 class Clock(eqx.Module):
-    """Number of steps taken, and the number after which training stops: arrays, so that a program serves all values."""
+    """Number of steps taken, and the number after which training stops: arrays, so that one program serves all."""
 
     count: Int[Array, ""]
     stop_after: Int[Array, ""]
@@ -78,10 +78,7 @@ class Ensemble(NetworkMethod, GradientMethod):
     )
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> EnsembleParameters:
-        likelihood = self.initial_likelihood(data)
-        regression = data.task == "regression"
-        if regression and not isinstance(likelihood, Gaussian):
-            raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian in regression")
+        likelihood, regression = self.gaussian_likelihood(data), data.task == "regression"
         if self.stop_after and self.stop_after > self.steps:
             raise ConfigError(f"method.stop_after={self.stop_after} must be at most method.steps={self.steps}")
 
@@ -102,13 +99,13 @@ class Ensemble(NetworkMethod, GradientMethod):
     def refine(
         self, parameters: EnsembleParameters, variables: Clock, batch: Batch
     ) -> tuple[EnsembleParameters, Clock]:
-        """Counts the step."""
+        """Count the step."""
         return parameters, Clock(variables.count + 1, variables.stop_after)
 
     def step(
         self, state: GradientState[EnsembleParameters], batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[GradientState[EnsembleParameters], Info]:
-        """Nothing moves once training has stopped.  The objective is the members' mean, in nats."""
+        """One step of every member; none once training has stopped.  The objective is the members' mean, in nats."""
         moved, info = super().step(state, batch, key=key)
         moved = jax.tree.map(partial(jnp.where, self.converged(state)), state, moved)
         return moved, Info(info.objective / self.members)
@@ -164,8 +161,7 @@ class Ensemble(NetworkMethod, GradientMethod):
         def density(member: Any) -> Any:
             if member.likelihood is None:
                 return GaussianPredictive(*self.moments(member, X))
-            outputs = member.network(X)
-            return member.likelihood.predictive(outputs, jnp.zeros_like(outputs))
+            return predict_outputs(member.network, member.likelihood, X)
 
         members = state.parameters.members
         mixture = MixturePredictive(jax.vmap(density)(members), jnp.zeros(self.members, X.dtype))

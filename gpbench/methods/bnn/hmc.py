@@ -81,7 +81,7 @@ class HMC(NetworkMethod):
 
     @property
     def schedule(self) -> Schedule:
-        """Which states are kept.  Raises ConfigError where none is."""
+        """Schedule of the states that are kept.  Raises ConfigError where none is."""
         return schedule(self.steps, self.samples)
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> HmcState:

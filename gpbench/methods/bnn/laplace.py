@@ -22,7 +22,6 @@ from gpbench.core import laplace
 from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.core.networks import Network
 from gpbench.core.predictive import Predictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
 from gpbench.schema import setting
@@ -62,9 +61,7 @@ class LinearisedLaplace(NetworkMethod):
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> LaplaceState:
         """Raises ConfigError for likelihoods of regression other than gaussian."""
-        likelihood = self.initial_likelihood(data)
-        if data.task == "regression" and not isinstance(likelihood, Gaussian):
-            raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian in regression")
+        likelihood = self.gaussian_likelihood(data)
         network = self.initial_network(data, likelihood.latents(), key=key)
         precisions = jnp.ones(len(network.layers), data.X.dtype)
         posterior = laplace.WeightPosterior(jnp.eye(laplace.vector(network).size, dtype=data.X.dtype))
@@ -99,7 +96,7 @@ class LinearisedLaplace(NetworkMethod):
         fit = jnp.sum(batch.weight * state.likelihood.log_prob(network(batch.X), batch.y))
         evidence = laplace.log_evidence(posterior, network, state.precisions, fit)
         late = state.count >= self.evidence_start * self.steps
-        # none after the last step, so that the approximation is that of the precisions and the noise beside it
+        # no update after the last step: the approximation is made for the precisions and the noise of the state
         updates = late & (state.count < self.steps - 1)
         new = self.updated(posterior, network, state.precisions, state.likelihood, batch)
         precisions, likelihood = jax.tree.map(

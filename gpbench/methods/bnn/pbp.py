@@ -17,17 +17,15 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.assumed_density import Gamma, output_moments
-from gpbench.core.likelihoods import Gaussian
+from gpbench.core.mapping import tree_map
 from gpbench.core.networks import Network, normal_network
 from gpbench.core.predictive import GaussianPredictive
-from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
-from gpbench.methods.parts.trees import tree_map
 from gpbench.schema import setting
 
 _FLAT = 1e-6
-"""Prior factors are not refined at weights whose cavity precision is at most this: the data say nothing of them."""
+"""Largest cavity precision of a weight whose prior factor is not refined: the data say nothing about it."""
 
 
 class PbpPosterior(eqx.Module):
@@ -41,7 +39,7 @@ class PbpPosterior(eqx.Module):
 class PriorFactors(eqx.Module):
     """Factors of q for each weight's prior N(w | 0, 1/λ): N(w | 0, 1/precision), and powers of λ's Gamma distribution.
 
-    The shape and rate are what the factor adds to those of q(λ).
+    The factor adds its shape and rate to those of q(λ).
     """
 
     precision: Float[Array, "*W"]
@@ -76,8 +74,7 @@ class PBP(NetworkMethod):
 
         Raises ConfigError for likelihoods other than gaussian.
         """
-        if not isinstance(self.initial_likelihood(data), Gaussian):
-            raise ConfigError(f"{self.name}: method.likelihood must be auto or gaussian")
+        self.gaussian_likelihood(data)
         dtype = data.X.dtype
         gamma = Gamma(jnp.asarray(self.gamma_shape, dtype), jnp.asarray(self.gamma_rate, dtype))
         network = self.initial_network(data, 1, key=key)

@@ -20,12 +20,12 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.core.likelihoods import Likelihood
+from gpbench.core.mapping import tree_at, tree_map
 from gpbench.core.networks import Network, log_standard_normal
 from gpbench.core.predictive import Predictive
 from gpbench.core.samplers import Samples, Schedule, blackjax, mixture, schedule
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.bnn.base import NetworkMethod
-from gpbench.methods.parts.trees import tree_at, tree_map
 from gpbench.schema import setting
 
 _KAPPA_STD = 10.0
@@ -47,7 +47,7 @@ class SgldPosition(eqx.Module):
 
 
 class SgldState(eqx.Module):
-    """The position, the positions kept, how many steps were taken, and N ε for the weights and for κ."""
+    """The position, the positions kept, the number of steps taken, and N ε for the weights and for κ."""
 
     position: SgldPosition
     samples: Samples
@@ -82,7 +82,7 @@ class SGLD(NetworkMethod):
 
     @property
     def schedule(self) -> Schedule:
-        """Which states are kept.  Raises ConfigError where none is."""
+        """Schedule of the states that are kept.  Raises ConfigError where none is."""
         return schedule(self.steps, self.samples, burn_in=self.burn_in, thinning=self.thinning)
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> SgldState:

@@ -19,8 +19,7 @@ from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.mapping import sum_in_blocks
-from gpbench.core.predictive import MixturePredictive, Predictive
-from gpbench.core.quadrature import gaussian_points, require_points
+from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_factors import FACTORS, Factors, NaturalFactors
@@ -30,7 +29,7 @@ from gpbench.methods.parts.gradient import GradientMethod, GradientState
 from gpbench.schema import setting
 
 _BLOCK = 256
-"""Rows of which log Z is computed at a time: their ψ2 sums take 10 MB with M = 100, however many rows there are."""
+"""Number of rows whose log Z is computed at a time: their ψ2 sums take 10 MB with M = 100."""
 
 
 class DgpParameters(eqx.Module):
@@ -80,14 +79,13 @@ class DGP(DeepMethod, GradientMethod):
         "Predictive distribution of the output: one normal, or a mixture over `samples` paths through the hidden "
         "layers.",
     )
-    samples: int = setting(64, "count", "Number of paths in a sampled prediction.")
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DgpParameters:
         if self.energy == "sep" and self.alpha != 1:
             raise ConfigError(f"method.energy=sep needs method.alpha=1, not {self.alpha:g}: it is EP with the power 1")
         require(self.kernel, SquaredExponential, f"{self.name} (psi statistics)")
-        if self.predictive == "sample" and self.hidden:
-            require_points("method.samples", self.samples, sum(self.hidden))
+        if self.predictive == "sample":
+            self.require_paths()
         likelihood = self.initial_likelihood(data)
         layers = self.initial_layers(data, likelihood.latents(), hidden_start=self.hidden_start, key=key)
         keys = jax.random.split(jax.random.fold_in(key, 1), len(layers))
@@ -102,7 +100,7 @@ class DGP(DeepMethod, GradientMethod):
         return (parameters.layers, parameters.likelihood) if self.energy == "sep" else parameters
 
     def update(self, parameters: DgpParameters, variables: Any, batch: Batch) -> tuple[DgpParameters, Any]:
-        """With `energy=sep` the tied factors make a damped step to the average of those that the rows imply."""
+        """A damped step of the tied factors to the average of those that the rows imply, with `energy=sep`."""
         if self.energy == "aep":
             return parameters, variables
         n = batch.total
@@ -159,7 +157,6 @@ class DGP(DeepMethod, GradientMethod):
         layers, likelihood = self.posteriors(parameters), parameters.likelihood
         if self.predictive == "moments" or not self.hidden:
             return likelihood.predictive(*self._output(*_maps(layers), X))
-        points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), X.dtype)
 
         def along(noise: Float[Array, " H"]) -> Predictive:
             values = X
@@ -168,10 +165,10 @@ class DGP(DeepMethod, GradientMethod):
                 values = h.mean + jnp.sqrt(h.cov) * e
             return likelihood.predictive(*of_output(layers[-1].moments_at(values)))
 
-        return MixturePredictive(jax.vmap(along)(points), jnp.zeros(self.samples, X.dtype))
+        return self.average_paths(along, X.dtype)
 
 
 def _maps(layers: list[LayerPosterior]) -> tuple[LayerPosterior, tuple[Projection, ...]]:
-    """Maps of rows through the first layer, and of their moments through the others: all that is (M, M)."""
+    """The first layer, which maps rows, and the projections of the others, which map moments."""
     first, *others = layers
     return first, tuple(Projection.create(posterior) for posterior in others)

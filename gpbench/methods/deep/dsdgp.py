@@ -15,15 +15,13 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import Normal, standard_normal
 from gpbench.core.likelihoods import Likelihood
-from gpbench.core.predictive import MixturePredictive, Predictive
-from gpbench.core.quadrature import gaussian_points, require_points
+from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.deep_layers import DeepLayer, DeepMethod, LayerPosterior, of_output
 from gpbench.methods.parts.gradient import GradientMethod, GradientState
-from gpbench.schema import setting
 
 _HIDDEN_ROOT = 0.01
-"""The initial q of hidden layers has this standard deviation: nearly without noise."""
+"""Standard deviation of the initial q of hidden layers: nearly no noise."""
 
 
 class DsdgpParameters(eqx.Module):
@@ -41,11 +39,8 @@ class DSDGP(DeepMethod, GradientMethod):
     See the module's docstring.  `hidden=[]` is `svi`'s model and bound.
     """
 
-    samples: int = setting(64, "count", "Number of paths in a prediction.")
-
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DsdgpParameters:
-        if self.hidden:
-            require_points("method.samples", self.samples, sum(self.hidden))
+        self.require_paths()
         likelihood, means = self.initial_likelihood(data), self._linear_means(data)
         layers = self.initial_layers(data, likelihood.latents(), means, key=key)
         q = []
@@ -72,7 +67,7 @@ class DSDGP(DeepMethod, GradientMethod):
         return tuple(means)
 
     def trainable(self, parameters: DsdgpParameters) -> Any:
-        """Everything but the fixed means."""
+        """All parameters but the fixed means."""
         return parameters.layers, parameters.q, parameters.likelihood
 
     def loss(self, parameters: DsdgpParameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], None]:
@@ -105,5 +100,4 @@ class DSDGP(DeepMethod, GradientMethod):
 
         if not self.hidden:
             return predictive(jnp.zeros(0, X.dtype))
-        points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), X.dtype)
-        return MixturePredictive(jax.vmap(predictive)(points), jnp.zeros(self.samples, X.dtype))
+        return self.average_paths(predictive, X.dtype)

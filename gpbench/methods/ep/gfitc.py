@@ -96,7 +96,7 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
             mean, variance = cavities.cavity_mean, rest + cavities.cavity_variance
             _, slope, curvature = likelihood.normaliser_derivatives(mean, variance, data.y)
             new = damp(moment_match(mean, variance, slope, curvature), last.sites, data.weight)
-            change = jnp.maximum(jnp.max(jnp.abs(new.nu - last.sites.nu)), jnp.max(jnp.abs(new.tau - last.sites.tau)))
+            change = new.change_from(last.sites)
             rho = jnp.where(change > last.change, 0.8, 1.0) * last.rho
             return Sweep(last.number + 1, change, rho, damp(new, last.sites, rho))
 
@@ -111,10 +111,8 @@ class GFITC(FullBatchMethod, SparseMethod, TwoClassMethod):
         return value
 
     def predict(self, state: GradientState[SparseLayer], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        inference, cov = state.optimiser.extra, state.parameters.covariances(X)
-        V = inference.A @ cov.zx
-        mean, variance = inference.q.project(V)
-        return self.class_likelihood(X).predictive(mean, residual(cov, V) + variance)
+        inference: Inference = state.optimiser.extra
+        return self.class_likelihood(X).predictive(*state.parameters.marginals(inference.A, inference.q, X))
 
     def arrays(self, state: GradientState[SparseLayer]) -> dict[str, Array]:
         return {"inducing": state.parameters.features.Z}

@@ -27,17 +27,17 @@ from gpbench.core.gaussians import (
     whiten,
 )
 from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.mapping import T, tree_at, tree_map
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, inducing_count
 from gpbench.methods.parts.settings import TwoClassMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
-from gpbench.methods.parts.trees import T, tree_at, tree_map
 from gpbench.schema import setting
 
 
 class RunningProducts(eqx.Module):
-    """Quantities beside the sites for minibatches: how each site entered their product, and the product of this epoch.
+    """Quantities of minibatches beside the sites: the direction of each in their product, and the epoch's product.
 
     `product` is of all sites, as they are (factors) or as the last epoch left them (scalars, without `directions`).
     """
@@ -64,13 +64,13 @@ class SepApproximation(eqx.Module):
 
 
 class SepState(eqx.Module):
-    """Hyper-parameters and sites, the last approximation, and what carries the optimiser and minibatches on."""
+    """Hyper-parameters and sites, the last approximation, and the states of the optimiser and of minibatches."""
 
     layer: SparseLayer
     sites: Sites
     optimiser: optax.OptState
     caution: Float[Array, ""]
-    """Factor on damping and steps: it halves whenever a step has lost the energy."""
+    """Factor on damping and steps, which halves whenever a step makes the energy NaN."""
     approximation: SepApproximation
     running: RunningProducts | None
 
@@ -199,8 +199,7 @@ class SEP(SparseMethod, TwoClassMethod):
         def again(carry: Any) -> Any:
             sweeps, _, sites = carry
             new = sweep(sites)
-            change = jnp.maximum(jnp.max(jnp.abs(new.nu - sites.nu)), jnp.max(jnp.abs(new.tau - sites.tau)))
-            return sweeps + 1, change, new
+            return sweeps + 1, new.change_from(sites), new
 
         *_, sites = jax.lax.while_loop(unconverged, again, (0, jnp.asarray(jnp.inf, V.dtype), state.sites))
         return sites
@@ -211,7 +210,7 @@ class SEP(SparseMethod, TwoClassMethod):
         """The batch's sites refined, the running products with the batch's old factors replaced by the new, and the
         product of all sites outside the batch.
 
-        The directions in what this returns are the batch's own.
+        The running products that this returns have the directions of the batch alone.
         """
         old = state.sites[batch.index]
         counted = old.power(batch.weight)
@@ -222,7 +221,7 @@ class SEP(SparseMethod, TwoClassMethod):
         else:
             before = running.directions[batch.index].T
             W, removed = A @ cov.zz @ before, counted
-        # Rows that only fill a short batch keep what they had.
+        # Rows that only fill a short batch keep their sites.
         rho = self.damping * state.caution * batch.weight
         sites = refine(self.class_likelihood(batch.X), batch.y, rest, marginals(q, V, W, removed), old, rho)
         added = site_product(present, sites.power(batch.weight))
@@ -247,11 +246,8 @@ class SEP(SparseMethod, TwoClassMethod):
         return log_z + state.layer.log_prior()
 
     def predict(self, state: SepState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        approximation = state.approximation
-        cov = approximation.layer.covariances(X)
-        V = approximation.A @ cov.zx
-        mean, variance = approximation.q.project(V)
-        return self.class_likelihood(X).predictive(mean, residual(cov, V) + variance)
+        last = state.approximation
+        return self.class_likelihood(X).predictive(*last.layer.marginals(last.A, last.q, X))
 
     def arrays(self, state: SepState) -> dict[str, Array]:
         return {"inducing": state.layer.features.Z}

@@ -18,10 +18,9 @@ from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import log_determinant
 from gpbench.core.memory import require_memory
-from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.exact import ExactStart
-from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
+from gpbench.methods.parts.exact import SubsetStart
+from gpbench.methods.parts.gradient import EvidenceMethod, GradientState
 from gpbench.schema import setting
 
 _BLOCK = 2048
@@ -60,7 +59,7 @@ class AlaCarteParameters(eqx.Module):
         return total + of_rows(self, jax.tree.map(lambda leaf: leaf[n - n % size :], rows)) if n % size else total
 
 
-class AlaCarte(FullBatchMethod, ExactStart):
+class AlaCarte(EvidenceMethod, SubsetStart):
     """Bayesian linear regression on Fastfood features (Yang et al. 2015): `alacarte`.
 
     See the module's docstring.  L-BFGS maximises the evidence of all rows.
@@ -68,7 +67,6 @@ class AlaCarte(FullBatchMethod, ExactStart):
     A step takes the memory of about six matrices of T x T and six of T x 2,048 numbers, however many rows there are.
     """
 
-    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
     label_fields: ClassVar[frozenset[str]] = frozenset({"frequencies"})
 
@@ -80,12 +78,6 @@ class AlaCarte(FullBatchMethod, ExactStart):
         ["lengthscales", "all"],
         "Parameters that L-BFGS moves beside amplitude and noise: lengthscales, or Fastfood's diagonals S, G and "
         "B too.",
-    )
-    subset_rows: int | None = setting(
-        None,
-        "several or null",
-        "Number of rows of the exact GP from whose kernel and noise training starts; null: start at "
-        "lengthscale_start and target_noise.",
     )
 
     @property
@@ -105,17 +97,8 @@ class AlaCarte(FullBatchMethod, ExactStart):
     def init_extra(self, parameters: AlaCarteParameters, data: Batch) -> Normal:
         return unit_factor(2 * self.frequencies, data.X.dtype).posterior()
 
-    def loss(
-        self, parameters: AlaCarteParameters, batch: Batch, *, key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], Normal]:
-        value, posterior = self.evidence(parameters, batch)
-        return -value, posterior
-
     def evidence(self, parameters: AlaCarteParameters, data: Batch) -> tuple[Float[Array, ""], Normal]:
-        """log N(y | 0, ΦᵀΦ + σ²I) of Φ (T, N) in nats, and the posterior of w.
-
-        With a prior on the lengthscales its log density is added.
-        """
+        """log N(y | 0, ΦᵀΦ + σ²I) with Φ (T, N), and the posterior of w."""
         if self.learn == "lengthscales":
             constant = jax.lax.stop_gradient(parameters.fastfood)
             parameters = eqx.tree_at(lambda p: p.fastfood, parameters, constant)
@@ -128,26 +111,12 @@ class AlaCarte(FullBatchMethod, ExactStart):
             value += self.lengthscale_prior.log_prob(parameters.kernel, data.X.shape[1])
         return value, posterior
 
-    def _marginals(
+    def marginals(
         self, state: GradientState[AlaCarteParameters], X: Float[Array, "N D"]
     ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """The posterior mean and variance of f at X."""
         posterior: Normal = state.optimiser.extra
         return posterior.project(state.parameters.features(X))
-
-    def objective(self, state: GradientState[AlaCarteParameters], data: Batch) -> Float[Array, ""]:
-        return self.evidence(state.parameters, data)[0]
-
-    def predict(
-        self, state: GradientState[AlaCarteParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
-    ) -> Predictive:
-        return state.parameters.likelihood.predictive(*self._marginals(state, X))
 
     def kl(self, state: GradientState[AlaCarteParameters]) -> Float[Array, ""]:
         posterior: Normal = state.optimiser.extra
         return posterior.kl()
-
-    def expected_log_prob(
-        self, state: GradientState[AlaCarteParameters], X: Float[Array, "N D"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
-        return state.parameters.likelihood.expected_log_prob(*self._marginals(state, X), y)

@@ -1,25 +1,20 @@
 """`gpr`: exact GP regression (Rasmussen and Williams 2006, chapter 2), O(N³) a step: for few rows, or some of many."""
 
-from typing import Any, ClassVar
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.linalg import describe_failure, log_determinant
-from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import ExactGP, ExactStart, Solution, log_posterior, require_rows
-from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
+from gpbench.methods.parts.gradient import EvidenceMethod, GradientState
 from gpbench.schema import setting
 
 
-class GPR(FullBatchMethod, ExactStart):
+class GPR(EvidenceMethod, ExactStart):
     """Exact Gaussian process regression (Rasmussen and Williams 2006): `gpr`.
 
     See the module's docstring.  L-BFGS moves kernel and noise to the largest evidence.
     """
-
-    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
     rows: int | None = setting(
         None,
@@ -37,42 +32,28 @@ class GPR(FullBatchMethod, ExactStart):
         n, dtype = len(X), X.dtype
         return Solution(jnp.zeros((n, n), dtype), jnp.zeros(n, dtype)), X
 
-    def loss(self, parameters: ExactGP, batch: Batch, *, key: PRNGKeyArray) -> Any:
-        value, solution = self.evidence(parameters, batch)
-        return -value, (solution, batch.first(self.rows).X)
-
-    def evidence(self, parameters: ExactGP, data: Batch) -> tuple[Float[Array, ""], Solution]:
-        """log N(y | 0, K + σ²I) of the rows it is trained on, in nats, with what predictions need."""
+    def evidence(
+        self, parameters: ExactGP, data: Batch
+    ) -> tuple[Float[Array, ""], tuple[Solution, Float[Array, "N D"]]]:
         data = data.first(self.rows)
-        return log_posterior(parameters, data.X, data.y, self.lengthscale_prior)
+        value, solution = log_posterior(parameters, data.X, data.y, self.lengthscale_prior)
+        return value, (solution, data.X)
 
-    def _marginals(
+    def marginals(
         self, state: GradientState[ExactGP], X: Float[Array, "N D"]
     ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """The posterior mean and variance of f at X."""
         solution, rows = state.optimiser.extra
         kernel = state.parameters.kernel
         V = solution.A @ kernel.cross(rows, X)
         return V.T @ solution.whitened, jnp.maximum(kernel.diag(X) - jnp.sum(V**2, axis=0), 0.0)
 
-    def objective(self, state: GradientState[ExactGP], data: Batch) -> Float[Array, ""]:
-        return self.evidence(state.parameters, data)[0]
-
-    def predict(self, state: GradientState[ExactGP], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
-        return state.parameters.likelihood.predictive(*self._marginals(state, X))
-
     def kl(self, state: GradientState[ExactGP]) -> Float[Array, ""]:
-        """With C = K + σ²I and A C Aᵀ = I: ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), from K = C - σ²I."""
+        """KL[q || prior] = ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), where K = C - σ²I and A C Aᵀ = I."""
         solution, _ = state.optimiser.extra
         A, whitened, noise = solution.A, solution.whitened, state.parameters.likelihood.noise
         fit = jnp.sum(whitened**2) - noise * jnp.sum((A.T @ whitened) ** 2)
         lost = len(whitened) - noise * jnp.sum(A**2)
         return 0.5 * (fit - lost + log_determinant(A) - len(whitened) * jnp.log(noise))
-
-    def expected_log_prob(
-        self, state: GradientState[ExactGP], X: Float[Array, "N D"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
-        return state.parameters.likelihood.expected_log_prob(*self._marginals(state, X), y)
 
     def diagnose(self, state: GradientState[ExactGP]) -> str:
         K = state.parameters.covariance(state.optimiser.extra[1])

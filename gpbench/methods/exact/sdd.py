@@ -38,23 +38,23 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.bases.fourier import SPECTRAL, PriorDraws, prior_draws
 from gpbench.core.bases.kernel import in_blocks, product
 from gpbench.core.kernels import require
+from gpbench.core.mapping import tree_at
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.exact import ExactGP, ExactStart
-from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 _CHECKED = 1000
-"""Training rows of which `diagnostics` has residuals."""
+"""Number of training rows whose residuals `diagnostics` reports."""
 _GROWTH = 100.0
-"""Ratio of a batch's mean squared residual to that of weights 0, above which a run has diverged."""
+"""Ratio of a batch's mean squared residual to that of zero weights, above which a run has diverged."""
 _WINDOW = 100
-"""All steps are so many times as many as those that the average remembers."""
+"""Ratio of the number of training steps to the window of the weights' average."""
 
 
 class SddState(eqx.Module):
-    """The model, the weights of the mean (first column) and of the samples, and what they are solved for."""
+    """The model, the weights of the mean (first column) and of the samples, and their right-hand sides."""
 
     gp: ExactGP
     draws: PriorDraws
@@ -117,7 +117,7 @@ class SDD(ExactStart):
         # b - H (α + ρv) of the batch's rows
         Ka = product(state.gp.kernel, batch.X, state.X, ahead)
         residual = b - weight * (Ka + noise * ahead[i])
-        # An epoch has so many batches; N / B would make too much of a last batch of few rows
+        # The number of batches in an epoch; N / B would weigh a last batch of few rows too much
         scale = -(-batch.total // len(batch.y))
         value = 0.5 * scale * jnp.sum(weight[:, 0] * ahead[i, 0] * (b + residual)[:, 0])
 
@@ -139,7 +139,7 @@ class SDD(ExactStart):
         return 0.5 * jnp.sum(state.average[:, 0] * (state.targets + residual)[:, 0])
 
     def posterior(self, state: SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
-        """The posterior mean at X, and what to add to it for each of the S posterior samples."""
+        """The posterior mean at X, and the deviations of the S posterior samples from it."""
 
         def block(x: Any) -> Any:
             Ka = product(state.gp.kernel, x, state.X, state.average)

@@ -174,10 +174,13 @@ def _initial_inducing(rows: Float[Array, "N S"], m: int, *, key: PRNGKeyArray) -
     side = round(m ** (1 / size))
     if side**size == m:
         axis = np.asarray(_grid(side, rows.dtype))[:, 0]
-        return jnp.stack(
-            [jnp.asarray(coordinates.ravel()) for coordinates in np.meshgrid(*[axis] * size, indexing="ij")], axis=1
-        )
+        return jnp.asarray(_product(axis, size))
     return inducing_points(rows, m, "kmeans", key=key)
+
+
+def _product(axis: Float[np.ndarray, " K"], size: int) -> Float[np.ndarray, "G S"]:
+    """All points, (K^S, S), whose S = `size` coordinates are values of the axis."""
+    return np.stack([values.ravel() for values in np.meshgrid(*[axis] * size, indexing="ij")], axis=1)
 
 
 def _grid(m: int, dtype: Any) -> Float[Array, "M 1"]:
@@ -185,9 +188,11 @@ def _grid(m: int, dtype: Any) -> Float[Array, "M 1"]:
 
 
 _GRID = {1: 101, 2: 31}
-"""Points per axis of an effect's grid, by its number of inputs; effects of more inputs have none."""
+"""Number of points per axis of an effect's grid, by its number of inputs; effects of more inputs have no grid."""
 _NODES = {1: 32, 2: 16, 3: 8}
+"""Number of Gauss-Legendre nodes per axis, by the number of inputs."""
 _DRAWS = 200
+"""Number of draws of w behind joint bands and shares."""
 
 
 def effects_on_grids(
@@ -204,7 +209,7 @@ def effects_on_grids(
     if not which or size not in _GRID:
         return {}
     axis = np.linspace(0.0, 1.0, _GRID[size])
-    grid = np.stack([coordinates.ravel() for coordinates in np.meshgrid(*[axis] * size, indexing="ij")], axis=1)
+    grid = _product(axis, size)
     moments = q.moments()
     positions = [_rows_with(layer, components[c], jnp.asarray(grid, layer.low.dtype)) for c in which]
     each = [jax.tree.map(lambda a, c=c: a[:, c], layer.effects(X, *moments)) for c, X in zip(which, positions)]
@@ -233,11 +238,8 @@ def shares(
     variances = []
     for c, inputs in enumerate(components):
         nodes, weights = np.polynomial.legendre.leggauss(_NODES.get(len(inputs), 4))
-        grid = np.stack(
-            [coordinates.ravel() for coordinates in np.meshgrid(*[(nodes + 1) / 2] * len(inputs), indexing="ij")],
-            axis=1,
-        )
-        weight = np.prod(np.stack(np.meshgrid(*[weights / 2] * len(inputs), indexing="ij")), axis=0).ravel()
+        grid = _product((nodes + 1) / 2, len(inputs))
+        weight = np.prod(_product(weights / 2, len(inputs)), axis=1)
         values = layer.draws(_rows_with(layer, inputs, jnp.asarray(grid, layer.low.dtype)), c, w)
         variances.append(values**2 @ jnp.asarray(weight, values.dtype))
     stacked = jnp.stack(variances, axis=1)

@@ -32,7 +32,7 @@ from gpbench.methods.parts.basis_weights import (
 )
 
 _LEAST = 1e-12
-"""Added to the printed argument's variance, which is often 0, where its root has no derivative."""
+"""Number added to the variance of the printed argument: it is often 0, where its root has no derivative."""
 
 
 class Hyper(eqx.Module):
@@ -43,10 +43,10 @@ class Hyper(eqx.Module):
 
 
 class Sample(eqx.Module):
-    """The blocks of a step: one draw after the other, `draws` of them, each of c functions.
+    """The blocks that a step draws: `draws` draws one after the other, each of c functions.
 
-    `squares` are of these blocks, as `diagonal_squares` has them.  `third` is the draw r of theorem 3 as printed, None
-    elsewhere.
+    `squares` are those of these blocks (see `diagonal_squares`).  `third` is the draw r of theorem 3 as printed; None
+    for other bounds.
     """
 
     basis: Basis
@@ -71,12 +71,12 @@ class Sample(eqx.Module):
         return [jax.tree.map(partial(half, k), tree) for k in range(self.draws)]
 
     def times_drawn(self) -> Int[Array, " c"]:
-        """How often each function is in its own draw: 1 without replacement."""
+        """Count each function in its own draw: 1 without replacement."""
         counts = [_times(blocks, blocks) for blocks in self.halves(self.blocks)]
         return jnp.repeat(jnp.concatenate(counts), self.basis.block)
 
     def times_shared(self) -> Int[Array, " c"]:
-        """How often each function of a draw is in the other one and in the third."""
+        """Count each function of a draw in the other one and in the third, and multiply both counts."""
         i, j = self.halves(self.blocks)
         assert self.third is not None
         shared = [_times(i, j) * _times(i, self.third), _times(j, i) * _times(j, self.third)]
@@ -149,7 +149,7 @@ def squared_error(
 def site_moments(
     outputs: list[Float[Array, "N W"]], narrow: Float[Array, " N"], sample: Sample, width: int
 ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-    """Mean and variance of the normal argument of theorem 3's sites, given what was drawn.
+    """Mean and variance of the normal argument of theorem 3's sites, given the draws.
 
     Corrected: s Σ_i φ_i (mean_i + c_ii z_i + Σ_r C_ir z_r), z ~ N(0, I), with the scale s and the same i throughout; it
     is linear in the sampled sums, so that Jensen's inequality holds.  An i that was drawn t times has one z_i.
@@ -170,7 +170,7 @@ def site_moments(
 
 
 def _times(blocks: Int[Array, " b"], among: Int[Array, " a"]) -> Int[Array, " b"]:
-    """How often each block is among others."""
+    """Count each block among others."""
     ordered = jnp.sort(among)
     return jnp.searchsorted(ordered, blocks, side="right") - jnp.searchsorted(ordered, blocks, side="left")
 
@@ -219,7 +219,7 @@ def paired_loss(
     depends on the outputs of the other draw alone.  After those of the second draw, one pass over each draw has both
     its outputs and its gradient; differentiation of the loss as it stands would make all functions twice.
 
-    The gradient is that in the columns and, with `learned`, in the kernel, and in what `loss` itself depends on.
+    The gradient is that in the columns, in arguments of `loss` itself and, with `learned`, in the kernel.
     Without `weight` the sums are 0.
     """
     fixed_kernel, fixed_draws = jax.lax.stop_gradient((kernel, draws))

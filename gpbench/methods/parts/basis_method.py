@@ -15,20 +15,23 @@ from gpbench.core.bases.fourier import SPECTRAL, spectral_degrees
 from gpbench.core.kernels import Kernel, require
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.mapping import tree_at
 from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
-from gpbench.methods.parts.exact import ExactStart
+from gpbench.methods.parts.exact import SubsetStart
 from gpbench.methods.parts.settings import LikelihoodMethod
-from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 
 class BasisState(eqx.Module):
-    """`sums` are AdaGrad's of `weights`, `rate` its initial rate; `squares` the mean over rows of each function's
-    square, without its unit."""
+    """The model, its optimisers and the control variate.
+
+    `sums` are AdaGrad's sums of squared gradients of `weights`, and `rate` is its initial rate; `squares` is the mean
+    over rows of each function's square, without its unit.
+    """
 
     basis: Basis
     hyper: Hyper
@@ -42,7 +45,7 @@ class BasisState(eqx.Module):
     step: Int[Array, ""]
 
 
-class BasisMethod(ExactStart, LikelihoodMethod):
+class BasisMethod(SubsetStart, LikelihoodMethod):
     """A GP on many basis functions: its settings, their admissible combinations, and the initial state."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
@@ -103,12 +106,6 @@ class BasisMethod(ExactStart, LikelihoodMethod):
         None, "optimiser or null", "Optimiser of the hyper-parameters; null: they stay fixed."
     )
     freeze: float = setting(0.1, "share", "Fraction of the steps before the hyper-parameters move.")
-    subset_rows: int | None = setting(
-        None,
-        "several or null",
-        "Number of rows of the exact GP from whose kernel and noise training starts in regression; null: start "
-        "at lengthscale_start and target_noise.",
-    )
 
     @property
     def label(self) -> str:
@@ -191,7 +188,7 @@ class BasisMethod(ExactStart, LikelihoodMethod):
         return {"basis_batch": self.size(n)}
 
     def size(self, n: int) -> int:
-        """m for n training rows."""
+        """Number m of basis functions for n training rows."""
         return n if self.basis is None else self.basis
 
     def support(self, n: int) -> int | None:
@@ -243,7 +240,7 @@ class BasisMethod(ExactStart, LikelihoodMethod):
 
 
 def _short(m: int) -> str:
-    """1e5 for 100,000, and 12345 as it is."""
+    """A number as text: 1e5 for 100,000, and 12345 for 12,345."""
     zeros = len(str(m)) - len(str(m).rstrip("0"))
     return f"{m // 10**zeros}e{zeros}" if zeros > 3 else str(m)
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int
 from gpbench.core.bases import Basis, KernelFunctions, Locations
 from gpbench.core.bases.base import take
 from gpbench.core.kernels import Kernel
-from gpbench.methods.parts.trees import tree_at
+from gpbench.core.mapping import tree_at
 
 
 class Weights(eqx.Module):
@@ -185,7 +185,7 @@ def tiles(block: int, locations: Locations, *arrays: Array) -> tuple[Any, ...]:
 
 
 _ROWS, _FUNCTIONS = 10_000, 2_000
-"""The largest part of Φ that is in memory at a time."""
+"""Largest numbers of rows and of functions of the part of Φ that is in memory at a time."""
 
 
 def latent_moments(

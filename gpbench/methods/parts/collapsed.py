@@ -6,7 +6,6 @@ is the posterior under that Gaussian.
 """
 
 import abc
-from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,9 +14,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.gaussians import Normal, Sites, residual, site_product, unit_factor
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant
-from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.gradient import FullBatchMethod, GradientState
+from gpbench.methods.parts.gradient import EvidenceMethod, GradientState
 from gpbench.methods.parts.settings import NoiseMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.schema import setting
@@ -37,13 +35,11 @@ class Optimum(eqx.Module):
     q: Normal
 
 
-class CollapsedMethod(FullBatchMethod, SparseMethod, NoiseMethod):
+class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
     """A method with an objective of this form: a subclass has `row_terms`.
 
     L-BFGS moves hyper-parameters and inducing points.
     """
-
-    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
 
     rows: int | None = setting(
         None,
@@ -65,17 +61,7 @@ class CollapsedMethod(FullBatchMethod, SparseMethod, NoiseMethod):
         A = inverse_cholesky(parameters.layer.gram())
         return Optimum(A, unit_factor(len(A), A.dtype).posterior())
 
-    def loss(
-        self, parameters: CollapsedParameters, batch: Batch, *, key: PRNGKeyArray
-    ) -> tuple[Float[Array, ""], Optimum]:
-        value, optimum = self.bound(parameters, batch)
-        return -value, optimum
-
-    def bound(self, parameters: CollapsedParameters, data: Batch) -> tuple[Float[Array, ""], Optimum]:
-        """The objective on the rows it is trained on, in nats, and q at its optimum.
-
-        With a prior on the lengthscales its log density is added.
-        """
+    def evidence(self, parameters: CollapsedParameters, data: Batch) -> tuple[Float[Array, ""], Optimum]:
         data = data.first(self.rows)
         cov = parameters.layer.covariances(data.X)
         A = inverse_cholesky(cov.zz)
@@ -88,32 +74,15 @@ class CollapsedMethod(FullBatchMethod, SparseMethod, NoiseMethod):
         value = jnp.sum(data.weight * terms) + 0.5 * (q.mean @ factor.shift - log_determinant(q.root))
         return value + parameters.layer.log_prior(), Optimum(A, q)
 
-    def _marginals(
+    def marginals(
         self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"]
     ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-        """q's mean and variance of f at X."""
         optimum: Optimum = state.optimiser.extra
-        cov = state.parameters.layer.covariances(X)
-        V = optimum.A @ cov.zx
-        mean, variance = optimum.q.project(V)
-        return mean, residual(cov, V) + variance
-
-    def objective(self, state: GradientState[CollapsedParameters], data: Batch) -> Float[Array, ""]:
-        return self.bound(state.parameters, data)[0]
-
-    def predict(
-        self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
-    ) -> Predictive:
-        return state.parameters.likelihood.predictive(*self._marginals(state, X))
+        return state.parameters.layer.marginals(optimum.A, optimum.q, X)
 
     def kl(self, state: GradientState[CollapsedParameters]) -> Float[Array, ""]:
         optimum: Optimum = state.optimiser.extra
         return optimum.q.kl()
-
-    def expected_log_prob(
-        self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
-        return state.parameters.likelihood.expected_log_prob(*self._marginals(state, X), y)
 
     def arrays(self, state: GradientState[CollapsedParameters]) -> dict[str, Array]:
         return {"inducing": state.parameters.layer.features.Z}

@@ -1,4 +1,4 @@
-"""The additive components of a model: which inputs, which kernel and how many inducing points each has."""
+"""The additive components of a model: the inputs, the kernel and the number of inducing points of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ from gpbench.schema import is_whole
 
 @dataclass(frozen=True)
 class Component:
-    """A function of some inputs, with a mean of 0 over each of them; None is the method's kernel or number."""
+    """A function of some inputs, with a mean of 0 over each of them.
+
+    Where `kernel` or `inducing` is None, those of the method apply.
+    """
 
     inputs: tuple[int, ...]
     kernel: Spec | None = None
@@ -106,9 +109,10 @@ def check_inducing(value: Any, key: str = "method.inducing") -> None:
 
 
 def zero_mean_base(value: Any) -> Spec:
-    """A kernel of one input whose mean can be taken out (`gpbench.core.kernels.effect`).
+    """A kernel of one input whose mean can be taken out (`gpbench.core.kernels.Effect`).
 
-    Raises ConfigError for constant and linear, which have nothing left, for an ANOVA kernel, and for selected inputs.
+    Raises ConfigError for constant and linear, of which nothing would be left, for an ANOVA kernel, and for a kernel
+    of selected inputs.
     """
     spec = kernel_spec(value)
     nothing = "nothing is left of it without its mean"

@@ -103,7 +103,7 @@ class NaturalFactors(Factors):
 
     @classmethod
     def initial(cls, layer: DeepLayer, depth: int, *, key: PRNGKeyArray) -> "Factors":
-        """Those of `WhitenedFactors`."""
+        """The initial factors of `WhitenedFactors`, in natural parameters."""
         start = WhitenedFactors.initial(layer, depth, key=key)
         return cls(start.shift, start.root @ start.root.mT)
 
@@ -121,4 +121,4 @@ class NaturalFactors(Factors):
 
 
 FACTORS: dict[str, type[Factors]] = {"whitened": WhitenedFactors, "outputs": OutputFactors}
-"""By the name that a configuration has for them."""
+"""Classes of factors by their names in a configuration."""

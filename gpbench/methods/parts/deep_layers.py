@@ -1,21 +1,24 @@
-"""The layers of deep GPs as values, and what a configuration starts them from."""
+"""The layers of deep GPs as values, their settings and their initial values."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.features import InducingPoints, inducing_points
 from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import Kernel
 from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.core.psi import Moments
-from gpbench.methods.base import Batch, inducing_count, inducing_setting
+from gpbench.core.quadrature import gaussian_points, require_points
+from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import LikelihoodMethod, PriorMethod
 from gpbench.methods.parts.sparse_layer import SparseLayer
 from gpbench.schema import setting
@@ -43,7 +46,7 @@ class DeepLayer(eqx.Module):
         return jnp.zeros((), self.Z.dtype) if self.log_noise is None else jnp.exp(self.log_noise)
 
     def unit(self, Z: Float[Array, "M D"]) -> SparseLayer:
-        """The unit with these inducing points, without the noise: what `jax.vmap` maps over `self.Z`."""
+        """The unit with these inducing points, without the noise; `jax.vmap` maps it over `self.Z`."""
         return SparseLayer(self.kernel, None, InducingPoints(Z))
 
     def whitening(self) -> Float[Array, "P M M"]:
@@ -100,12 +103,21 @@ class DeepMethod(PriorMethod, LikelihoodMethod):
         "Initial inducing points of the first layer: random training rows, or cluster centres of the rows.",
     )
     noise: float = setting(0.01, "positive", "Initial noise variance of hidden units.")
+    samples: int = setting(64, "count", "Number of paths through the hidden layers in a sampled prediction.")
 
     @property
     def label(self) -> str:
-        widths = f"[{','.join(map(str, self.hidden))}]"
-        batch = f", batch={self.batch_size}" if self.batch_size else ""
-        return f"{inducing_setting(self.inducing)}, hidden={widths}{batch}"
+        return size_label(self, inducing_setting(self.inducing), f"hidden=[{','.join(map(str, self.hidden))}]")
+
+    def require_paths(self) -> None:
+        """Raise ConfigError for a number of `samples` that has no points of quadrature for the hidden units."""
+        if self.hidden:
+            require_points("method.samples", self.samples, sum(self.hidden))
+
+    def average_paths(self, predictive: Callable[[Float[Array, " H"]], Predictive], dtype: DTypeLike) -> Predictive:
+        """The mixture of the predictions along `samples` paths, each with its noise of the H hidden units."""
+        points = jnp.asarray(gaussian_points(self.samples, sum(self.hidden)), dtype)
+        return MixturePredictive(jax.vmap(predictive)(points), jnp.zeros(self.samples, dtype))
 
     @abc.abstractmethod
     def posteriors(self, parameters: Any) -> list[LayerPosterior]:

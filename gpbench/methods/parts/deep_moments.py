@@ -30,7 +30,7 @@ class Projection(eqx.Module):
 
     @classmethod
     def create(cls, posterior: LayerPosterior) -> "Projection":
-        """Of a layer with its q."""
+        """The projection of a layer with its q."""
 
         def unit(A: Any, q: Any) -> Any:
             RA, alpha = jnp.tril(q.root) @ A, A.T @ q.mean
@@ -66,7 +66,7 @@ def propagate(projection: Projection, h: Moments, *, full: bool = False) -> Mome
 
 
 _LEAST = 1e-3
-"""The least variance of a row's tilted distribution, in units of the cavity's, with which it implies a factor."""
+"""Smallest variance of a row's tilted distribution, in units of the cavity's, at which the row implies a factor."""
 
 LogZ = Callable[[list[Normal], Float[Array, "1 D"], Float[Array, " 1"]], Float[Array, ""]]
 """log Z of one row as a function of the cavities of all layers, each with a leading axis P."""
@@ -112,7 +112,7 @@ def _row_factor(
     C = jnp.outer(a, a) - curvature
     # The tilted distribution is N(a, I - C)
     eye = jnp.eye(len(a), dtype=a.dtype)
-    # No factor to solve with, for which jitter would be due, but the question whether I - C is positive definite
+    # A test of I - C for positive definiteness, without jitter: nothing is solved with this factor
     proper = jnp.isfinite(jnp.linalg.cholesky((1.0 - _LEAST) * eye - C)).all()
     P = jnp.linalg.solve(jnp.where(proper, eye - C, eye), C)
     P = 0.5 * (P + P.T)

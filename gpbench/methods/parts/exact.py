@@ -18,6 +18,7 @@ from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.settings import NoiseMethod, PriorMethod
+from gpbench.schema import setting
 
 _MATRICES = 11
 """Number of N x N matrices that the evidence and its gradient take at once, measured with 1,000 to 4,000 rows."""
@@ -43,7 +44,7 @@ class ExactGP(eqx.Module):
         return self.kernel.cross(X, X) + self.likelihood.noise * jnp.eye(len(X), dtype=X.dtype)
 
     def evidence(self, X: Float[Array, "N D"], y: Float[Array, " N"]) -> tuple[Float[Array, ""], Solution]:
-        """log N(y | 0, K + σ²I) in nats, with what predictions need."""
+        """log N(y | 0, K + σ²I) in nats, and the solution, from which predictions are made."""
         A = inverse_cholesky(self.covariance(X))
         whitened = A @ y
         value = -0.5 * (jnp.sum(whitened**2) + log_determinant(A) + len(whitened) * jnp.log(2.0 * jnp.pi))
@@ -119,12 +120,22 @@ class ExactStart(PriorMethod, NoiseMethod):
         """Kernel and noise as configured, with lengthscales from the rows X."""
         return ExactGP(self.kernel.initial(X, start=self.lengthscale_start), self.initial_noise(X))
 
-    def subset_gp(self, data: Batch, rows: int) -> ExactGP:
-        """Kernel and noise of `fit_subset` on the first `rows` rows, from those configured.
+    def subset_gp(self, data: Batch, rows: int, floor: float | None = None) -> ExactGP:
+        """Kernel and noise of `fit_subset` on the first `rows` rows, from those configured; `floor` is `noise_floor`.
 
         Raises ConfigError for data that are no regression, and where memory is too small.
         """
         start, prior = self.lengthscale_start, self.lengthscale_prior
-        return fit_subset(
-            self.kernel, data, rows, start=start, noise=self.target_noise, floor=self.noise_floor, prior=prior
-        )
+        floor = self.noise_floor if floor is None else floor
+        return fit_subset(self.kernel, data, rows, start=start, noise=self.target_noise, floor=floor, prior=prior)
+
+
+class SubsetStart(ExactStart):
+    """A method that can start from an exact GP of some rows."""
+
+    subset_rows: int | None = setting(
+        None,
+        "several or null",
+        "Number of rows of the exact GP from whose kernel and noise training starts in regression; null: start at "
+        "lengthscale_start and target_noise.",
+    )

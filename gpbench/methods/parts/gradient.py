@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -10,10 +10,11 @@ import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core import lbfgs
+from gpbench.core.mapping import tree_at
 from gpbench.core.optimisers import with_rate
+from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info, Method
-from gpbench.methods.parts.trees import tree_at
 from gpbench.schema import setting
 
 Parameters = Any
@@ -165,6 +166,52 @@ class FullBatchMethod(GradientMethod):
     optimiser: optax.GradientTransformation | None = setting(
         None, "null", "No other optimiser than L-BFGS: the objective is no sum over rows."
     )
+
+
+class MarginalMethod(GradientMethod):
+    """A gradient method with a normal posterior of every f(x); its parameters have a `likelihood`."""
+
+    @abc.abstractmethod
+    def marginals(
+        self, state: GradientState[Any], X: Float[Array, "N D"]
+    ) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:
+        """The posterior mean and variance of f at X, each (N,), or (N, P) of P latent functions."""
+
+    def predict(self, state: GradientState[Any], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+        prediction: Predictive = state.parameters.likelihood.predictive(*self.marginals(state, X))
+        return prediction
+
+    def expected_log_prob(
+        self, state: GradientState[Any], X: Float[Array, "N D"], y: Float[Array, " N"]
+    ) -> Float[Array, " N"] | None:
+        expected: Array = state.parameters.likelihood.expected_log_prob(*self.marginals(state, X), y)
+        return expected
+
+
+class EvidenceMethod(FullBatchMethod, MarginalMethod):
+    """A method of regression whose evidence, or bound on it, is in closed form, and with it the posterior."""
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
+
+    @abc.abstractmethod
+    def evidence(self, parameters: Parameters, data: Batch) -> tuple[Float[Array, ""], Any]:
+        """Evaluate the objective on the rows that the method is trained on.
+
+        Args:
+            parameters: Parameters, as `init_parameters` makes them.
+            data: All training rows.
+
+        Returns:
+            The log evidence or a bound on it, in nats, plus the log density of a prior on the lengthscales where there
+            is one; and the posterior, of which predictions are made (`GradientState.optimiser.extra`).
+        """
+
+    def loss(self, parameters: Parameters, batch: Batch, *, key: PRNGKeyArray) -> tuple[Float[Array, ""], Any]:
+        value, posterior = self.evidence(parameters, batch)
+        return -value, posterior
+
+    def objective(self, state: GradientState[Any], data: Batch) -> Float[Array, ""]:
+        return self.evidence(state.parameters, data)[0]
 
 
 class SampledMethod(GradientMethod):

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.features import Features, InducingPoints, ScaledFeatures, inducing_points
-from gpbench.core.gaussians import Covariances, residual
+from gpbench.core.gaussians import Covariances, Normal, residual
 from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, require
 from gpbench.core.linalg import describe_failure, inverse_cholesky
-from gpbench.methods.base import Batch, inducing_count, inducing_setting
+from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import PriorMethod
 from gpbench.schema import setting
 
@@ -45,6 +45,15 @@ class SparseLayer(eqx.Module):
         cov = self.covariances(X)
         V = inverse_cholesky(cov.zz) @ cov.zx
         return V, residual(cov, V)
+
+    def marginals(
+        self, A: Float[Array, "M M"], q: Normal, X: Float[Array, "N D"]
+    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
+        """Mean and variance of f at X under q(w), where w = A u and A is the inverse Cholesky factor of Kzz."""
+        cov = self.covariances(X)
+        V = A @ cov.zx
+        mean, variance = q.project(V)
+        return mean, residual(cov, V) + variance
 
     def log_prior(self) -> Float[Array, ""]:
         """The log density of the hyper-parameters under their prior: 0 without one."""
@@ -83,7 +92,7 @@ class SparseMethod(PriorMethod):
 
     @property
     def label(self) -> str:
-        return inducing_setting(self.inducing) + (f", batch={self.batch_size}" if self.batch_size else "")
+        return size_label(self, inducing_setting(self.inducing))
 
     def initial_layer(self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray) -> SparseLayer:
         """The layer to start from.  Raises ConfigError for more inducing points than rows, or an unfit kernel."""

@@ -16,10 +16,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.gaussians import Natural, unit_factor
 from gpbench.core.likelihoods import Likelihood
 from gpbench.core.natural_gradient import natural_gradient_step
-from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.gradient import GradientMethod, GradientState
+from gpbench.methods.parts.gradient import GradientState, MarginalMethod
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.schema import setting
 
@@ -49,8 +48,8 @@ class VariationalParameters(eqx.Module):
     q: Any
 
 
-class VariationalMethod(LikelihoodMethod, GradientMethod):
-    """A method that maximises this bound.
+class VariationalMethod(LikelihoodMethod, MarginalMethod):
+    """A method that maximises the module's bound.
 
     With `optimiser=null`, which needs all rows in each step, L-BFGS moves everything.  An optimiser of optax's kind, on
     all rows or on minibatches, moves everything too, or with `natural_step` the hyper-parameters alone, beside a
@@ -101,29 +100,23 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
     def objective(self, state: GradientState[VariationalParameters], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
-    def predict(
-        self, state: GradientState[VariationalParameters], X: Float[Array, "N D"], *, key: PRNGKeyArray
-    ) -> Predictive:
+    def marginals(
+        self, state: GradientState[VariationalParameters], X: Float[Array, "N D"]
+    ) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:
         mean, variance, *_ = marginals(state.parameters, X)
-        return state.parameters.likelihood.predictive(mean, variance)
+        return mean, variance
 
     def kl(self, state: GradientState[VariationalParameters]) -> Float[Array, ""] | None:
         """KL[q || prior] in regression, for the metric `vlb`; None for other targets."""
         is_regression = "regression" in state.parameters.likelihood.tasks
         return kl_of(state.parameters) if is_regression else None
 
-    def expected_log_prob(
-        self, state: GradientState[VariationalParameters], X: Float[Array, "N D"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"] | None:
-        mean, variance, *_ = marginals(state.parameters, X)
-        return state.parameters.likelihood.expected_log_prob(mean, variance, y)
-
     def diagnose(self, state: GradientState[VariationalParameters]) -> str:
         layer: Layer = state.parameters.layer
         return layer.diagnose()
 
     def init_variables(self, parameters: VariationalParameters, data: Batch) -> Natural | None:
-        """With natural gradients, the factor q(w) / N(w | 0, I) of each latent function."""
+        """The factor q(w) / N(w | 0, I) of each latent function for natural gradients; None without them."""
         if self.natural_step is None:
             return None
         m = jax.eval_shape(lambda X: parameters.layer.whitened(X)[0], data.X[:1]).shape[0]
@@ -133,13 +126,13 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
     def update(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
     ) -> tuple[VariationalParameters, Natural | None]:
-        """A natural-gradient step of q of the size that the configuration gives, before the gradient step."""
+        """A natural-gradient step of q of the configured size, before the gradient step; none for "auto"."""
         return (parameters, variables) if self.natural_step == "auto" else self._step_q(parameters, variables, batch)
 
     def refine(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
     ) -> tuple[VariationalParameters, Natural | None]:
-        """With `natural_step="auto"` the natural-gradient step comes last, so that q fits the hyper-parameters."""
+        """A natural-gradient step of q after the gradient step with `natural_step="auto"`: q fits its result."""
         return self._step_q(parameters, variables, batch) if self.natural_step == "auto" else (parameters, variables)
 
     def _step_q(
@@ -153,7 +146,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
 
         likelihood = parameters.likelihood
         full_step = 1.0 if likelihood.conjugate else 0.3
-        automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not replace what q knows of others
+        automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not displace the others in q
         size = automatic if isinstance(self.natural_step, str) else self.natural_step
 
         def factor_step(factor: Any, mean: Any, variance: Any, expected: Any) -> Any:
@@ -175,7 +168,7 @@ class VariationalMethod(LikelihoodMethod, GradientMethod):
         return eqx.tree_at(lambda p: p.q, parameters, q), factor
 
     def trainable(self, parameters: VariationalParameters) -> Any:
-        """With natural gradients the optimiser sees the hyper-parameters alone."""
+        """The parameters of the optimiser: all, or the hyper-parameters alone where natural gradients move q."""
         return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
 
 
@@ -208,5 +201,5 @@ def _project(V: Float[Array, "M N"], q: Any) -> Any:
 
 
 def repeat(tree: Any, count: int) -> Any:
-    """The same pytree `count` times, stacked, or as it is where that is once."""
+    """Stack `count` copies of a pytree; without a new axis where `count` is 1."""
     return tree if count == 1 else jax.tree.map(lambda leaf: jnp.tile(leaf, (count,) + (1,) * leaf.ndim), tree)

@@ -17,17 +17,16 @@ from gpbench.core.gaussians import Natural, standard_normal, unit_factor
 from gpbench.core.kernels import SquaredExponential, require
 from gpbench.core.linalg import describe_failure
 from gpbench.core.natural_gradient import natural_gradient_step
-from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.gradient import GradientState, SampledMethod
+from gpbench.methods.parts.gradient import GradientState, MarginalMethod, SampledMethod
 from gpbench.methods.parts.settings import KernelMethod, LikelihoodMethod
 from gpbench.schema import setting
 
 _CLASSES: dict[str, type[Decoupled]] = {"direct": Direct, "jacobi": Jacobi, "hybrid": Hybrid, "orthogonal": Orthogonal}
 
 
-class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
+class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
     """Decoupled variational Gaussian processes (Cheng and Boots 2017): `svdgp`.
 
     With `parametrisation=orthogonal` they are those of Salimbeni et al. (2018): `odsvgp`.
@@ -100,13 +99,13 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
             )
 
     def init_variables(self, parameters: Decoupled, data: Batch) -> Natural | None:
-        """With natural gradients, the factor q(w) / N(w | 0, I)."""
+        """The factor q(w) / N(w | 0, I) for natural gradients; None without them."""
         return None if self.natural_step is None else unit_factor(self.covariance_basis, data.X.dtype)
 
     def update(
         self, parameters: Decoupled, variables: Natural | None, batch: Batch
     ) -> tuple[Decoupled, Natural | None]:
-        """The mean's basis grows; then q takes a natural-gradient step, where the configuration asks for it."""
+        """Growth of the mean's basis, and then a natural-gradient step of q where `natural_step` sets its size."""
         p = parameters
         alpha = p.alpha.fill(batch.X[: self.growth], p.alpha.count())
         p = eqx.tree_at(lambda p: p.alpha, p, alpha)
@@ -121,7 +120,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
         return eqx.tree_at(lambda p: p.q, p, factor.posterior()), factor
 
     def trainable(self, parameters: Decoupled) -> Any:
-        """With natural gradients the optimiser leaves q alone."""
+        """The parameters of the optimiser: all, or all but q where natural gradients move it."""
         p = parameters
         return p if self.natural_step is None else (p.kernel, p.likelihood, p.alpha, p.a, p.beta)
 
@@ -141,19 +140,15 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod):
     def objective(self, state: GradientState[Decoupled], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
 
-    def predict(self, state: GradientState[Decoupled], X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
+    def marginals(
+        self, state: GradientState[Decoupled], X: Float[Array, "N D"]
+    ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         p = state.parameters
-        return p.likelihood.predictive(*p.marginals(p.factors(), X))
+        return p.marginals(p.factors(), X)
 
     def kl(self, state: GradientState[Decoupled]) -> Float[Array, ""] | None:
         p = state.parameters
         return p.kl(p.factors(), p.square()) if "regression" in p.likelihood.tasks else None
-
-    def expected_log_prob(
-        self, state: GradientState[Decoupled], X: Float[Array, "N D"], y: Float[Array, " N"]
-    ) -> Float[Array, " N"]:
-        p = state.parameters
-        return p.likelihood.expected_log_prob(*p.marginals(p.factors(), X), y)
 
     def arrays(self, state: GradientState[Decoupled]) -> dict[str, Array]:
         return {"inducing": state.parameters.alpha.Z, "covariance_inducing": state.parameters.beta.Z}

@@ -21,17 +21,17 @@ from gpbench.core.gaussians import standard_normal
 from gpbench.core.likelihoods import Gaussian, Likelihood
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
-from gpbench.methods.parts.exact import fit_subset
+from gpbench.methods.parts.exact import SubsetStart
 from gpbench.methods.parts.gradient import GradientState
 from gpbench.methods.parts.sparse_layer import SparseLayer, SparseMethod
 from gpbench.methods.parts.variational import VariationalMethod, VariationalParameters, repeat
 from gpbench.schema import setting
 
 
-class SVI(SparseMethod, VariationalMethod):
+class SVI(SparseMethod, VariationalMethod, SubsetStart):
     """Sparse variational Gaussian processes (Hensman et al. 2013, 2015): `svi`.
 
-    See the module's docstring, and `VariationalMethod` for what moves what.
+    See the module's docstring, and `VariationalMethod` for the optimisation.
     """
 
     conditional: str = setting(
@@ -39,12 +39,6 @@ class SVI(SparseMethod, VariationalMethod):
         ["prior", "scaled"],
         "Form of q(fₙ|u): p(fₙ|u), or its variance scaled by the optimal factor 1 / (1 + dₙ/σ²), for Gaussian "
         "noise (tsvgp).",
-    )
-    subset_rows: int | None = setting(
-        None,
-        "several or null",
-        "Number of rows of the exact GP from whose kernel and noise training starts in regression; null: start "
-        "at lengthscale_start and target_noise.",
     )
     fixed: bool = setting(
         False,
@@ -75,21 +69,20 @@ class SVI(SparseMethod, VariationalMethod):
                 f"method.subset_rows={rows} fits an exact GP, for regression with Gaussian noise: set"
                 " method.subset_rows=null for classes and for other likelihoods"
             )
-        start, noise, prior = self.lengthscale_start, self.target_noise, self.lengthscale_prior
-        gp = fit_subset(self.kernel, data, rows, start=start, noise=noise, floor=likelihood.floor, prior=prior)
+        gp = self.subset_gp(data, rows, likelihood.floor)
         return eqx.tree_at(lambda layer: layer.kernel, layer, gp.kernel), gp.likelihood
 
     def loss(
         self, parameters: VariationalParameters, batch: Batch, *, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], None]:
-        """Minus the bound.  With `fixed` its gradient in the rest is 0: L-BFGS, which moves everything, leaves it."""
+        """Minus the bound.  With `fixed` its gradient in other parameters is 0, so that L-BFGS leaves these alone."""
         if self.fixed:
             constant = jax.lax.stop_gradient(parameters)
             parameters = eqx.tree_at(_variational, constant, _variational(parameters))
         return super().loss(parameters, batch, key=key)
 
     def trainable(self, parameters: VariationalParameters) -> Any:
-        """With `fixed` the optimiser sees the inducing features, and q where no natural gradients move it."""
+        """The optimiser's parameters; with `fixed` the inducing features, and q unless natural gradients move it."""
         if not self.fixed:
             return super().trainable(parameters)
         return _variational(parameters) if self.natural_step is None else parameters.layer.features

@@ -1,7 +1,7 @@
 """`qsgp`: quadruply stochastic Gaussian processes (Evans and Nair 2020, paper `qsgp`), and `qsrvm` (its appendix I.3).
 
-f = Σ w_i φ_i(x) with up to 10⁷ basis functions.  A step sees a minibatch of rows and draws of the functions, and costs
-as much whatever the number of rows and of functions is.
+f = Σ w_i φ_i(x) with up to 10⁷ basis functions.  A step sees a minibatch of rows and draws of the functions; its
+cost depends on neither the number of rows nor that of functions.
 """
 
 import math
@@ -14,17 +14,17 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from gpbench.core.bases import KernelFunctions, draw_blocks
 from gpbench.core.bases.base import adagrad, take
 from gpbench.core.likelihoods import Gaussian
+from gpbench.core.mapping import tree_map
 from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
 from gpbench.methods.parts.basis_method import BasisMethod, BasisState
 from gpbench.methods.parts.basis_weights import Weights, columns, latent_moments
-from gpbench.methods.parts.trees import tree_map
 
 _FOLLOWING = 0.01
-"""The least weight of a minibatch in the running mean squares of the functions, where hyper-parameters move."""
+"""Smallest weight of a minibatch in the running mean squares of the functions while hyper-parameters move."""
 _FINITE = 1e4
-"""The prior precision from which a function is no relevance vector (appendix I.3)."""
+"""Prior precision from which a function is no relevance vector (appendix I.3)."""
 
 
 class QSGP(BasisMethod):
@@ -105,8 +105,6 @@ class QSGP(BasisMethod):
             lambda new, old: jnp.where(moves, new, old), (moved, optimiser), (state.hyper, state.hyper_optimiser)
         )
 
-    # ----- what comes of it
-
     def predict(self, state: BasisState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> Predictive:
         kernel, likelihood = state.hyper.kernel, state.hyper.likelihood
         noise = likelihood.noise if isinstance(likelihood, Gaussian) else jnp.ones((), X.dtype)
@@ -130,7 +128,7 @@ class QSGP(BasisMethod):
         return -negative_bound(state.hyper, take(state.weights, blocks), sample, data, learned=False)[0]
 
     def diagnostics(self, state: BasisState) -> dict[str, Array]:
-        """With relevance vectors, how many there are: prior precisions below 1e4 (appendix I.3), 1e3 and 1e5."""
+        """Number of relevance vectors, whose prior precision is below 1e4 (appendix I.3), and below 1e3 and 1e5."""
         if state.weights.log_precision is None:
             return {}
         limits = {"relevant": _FINITE, "relevant_1e3": 1e3, "relevant_1e5": 1e5}

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpbench.analysis.provenance import provenance, seconds_lines
-from gpbench.errors import ConfigError, StorageError, nearest
+from gpbench.analysis.notes import provenance, seconds_lines
+from gpbench.errors import ConfigError, StorageError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent, preset_line, require_recorded
@@ -28,17 +28,15 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
     Args:
         experiment: Experiment that has a figure.
         preset: Preset of the planned cells.
-        planned: Its cells with their records (`gpbench.experiments.status.find`).
+        planned: Its cells with their records (`gpbench.experiments.plan.load`).
         arrays: Function that maps the id of a record to its arrays.
 
     Raises:
-        ConfigError: Nothing is recorded, no run has the arrays that the figure shows, or the kind is unknown.
+        ConfigError: Nothing is recorded, or no run has the arrays that the figure shows.
     """
     from gpbench.report.figures import style
 
-    assert experiment.figure is not None
-    if (kind := str(experiment.figure.get("kind"))) not in FIGURES:
-        raise ConfigError(f"{experiment.id}: no figure of kind {kind!r}; {nearest(kind, FIGURES)}")
+    kind = experiment.figure["kind"]
     require_recorded(experiment.id, preset, planned)
     _check_arrays(experiment, planned, arrays)
     with style.context():
@@ -52,7 +50,7 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
 
 def _check_arrays(experiment: Experiment, planned: Sequence[Cell], arrays: Arrays) -> None:
     """Checks that some panel would not be empty, as all are for records that were collected without their traces."""
-    options = experiment.figure or {}
+    options = experiment.figure
     needed = options["panels"] if options["kind"] == "traces" else FIGURES[options["kind"]].arrays
     ids = (record.id for cell in planned for record in cell.finished)
     if needed and not any(name in run for run in map(arrays, ids) for name in needed):

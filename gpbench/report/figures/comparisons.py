@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from gpbench.analysis import rankings
 from gpbench.analysis.differences import NOTE, Difference
-from gpbench.analysis.provenance import provenance_lines, seconds_lines
+from gpbench.analysis.notes import provenance_lines, seconds_lines
 from gpbench.analysis.rankings import SetRanking
 from gpbench.analysis.ranks import Ranking, ranking_notes
 from gpbench.analysis.sides import Side
@@ -128,7 +128,7 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
     Raises:
         ConfigError: No set can be ranked.
     """
-    options = experiment.figure or {}
+    options = experiment.figure
     results = rankings.rankings(experiment, planned, options)
     columns = [[result for result in results if result.metric == metric] for metric in options["metrics"]]
     heights = [max(map(_ranks_height, row)) for row in zip(*columns)]
@@ -179,17 +179,10 @@ def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Fig
         figure = style.figure(6.8, 1.7 + 0.26 * len(differences))
         axis = figure.subplots()
         for y, d in enumerate(differences):
-            mean, low, high = d.test.mean, d.test.low, d.test.high
+            mean, low, high, hue = d.test.mean, d.test.low, d.test.high, hues[d.winner]
             ends = [mean, mean] if low is None or high is None else [low, high]
-            axis.plot(ends, [y, y], color=hues[d.winner], linewidth=1.8, solid_capstyle="butt")
-            axis.plot(
-                mean,
-                y,
-                "o",
-                color=hues[d.winner],
-                markersize=5,
-                markerfacecolor="white" if low is None else hues[d.winner],
-            )
+            axis.plot(ends, [y, y], color=hue, linewidth=1.8, solid_capstyle="butt")
+            axis.plot(mean, y, "o", color=hue, markersize=5, markerfacecolor="white" if low is None else hue)
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(range(len(differences)), [f"{d.name} (n = {d.n})" for d in differences])
         axis.set_ylim(len(differences) - 0.4, -0.6)

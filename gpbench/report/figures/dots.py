@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from gpbench.analysis.caveats import caveats
 from gpbench.analysis.cells import Entry
 from gpbench.analysis.experiment import by_dataset
+from gpbench.analysis.notes import caveats
 from gpbench.analysis.printing import number
 from gpbench.analysis.tables import title
 from gpbench.experiments.definition import Experiment
@@ -38,7 +38,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     - `metric`: The metric.
     - `sets`: Lists of methods by name, each with a colour of its own; optional.  The first set of a method counts.
     """
-    options = experiment.figure or {}
+    options = experiment.figure
     metric, sets = options["metric"], options.get("sets", {})
     rows = by_dataset(experiment, planned, options["label"], metric)
     hues = style.colours(list(sets))

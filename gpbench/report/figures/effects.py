@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from numpy import ndarray
 
 from gpbench.analysis.experiment import labels
+from gpbench.data.builtin import friedman_effect
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -27,14 +28,14 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     Interactions are those of the last cell of each data set.  The options of the figure are
 
     - `label`: Key or keys whose labels name a cell.
-    - `truth`: Name of a function with known effects; optional.  A note has, for each data set and cell, the RMSE of the
-      effects and the share of grid points at which the 95 % band covers the truth, mean ± standard error over splits.
+    - `truth`: Function with known effects, `friedman`; optional.  A note has, for each data set and cell, the RMSE of
+      the effects and the share of grid points whose 95 % band covers the truth, mean ± standard error over splits.
 
     Raises:
         ConfigError: Every component has three inputs or more.
     """
-    options = experiment.figure or {}
-    truth = _TRUTHS[options["truth"]]() if "truth" in options else None
+    options = experiment.figure
+    truth = friedman_effect if "truth" in options else None
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))
     names = {cell.id: ", ".join(labels(experiment, options["label"], cell)) for cell in planned}
     colours = style.colours(list(dict.fromkeys(names.values())))
@@ -76,15 +77,8 @@ def curve(axis: Axes, run: Mapping[str, ndarray], i: int, colour: str, truth: _T
     if truth:
         axis.plot(x[:, 0], truth((d,), x), color="black", linestyle="dashed", linewidth=1)
     rows = (run["kept_X"] * run["kept_X_scale"] + run["kept_X_shift"])[:_RUG, d]
-    axis.plot(
-        rows,
-        np.full(len(rows), 0.02),
-        "|",
-        color="#888888",
-        markersize=3,
-        alpha=0.4,
-        transform=axis.get_xaxis_transform(),
-    )
+    at_the_bottom = axis.get_xaxis_transform()
+    axis.plot(rows, np.full(len(rows), 0.02), "|", color="#888888", markersize=3, alpha=0.4, transform=at_the_bottom)
     axis.set_title(f"input {d}", fontsize=8)
 
 
@@ -107,11 +101,8 @@ def original(run: Mapping[str, ndarray], size: int, i: int) -> tuple[ndarray, nd
     rows = run["kept_X"][:, inputs] * run["kept_X_scale"][inputs] + run["kept_X_shift"][inputs]
     low, high = rows.min(axis=0), rows.max(axis=0)
     grid = low + run[f"kept_effect{size}_grid"] * (high - low)
-    return (
-        grid,
-        run[f"kept_effect{size}_mean"][i] * run["kept_y_std"],
-        run[f"kept_effect{size}_std"][i] * run["kept_y_std"],
-    )
+    mean, std = (run[f"kept_effect{size}_{name}"][i] * run["kept_y_std"] for name in ("mean", "std"))
+    return grid, mean, std
 
 
 def errors(run: Mapping[str, ndarray], truth: _Truth) -> tuple[float, float]:
@@ -140,12 +131,3 @@ def _univariate(run: Mapping[str, ndarray]) -> int:
 
 def _panels(run: Mapping[str, ndarray]) -> int:
     return _univariate(run) + len(run.get("kept_effect2_inputs", ()))
-
-
-def _friedman() -> _Truth:
-    from gpbench.data.builtin import friedman_effect
-
-    return friedman_effect
-
-
-_TRUTHS: Mapping[str, Callable[[], _Truth]] = {"friedman": _friedman}

@@ -1,6 +1,7 @@
 """Predictions that runs with one or two inputs kept: curves, surfaces and decision boundaries."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -27,8 +28,8 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     - `reference`: Method whose mean ± 2 standard deviations are dashed lines in the other panels; optional.
     - `margin`: Share of the range of the rows that is drawn on either side of them; optional.
     """
-    options = experiment.figure or {}
-    runs = [arrays(cell.finished[0].id) if cell.finished else {} for cell in planned]
+    options = experiment.figure
+    runs = [_first_run(cell, arrays) for cell in planned]
     lines = next((run for cell, run in zip(planned, runs) if cell.method == options.get("reference")), None)
     figure = style.figure(3.1 * len(planned) + 0.3, 2.9)
     axes = figure.subplots(1, len(planned), sharex=True, sharey=True, squeeze=False)[0]
@@ -38,8 +39,13 @@ def draw_curves(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
             curve(axis, run, options.get("margin", _MARGIN), None if run is lines else lines)
             axis.set_xlabel(_caption(cell.finished[0]))
         else:
-            axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
+            style.say(axis, "missing")
     return figure
+
+
+def _first_run(cell: Cell, arrays: Callable) -> Mapping[str, ndarray]:
+    """The arrays of a cell's first run that did not diverge; {} without any."""
+    return arrays(cell.finished[0].id) if cell.finished else {}
 
 
 def _title(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> str:
@@ -88,8 +94,8 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
 
     The option `label` of the figure has the keys whose labels title a column.
     """
-    keys = (experiment.figure or {})["label"]
-    runs = [arrays(cell.finished[0].id) if cell.finished else {} for cell in planned]
+    keys = experiment.figure["label"]
+    runs = [_first_run(cell, arrays) for cell in planned]
     units = max((run["kept_hidden"].shape[1] for run in runs if "kept_hidden" in run), default=0)
     figure = style.figure(1.9 * (1 + len(planned)) + 0.3, 1.8 * (1 + units) + 0.3)
     axes = figure.subplots(1 + units, 1 + len(planned), sharex=True, sharey=True, squeeze=False)
@@ -100,17 +106,16 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
         axis.set_visible(False)
     if first := next((run for run in runs if "kept_mean" in run), None):
         limits = first["kept_y"].min(), first["kept_y"].max()
-        axes[0, 0].scatter(
-            *first["kept_X"].T, s=4, c=first["kept_y"], vmin=limits[0], vmax=limits[1], linewidths=0, rasterized=True
-        )
+        look = {"vmin": limits[0], "vmax": limits[1]}
+        axes[0, 0].scatter(*first["kept_X"].T, s=4, c=first["kept_y"], linewidths=0, rasterized=True, **look)
         axes[0, 0].set_title(f"{len(first['kept_X'])} training rows", fontsize=8)
     for column, cell, run in zip(axes[:, 1:].T, planned, runs):
         label = "-".join(labels(experiment, keys, cell))
         if "kept_mean" in run:
-            surface(column[0], run, run["kept_mean"], vmin=limits[0], vmax=limits[1])
+            surface(column[0], run, run["kept_mean"], **look)
             column[0].set_title(f"{label}: nMSE {cell.finished[0].metrics['nmse']:.3f}", fontsize=8)
         else:
-            column[0].text(0.5, 0.5, f"{label}: missing", transform=column[0].transAxes, ha="center", color="#888888")
+            style.say(column[0], f"{label}: missing")
         for unit, axis in enumerate(column[1:]):
             if "kept_hidden" in run and unit < run["kept_hidden"].shape[1]:
                 surface(axis, run, run["kept_hidden"][:, unit])
@@ -120,16 +125,19 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
     return figure
 
 
-def surface(
-    axis: Axes, run: Mapping[str, ndarray], values: ndarray, vmin: float | None = None, vmax: float | None = None
-) -> None:
-    """Draws values on the grid of a run, with contours."""
+def surface(axis: Axes, run: Mapping[str, ndarray], values: ndarray, **look: Any) -> None:
+    """Draws values on the grid of a run, with contours; `look` are keywords of Matplotlib's `imshow`."""
+    points = _image(axis, run, values, **look)
+    axis.contour(*points, levels=8, colors="white", linewidths=0.5, alpha=0.7)
+
+
+def _image(axis: Axes, run: Mapping[str, ndarray], values: ndarray, **look: Any) -> tuple[ndarray, ndarray, ndarray]:
+    """Draws values on the grid of a run as colours; the two coordinates and the image, for contours."""
     grid = run["kept_grid"]
     side = round(len(grid) ** 0.5)
-    xs, ys = grid[:side, 0], grid[::side, 1]
-    image = np.asarray(values).reshape(side, side)
-    axis.imshow(image, extent=(xs[0], xs[-1], ys[0], ys[-1]), origin="lower", aspect="auto", vmin=vmin, vmax=vmax)
-    axis.contour(xs, ys, image, levels=8, colors="white", linewidths=0.5, alpha=0.7)
+    xs, ys, image = grid[:side, 0], grid[::side, 1], np.asarray(values).reshape(side, side)
+    axis.imshow(image, extent=(xs[0], xs[-1], ys[0], ys[-1]), origin="lower", aspect="auto", **look)
+    return xs, ys, image
 
 
 _MAX_ROWS = 1500
@@ -141,7 +149,7 @@ def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Cal
 
     The options `rows` and `columns` of the figure are the keys by which panels are arranged.
     """
-    options = experiment.figure or {}
+    options = experiment.figure
     row_key, column_key = options["rows"], options["columns"]
     rows, columns = (list(dict.fromkeys(cell.job[key] for cell in planned)) for key in (row_key, column_key))
     side = min(1.75, 11.0 / len(columns))
@@ -153,12 +161,12 @@ def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Cal
         axis.spines[["top", "right"]].set_visible(True)
     for cell in planned:
         axis = axes[rows.index(cell.job[row_key]), columns.index(cell.job[column_key])]
-        run = arrays(cell.finished[0].id) if cell.finished else {}
+        run = _first_run(cell, arrays)
         if "kept_grid" in run:
             boundary(axis, run)
             axis.set_title(f"error {100 * (cell.finished[0].metrics['error'] or 0.0):.1f} %", fontsize=7.5, pad=2)
         else:
-            axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
+            style.say(axis, "missing")
     for axis, row in zip(axes[:, 0], rows):
         axis.set_ylabel(experiment.label(row_key, row), fontsize=10)
     for axis, column in zip(axes[-1], columns):
@@ -168,33 +176,14 @@ def draw_boundaries(experiment: Experiment, planned: Sequence[Cell], arrays: Cal
 
 def boundary(axis: Axes, run: Mapping[str, ndarray]) -> None:
     """Draws training rows, class probability, decision boundary and inducing points from the arrays of one run."""
-    grid = run["kept_grid"]
-    side = round(len(grid) ** 0.5)
-    xs, ys = grid[:side, 0], grid[::side, 1]
-    probability = np.exp(run["kept_log_probs"][:, 1]).reshape(side, side)
     shades = LinearSegmentedColormap.from_list("classes", style.SHADES)
-    axis.imshow(
-        probability,
-        extent=(xs[0], xs[-1], ys[0], ys[-1]),
-        origin="lower",
-        cmap=shades,
-        vmin=0,
-        vmax=1,
-        aspect="auto",
-        interpolation="bilinear",
-    )
+    probabilities = np.exp(run["kept_log_probs"][:, 1])
+    xs, ys, image = _image(axis, run, probabilities, cmap=shades, vmin=0, vmax=1, interpolation="bilinear")
     X, y = run["kept_X"][:_MAX_ROWS], run["kept_y"][:_MAX_ROWS]
-    axis.scatter(
-        X[:, 0],
-        X[:, 1],
-        s=2.2,
-        c=np.where(y > 0, style.POSITIVE, style.NEGATIVE),
-        alpha=0.55,
-        linewidths=0,
-        rasterized=True,
-    )
-    if probability.min() < 0.5 < probability.max():
-        axis.contour(xs, ys, probability, levels=[0.5], colors="black", linewidths=1.1)
+    hues = np.where(y > 0, style.POSITIVE, style.NEGATIVE)
+    axis.scatter(X[:, 0], X[:, 1], s=2.2, c=hues, alpha=0.55, linewidths=0, rasterized=True)
+    if image.min() < 0.5 < image.max():
+        axis.contour(xs, ys, image, levels=[0.5], colors="black", linewidths=1.1)
     if "kept_inducing" in run:
         Z = run["kept_inducing"]
         axis.scatter(Z[:, 0], Z[:, 1], s=13, c="black", edgecolors="white", linewidths=0.6, zorder=3)

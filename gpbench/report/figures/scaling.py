@@ -26,7 +26,7 @@ def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callab
     - `colour`: Key whose values have colours.
     - `colours`: Colours (`style.PALETTE`) by value of `colour`; optional.
     """
-    options = experiment.figure or {}
+    options = experiment.figure
     key, along = options["colour"], options["along"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)), options.get("colours"))
     figure = style.figure(4.4, 3.2)
@@ -36,15 +36,8 @@ def draw_scaling(experiment: Experiment, planned: Sequence[Cell], arrays: Callab
         devices = [int(cell.job[along]) for cell in cells]
         seconds = [fmean(record.seconds["train"] or 0.0 for record in cell.finished) for cell in cells]
         axis.plot(devices, seconds, "o-", color=colour, markersize=4, label=experiment.label(key, value))
-        simulated = [k for k, cell in enumerate(cells) if _simulated(cell)]
-        axis.scatter(
-            [devices[k] for k in simulated],
-            [seconds[k] for k in simulated],
-            s=16,
-            zorder=3,
-            facecolor="white",
-            edgecolor=colour,
-        )
+        x, y = np.reshape([p for p, cell in zip(zip(devices, seconds), cells) if _simulated(cell)], (-1, 2)).T
+        axis.scatter(x, y, s=16, zorder=3, facecolor="white", edgecolor=colour)
     if any(map(_simulated, planned)):
         axis.scatter([], [], s=16, facecolor="white", edgecolor="0.4", label="devices that share cores")
     axis.set_ylim(bottom=0)
@@ -77,7 +70,7 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     Raises:
         ConfigError: The label of a size is no number.
     """
-    options = experiment.figure or {}
+    options = experiment.figure
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
     figure = style.figure(2.6 * len(keys) + 0.3, 5.6)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gpbench.errors import ConfigError, nearest
@@ -102,6 +103,11 @@ def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> d
 def figure(width: float, height: float) -> Figure:
     """An empty figure with constrained layout; sizes in inches."""
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def say(axis: Axes, text: str) -> None:
+    """Writes a text in the middle of an empty panel."""
+    axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", color="#888888")
 
 
 def caption(figure: Figure, title: str, notes: Sequence[str]) -> None:

@@ -41,21 +41,13 @@ class _Look:
     def handles(self, experiment: Experiment) -> list[Line2D]:
         """The legend: a line for each colour, then for each dash pattern where these have a key of their own."""
         separate = self.dash_key != self.colour_key
-        handles = [
-            Line2D(
-                [],
-                [],
-                color=colour,
-                linestyle="solid" if separate else self.dashes[value],
-                label=experiment.label(self.colour_key, value),
-            )
+        looks = [
+            (experiment.label(self.colour_key, value), colour, "solid" if separate else self.dashes[value])
             for value, colour in self.colours.items()
         ]
-        return handles + [
-            Line2D([], [], color="black", linestyle=dash, label=experiment.label(self.dash_key, value))
-            for value, dash in self.dashes.items()
-            if separate
-        ]
+        if separate:
+            looks += [(experiment.label(self.dash_key, value), "black", dash) for value, dash in self.dashes.items()]
+        return [Line2D([], [], color=colour, linestyle=dash, label=label) for label, colour, dash in looks]
 
 
 def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
@@ -68,7 +60,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     - `vertical`: `log` for metrics that fall by orders of magnitude; optional.
     - `level`: Value of `colour` whose last values are drawn as horizontal lines; optional.
     """
-    options = experiment.figure or {}
+    options = experiment.figure
     panels, level, vertical = options["panels"], options.get("level"), options.get("vertical", "linear")
     look = _look(options, planned)
     figure = style.figure(2.0 + 3.5 * len(panels), 3.4)
@@ -84,7 +76,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         axis.set(xlabel="seconds of training", ylabel=LABELS.get(metric, metric) if label == metric else label)
         _scale(axis, curves, vertical)
         if not curves:
-            axis.text(0.5, 0.5, "missing", transform=axis.transAxes, ha="center", color="#888888")
+            style.say(axis, "missing")
     figure.legend(handles=look.handles(experiment), loc="outside right center")
     return figure
 

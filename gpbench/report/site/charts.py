@@ -119,23 +119,14 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
     positive = [value for value in seconds.values() if value > 0]
     along = Scale(min(positive) / 1.3, max(positive) * 1.3, 70, 730, log=True) if len(positive) > 1 else None
     results = []
-    for k, (entry, (low, mean, high)) in enumerate(zip(drawn, spans), 1):
-        name = f"{entry.cell.method} {entry.cell.label} {entry.cell.output}".strip()
+    for k, (entry, span) in enumerate(zip(drawn, spans)):
+        cell, (_, mean, _) = entry.cell, span
+        name = f"{cell.method} {cell.label} {cell.output}".strip()
+        low, x, high = map(scale.pixel, span)
         outside = "" if scale.low <= mean <= scale.high else number(mean)
-        position = (along.pixel(seconds[k - 1]), quality.pixel(mean)) if along and seconds.get(k - 1, 0) > 0 else None
-        results.append(
-            _Dot(
-                k,
-                name,
-                page_of[entry.cell.records[0].id],
-                number(mean, entry.stderr),
-                scale.pixel(mean),
-                scale.pixel(low),
-                scale.pixel(high),
-                outside,
-                position,
-            )
-        )
+        position = (along.pixel(seconds[k]), quality.pixel(mean)) if along and seconds.get(k, 0) > 0 else None
+        text = number(mean, entry.stderr)
+        results.append(_Dot(k + 1, name, page_of[cell.records[0].id], text, x, low, high, outside, position))
     return Dots(metric, scale, results, along, quality)
 
 
@@ -162,10 +153,8 @@ def _learning_curve(metric: str, runs: Cell, arrays: Mapping[str, Any]) -> _Lear
     margin = 0.06 * (high - low) or 0.01 * abs(high) or 0.01
     if seconds[0] == seconds[-1]:
         return None
-    x, y = (
-        Scale(float(seconds[0]), float(seconds[-1]), 60, 350, log=True),
-        Scale(float(low - margin), float(high + margin), 190, 15),
-    )
+    x = Scale(float(seconds[0]), float(seconds[-1]), 60, 350, log=True)
+    y = Scale(float(low - margin), float(high + margin), 190, 15)
 
     def points(values: np.ndarray) -> list[str]:
         return [f"{a:g},{b:g}" for a, b in zip(x.pixels(seconds).tolist(), y.pixels(values).tolist())]

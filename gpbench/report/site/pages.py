@@ -13,7 +13,7 @@ from markupsafe import Markup
 import gpbench
 from gpbench.analysis import formats, tables
 from gpbench.analysis.cells import CellRuns, Entry, entries
-from gpbench.analysis.provenance import provenance
+from gpbench.analysis.notes import provenance
 from gpbench.analysis.tables import LEGEND, title
 from gpbench.claims import report as claim_report
 from gpbench.claims.verdicts import Verdict
@@ -111,7 +111,7 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
         provenance=provenance(site_facts.records),
         presets=presets,
         agreements=views.agreements(site_facts.entries),
-        best=site.table(views.best(marked)),
+        best=site.table([entry for entry in marked if entry.mark == "best"]),
         claims={paper: claim_report.summary(verdicts) for paper, verdicts in site_facts.verdicts.items()},
         pictures=pictures,
         ranks=ranks[:1],

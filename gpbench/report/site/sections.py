@@ -6,7 +6,7 @@ from typing import Any
 
 from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis import formats
-from gpbench.analysis.provenance import provenance_footer
+from gpbench.analysis.notes import provenance_footer
 from gpbench.analysis.tables import notes, seconds_notes
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
@@ -36,7 +36,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str) -> tuple[dict[s
     files: dict[str, bytes] = {}
     table: dict[str, Any] = {"grids": (), "blocks": ()}
     for label, picture in experiment.pictures.items() if planned.n_recorded else ():
-        format = FIGURES[(picture.figure or {})["kind"]].format
+        format = FIGURES[picture.figure["kind"]].format
         try:
             content = _picture(facts, picture, planned, format)
         except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
@@ -45,10 +45,13 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str) -> tuple[dict[s
         file = f"{'-'.join(filter(None, [name, label]))}.{format}"
         pictures[file] = picture.title
         files[file] = content
-    if planned.n_recorded and experiment.table and (csv := _csv(planned)):
-        table |= _ranks_table(planned) if experiment_tables.is_of_ranks(experiment) else _table(facts, planned)
+    if planned.n_recorded and experiment.table and (sheet := _sheet(planned)):
+        if experiment.table.get("kind") == "ranks":
+            table |= {"grids": formats.with_marks_of(sheet, "terminal").grids, "feet": sheet.feet}
+        else:
+            table |= _table(facts, planned)
         table["csv"] = f"{name}.csv"
-        files[table["csv"]] = csv
+        files[table["csv"]] = (formats.as_csv(sheet) + "\n").encode()
     words = experiment.presets.get(planned.preset, "")
     incomplete = [(status.names(cell, planned.cells), cell) for cell in planned.cells if cell.missing]
     return {
@@ -82,17 +85,11 @@ def _table(facts: Facts, planned: PlannedExperiment) -> dict[str, Any]:
     }
 
 
-def _ranks_table(planned: PlannedExperiment) -> dict[str, Any]:
-    sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
-    return {"grids": formats.with_marks_of(sheet, "terminal").grids, "feet": sheet.feet}
-
-
-def _csv(planned: PlannedExperiment) -> bytes | None:
+def _sheet(planned: PlannedExperiment) -> formats.Sheet | None:
     try:
-        sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
+        return experiment_tables.table(planned.experiment, planned.preset, planned.cells)
     except ConfigError:  # no methods to rank
         return None
-    return (formats.as_csv(sheet) + "\n").encode()
 
 
 def _picture(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> bytes:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Any
 
-from gpbench.analysis.caveats import imported_note
 from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs
+from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import number
-from gpbench.analysis.ranks import Ranking, by_dataset, diverged_runs, labels, method_of, rank_table, ranking_notes
+from gpbench.analysis.rankings import labels, method_of, metric_table
+from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
+from gpbench.analysis.statistics import nemenyi_quantile
 from gpbench.analysis.tables import notes, seconds_notes, with_marks
-from gpbench.analysis.tests import nemenyi_quantile
 from gpbench.claims.verdicts import Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
@@ -136,11 +137,6 @@ def agreements(entries: Sequence[Entry]) -> list[_Agreement]:
     return [_Agreement(paper, *numbers) for paper, numbers in counts.items()]
 
 
-def best(marked: Sequence[Entry]) -> list[Entry]:
-    """The entries that are marked as the best of their data set, split set and metric, without those of seconds."""
-    return [entry for entry in marked if entry.mark == "best"]
-
-
 @dataclass(frozen=True)
 class _RankSection:
     """The methods under one protocol and precision, ranked by one metric.
@@ -185,11 +181,10 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection
     cells = [cell for cell in cells if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
-    table = by_dataset(cells, metric)
+    table, diverged = metric_table(cells, metric)
     count = Counter(name for row in table.values() for name in row)
     most = {name for name in count if count[name] == max(count.values())}
     default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
-    diverged = diverged_runs(cells)
     records = [record for cell in cells for record in cell.records]
     try:
         ranking = rank_table(default, metric, diverged=diverged, records=records)

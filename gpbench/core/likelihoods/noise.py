@@ -1,4 +1,4 @@
-"""`laplace`: noise with exponential tails, under which outliers have less influence.  Everything in closed form."""
+"""`gaussian` and `laplace`: noise added to the latent value, for which everything has a closed form."""
 
 from typing import Any, ClassVar
 
@@ -7,12 +7,13 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core import predictive
-from gpbench.core.likelihoods.base import Likelihood, above_floor
+from gpbench.core.likelihoods.base import Likelihood
+from gpbench.errors import ConfigError
 from gpbench.schema import setting
 
 
-class Laplace(Likelihood):
-    """y = f + ε, ε of a Laplace distribution of variance `noise` = 2 b²."""
+class _Noise(Likelihood):
+    """y = f + ε, ε of the variance `noise`, which stays above a floor."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     log_concave: ClassVar[bool] = True
@@ -22,15 +23,50 @@ class Laplace(Likelihood):
     floor: float = setting(0.0, "nonnegative", "Least variance of the noise that training may reach.")
 
     @classmethod
-    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Laplace":
+    def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> Any:
         """Starts with noise of this variance, which must be above its floor."""
-        above = above_floor("laplace", noise, options.get("floor", 0.0))
-        return cls(jnp.asarray(jnp.log(above), dtype), **options)
+        if not 0.0 <= (floor := options.get("floor", 0.0)) < noise:
+            raise ConfigError(
+                f"likelihood {cls.__name__.lower()}: the noise floor {floor:g} must be at least 0 and below the"
+                f" initial noise {noise:g}"
+            )
+        return cls(jnp.asarray(jnp.log(noise - floor), dtype), **options)
 
     @property
     def noise(self) -> Float[Array, ""]:
         """The variance of y about f."""
         return self.floor + jnp.exp(self.log_noise)
+
+
+class Gaussian(_Noise):
+    """y = f + ε, ε ~ N(0, noise)."""
+
+    conjugate: ClassVar[bool] = True
+
+    def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log N(y | f, noise)."""
+        return norm.logpdf(y, f, jnp.sqrt(self.noise))
+
+    def expected_log_prob(
+        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
+    ) -> Float[Array, " N"]:
+        """log N(y | mean, noise) - variance / (2 noise)."""
+        return norm.logpdf(y, mean, jnp.sqrt(self.noise)) - 0.5 * variance / self.noise
+
+    def log_normaliser(
+        self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], *, alpha: float = 1.0
+    ) -> Float[Array, " N"]:
+        """log N(y | mean, variance + noise / α) + ½ (1 - α) log(2π noise) - ½ log α."""
+        log_z = norm.logpdf(y, mean, jnp.sqrt(variance + self.noise / alpha))
+        return log_z + 0.5 * (1.0 - alpha) * jnp.log(2.0 * jnp.pi * self.noise) - 0.5 * jnp.log(alpha)
+
+    def predictive(self, mean: Float[Array, " N"], variance: Float[Array, " N"]) -> predictive.GaussianPredictive:
+        """N(mean, variance + noise)."""
+        return predictive.GaussianPredictive(mean, variance + self.noise)
+
+
+class Laplace(_Noise):
+    """y = f + ε, ε of a Laplace distribution of variance `noise` = 2 b², whose tails give outliers less influence."""
 
     @property
     def scale(self) -> Float[Array, ""]:

@@ -1,8 +1,13 @@
-"""Caveats of a metric's comparison with other methods and with the paper, as footnotes."""
+"""Lines of text on recorded runs: caveats of a metric's comparison, as footnotes, and provenance.
+
+Provenance is protocol, preset, precision, device, versions and commit.
+"""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from gpbench.analysis.printing import counted
 from gpbench.papers.published import UNRANKED, Published
 from gpbench.records.record import Record
 
@@ -85,3 +90,88 @@ def _is_degenerate(record: Record) -> bool:
         return False
     bound, original, standardised = values
     return bound + standardised - original < _CONSTANT
+
+
+_FACTS = ("protocol", "preset", "precision", "device", "jax", "commit")
+
+
+def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
+    """Counts the runs by protocol, preset, precision, device, version of JAX and commit."""
+    counts: dict[str, Counter] = {name: Counter() for name in _FACTS}
+    for record in records:
+        absent = "imported" if record.imported else "unknown"
+        commit = (record.commit or absent)[:12] + (" with changes" if record.dirty else "")
+        facts = {**record.to_json(), "jax": (record.versions or {}).get("jax"), "commit": commit}
+        for name in _FACTS:
+            counts[name][str(facts.get(name) or ("none" if name == "preset" else absent))] += 1
+    return {name: dict(counter.most_common()) for name, counter in counts.items()}
+
+
+def provenance_lines(records: Iterable[Record]) -> list[str]:
+    """A line on the properties that the runs share, and one for each property in which they differ."""
+    runs = {record.id: record for record in records}
+    facts = provenance(runs.values())
+    shared = [f"{name} {next(iter(counts))}" for name, counts in facts.items() if len(counts) == 1]
+    mixed = [
+        f"MIXED {name}: " + ", ".join(f"{value} ({n})" for value, n in counts.items())
+        for name, counts in facts.items()
+        if len(counts) > 1
+    ]
+    return [f"{counted(len(runs), 'run')}: " + ", ".join(shared), *mixed]
+
+
+def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> list[str]:
+    """A line on the properties in which the machines of these runs differ, if any.
+
+    Seconds of runs on different devices, processors, numbers of cores or processes, versions of packages, or trained
+    together in different numbers, cannot be compared.
+
+    Args:
+        records: The records.
+        without: Names of properties that are meant to differ.
+
+    Returns:
+        One line, or none where the machines are the same.
+    """
+    runs = [_machine(record) for record in {record.id: record for record in records}.values()]
+    names = dict.fromkeys(name for run in runs for name in run if name not in without)
+    counts = {name: Counter(str(run.get(name) or "unknown") for run in runs) for name in names}
+    differing = [
+        f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(numbers.items()))
+        for name, numbers in counts.items()
+        if len(numbers) > 1
+    ]
+    return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []
+
+
+def provenance_footer(records: Sequence[Record]) -> list[str]:
+    """The lines of `provenance_lines`, then the seconds of all runs and versions of packages; none without records."""
+    if not records:
+        return []
+    seconds: Counter[str] = Counter()
+    versions: dict[str, set[str]] = {}
+    for record in records:
+        seconds.update({phase: value for phase, value in record.seconds.items() if value})
+        for package, version in (record.versions or {}).items():
+            versions.setdefault(package, set()).add(str(version))
+    totals = ", ".join(f"{phase} {value:,.0f}" for phase, value in seconds.items())
+    packages = ", ".join(f"{package} {' and '.join(sorted(numbers))}" for package, numbers in versions.items())
+    return [
+        *provenance_lines(records),
+        f"seconds of all runs: {totals}; tables show those of train",
+        f"versions: {packages}",
+    ]
+
+
+def _machine(record: Record) -> dict[str, object]:
+    """The properties of the machine on which the seconds of a run depend."""
+    host = record.host or {}
+    return {
+        "device": record.device,
+        "processor": host.get("cpu"),
+        "cores": host.get("cores"),
+        "devices": record.devices or 1,  # older records lack the number: their runs had one device
+        "processes": record.processes or 1,
+        "runs trained together": record.group or 1,
+        **(record.versions or {}),
+    }

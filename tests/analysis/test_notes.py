@@ -4,16 +4,7 @@ import math
 
 from samples import sample
 
-from gpbench.analysis.caveats import (
-    DEGENERATE,
-    DIVERGENT,
-    LEAKED,
-    RISING,
-    UNCONVERGED,
-    UNMIXED,
-    UNMIXED_WEIGHTS,
-    caveats,
-)
+from gpbench.analysis.notes import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONVERGED, UNMIXED, UNMIXED_WEIGHTS, caveats
 
 
 def of(*records, metric="nll"):

@@ -1,0 +1,66 @@
+"""Limits of the files that others may bring: data, records, collections.  A file beyond one is refused in one line.
+
+Sizes are bytes of what a file unpacks to.  They are compared before the content is in memory, so that a small file
+cannot fill it.  The largest that gpbench has written so far are a thousandth of the limits on records.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+DATA = 2**31
+"""A data file, and a table that is made from one."""
+RECORD = 2**20
+"""record.json, or a row's record in a collection."""
+NAMES = 1_000
+"""Entries of one mapping or list in a record: metrics, settings, diagnostics."""
+DEPTH = 16
+"""Levels of a record."""
+CONFIG = 2**20
+"""config.yaml, or a row's configuration in a collection."""
+CONFIG_DEPTH = 32
+"""Levels of a configuration."""
+TRACE = 2**28
+"""trace.npz with the arrays of pictures, and a row's in a collection."""
+PREDICTIONS = 2**30
+"""predictions.parquet: 40 million test rows of regression."""
+STATE = 2**33
+"""state.npz, and a checkpoint of a group of runs."""
+COLLECTION = 2**31
+"""All columns of a collection: half a million records."""
+ROWS = 2**20
+"""Records of a collection."""
+CLAIM = 2**12
+"""A claim (`gpbench.records.locks`)."""
+
+
+def check(size: int, most: int, subject: str, unit: str = "bytes") -> None:
+    """Raises ValueError where something is larger than it may be, with both sizes in its line.
+
+    Args:
+        size: Its size.
+        most: Largest size that it may have.
+        subject: What has them and a verb, for the message, as in "the table unpacks to".
+        unit: Unit of both sizes.
+    """
+    if size > most:
+        raise ValueError(f"{subject} {size:,} {unit}, and {most:,} are the most")
+
+
+def read(path: Path | str, most: int) -> bytes:
+    """Reads a file of limited size, and no pipe or device, which may have no end.
+
+    Args:
+        path: The file.
+        most: Most bytes that it may have.
+
+    Raises:
+        ValueError: It is larger, or no regular file.
+        OSError: It cannot be read.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise ValueError("it is no regular file")
+        check(facts.st_size, most, "the file has")
+        return file.read()
