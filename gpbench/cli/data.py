@@ -157,18 +157,18 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store)
     train, test = splits.indices(card, dataset, args.split)
     names: dict[str, Any] = {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}
-    origin: dict[str, Any] = {
-        "dataset": np.array(card["name"]),
-        "split": np.array(args.split),
-        "split_set": np.array(split_set),
-    }
-    with open(out, "wb") as file:  # NumPy would append .npz to other names
-        np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, **names, **origin)
-    row = {"name": card["name"], "split": args.split, "split_set": split_set, "train": len(train), "test": len(test)}
-    return {
-        **row,
-        "out": str(out),
-    }, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
+    row = {"name": card["name"], "split": args.split, "split_set": split_set}
+    names |= {"dataset": np.array(card["name"]), "split": np.array(args.split), "split_set": np.array(split_set)}
+    is_new = not out.exists()
+    try:
+        with open(out, "wb") as file:  # NumPy would append .npz to other names
+            np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, **names)
+    except OSError as error:  # half a file is none
+        if is_new:
+            out.unlink(missing_ok=True)
+        raise StorageError(f"cannot write {out}: {error.strerror}; name another file with --out") from error
+    row |= {"train": len(train), "test": len(test), "out": str(out)}
+    return row, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
 
 
 def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
