@@ -2,6 +2,7 @@
 # make test   sets up .venv with the tools of development, then checks style, types and the tests but for the slow ones
 # make test-all   the same with the slow ones, those of tests/slow.txt
 # make lint   checks style and types alone;   make smoke   runs the tests of SMOKE alone
+# make attack   kills, wrong inputs, odd data, hostile records and load, for ten minutes; ATTACK=--full for hours
 # make docs   builds the site of the documentation into build/docs, from docs/ and docstrings; every link is checked
 # make dist   builds wheel and sdist, installs each outside the checkout, and trains with it;   make coverage   the
 #             tests, and the lines that none of them runs
@@ -9,6 +10,7 @@
 
 VENV ?= .venv
 ARGS ?=
+ATTACK ?=
 DIST ?= $(CURDIR)/build/dist
 TESTS ?= -n 3 --dist worksteal
 # For a second version of Python or JAX: a few tests of each part that depends on one of them.
@@ -35,7 +37,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all coverage lint smoke dist docs picture clean
+.PHONY: run test test-all attack coverage lint smoke dist docs picture clean
 
 run: $(VENV)/.installed
 	$(BIN)/gpbench run $(ARGS)
@@ -51,6 +53,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/python scripts/check_names.py gpbench
 	$(BIN)/mypy
+
+attack: $(VENV)/.installed-dev
+	$(BIN)/python tests/attack $(ATTACK)
 
 coverage: $(VENV)/.installed-dev
 	$(BIN)/pytest $(TESTS) -m "not slow" --cov --cov-report=term:skip-covered

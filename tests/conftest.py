@@ -8,6 +8,7 @@ programs are kept in `.pytest_cache/xla` for the next time; `make clean` removes
 import atexit
 import ctypes
 import gc
+import importlib
 import os
 import shutil
 import sys
@@ -19,7 +20,7 @@ import pytest
 from jaxtyping import install_import_hook
 from packaging.version import Version
 
-from gpbench import runtime
+from gpbench import runtime, targets
 
 # Collection creates objects that all live until the end: at the default thresholds, the collector walks through them
 # again and again.
@@ -59,6 +60,9 @@ runtime.configure(device="cpu")
 # The shapes in gpbench's signatures are checked in the tests, and only there: users do not wait for it.
 # The tower lets a whole number be a float, as the configuration does.
 install_import_hook("gpbench", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+
+memory = importlib.import_module("gpbench.core.memory")
+memory.MOST_PROGRAMS = 2**30  # the tests forget programs by their memory: see `pytest_runtest_teardown`
 
 
 _SLOW = {*(Path(__file__).parent / "slow.txt").read_text().splitlines()}
@@ -113,6 +117,14 @@ def no_mirror():
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("GPBENCH_MIRROR", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_folders(request, monkeypatch):
+    """The test's folder, and any that it puts on Python's path, count as named with --config-dir."""
+    targets._folders.append(request.path.parent)
+    prepend = monkeypatch.syspath_prepend
+    monkeypatch.syspath_prepend = lambda path: (prepend(path), targets._folders.append(Path(path)))
 
 
 @pytest.fixture(scope="session")

@@ -84,13 +84,16 @@ def main(argv: list[str] | None = None) -> int:
     A `GpbenchError` and a folder that is not writable become one line on stderr.  Any other exception is a bug and
     keeps its traceback.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as of some daemons
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a letter that the terminal lacks is no error
             stream.reconfigure(errors="replace" if stream is sys.stdout else "backslashreplace")
     try:
         return _dispatch(sys.argv[1:] if argv is None else argv)
-    except BrokenPipeError:  # `gpbench ls | head`: exit silently, also when the interpreter flushes stdout
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # `gpbench ls | head`
+        _give_up_stdout()
         return 141
     except KeyboardInterrupt:
         return _print_error(Stopped("stopped"))
@@ -99,6 +102,7 @@ def main(argv: list[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in _STORAGE:
             raise
+        _give_up_stdout()
         return _print_error(StorageError(f"{error.filename or 'cannot write'}: {error.strerror}"))
 
 
@@ -126,7 +130,11 @@ def _dispatch(argv: list[str]) -> int:
             subparsers.add_parser(name, help=text)
     else:
         module_of(verb).add_parser(subparsers)
-    args, rest = parser.parse_known_args(argv)
+    try:
+        args, rest = parser.parse_known_args(argv)
+    except SystemExit:  # --help and --version have printed
+        sys.stdout.flush()
+        raise
     if rest:  # argparse parses only the first of several groups of words, as in `run a=1 -m b=2`
         unknown = [word for word in rest if word.startswith("-") or not hasattr(args, "overrides")]
         if unknown:
@@ -138,6 +146,14 @@ def _dispatch(argv: list[str]) -> int:
     code = args.func(args)
     sys.stdout.flush()  # raises BrokenPipeError here rather than at exit
     return code
+
+
+def _give_up_stdout() -> None:
+    """Discards what stdout cannot take, so that the interpreter does not complain of it at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_error(error: GpbenchError) -> int:

@@ -160,20 +160,26 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store)
     train, test = splits.indices(card, dataset, args.split)
     columns, classes, outputs = (np.array(names, str) for names in (dataset.columns, dataset.classes, dataset.outputs))
-    with open(out, "wb") as file:  # NumPy would append .npz to other names
-        np.savez_compressed(
-            file,
-            X=dataset.X,
-            y=dataset.y,
-            train=train,
-            test=test,
-            columns=columns,
-            classes=classes,
-            outputs=outputs,
-            dataset=np.array(card["name"]),
-            split=np.array(args.split),
-            split_set=np.array(split_set),
-        )
+    is_new = not out.exists()
+    try:
+        with open(out, "wb") as file:  # NumPy would append .npz to other names
+            np.savez_compressed(
+                file,
+                X=dataset.X,
+                y=dataset.y,
+                train=train,
+                test=test,
+                columns=columns,
+                classes=classes,
+                outputs=outputs,
+                dataset=np.array(card["name"]),
+                split=np.array(args.split),
+                split_set=np.array(split_set),
+            )
+    except OSError as error:  # half a file is none
+        if is_new:
+            out.unlink(missing_ok=True)
+        raise StorageError(f"cannot write {out}: {error.strerror}; name another file with --out") from error
     row = {
         "name": card["name"],
         "split": args.split,

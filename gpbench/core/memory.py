@@ -1,10 +1,17 @@
 """Memory: free, at its peak, and the refusal of work that needs more.  Imports without JAX."""
 
+import ctypes
+import gc
 import resource
 import sys
 from pathlib import Path
 
 from gpbench.errors import ConfigError
+
+MOST_PROGRAMS = 256
+"""Compiled programs that a process keeps between jobs, at 1 to 2 MB each; a job of a new shape adds about 40."""
+_surviving = 0
+"""Programs that were in use elsewhere when the others were last forgotten."""
 
 
 def peak_mb() -> float:
@@ -38,6 +45,29 @@ def require_memory(needed: float, subject: str, fewer: str = "inducing points") 
             f"{subject} need {amount(needed)}, and {amount(free)} of memory are free: try fewer {fewer},"
             " a smaller batch, protocol.precision=float32, run.together=1"
         )
+
+
+def release_programs() -> bool:
+    """Forgets JAX's compiled programs where more than `MOST_PROGRAMS` came since it last did.
+
+    Jobs of one shape share their programs, so that only jobs of ever new shapes come to this.  What is still in use
+    stays, and what is used again is compiled again, or read from JAX's cache on disk.
+
+    Returns:
+        True where programs were forgotten.
+    """
+    import jax
+
+    global _surviving
+    client = jax.local_devices()[0].client
+    if len(client.live_executables()) <= _surviving + MOST_PROGRAMS:
+        return False
+    jax.clear_caches()
+    gc.collect()
+    _surviving = len(client.live_executables())
+    if sys.platform == "linux":
+        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)  # glibc holds on to what is freed until it is told
+    return True
 
 
 def amount(bytes: float) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from gpbench.data.dataset import Dataset, brief, check_finite
-from gpbench.data.scaling import fit_scalers
+from gpbench.data.scaling import Scaler, fit_scalers
 from gpbench.errors import ConfigError, DataError
 
 
@@ -30,6 +30,7 @@ class ScaledSplit:
         train_rows, test_rows: numbers of the rows in the data set, (n,) and (t,).
         held_out: whether no test row is a training row.
         scaled_by_all_rows: whether a scaler was fitted to other rows than the training rows.
+        unseen: number of test rows whose value in a constant column is not that of the training rows.
     """
 
     X: Float[np.ndarray, "n D"]
@@ -50,6 +51,7 @@ class ScaledSplit:
     test_rows: Int[np.ndarray, " t"]
     held_out: bool
     scaled_by_all_rows: bool
+    unseen: int = 0
 
     __repr__ = brief
 
@@ -112,6 +114,7 @@ def prepare(
         columns=dataset.columns,
         target=target,
     )
+    unseen = _count_unseen(X_test, x_scaler)
     x_scaler.transform(X_test)
     y_scaler.transform(y_test)
     return ScaledSplit(
@@ -130,6 +133,7 @@ def prepare(
         held_out=_disjoint(train_idx, test_idx, len(all_y)),
         scaled_by_all_rows=not (x_scaler.train_only and y_scaler.train_only),
         test_rows=test_idx,
+        unseen=unseen,
         X_shift=np.broadcast_to(x_scaler.shift, X.shape[1:]),
         X_scale=np.broadcast_to(x_scaler.scale, X.shape[1:]),
         X_constant=np.broadcast_to(x_scaler.constant, X.shape[1:]),
@@ -141,6 +145,13 @@ def _disjoint(train_idx: Int[np.ndarray, " n"], test_idx: Int[np.ndarray, " t"],
     in_training = np.zeros(rows, bool)
     in_training[train_idx] = True
     return not in_training[test_idx].any()
+
+
+def _count_unseen(X: Float[np.ndarray, "t D"], scaler: Scaler) -> int:
+    """The number of rows, in original units, whose value in a constant column differs from the training rows'."""
+    constant, value = scaler.constant, np.broadcast_to(scaler.shift, X.shape[1:])
+    rows, value = X[:, constant], value[constant]
+    return int((~np.isclose(rows, value, rtol=1e-9, atol=0.0)).any(axis=1).sum())
 
 
 def _target(dataset: Dataset, output: int | None) -> tuple[Float[np.ndarray, " N"], str]:

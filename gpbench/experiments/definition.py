@@ -157,7 +157,7 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
         title=content["title"],
         paper=content.get("paper", ""),
         blocks=blocks,
-        presets=content.get("presets") or {},
+        presets={str(preset): str(words) for preset, words in (content.get("presets") or {}).items()},
         labels=labels,
         table=content.get("table") or {},
         figure=content.get("figure") or {},

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpbench.data.members import Member, label
+from gpbench.data.store import warn
 from gpbench.errors import Stopped
 from gpbench.records.plan import Run, RunPlan
 from gpbench.records.record import Record
@@ -14,6 +15,7 @@ from gpbench.records.store import Store
 from gpbench.train import keep, result
 from gpbench.train.checkpoint import Checkpoint, arrays_of
 from gpbench.train.context import Context, one_line_if_out_of_memory
+from gpbench.train.doubts import warnings
 from gpbench.train.grouping import groups, load
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
@@ -32,19 +34,22 @@ def run_job(plan: RunPlan, *, store: Store, progress: Progress, stop: StopReques
     if len(job.records) < len(plan.runs):
         for group in groups(job.context):
             job.complete(group)
+        if job.context.devices.leads:
+            for text in warnings(job.trained):
+                warn(text)
     return [job.records[run.id] for run in plan.runs]
 
 
 @dataclass
 class _Job:
-    """A job under way.  `records` are those that need not be made, or are made by now, by id."""
+    """A job under way.  `records`, by id, need not be made or are made by now; `trained` are those made by this job."""
 
     context: Context
     store: Store
     progress: Progress
     stop: StopRequest
     records: dict[str, Record]
-    began: bool = field(default=False, init=False)
+    trained: list[Record] = field(default_factory=list, init=False)
 
     def complete(self, group: Sequence[Run]) -> None:
         """Records every run of a group.  Raises Stopped between trainings, too."""
@@ -65,7 +70,7 @@ class _Job:
             context.devices.meet("recorded")
 
     def _heed_stop(self) -> None:
-        (stopped,) = self.context.devices.any(self.began and bool(self.stop.reason))
+        (stopped,) = self.context.devices.any(bool(self.trained) and bool(self.stop.reason))
         if stopped:
             reason = self.stop.reason or "another process"
             raise Stopped(f"stopped by {reason} with runs left; run the same command to train them")
@@ -87,7 +92,7 @@ class _Job:
             replace = plan.again or plan.needs_arrays or plan.saves_state
             self.store.write(record, plan.cfg, trace, predictions=predictions, state=state, replace=replace)
         self.records[record.id] = record
-        self.began = True
+        self.trained.append(record)
 
     def _train(self, runs: Sequence[Run], checkpoint: Checkpoint) -> list[tuple[Run, Record, dict[str, Any]]]:
         """Each of these runs, trained together, with its record, and its trace, predictions and state to keep."""

@@ -14,6 +14,7 @@ from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
 from gpbench.records.record import Record
 from gpbench.train.context import Context
+from gpbench.train.doubts import doubts
 from gpbench.train.group import Fit, Predictions
 
 
@@ -104,6 +105,8 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
     if not ended and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
         diagnostics["slope"] = slope
+    if finite:
+        diagnostics |= doubts(prepared, test_set, state)
     extras = {"settings": method.settings(state) if isinstance(method, HasSearch) else {}, "diagnostics": diagnostics}
     return Record.create(
         schema=SCHEMA,

@@ -53,6 +53,7 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
         runtime.require_gpu()
     runtime.start_backend()
 
+    from gpbench.core.memory import release_programs
     from gpbench.train import progress
     from gpbench.train.job import run_job
 
@@ -64,6 +65,7 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
         with _stdout_to_stderr(count > 1), contextlib.nullcontext() if joins else claim(plan, store):
             recorded = len(plan.recorded(store))  # while the claim is held: another process may just have ended
             records = run_job(plan, store=store, progress=display, stop=stop)
+        release_programs()
     except RuntimeError as error:
         if count == 1 or not runtime.is_of_jax(error):
             raise

@@ -1,0 +1,106 @@
+"""Doubts about a finished run: numbers that the data or the method make absurd, each with a warning in one line.
+
+This file alone says what is absurd.  A run is compared with the trivial predictor, which gives every test row the mean
+and the variance of the training targets, or the frequencies of the classes (`method=constant`).  Doubts stand among the
+diagnostics of the record; they change neither ids nor metrics.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from gpbench.core.likelihoods import Gaussian
+from gpbench.data.scaled import ScaledSplit
+from gpbench.metrics import Scored
+from gpbench.records.record import Record
+
+_WORST_LOSS = 5.0
+"""Nats per row more than the trivial predictor's: on average its density is 150 times as high."""
+_WORST_RMSE = 3.0
+"""RMSE in units of the trivial predictor's, or of the training targets' standard deviation where that is larger."""
+_NEAR_FLOOR = 2.0
+"""Noise variance in units of its floor up to which it counts as being there."""
+
+_WARNINGS = {
+    "excess_loss": "predictions cost {:.3g} nats per test row more than those of method=constant",
+    "excess_rmse": "the RMSE is {:.3g} times that of method=constant, or of one standard deviation of the targets",
+    "rows_per_input": "fewer training rows than inputs: {:.2g} rows for each input",
+    "far_rows": "{:.0f} test rows lie outside the training rows by more than the range of these",
+    "unseen_rows": "{:.0f} test rows differ in an input that is constant among the training rows, and so ignored",
+    "noise_at_floor": "the noise variance is at its floor: {:.2g} in units of the scaled targets",
+}
+
+
+def doubts(prepared: ScaledSplit, test_set: Scored, state: Any) -> dict[str, float]:
+    """Finds what makes a run's numbers doubtful.
+
+    Args:
+        prepared: the split that the run was trained on.
+        test_set: its test rows with their predictions, which are finite.
+        state: the trained state.
+
+    Returns:
+        A number for each doubt, by the names of `_WARNINGS`; {} for most runs.
+    """
+    loss, error = _trivial(prepared)
+    numbers = {
+        "excess_loss": -float(np.mean(test_set.log_prob)) - loss,
+        "rows_per_input": len(prepared.y) / max(int((~prepared.X_constant).sum()), 1),
+        "far_rows": float(_far(prepared)),
+        "unseen_rows": float(prepared.unseen),
+    }
+    doubtful = {
+        "excess_loss": numbers["excess_loss"] > _WORST_LOSS,
+        "rows_per_input": numbers["rows_per_input"] < 1.0,
+        "far_rows": numbers["far_rows"] > 0,
+        "unseen_rows": numbers["unseen_rows"] > 0,
+    }
+    if prepared.task == "regression":
+        rmse = float(np.sqrt(np.mean((test_set.y - test_set.mean) ** 2)))
+        numbers["excess_rmse"] = rmse / max(error, float(np.std(prepared.y)))
+        doubtful["excess_rmse"] = numbers["excess_rmse"] > _WORST_RMSE
+        if (noise := _noise_at_floor(state)) is not None:
+            numbers["noise_at_floor"], doubtful["noise_at_floor"] = noise, True
+    return {name: numbers[name] for name in _WARNINGS if doubtful.get(name)}
+
+
+def warnings(records: Sequence[Record]) -> Iterator[str]:
+    """Yields a line for each doubt about these runs of one method: its worst value, and how many runs it is about."""
+    worst = {"rows_per_input": min}
+    for name, text in _WARNINGS.items():
+        values = [v for r in records if (v := (r.diagnostics or {}).get(name)) is not None]
+        if values:
+            some = "" if len(records) == 1 else f", in {len(values)} of {len(records)} runs, and here in the worst"
+            yield f"{records[0].dataset} {records[0].method}: {text.format(worst.get(name, max)(values))}{some}"
+
+
+def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
+    """Mean loss of the trivial predictor on the test rows in nats, and its RMSE; NaN for classes."""
+    if prepared.task == "regression":
+        mean, variance = np.mean(prepared.y), np.var(prepared.y)
+        square = np.mean((prepared.y_test - mean) ** 2)
+        return float(0.5 * (np.log(2.0 * np.pi * variance) + square / variance)), float(np.sqrt(square))
+    counts = np.array([np.sum(prepared.y == label) for label in prepared.y_test])
+    return -float(np.mean(np.log((counts + 1.0) / (len(prepared.y) + prepared.classes)))), np.nan
+
+
+def _far(prepared: ScaledSplit) -> int:
+    """The number of test rows with an input, or a target of regression, beyond the range of the training rows by more
+    than the width of this range."""
+    rows, others = prepared.X, prepared.X_test
+    if prepared.task == "regression":
+        rows, others = np.column_stack([rows, prepared.y]), np.column_stack([others, prepared.y_test])
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    width = high - low
+    far = (others < low - width) | (others > high + width)
+    return int(far[:, width > 0.0].any(axis=1).sum())
+
+
+def _noise_at_floor(state: Any) -> float | None:
+    """The least noise variance of the state where it has come to its floor, else None."""
+    leaves = jax.tree.leaves(state, is_leaf=lambda node: isinstance(node, Gaussian))
+    gaussians = [leaf for leaf in leaves if isinstance(leaf, Gaussian) and leaf.floor]
+    reached = [noise for g in gaussians if (noise := float(np.min(g.noise))) < _NEAR_FLOOR * g.floor]
+    return min(reached, default=None)
