@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench import paths, targets
 from gpbench.api.selection import open_stores
 from gpbench.cli import options
 from gpbench.errors import ConfigError
@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.experiments import definition, plan
 
     id, *others = args.ids
+    args.config_dir = targets.add_folders(args.config_dir)
     if not any("/" in id for id in args.ids):
         return _plot_runs(args)
     if others:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench import targets
 from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError, printable
 from gpbench.records.record import Record
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     records = latest(recorded(stores))
     created = {record.id: record.created for record in records}
     store_of = {r.id: store for store in stores for r in store.all() if r.created == created[r.id]}
-    config_dirs = [folder.expanduser().resolve() for folder in args.config_dir]
+    config_dirs = targets.add_folders(args.config_dir)
     readable, faults = cards.readable(config_dirs)
     for fault in faults:
         _leave_out(fault)
