@@ -73,7 +73,7 @@ def without_target(kind: str, value: Any) -> Any:
     if kind not in KINDS or not isinstance(value, Mapping):
         return value
     if isinstance(path := value.get(TARGET), str):
-        is_class = callable(getattr(load(kind, path), "initial", None))
+        is_class = callable(getattr(load(kind, path, object), "initial", None))
         return {path: {key: option for key, option in value.items() if key != TARGET}} if is_class else value
     return {
         key: [without_target(kind, entry) for entry in v] if key in COMPOSITES and is_list(v) else v

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpbench import custom, registry, targets
+from gpbench import custom, targets
 from gpbench.errors import ConfigError, nearest
 from gpbench.keys import LIST, MAPPING, Keys, optional, required
 from gpbench.registry import TARGET
@@ -40,7 +40,7 @@ class Entry:
     @property
     def function(self) -> Callable:
         """The function, imported."""
-        return registry.load("reader", self.path)
+        return targets.load_own(self.path)
 
 
 _D = "gpbench.data."
@@ -156,9 +156,10 @@ def function_and_options(reader: str | Mapping[str, Any]) -> tuple[Callable, Map
     """The function of an expanded reader, and the options that a mapping gives.
 
     Raises:
-        ConfigError: It cannot be imported.
+        ConfigError: As `gpbench.targets.load` does.
     """
     if isinstance(reader, str):
         return READERS[reader].function, {}
     options = {key: value for key, value in reader.items() if key != TARGET}
-    return targets.load(reader[TARGET], "reader"), options
+    ours = next((entry for entry in READERS.values() if entry.path == reader[TARGET]), None)
+    return ours.function if ours else targets.load(reader[TARGET], "reader"), options

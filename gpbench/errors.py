@@ -116,12 +116,16 @@ def as_word(value: Any) -> str:
     return str(value) if isinstance(value, str | float) else json.dumps(value, default=str)
 
 
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
+UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e0fff]"
+)
+"""Line ends, controls of terminals and of direction, and characters without a width."""
 
 
 def printable(text: str) -> str:
-    r"""Escapes line ends, terminal controls and marks of direction in a text, as in `\x1b`.
+    r"""Escapes line ends, terminal controls, marks of direction and invisible characters in a text, as in `\x1b`.
 
     Names come from users' cards and records, and must not move a terminal's cursor.
     """
-    return _UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
+    return UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)

@@ -193,10 +193,10 @@ def options_of(cls: type) -> dict[str, Words | Range]:
     return {name: field.metadata[RANGE] for name, field in settings(cls).items()}
 
 
-def load(kind: str, name: str) -> Any:
-    """The class of a name of gpbench, or of a dotted path.  Raises ConfigError where it cannot be imported."""
+def load(kind: str, name: str, base: type | None = None) -> Any:
+    """The class of a name of gpbench, or of a dotted path.  Raises ConfigError as `gpbench.targets.load` does."""
     table = KINDS.get(kind, {})
-    return targets.load(table[name].path if name in table else name, kind)
+    return targets.load_own(table[name].path) if name in table else targets.load(name, kind, base)
 
 
 def load_class(kind: str, name: str, base: type) -> Any:
@@ -210,7 +210,7 @@ def load_class(kind: str, name: str, base: type) -> Any:
     Raises:
         ConfigError: A class that cannot be imported, is no subclass of `base` or lacks some of its functions.
     """
-    cls = load(kind, name)
+    cls = load(kind, name, base)
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise ConfigError(f"{kind} {name}: must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}")
     if absent := sorted(getattr(cls, "__abstractmethods__", ())):

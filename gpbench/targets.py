@@ -1,63 +1,143 @@
-"""Objects that a configuration names by dotted path, as in `_target_: MODULE.NAME`."""
+"""Dotted paths in configurations, and the objects that they name: the one place where a name becomes code.
+
+A `_target_` leads into gpbench's own `core` and `methods`, into optax, into an installed package with one of
+our entry points, or into a module that lies in a folder of `--config-dir`; or a file of such a folder names it, other
+than a card.  Nothing else is imported, so a record or a card of somebody else's cannot name code that the user has not
+chosen.  The folders are those that the user gave to this process (`add_folders`), never those that a record mentions.
+"""
 
 import importlib
+import importlib.util
 import pkgutil
+import re
+import sys
 import traceback
+from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.metadata import entry_points
+from os import PathLike
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from gpbench.errors import ConfigError, as_word, either, nearest
 
+_GROUPS = tuple(f"gpbench.{kind}" for kind in ("methods", "kernels", "likelihoods", "readers", "metrics"))
+_OURS = ("gpbench.core.", "gpbench.methods.", "optax.")
+_folders: list[Path] = []
 
-def check_path(path: Any, subject: str) -> None:
-    """Checks that a `_target_` is a dotted path.
+
+def add_folders(folders: "Iterable[str | PathLike[str]]") -> list[Path]:
+    """Makes the modules in these folders of the user's importable, and their objects allowed as targets.
 
     Args:
-        path: The value.
-        subject: Place that names it, for messages.
+        folders: Folders of `--config-dir` or of the argument `config_dir`.
 
-    Raises:
-        ConfigError: It is anything else.
+    Returns:
+        The folders as absolute paths.
     """
+    paths = [Path(folder).expanduser().resolve() for folder in folders]
+    sys.path[:0] = [str(path) for path in paths if str(path) not in sys.path]
+    _folders.extend(path for path in paths if path not in _folders)
+    return paths
+
+
+def check_path(path: Any, subject: str) -> None:
+    """Raises ConfigError, which begins with `subject`, for anything but the dotted path MODULE.NAME."""
     if not (isinstance(path, str) and "." in path and all(word.isidentifier() for word in path.split("."))):
         raise ConfigError(f"{subject}: _target_={as_word(path)}: write MODULE.NAME")
 
 
-def load(path: Any, subject: str) -> Any:
-    """Imports the object of a dotted path.
+def load(path: Any, subject: str, base: type | None = None) -> Any:
+    """Looks up the object that a `_target_` names, and calls nothing.
 
     Args:
-        path: Path as MODULE.NAME.
-        subject: Place that names it, for messages.
+        path: Dotted path of a class or a function.
+        subject: Key of the configuration, with which messages begin.
+        base: Class whose subclasses are wanted; a module may have these from anywhere.
+
+    Returns:
+        The object.  The caller checks what it is before it is called.
 
     Raises:
-        ConfigError: There is no such module or name, or the module raises an error.
+        ConfigError: The path leads where no target may, or the object cannot be imported.
     """
     check_path(path, subject)
+    if not (_is_allowed(path) or _is_named(path)):
+        top = path.partition(".")[0]
+        if _spec(top) is None:
+            names = [entry.name for entry in pkgutil.iter_modules()]
+            close = get_close_matches(top, names, cutoff=0.75)
+            hint = f"did you mean {either(close)}?" if close else "name the folder that has it with --config-dir"
+            raise ConfigError(f"{subject}: cannot import {path!r}: no module {top!r}; {hint}")
+        raise ConfigError(f"{subject}: {path} may not be used: {_RULE}; add --config-dir DIR with the module's folder")
     module, _, name = path.rpartition(".")
     try:
-        return getattr(importlib.import_module(module), name)
-    except ModuleNotFoundError as error:
-        if not f"{module}.".startswith(f"{error.name}."):  # an import inside the module
-            reason = _cause(error)
-        elif close := get_close_matches(str(error.name), [entry.name for entry in pkgutil.iter_modules()], cutoff=0.75):
-            reason = f"no module {error.name!r}; did you mean {either(close)}?"
-        else:
-            reason = f"no module {error.name!r}; name the folder that has it with --config-dir"
-        raise ConfigError(f"{subject}: cannot import {path!r}: {reason}") from error
-    except AttributeError as error:
-        if error.name != name:
-            raise ConfigError(f"{subject}: cannot import {path!r}: {_cause(error)}") from error
-        public = [name for name in vars(error.obj) if not name.startswith("_")]
-        reason = f"{module} has no {name!r}; {nearest(name, public)}"
-        raise ConfigError(f"{subject}: cannot import {path!r}: {reason}") from error
+        target = getattr(importlib.import_module(module), name)
     except Exception as error:  # a user's module can raise anything
-        raise ConfigError(f"{subject}: cannot import {path!r}: {_cause(error)}") from error
+        raise ConfigError(f"{subject}: cannot import {path!r}: {_reason(error, module, name)}") from error
+    if base and isinstance(target, type) and issubclass(target, base):
+        return target
+    has_module = isinstance(target, type | FunctionType | BuiltinFunctionType)
+    if has_module and not (_is_allowed(f"{target.__module__}.") or _is_named(path)):
+        raise ConfigError(f"{subject}: {path} is of the module {target.__module__}, and only imported there: {_RULE}")
+    return target
 
 
-def _cause(error: Exception) -> str:
-    """Type and text of an error, with the line that raised it."""
+def load_own(path: str) -> Any:
+    """The object of gpbench that one of gpbench's own tables names by its dotted path."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+_RULE = "a target is of gpbench, of a package with an entry point, or of a module in a folder of --config-dir"
+
+
+def _is_allowed(path: str) -> bool:
+    top = path.partition(".")[0]
+    return path.startswith(_OURS) or _is_in_folders(top) or top in _packages()
+
+
+def _is_named(path: str) -> bool:
+    """True if a file of the user's folders names this target.  Cards do not count: people share them as data."""
+    line = re.compile(rf"\b_target_['\"]?\s*:\s*['\"]?{re.escape(path)}(?![\w.])")
+    files = (file for folder in _folders for file in folder.glob("*/*.yaml") if file.parent.name != "dataset")
+    return any(line.search(file.read_text(encoding="utf-8", errors="replace")) for file in files)
+
+
+def _is_in_folders(top: str) -> bool:
+    """True if the module or package of this name lies directly in one of the user's folders, and not elsewhere too."""
+    spec = _spec(top)
+    if spec is None or not _folders:
+        return False
+    places = list(spec.submodule_search_locations or ()) or [str(spec.origin)] * spec.has_location
+    return bool(places) and all(Path(path).parent.resolve() in _folders for path in places)
+
+
+def _spec(top: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(top)
+    except (ImportError, ValueError):  # the latter of `__main__`
+        return None
+
+
+@cache
+def _packages() -> frozenset[str]:
+    """The packages that entry points of gpbench's groups lead into."""
+    return frozenset(
+        point.value.partition(":")[0].partition(".")[0] for group in _GROUPS for point in entry_points(group=group)
+    )
+
+
+def _reason(error: Exception, module: str, name: str) -> str:
+    """Cause of a failed import, with the line of the module whose code raised it."""
     if isinstance(error, SyntaxError):  # which names file and line
         return str(error)
+    if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+        return f"no module {error.name!r}"
+    if isinstance(error, AttributeError) and error.name == name:
+        return f"{module} has no {name!r}; {nearest(name, [key for key in vars(error.obj) if not key.startswith('_')])}"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in line {frame.lineno} of {frame.filename}: {' '.join(str(error).split())}"

@@ -20,7 +20,7 @@ import pytest
 from jaxtyping import install_import_hook
 from packaging.version import Version
 
-from gpbench import runtime
+from gpbench import runtime, targets
 
 # Collection creates objects that all live until the end: at the default thresholds, the collector walks through them
 # again and again.
@@ -117,6 +117,14 @@ def no_mirror():
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("GPBENCH_MIRROR", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_folders(request, monkeypatch):
+    """The test's folder, and any that it puts on Python's path, count as named with --config-dir."""
+    targets._folders.append(request.path.parent)
+    prepend = monkeypatch.syspath_prepend
+    monkeypatch.syspath_prepend = lambda path: (prepend(path), targets._folders.append(Path(path)))
 
 
 @pytest.fixture(scope="session")

@@ -48,11 +48,13 @@ def test_an_entry_point_names_a_likelihood(monkeypatch):
     [
         (kernel_spec, {"_target_": "Kernel"}, "write MODULE.NAME"),
         (kernel_spec, {"_target_": "nowhere.Kernel"}, "cannot import 'nowhere.Kernel'"),
-        (kernel_spec, {"_target_": "math.pi"}, "must be a subclass of gpbench.core.kernels.Family"),
+        (kernel_spec, {"_target_": "math.pi"}, "math.pi may not be used: a target is of gpbench"),
+        (kernel_spec, {"_target_": "gpbench.core.kernels.Kernel"}, "must be a subclass of gpbench.core.kernels.Family"),
         (kernel_spec, {"_target_": "gpbench.core.kernels.Family"}, "lacks cross, diag, initial"),
         (kernel_spec, {"_target_": "gpbench.core.kernels.Matern52", "isotropic": 1}, "isotropic=1: must be true or"),
         (likelihood_spec, {"_target_": "gpbench.core.likelihoods.Probit", "node": 1}, "has no option 'node'"),
-        (likelihood_spec, {"_target_": "math.pi"}, "must be a subclass of gpbench.core.likelihoods.Likelihood"),
+        (likelihood_spec, {"_target_": "math.pi"}, "math.pi may not be used: a target is of gpbench"),
+        (likelihood_spec, {"_target_": "optax.adam"}, "must be a subclass of gpbench.core.likelihoods.Likelihood"),
     ],
 )
 def test_a_wrong_class_of_ones_own_is_one_line(parse, value, message):

@@ -10,6 +10,7 @@ notebook as HTML, and read by a program as `sheet.rows` or `sheet.frame`:
 import csv
 import html
 import io
+import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,10 +68,13 @@ class Sheet:
         return _as_html(self)
 
 
-_MARK = {"best": "\ue000", "tied": "\ue001"}
-_END = "\ue002"
-"""Private-use characters around a marked value, which each format replaces by its own marks."""
-_MARKED = re.compile(f"([\ue000\ue001])(.*?){_END}")
+_BEST, _TIED, _END = map(chr, random.SystemRandom().sample(range(0xE000, 0xF900), 3))
+"""Private-use characters around a marked value, which each format replaces by its own marks.
+
+They differ from process to process, so that no name in a record can have them.
+"""
+_MARK = {"best": _BEST, "tied": _TIED}
+_MARKED = re.compile(f"([{_BEST}{_TIED}])(.*?){_END}")
 _MARKS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "terminal": {"best": ("", "*"), "tied": ("", "≈")},
     "md": {"best": ("**", "**"), "tied": ("*", "*")},
@@ -194,9 +198,20 @@ def _is_number(text: str) -> bool:
     return True
 
 
+_MD = re.compile(
+    r"""[`*~$]                                  # code, emphasis, strike-through, formulas
+    |\](?=[(\[:])                               # the middle of a link or of a reference
+    |\\(?=[!-/:-@\[-`{-~])                      # a backslash that would escape what follows
+    |(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])         # emphasis; inside a word it is a letter""",
+    re.X,
+)
+
+
 def _md(text: str) -> str:
-    """The text without HTML; "<" before a space, a digit or "=" begins no element and stays."""
-    text = re.sub(r"<(?=[^\s\d=])", "&lt;", printable(text))
+    """The text without markup; "<" before a space, a digit or "=" begins no element and stays."""
+    text = _MD.sub(r"\\\g<0>", printable(text))
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
+    text = re.sub(r"<(?=[^\s\d=])", "&lt;", text)
     return _replace_marks(re.sub(r"^>", "&gt;", text), "md")
 
 
@@ -217,7 +232,8 @@ def _ampersands(cells: Sequence[str]) -> str:
 
 
 def _tex(text: str) -> str:
-    return _replace_marks(printable(text).translate(_TEX), "latex")
+    """The text without commands; one that begins with [ or * would be an option of the line's end before it."""
+    return _replace_marks("{}" * text.startswith(("[", "*")) + printable(text).translate(_TEX), "latex")
 
 
 def _html(text: str) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gpbench.errors import printable
+from gpbench.errors import UNPRINTABLE, printable
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
@@ -44,12 +44,17 @@ def print_json(value: Any) -> None:
     Raises:
         ValueError: A number is NaN or infinite, which JSON has not.
     """
-    text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False)
+    text = escape_json(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(value, indent=2, allow_nan=False)
     print(text)
+
+
+def escape_json(text: str) -> str:
+    r"""JSON with escapes such as \u202e for controls of terminals and of direction; the ends of its lines stay."""
+    return UNPRINTABLE.sub(lambda match: match[0] if match[0] == "\n" else json.dumps(match[0])[1:-1], text)
 
 
 def number(value: float | None, stderr: float | None = None) -> str:

@@ -1,13 +1,14 @@
 """Recorded runs from Python: the record, the arrays kept beside it, and predictions of new rows."""
 
-import sys
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gpbench import paths, runtime
+from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, DataError
 from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -32,11 +33,12 @@ class RecordedRun:
     Args:
         store: the store of the run.
         record: its record.
+        config_dirs: the user's folders, the only ones from which code of one's own is imported.
     """
 
-    def __init__(self, store: Store, record: Record):
+    def __init__(self, store: Store, record: Record, config_dirs: Sequence[Path] = ()):
         self.record, self.config = record, store.config(record.id)
-        self._store = store
+        self._store, self._config_dirs = store, config_dirs
         self._predictor: Predictor | None = None
 
     @property
@@ -121,12 +123,31 @@ class RecordedRun:
 
     def _model(self) -> "Predictor":
         if self._predictor is None:
-            sys.path[:0] = [folder for folder in self.config.get("config_dirs") or [] if folder not in sys.path]
-            runtime.require_float64(device=(self.config.get("run") or {}).get("device"))
-            from gpbench.train.predictor import Predictor
-
-            self._predictor = Predictor(self._store, self.record)
+            try:
+                self._predictor = self._load()
+            except (ConfigError, DataError) as error:
+                raise type(error)(f"run {self.record.id}: {error}{self._hint()}") from error
         return self._predictor
+
+    def _load(self) -> "Predictor":
+        from gpbench.config.compose import Composer
+
+        if not self.record.saved:
+            raise ConfigError("it has no saved state: train it again with run.save=true run.again=true")
+        try:
+            cfg = Composer(self._config_dirs).restore(self.config)
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            raise ConfigError(f"its configuration cannot be used ({type(error).__name__}: {error})") from error
+        runtime.require_float64(device=cfg["run"]["device"])
+        from gpbench.train.predictor import Predictor
+
+        return Predictor(self._store, self.record, cfg)
+
+    def _hint(self) -> str:
+        """What to do where the run has files of the user's own: a record's folders are never used."""
+        if self._config_dirs or not self.config.get("config_dirs"):
+            return ""
+        return "; it was trained with a --config-dir, which a record cannot bring: name the folder again"
 
     def __repr__(self) -> str:
         fields = ("id", "dataset", "method", "setting", "protocol")
@@ -135,7 +156,9 @@ class RecordedRun:
 
 
 @checked
-def load_run(run: str | None = None, *, results: str | PathLike[str] | None = None) -> RecordedRun:
+def load_run(
+    run: str | None = None, *, results: str | PathLike[str] | None = None, config_dir: Folders = ()
+) -> RecordedRun:
     """Opens a recorded run; one that was saved (`run__save=True`) predicts new rows.
 
         model = gpbench.load_run("3f2a")
@@ -144,9 +167,11 @@ def load_run(run: str | None = None, *, results: str | PathLike[str] | None = No
     Args:
         run: the id of the run, or its first digits (`gpbench ls runs`); None is the latest.
         results: the results folder; by default `GPBENCH_RESULTS`, or results/ here.
+        config_dir: folders with the data sets and methods of your own that the run was trained with.  The folders that
+            a record names are not used, because a record may come from somebody else.
 
     Raises:
         ConfigError: no such folder, no run with this id, or several whose ids begin with these digits.
     """
     store = open_store(paths.results_dir()) if results is None else open_existing(Path(results))
-    return RecordedRun(store, store.last() if run is None else store.find(run))
+    return RecordedRun(store, store.last() if run is None else store.find(run), folders(config_dir))

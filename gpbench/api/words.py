@@ -1,12 +1,12 @@
 """Keyword arguments of Python as words of the command line, and the configuration that they compose."""
 
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from gpbench import targets
 from gpbench.errors import ConfigError
 
 Folders = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -66,11 +66,9 @@ def _escaped(match: re.Match) -> str:
 
 
 def folders(config_dir: Folders) -> list[Path]:
-    """These folders, absolute, and on Python's path, so that the modules in them are found."""
+    """These folders, absolute; the modules in them are found, and allowed as targets."""
     several = [config_dir] if isinstance(config_dir, str | PathLike) else config_dir
-    paths = [Path(folder).expanduser().resolve() for folder in several]
-    sys.path[:0] = [str(path) for path in paths if str(path) not in sys.path]
-    return paths
+    return targets.add_folders(several)
 
 
 def composed(overrides: Sequence[str], config_dirs: Sequence[Path]) -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """`gpbench check`: tests whether a method fulfils the contract of the training loop."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench import targets
 from gpbench.cli import options
 from gpbench.errors import ConfigError, ContractError
 
@@ -27,7 +27,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "check",
-        help="whether a method fulfils the contract of the training loop",
         description="Check a method on small data sets of each of its tasks: one line for each claim of the contract.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
@@ -54,9 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError, and ContractError where a claim is broken."""
     if args.rows is not None and args.rows < 10:
         raise ConfigError(f"--rows {args.rows}: give at least 10")
-    folders = [folder.expanduser().resolve() for folder in args.config_dir]
-    sys.path[:0] = map(str, folders)
-
+    folders = targets.add_folders(args.config_dir)
     kind, colon, name = args.method.rpartition(":")
     findings, page = [], f"add_a_{kind or 'method'}.md"
     for finding in _of_family(kind, name, args.overrides, folders) if colon else _of_method(args, folders):

@@ -1,7 +1,7 @@
 """`gpbench cite`: the BibTeX entries of methods, data sets, protocols and runs."""
 
 import argparse
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "cite",
-        help="BibTeX of methods, data sets, protocols, runs",
         description="Print the BibTeX entries that methods, data sets, protocols or recorded runs cite.",
         epilog="example: gpbench cite sep pima hl2016 > paper.bib",
     )
@@ -33,15 +32,13 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError for an unknown name."""
-    store, names, folders = open_stores(args.results)[0], [], list(args.config_dir)
+    store, names, folders = open_stores(args.results)[0], [], args.config_dir
     known = references.names(folders).keys() | references.entries(folders).keys()
     for name in args.names:
         if name in known:
             names.append(name)
         else:
-            parts, run_folders = _parts(name, store, known)
-            names += parts
-            folders += run_folders
+            names += _parts(name, store, known, folders)
     works = references.references(names, folders)
     if args.json:
         printing.print_json([asdict(work) for work in works])
@@ -50,15 +47,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _parts(id: str, store: Store, known: Collection[str]) -> tuple[list[str], list[Path]]:
-    """Method, data set and protocol of a run, and gpbench; and the folders of --config-dir that the run used."""
+def _parts(id: str, store: Store, known: Collection[str], folders: Sequence[Path]) -> list[str]:
+    """Method, data set and protocol of a run, and gpbench."""
     try:
         record = store.find(id)
     except ConfigError as error:
         if id and all(digit in "0123456789abcdef" for digit in id):
             raise  # it looks like the id of a run, and the message of the store is the better one
         raise ConfigError(f"no method, data set, protocol or run {id!r}; {nearest(id, known)}") from error
-    folders = [Path(folder) for folder in store.config(record.id).get("config_dirs", [])]
     files = references.names(folders)
     parts = [name for group in references.GROUPS if (name := getattr(record, group)) in files]
-    return [*parts, "gpbench"], folders
+    return [*parts, "gpbench"]

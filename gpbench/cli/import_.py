@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench import paths, targets
 from gpbench.analysis import printing
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "import",
-        help="score and record predictions of other programs",
         description="Score predictions of another program by our metrics on our splits, and record them as imported:"
         " a Parquet or CSV file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1,"
         " ... (or log_prob_0, ...); optional are setting, output and seconds.  Nothing is recorded unless all of it is"
@@ -55,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.records.collection import open_store
 
     imported = submissions.read(args.file)
+    args.config_dir = targets.add_folders(args.config_dir)
     _check_names(args, [submission.method for submission in imported])
     checksum = hashlib.sha256(args.file.read_bytes()).hexdigest()
     importer = scoring.Importer(args.protocol, args.precision, args.set, checksum, args.config_dir)

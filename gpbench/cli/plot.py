@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths
+from gpbench import paths, targets
 from gpbench.api.selection import open_stores
 from gpbench.cli import options
 from gpbench.errors import ConfigError
@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "plot",
-        help="figures of papers from recorded runs, or of any runs",
         description="Draw a paper's figure from recorded runs, or the traces of runs, as PNG and PDF; of one run that"
         " kept its arrays (run.keep=true) its fit.",
         epilog="examples: gpbench plot sep/fig2 --out pictures; gpbench plot 3f2a 81c0 --metric rmse",
@@ -43,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.experiments import definition, plan
 
     id, *others = args.ids
+    args.config_dir = targets.add_folders(args.config_dir)
     if not any("/" in id for id in args.ids):
         return _plot_runs(args)
     if others:

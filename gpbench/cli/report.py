@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench import targets
 from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError, printable
 from gpbench.records.record import Record
@@ -19,7 +20,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "report",
-        help="a static site of all recorded runs",
         description="Make a static site from recorded runs: a page for each paper, experiment, data set, method and"
         " cell.  It opens from disk, without a web server.",
         epilog="example: gpbench report --out site",
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     records = latest(recorded(stores))
     created = {record.id: record.created for record in records}
     store_of = {r.id: store for store in stores for r in store.all() if r.created == created[r.id]}
-    config_dirs = [folder.expanduser().resolve() for folder in args.config_dir]
+    config_dirs = targets.add_folders(args.config_dir)
     readable, faults = cards.readable(config_dirs)
     for fault in faults:
         _leave_out(fault)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench import targets
 from gpbench.analysis.formats import FORMATS
 from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError
@@ -24,7 +25,6 @@ def add_parser(subparsers: Any) -> None:
     """Add the verb."""
     parser = subparsers.add_parser(
         "reproduce",
-        help="run what is missing of a paper's table or figure, and make it",
         description="Run what is missing of a paper's table or figure, each job in a process of its own, and make it.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
@@ -35,6 +35,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
+    parser.add_argument("--dry-run", action="store_true", help="list the jobs that are not recorded; train nothing")
     parser.add_argument("--format", choices=FORMATS, default="terminal", help="of a table; default: terminal")
     parser.add_argument("--out", type=Path, default=None, metavar="PATH", help="file for a table, folder for a figure")
     options.add_config_dir(parser, "experiment/, dataset/, method/ and protocol/ files")
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.experiments import plan
     from gpbench.records.collection import open_store
 
-    folders = [folder.expanduser().resolve() for folder in args.config_dir]
+    folders = targets.add_folders(args.config_dir)
     settings = _settings(args, folders)
     results = Path(settings["results"])
     experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))
@@ -58,6 +59,10 @@ def run(args: argparse.Namespace) -> int:
     if to_run := [cell for cell in cells if cell.missing or settings["again"]]:
         words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]
         jobs = dict.fromkeys(tuple(overrides(cell.job)) for cell in to_run)  # cells of several outputs are one job
+        if args.dry_run:
+            from gpbench.sweep.display import preview
+
+            return preview([[*job, *words] for job in jobs], folders)
         failure = _launch([[*job, *words] for job in jobs], settings, folders, args.overrides)
         experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))
     if any(cell.records for cell in cells):

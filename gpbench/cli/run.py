@@ -1,6 +1,7 @@
 """`gpbench run`: one job in this process, or with -m one job after another in processes of their own."""
 
 import argparse
+import dataclasses
 import json
 import sys
 from typing import Any
@@ -46,7 +47,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "run",
-        help="train and score methods on data sets; sweeps with -m",
         description="Train a method on splits of a data set, score it on the test rows, and record the result.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
@@ -75,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
 
         return preview([args.overrides], folders)
     plan = RunPlan.from_json(sys.stdin.buffer.read()) if args.plan else None
+    if plan:  # a plan is data: folders with code are named on the command line alone
+        plan = dataclasses.replace(plan, cfg={**plan.cfg, "config_dirs": [str(folder) for folder in folders]})
     cfg = plan.cfg if plan else composed(args.overrides, folders)
     if args.cfg:
         import yaml

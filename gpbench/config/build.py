@@ -6,10 +6,10 @@ import sys
 import types
 import typing
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from hydra.errors import InstantiationException
-from hydra.utils import instantiate
+from omegaconf import OmegaConf
 
 from gpbench import custom, registry, targets
 from gpbench.config import declared
@@ -34,18 +34,36 @@ def build_method(node: Mapping[str, Any]) -> Method:
     """
     check_class(node)
     target = node["_target_"]
-    try:
-        method = instantiate({key: custom.without_target(key, value) for key, value in node.items()})
-    except InstantiationException as error:  # Hydra's wrapper of what the constructor raised
-        if isinstance(cause := error.__cause__, GpbenchError):
-            raise cause from None
-        reason = f"{type(cause).__name__}: {cause}" if cause else str(error)
-        raise ConfigError(f"method: cannot construct {target}: {reason}") from error
-    if not isinstance(method, Method):
+    cls = targets.load(target, "method", Method)
+    if not (isinstance(cls, type) and issubclass(cls, Method)):  # before it is called
         raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
+    try:
+        method = _constructed({key: custom.without_target(key, value) for key, value in node.items()}, "method")
+    except GpbenchError:
+        raise
+    except Exception as error:  # whatever a constructor of the user's raises
+        raise ConfigError(f"method: cannot construct {target}: {type(error).__name__}: {error}") from error
     if not method.name:
         raise ConfigError("method has no name, by which records and tables know it: add `name: NAME` to its file")
     return method
+
+
+def _constructed(value: Any, key: str) -> Any:
+    """A value with each mapping that has a `_target_` replaced by what its target makes of the mapping's other entries.
+
+    `_args_` are positional arguments, and with `_partial_` the call is left to the receiver, as in Hydra.  Other
+    mappings and lists are OmegaConf's, which can be hashed.
+    """
+    if isinstance(value, list):
+        return OmegaConf.create([_constructed(item, key) for item in value], flags={"allow_objects": True})
+    if not isinstance(value, Mapping):
+        return value
+    entries = {name: _constructed(entry, f"{key}.{name}") for name, entry in value.items()}
+    if "_target_" not in value:
+        return OmegaConf.create(entries, flags={"allow_objects": True})
+    fields = {name: entry for name, entry in entries.items() if name not in _HYDRA_KEYS}
+    call = partial(targets.load(value["_target_"], key), *entries.get("_args_", ()), **fields)
+    return call if value.get("_partial_") else call()
 
 
 def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) -> None:
@@ -124,7 +142,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     """
     if not isinstance(node.get("_target_"), str):
         raise ConfigError(f"{key} has no _target_: add `_target_: MODULE.NAME` to its file")
-    constructor = targets.load(node["_target_"], key)
+    constructor = targets.load(node["_target_"], key, Method)
     name = str(node["_target_"]).rpartition(".")[2]
     try:
         fields = inspect.signature(constructor).parameters

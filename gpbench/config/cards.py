@@ -19,6 +19,9 @@ _LABELS = optional(MAPPING, "Code of each class: -1 and 1, or 0 to C-1; else in 
 _READER = Range(lambda value: isinstance(value, str | Mapping | None), "the name of a reader, or its _target_")
 _MIRROR_FILES = required(MAPPING, "Files with their SHA-256.")
 
+NAME = re.compile(r"\w[\w.-]*")
+"""Names of data sets, which become folders of the store."""
+
 CARD = Keys(
     {
         "name": required(TEXT, "Name of the data set: that of the file."),
@@ -124,7 +127,7 @@ def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()
     """
     CARD.check(card, f"{path}: the card")
     # the name becomes a folder of the store
-    if not re.fullmatch(r"\w[\w.-]*", str(card["name"])):
+    if not NAME.fullmatch(str(card["name"])):
         raise ConfigError(f"{path}: the name {card['name']!r} may hold letters, digits, '_', '-' and '.' only")
     _check_labels(path, card)
     sources = [_checked_source(path, source, folders) for source in card["sources"]]

@@ -58,13 +58,8 @@ class Composer:
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
         cfg["implied"] = _implied(cfg["method"])
-        cfg["method"] = custom.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
-        declared.check_method(cfg["method"])
-        declared.check_protocol(cfg["protocol"])
-        for section in ("method", "protocol"):
-            cfg[section] = declared.canonical(cfg[section])
         subject = f"dataset ({files['dataset']})" if files["dataset"] else "dataset"
-        sources = cards.check(cfg["dataset"], subject, self.folders)
+        sources = self._check_sections(cfg, subject)
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
@@ -76,6 +71,41 @@ class Composer:
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
         cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
         return cfg
+
+    def restore(self, stored: Mapping[str, Any]) -> dict:
+        """The configuration of a recorded run, as far as a record can say it.
+
+        Its settings are checked as those of a command line are.  Folders, stores, mirrors and the sources of the data
+        are the user's own: a record may come from somebody else.
+
+        Args:
+            stored: What the run's config.yaml has.
+
+        Raises:
+            ConfigError: It is no whole configuration, or a value is wrong; there is no card of its data set here.
+        """
+        if not all(isinstance(stored.get(group), dict) and stored[group] for group in GROUPS):
+            raise ConfigError("the record has no whole configuration")
+        name = str(stored["dataset"].get("name"))
+        if not cards.NAME.fullmatch(name):
+            raise ConfigError(f"{name!a} is no name of a data set")
+        base = self.compose([f"dataset={name}"])
+        keys = (*GROUPS, "split", "output", "seed", "changes", "implied")
+        cfg = {**base, **{key: stored[key] for key in keys if key in stored}}
+        cfg["dataset"] = {**stored["dataset"], "sources": base["dataset"]["sources"]}
+        cfg["run"] = {**base["run"], "device": (stored.get("run") or {}).get("device")}
+        check_values(cfg)
+        self._check_sections(cfg, "dataset")
+        return cfg
+
+    def _check_sections(self, cfg: dict, subject: str) -> list[dict[str, Any]]:
+        """Checks and normalises the sections of the groups; returns the sources of the card, with readers expanded."""
+        cfg["method"] = custom.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
+        declared.check_method(cfg["method"])
+        declared.check_protocol(cfg["protocol"])
+        for section in ("method", "protocol"):
+            cfg[section] = declared.canonical(cfg[section])
+        return cards.check(cfg["dataset"], subject, self.folders)
 
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpbench import runtime
+from gpbench import runtime, targets
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.data.scaling import fit_scalers
@@ -144,10 +143,7 @@ def _folder(config_dir: str | Path | None) -> Path | None:
     """The folder, absolute, and on Python's path, so that the modules of its methods are found."""
     if config_dir is None:
         return None
-    folder = Path(config_dir).expanduser().resolve()
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    return folder
+    return targets.add_folders([config_dir])[0]
 
 
 @lru_cache(maxsize=64)
@@ -176,10 +172,10 @@ def _programs_of(method: str) -> Any:
 def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:
     """The tasks of a method; none for an unknown one, for which `fit` raises an error."""
     runtime.require_float64()
-    from hydra.utils import get_class
+    from gpbench.methods.base import Method
 
     try:
         cfg = _compose(f"method={method}", folder=_folder(config_dir))
     except ConfigError:
         return frozenset()
-    return get_class(cfg["method"]["_target_"]).tasks  # type: ignore[attr-defined]
+    return targets.load(cfg["method"]["_target_"], "method", Method).tasks

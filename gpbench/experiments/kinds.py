@@ -4,9 +4,10 @@ An experiment names a kind and gives its options, which `gpbench.experiments.lay
 function is imported when the table or figure is made; its docstring describes the options.
 """
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from gpbench.targets import load_own
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,7 @@ class Kind:
     @property
     def function(self) -> Callable:
         """The function, imported."""
-        module, _, name = self.path.rpartition(".")
-        return getattr(importlib.import_module(module), name)
+        return load_own(self.path)
 
 
 _RANKS, _RANK_SETS = {"label": "method keys", "metrics": "ranking metrics"}, {"sets": "method sets"}

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import custom, own_metrics, registry
+from gpbench import custom, own_metrics, registry, targets
 from gpbench.config import compose, declared
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.experiments.plan import job_note
@@ -36,7 +36,7 @@ def check_classes(
     folders = [str(folder) for folder in compose.folders(config_dirs)]
     if not words_of and not own_metrics.declarations([Path(folder) for folder in folders]):
         return
-    request = json.dumps([sys.path, list(words_of), folders])
+    request = json.dumps([sys.path, list(words_of), folders, list(map(str, config_dirs))])
     command = [sys.executable, "-m", __name__]
     process = subprocess.run(command, input=request, capture_output=True, text=True)
     if process.returncode == ConfigError.exit_code:
@@ -53,8 +53,9 @@ def _is_custom(method: Mapping[str, Any]) -> bool:
 
 def main() -> int:
     """Checks the sections that stdin has; prints the message of the first error.  Returns the exit code."""
-    path, sections, folders = json.load(sys.stdin)
+    path, sections, folders, config_dirs = json.load(sys.stdin)
     sys.path[:] = path
+    targets.add_folders(config_dirs)
     number = None
     try:
         with contextlib.redirect_stdout(sys.stderr):

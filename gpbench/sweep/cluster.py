@@ -5,10 +5,11 @@ checkpoint, and it is submitted again.  Slurm is asked by squeue, because sacct 
 """
 
 import contextlib
+import dataclasses
 import io
+import json
 import math
 import os
-import pickle
 import secrets
 import shutil
 import signal
@@ -20,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.errors import ConfigError, StorageError
+from gpbench.errors import ConfigError
 from gpbench.records.plan import RunPlan
+from gpbench.sweep import private
 from gpbench.sweep.job import Ended, Job, Outcome
 from gpbench.sweep.local import Child
 
@@ -60,16 +62,13 @@ class Cluster:
             # Not submitit's SIGUSR2: it would kill gpbench, which stops at a SIGTERM.
             more = {**settings["additional"], "signal": f"TERM@{settings['checkpoint_s']}"}
             parameters |= {f"slurm_{key}": settings[key] for key in _OF_SLURM} | {"slurm_additional_parameters": more}
+        private.make_folder(self.folder)
         try:
             self.executor = submitit.AutoExecutor(self.folder, cluster=kind)
             self.executor.update_parameters(name="gpbench", **parameters)
         except (AssertionError, NameError, TypeError, ValueError) as error:
+            self.close()
             raise ConfigError(f"hydra.launcher: {error}") from error
-        except OSError as error:
-            raise StorageError(
-                f"cannot use the folder {self.folder}: {error.strerror}; name another results folder"
-                " with run.results=DIR"
-            ) from error
 
     def room(self, running: Sequence["Submitted"]) -> int:
         """Number of further jobs that may be submitted.
@@ -122,12 +121,12 @@ class Task:
     def __init__(self, words: list[str], plan: RunPlan | None):
         self.words, self.plan = words, plan
 
-    def __call__(self) -> Ended:
-        """Run it to its end."""
+    def __call__(self) -> str:
+        """Run it to its end; returns the fields of an `Ended` in JSON."""
         child = Child([], self.words, {}, plan=self.plan)
         for number in (signal.SIGTERM, signal.SIGUSR2):  # of Slurm, and of submitit's local executor
             signal.signal(number, lambda *_: child.terminate())
-        return child.how_it_ended()
+        return json.dumps(dataclasses.asdict(child.how_it_ended()))
 
 
 class Submitted:
@@ -156,11 +155,16 @@ class Submitted:
                 return Outcome(self.overrides, "stopped", "cancelled", seconds)
             reason = f"job {self.id} ended without a result (killed, or out of memory or time?); its log is {self.log}"
             return Outcome(self.overrides, "failed", reason, seconds)
-        status, result = pickle.loads(self.result.read_bytes())
-        if status == "error":
+        try:
+            status, result = private.read_result(self.result)
+            ended = None if status == "error" else Ended(**json.loads(result))
+        except (TypeError, ValueError) as error:
+            reason = f"the result of job {self.id} cannot be read ({error}); its log is {self.log}"
+            return Outcome(self.overrides, "failed", reason, seconds)
+        if ended is None:
             last = str(result).strip().rpartition("\n")[2]
             return Outcome(self.overrides, "failed", f"{last}; the log of job {self.id} is {self.log}", seconds)
-        judged = result.judged(self.overrides, stopping=True)  # a SIGTERM is always Slurm's
+        judged = ended.judged(self.overrides, stopping=True)  # a SIGTERM is always Slurm's
         if judged.status != "failed":
             for path in self.result.parent.glob(f"{self.id}_*"):
                 path.unlink(missing_ok=True)

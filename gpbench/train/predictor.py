@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench.data.dataset import Dataset
-from gpbench.errors import ConfigError
+from gpbench.errors import ConfigError, DataError
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -29,24 +29,25 @@ class Predictor:
     Args:
         store: the results folder.
         record: the record of the run.
+        cfg: the run's configuration, as `gpbench.config.compose.Composer.restore` returns it.
 
     Raises:
-        ConfigError: the run has no saved state, or one of another version of its method.
-        DataError: the data cannot be loaded.
+        ConfigError: the saved state cannot be read, or is one of another version of its method.
+        DataError: the data cannot be loaded, or are not those of the run.
     """
 
-    def __init__(self, store: Store, record: Record):
-        id = record.id
-        if not (arrays := store.state(id)):
-            raise ConfigError(f"run {id} has no saved state: train it again with run.save=true run.again=true")
-        plan = _plan(store.config(id), record)
+    def __init__(self, store: Store, record: Record, cfg: Mapping[str, Any]):
+        if not (arrays := store.state(record.id)):
+            raise ConfigError("its saved state cannot be read: train it again with run.save=true run.again=true")
+        plan = _plan(cfg, record)
         self._context = context = Context.create(plan)
+        if context.dataset.checksum != record.data_checksum:
+            raise DataError(f"the data set {context.dataset.name} has other data here than the run was trained on")
         self._group, (self._split,) = load(context, plan.runs)
         state = state_of(arrays, jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group)))
         if state is None:
             raise ConfigError(
-                f"run {id} was saved by another version of {record.method}: train it again with"
-                " run.save=true run.again=true"
+                "its state is of another version of its method: train it again with run.save=true run.again=true"
             )
         self._fit = Fit(jax.tree.map(lambda leaf: leaf[None], state))
 
@@ -84,4 +85,6 @@ def _plan(cfg: Mapping[str, Any], record: Record) -> RunPlan:
     alone = {"devices": None, "processes": 1, "again": False}
     plan = RunPlan.from_config({**cfg, "split": record.split, "run": {**cfg["run"], **alone}})
     outputs = [run for run in plan.runs if run.output_name == (record.output or "")]
+    if not outputs:
+        raise ConfigError(f"the data set {record.dataset} has no output {record.output!r}")
     return replace(plan, runs=outputs)

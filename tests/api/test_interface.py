@@ -183,7 +183,7 @@ def test_a_run_that_was_not_saved_says_how_to_save_it(tmp_path):
     gpbench.run(**LINEAR, results=tmp_path)
     run = gpbench.load_run(results=tmp_path)
     assert run.record.dataset == "sinc" and run.config["method"]
-    with pytest.raises(gpbench.ConfigError, match=r"has no saved state: train it again with run\.save=true"):
+    with pytest.raises(gpbench.ConfigError, match=r"it has no saved state: train it again with run\.save=true"):
         run.predict([[0.0]])
 
 

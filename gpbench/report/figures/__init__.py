@@ -100,6 +100,7 @@ def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None
         file.parent.mkdir(parents=True, exist_ok=True)
         format = file.suffix[1:]
     dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    style.take_literally(figure)
     with style.context():
         # None is the resolution of the style, at which the shaded panels of a large figure would take megabytes.
         dpi = 100 if len(figure.axes) > _MANY_PANELS else None

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from gpbench.errors import ConfigError, nearest
 
@@ -76,6 +77,13 @@ def context() -> Iterator[None]:
     """Applies the style within a `with` statement, with a backend that needs no display."""
     with matplotlib.rc_context(_SETTINGS):
         yield
+
+
+def take_literally(figure: Figure) -> None:
+    """Makes the dollar signs in texts of a figure plain letters: names of data sets and methods are no formulas."""
+    for text in figure.findobj(Text):
+        if "\\mathdefault" not in text.get_text():  # the numbers of a logarithmic axis
+            text.set_parse_math(False)
 
 
 def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:

@@ -139,7 +139,7 @@ def cell_page(cell: CellRuns) -> str:
 
 def page(kind: str, name: str) -> str:
     """The path of the page of a data set, method, paper or experiment; names that are not file names get a digest."""
-    safe = re.sub(r"[^\w./-]|\.\.|^[./]", "-", name)
+    safe = re.sub(r"[^\w./-]|\.\.|^[./]", "-", name)[:80]
     if kind != "experiment":
         safe = safe.replace("/", "-")
     if safe != name:

@@ -14,9 +14,11 @@ import gpbench
 from gpbench.analysis import formats, tables
 from gpbench.analysis.cells import CellRuns, Entry, entries
 from gpbench.analysis.notes import provenance
+from gpbench.analysis.printing import escape_json
 from gpbench.analysis.tables import LEGEND, title
 from gpbench.claims import report as claim_report
 from gpbench.claims.verdicts import Verdict
+from gpbench.errors import printable
 from gpbench.papers import published
 from gpbench.records.record import Record
 from gpbench.report.site import charts, facts, views
@@ -44,8 +46,9 @@ class _Site:
             trim_blocks=True,
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
+            finalize=_visible,
         )
-        self.environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
+        self.environment.policies["json.dumps_function"] = lambda value, **_: escape_json(_ENCODE(value))
         self.environment.filters["record"] = _json
         self.environment.globals |= {
             "version": gpbench.__version__,
@@ -215,11 +218,18 @@ def _cell(site: _Site, cell: CellRuns) -> Page:
     )
 
 
+def _visible(value: Any) -> Any:
+    """A text of a page with escapes for controls of direction and the like; the ends of its lines stay."""
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    return "\n".join(map(printable, value.split("\n")))
+
+
 def _json(record: Record) -> Markup:
     """A record with a line for each field, which is ten times faster than an indent."""
 
     def lines(fields: dict[str, Any]) -> str:
         texts = (f" {_ENCODE(key)}: {_ENCODE(value)}" for key, value in fields.items())
-        return "{\n" + ",\n".join(texts) + "\n}"
+        return escape_json("{\n" + ",\n".join(texts) + "\n}")
 
     return htmlsafe_json_dumps(record.to_json(), dumps=lines)

@@ -1,0 +1,86 @@
+"""A folder that is the user's alone, for the jobs that submitit keeps in files of Python's pickle.
+
+A pickle is a program: who can write one that another user's process reads can run what he wants there.
+"""
+
+import io
+import os
+import pickle
+import stat
+from pathlib import Path
+from typing import Any
+
+from gpbench.errors import StorageError
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder with mode 700.
+
+    Args:
+        folder: Absolute path of a folder that does not exist.
+
+    Raises:
+        StorageError: It cannot be made, or as `check_folder` does.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+        check_folder(folder)
+    except OSError as error:
+        raise StorageError(
+            f"cannot use the folder {folder}: {error.strerror}; name another results folder with run.results=DIR"
+        ) from error
+
+
+def check_folder(folder: Path) -> None:
+    """Checks that nobody else can write into a folder, nor put another one in its place.
+
+    Args:
+        folder: Absolute path of the folder.  Those above it must belong to the user or to root, and others may write
+            into them only where they are sticky, as /tmp is.
+
+    Raises:
+        StorageError: It is not the user's own with mode 700, or one above it is open to others.
+    """
+    own, user = folder.lstat(), os.geteuid()
+    if not stat.S_ISDIR(own.st_mode) or own.st_uid != user or own.st_mode & 0o077:
+        raise StorageError(f"{folder} must be a folder of yours with mode 700, since its files are programs")
+    for above in folder.parents:
+        state = above.stat()
+        is_open = state.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not state.st_mode & stat.S_ISVTX
+        if is_open or state.st_uid not in (0, user):
+            raise StorageError(
+                f"others can write into {above}, and so replace the jobs of a cluster: chmod go-w it, or name"
+                " a results folder of your own with run.results=DIR"
+            )
+
+
+def read_result(path: Path) -> tuple[str, str]:
+    """Reads the result of a job of submitit.
+
+    Args:
+        path: File of the result.
+
+    Returns:
+        The words "success" or "error", and the text that the job returned or the traceback.
+
+    Raises:
+        ValueError: It is anything else, or damaged.
+        StorageError: As `check_folder` does for its folder.
+    """
+    check_folder(path.parent)
+    try:
+        status, text = _Texts(io.BytesIO(path.read_bytes())).load()
+    except Exception as error:  # pickle raises almost any on a damaged file
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+    if not (isinstance(status, str) and isinstance(text, str)):
+        raise ValueError("no texts")
+    return status, text
+
+
+class _Texts(pickle.Unpickler):
+    """Reads texts, numbers, lists and tuples.  An object needs the import of its class, which is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Raises UnpicklingError."""
+        raise pickle.UnpicklingError(f"an object of {module}.{name}")
