@@ -174,11 +174,11 @@ def get(name: str, folders: Sequence[Path], options: Mapping[str, Any]) -> OwnMe
         return constructed(replace(files[name], options={**files[name].options, **options}))
     installed = {own.metric.name: own for own in _installed()}
     if name not in installed or options:
+        if name in installed:
+            raise ConfigError(f"metric {name} of an installed package has no options; leave them out")
         known = [*files, *installed]
         hint = nearest(name, known) if known else f"name the folder that has metric/{name}.yaml with --config-dir"
-        if name in installed:
-            hint = "the metric of an installed package has none"
-        raise ConfigError(f"no custom metric {name!r}{' with options' * (name in installed)}; {hint}")
+        raise ConfigError(f"no custom metric {name!r}; {hint}")
     return installed[name]
 
 
@@ -186,26 +186,18 @@ def constructed(declaration: Declaration) -> OwnMetric:
     """The metric of a file, with its function.  Raises ConfigError where that cannot be imported or called so."""
     from gpbench.metrics import Metric
 
-    d = declaration
+    d, known = declaration, []
     function = targets.load(d.target, str(d.path))
     try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        raise ConfigError(f"{d.path}: _target_ {d.target} is no function of Python's") from None
-    _check_options(d, parameters)
+        signature = inspect.signature(function)
+        known = list(signature.parameters)[1:]
+        signature.bind(None, **d.options)
+    except (TypeError, ValueError) as error:
+        unknown = [option for option in d.options if known and option not in known]
+        hint = f"; {nearest(unknown[0], known)}" if unknown else ""
+        raise ConfigError(f"{d.path}: {_TARGET} {d.target}: {error}{hint}") from error
     compute = partial(function, **d.options)
     return OwnMetric(Metric(d.name, d.unit, d.better, d.tasks, compute, d.title), str(d.path))  # type: ignore[arg-type]
-
-
-def _check_options(d: Declaration, parameters: Mapping[str, inspect.Parameter]) -> None:
-    """Raises ConfigError for an option that the function does not take, and for one that it needs."""
-    rest = [p for p in parameters.values() if p.kind is not p.VAR_POSITIONAL][1:]
-    known = {p.name: p for p in rest if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-    is_open = any(p.kind is p.VAR_KEYWORD for p in rest)
-    if unknown := [option for option in d.options if option not in known and not is_open]:
-        raise ConfigError(f"{d.path}: {d.target} has no option {unknown[0]!r}; {nearest(unknown[0], known)}")
-    if absent := [p.name for p in known.values() if p.default is p.empty and p.name not in d.options]:
-        raise ConfigError(f"{d.path}: {d.target} needs a value for its option {absent[0]}")
 
 
 def _installed() -> Iterator[OwnMetric]:

@@ -145,6 +145,7 @@ def test_three_classes_with_a_method_for_two_go_one_against_the_rest():
             "method.inducing=1.5: must be a whole number from 1, or a number",
         ),
         (Classifier(options={"method.noise": float("nan")}), "method.noise=nan: must be a number above 0"),
+        (Classifier(config_dir="/nowhere"), "config_dir /nowhere: no such folder"),
         (Classifier(seed=-1), "seed=-1: must be a whole number from 0 to 4294967295"),
         (Classifier(options={"run.jobs": 3}), "'run.jobs' is no setting of the method or the protocol"),
         (Classifier(options={"method.inducing": 3000}), "asks for 3000 inducing points, but there are 60"),

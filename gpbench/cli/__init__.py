@@ -115,6 +115,8 @@ def _dispatch(argv: list[str]) -> int:
     from gpbench import __version__
 
     verb = next((word for word in argv if not word.startswith("-")), None)
+    if argv[:1] in (["-h"], ["--help"]):
+        verb = None
     if verb is not None and verb not in VERBS:
         raise ConfigError(f"no verb {verb!r}; {nearest(verb, VERBS)}")
     parser = _Parser(

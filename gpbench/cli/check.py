@@ -27,7 +27,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "check",
-        help="whether a method fulfils the contract of the training loop",
         description="Check a method on small data sets of each of its tasks: one line for each claim of the contract.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,

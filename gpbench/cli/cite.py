@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "cite",
-        help="BibTeX of methods, data sets, protocols, runs",
         description="Print the BibTeX entries that methods, data sets, protocols or recorded runs cite.",
         epilog="example: gpbench cite sep pima hl2016 > paper.bib",
     )

@@ -24,7 +24,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "collect",
-        help="merge the records of several folders into one Parquet file",
         description="Merge the records of results folders or Parquet files into one Parquet file, with a row for each"
         " run and a column for each field.  Of several records of a run the oldest is used.  Every --results also"
         " takes such a file, which has traces of at most 48 points, what pictures need, and no predictions.",

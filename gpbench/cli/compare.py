@@ -11,7 +11,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "compare",
-        help="two methods, protocols, presets or commits, split by split",
         description="Paired differences A - B on every data set, over the splits that both have.",
         epilog="examples: gpbench compare sep svi --setting m=15% --out difference.png;"
         " gpbench compare commit:1a2b commit:3c4d --results before --results after",

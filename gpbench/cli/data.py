@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gpbench import paths
 from gpbench.analysis.printing import print_json
@@ -17,7 +18,7 @@ from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, p
 
 def add_parser(subparsers) -> None:
     """Adds the verb and its actions to the parser."""
-    verb = subparsers.add_parser("data", help="list, fetch, verify, describe and export data sets", description=__doc__)
+    verb = subparsers.add_parser("data", description=__doc__)
     actions = verb.add_subparsers(dest="action", required=True, metavar="ls|fetch|verify|info|rows|probe")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON")
@@ -41,12 +42,8 @@ def add_parser(subparsers) -> None:
         if action == "rows":
             parser.add_argument("--split", type=int, required=True, metavar="K", help="the number of the split")
             parser.add_argument("--set", metavar="NAME", help="the split set; default: the card's")
-            parser.add_argument(
-                "--out",
-                type=Path,
-                metavar="FILE",
-                help="default: NAME-K.npz, or NAME-SET-K.npz where SET is not the card's",
-            )
+            text = "default: NAME-K.npz, or NAME-SET-K.npz where SET is not the card's"
+            parser.add_argument("--out", type=Path, metavar="FILE", help=text)
         parser.set_defaults(func=run)
 
 
@@ -159,35 +156,18 @@ def _rows(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
         raise ConfigError(f"--out {out}: is a folder" if out.is_dir() else f"--out {out}: no such folder {out.parent}")
     dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store)
     train, test = splits.indices(card, dataset, args.split)
-    columns, classes, outputs = (np.array(names, str) for names in (dataset.columns, dataset.classes, dataset.outputs))
+    names: dict[str, Any] = {key: np.array(getattr(dataset, key), str) for key in ("columns", "classes", "outputs")}
+    row = {"name": card["name"], "split": args.split, "split_set": split_set}
+    names |= {"dataset": np.array(card["name"]), "split": np.array(args.split), "split_set": np.array(split_set)}
     is_new = not out.exists()
     try:
         with open(out, "wb") as file:  # NumPy would append .npz to other names
-            np.savez_compressed(
-                file,
-                X=dataset.X,
-                y=dataset.y,
-                train=train,
-                test=test,
-                columns=columns,
-                classes=classes,
-                outputs=outputs,
-                dataset=np.array(card["name"]),
-                split=np.array(args.split),
-                split_set=np.array(split_set),
-            )
+            np.savez_compressed(file, X=dataset.X, y=dataset.y, train=train, test=test, **names)
     except OSError as error:  # half a file is none
         if is_new:
             out.unlink(missing_ok=True)
         raise StorageError(f"cannot write {out}: {error.strerror}; name another file with --out") from error
-    row = {
-        "name": card["name"],
-        "split": args.split,
-        "split_set": split_set,
-        "train": len(train),
-        "test": len(test),
-        "out": str(out),
-    }
+    row |= {"train": len(train), "test": len(test), "out": str(out)}
     return row, f"{card['name']} split {args.split}: {len(train)} training and {len(test)} test rows in {out}"
 
 
@@ -223,10 +203,8 @@ def _probe(names: Sequence[str], args: argparse.Namespace) -> int:
     if args.json:
         print_json({"files": rows, "unavailable": unavailable})
     if unavailable:
-        print(
-            f"gpbench: no address answers for {', '.join(unavailable)}; find a copy and add it to the card",
-            file=sys.stderr,
-        )
+        fault = f"no address answers for {', '.join(unavailable)}; find a copy and add it to the card"
+        print(f"gpbench: {fault}", file=sys.stderr)
     return DataError.exit_code if unavailable else 0
 
 

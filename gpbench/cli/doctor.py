@@ -35,7 +35,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "doctor",
-        help="devices, versions, folders, and missing data sets",
         description="Check devices, versions and folders.  Exit code 1 if anything that gpbench needs is broken.",
     )
     options.add_config_dir(parser, "dataset/ cards")

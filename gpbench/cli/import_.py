@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "import",
-        help="score and record predictions of other programs",
         description="Score predictions of another program by our metrics on our splits, and record them as imported:"
         " a Parquet or CSV file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1,"
         " ... (or log_prob_0, ...); optional are setting, output and seconds.  Nothing is recorded unless all of it is"

@@ -22,7 +22,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "ls",
-        help="methods, data sets, protocols, experiments, runs",
         description="List methods, data sets, protocols, experiments or recorded runs.",
         epilog="examples: gpbench ls runs --dataset pima --status diverged; gpbench ls runs --where 'seconds.train>60'",
     )

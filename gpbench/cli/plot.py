@@ -18,7 +18,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "plot",
-        help="figures of papers from recorded runs, or of any runs",
         description="Draw a paper's figure from recorded runs, or the traces of runs, as PNG and PDF; of one run that"
         " kept its arrays (run.keep=true) its fit.",
         epilog="examples: gpbench plot sep/fig2 --out pictures; gpbench plot 3f2a 81c0 --metric rmse",

@@ -11,7 +11,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "power",
-        help="which difference recorded splits can show, and how many the observed one needs",
         description="For every data set, from the splits that both sides have: the smallest difference A - B that so"
         " many splits show, and the number of splits that the observed one needs, at 5 % and 80 % power.",
         epilog="example: gpbench power sep svi --setting m=15%",

@@ -11,7 +11,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "rank",
-        help="average ranks of methods over data sets, as table and diagram",
         description="Average ranks of methods over data sets, with Friedman's test and the critical difference of"
         " Nemenyi's (Demšar 2006), as a table and as a diagram.",
         epilog="example: gpbench rank --method sep,svi,gfitc --setting m=15% --out ranks.pdf",

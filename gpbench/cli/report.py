@@ -20,7 +20,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "report",
-        help="a static site of all recorded runs",
         description="Make a static site from recorded runs: a page for each paper, experiment, data set, method and"
         " cell.  It opens from disk, without a web server.",
         epilog="example: gpbench report --out site",

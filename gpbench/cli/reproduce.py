@@ -25,7 +25,6 @@ def add_parser(subparsers: Any) -> None:
     """Add the verb."""
     parser = subparsers.add_parser(
         "reproduce",
-        help="run what is missing of a paper's table or figure, and make it",
         description="Run what is missing of a paper's table or figure, each job in a process of its own, and make it.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,

@@ -11,7 +11,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "rm",
-        help="delete recorded runs",
         description="Delete the folders of recorded runs from the results folder, damaged ones too.",
         epilog="examples: gpbench rm 3f2a 81c0; gpbench rm 3f2a --dry-run",
     )

@@ -47,7 +47,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "run",
-        help="train and score methods on data sets; sweeps with -m",
         description="Train a method on splits of a data set, score it on the test rows, and record the result.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,

@@ -10,7 +10,7 @@ from gpbench.cli import options
 
 def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
-    parser = subparsers.add_parser("show", help="one recorded run", description="Show one recorded run.")
+    parser = subparsers.add_parser("show", description="Show one recorded run.")
     options.add_run(parser)
     options.add_json(parser, "the record, `config`, rows of `predictions`")
     parser.set_defaults(func=run)

@@ -15,7 +15,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "table",
-        help="tables of recorded results beside the published values",
         description="Print means and standard errors over splits beside the published values, for a paper's table or"
         " for any recorded runs.",
         epilog="examples: gpbench table sep/table1; gpbench table --dataset pima,sonar --metric nll,seconds",

@@ -11,7 +11,6 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "verify",
-        help="whether recorded runs support what the papers assert",
         description="A verdict on every claim of a paper: supported, contradicted, undecided, or not run.  Exit code 1"
         " where one is contradicted.",
         epilog="examples: gpbench verify sep; gpbench verify sep/c01 --json; gpbench verify sep/table1; gpbench verify"

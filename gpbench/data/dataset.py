@@ -15,15 +15,15 @@ _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the
 
 def brief(value: Any) -> str:
     """The fields of a dataclass as `repr` shows them, of arrays the shape and the type."""
-    texts = {field.name: _brief(getattr(value, field.name)) for field in fields(value)}
-    return f"{type(value).__name__}({', '.join(f'{name}={text}' for name, text in texts.items())})"
+    texts = [f"{field.name}={_brief(getattr(value, field.name))}" for field in fields(value)]
+    return f"{type(value).__name__}({', '.join(texts)})"
 
 
 def _brief(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_brief(entry)}" for key, entry in value.items()) + "}"
+        return str({key: _brief(entry) for key, entry in value.items()})
     return f"{len(value)} names" if isinstance(value, tuple) and len(value) > 10 else repr(value)
 
 
@@ -79,7 +79,6 @@ class Dataset:
     outputs: tuple[str, ...] = ()
     groups: Int[np.ndarray, " N"] | None = None
     target: str = "target"
-    """Name of the column y, where there is one output."""
 
     __repr__ = brief
 

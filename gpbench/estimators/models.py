@@ -111,7 +111,8 @@ class Classifier(ClassifierMixin, Estimator):
         NotFittedError
             Before `fit`.
         """
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)  # before `classes_`, which an estimator without `fit` lacks
+        return self.classes_[best]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

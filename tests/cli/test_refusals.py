@@ -250,7 +250,7 @@ CUSTOM = {
         "'perod': did you mean",
     ),
     "function of a metric": ([], METRIC.replace("loss.loss", "loss.los"), "dry_loss has no 'los'; did you mean loss?"),
-    "option of a metric": ([], METRIC + "levle: 0.9\n", "has no option 'levle'; did you mean level?"),
+    "option of a metric": ([], METRIC + "levle: 0.9\n", "argument 'levle'; did you mean level?"),
     "job of a sweep": (["-m", "seed=0", "method.kernel=linear,{wave: {period: 0}}"], "", "(job method.kernel={wave:"),
 }
 
