@@ -82,7 +82,7 @@ def test_a_users_module_beside_the_yaml_file_is_found(tmp_path):
     for group, name, text in (
         ("dataset", "mine", "{name: mine, task: binary, checksum: none, sources: [{kind: sklearn, loader: none}]}"),
         ("method", "own", "{_target_: my_own.Own, fate: done, seconds: 0}"),
-        ("protocol", "bare", "{}"),
+        ("protocol", "bare", "{name: bare}"),
     ):
         (tmp_path / "folder with space's" / group).mkdir(parents=True)
         (tmp_path / "folder with space's" / group / f"{name}.yaml").write_text(text)
