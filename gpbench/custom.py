@@ -4,7 +4,8 @@
 - a file `kernel/NAME.yaml` or `likelihood/NAME.yaml` with such a mapping, in a folder of `--config-dir`;
 - an entry point NAME of the group `gpbench.kernels` or `gpbench.likelihoods`, whose value is the class.
 
-`expand` turns names of the last two kinds into the first.  Names in records are never imported.
+`expand` turns names of the last two kinds into the first.  It looks them up in the folders that the user gives, never
+in those that a record mentions.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -68,7 +69,7 @@ def custom_paths(kind: str, value: Any) -> list[str]:
 def without_target(kind: str, value: Any) -> Any:
     """A value in which {_target_: PATH, **options} of a kernel's or likelihood's class is {PATH: options}.
 
-    Hydra would otherwise construct the class as it builds the method.  Raises ConfigError as `load` does.
+    `build_method` would otherwise construct the class with the method.  Raises ConfigError as `load` does.
     """
     if kind not in KINDS or not isinstance(value, Mapping):
         return value

@@ -1,14 +1,14 @@
 """One declaration for each setting: its default, the values that it can have, and what it means.  Needs no JAX.
 
-`setting` declares a field of a method, a protocol or an optimiser where the class has it:
+`setting` declares a field of a method, a kernel or a likelihood where the class has it:
 
-    damping: float = setting(0.5, "fraction", "Share of a site's change that an update makes.")
+    damping: float = setting(0.5, "fraction", "Damping ρ of the site update: 1 is none.")
 
 A range is written in words: a name of `WORDS`, "list of" such a name, several of these joined by "or" ("count or
 null"), or a list of choices (["rows", "kmeans"]).  A "rows" is a count whose default is at most the training rows.
 
-The declaration is the only one: the check of a command line, the page of settings in the documentation and the
-docstrings of estimators are made from it.  A method's class declares four more things (`gpbench.methods.base.Method`):
+The declaration is the only one: the check of a command line and the page of settings in the documentation are made
+from it.  A method's class declares four more things (`gpbench.methods.base.Method`):
 
     tasks = frozenset({"binary"})             # kinds of data
     kernels = ("squared_exponential",)        # families that the setting `kernel` can have, of all inputs; None: any

@@ -144,7 +144,7 @@ class RecordedRun:
         return Predictor(self._store, self.record, cfg)
 
     def _hint(self) -> str:
-        """What to do where the run has files of the user's own: a record's folders are never used."""
+        """Advice where the run has files of the user's own: a record's folders are never used."""
         if self._config_dirs or not self.config.get("config_dirs"):
             return ""
         return "; it was trained with a --config-dir, which a record cannot bring: name the folder again"

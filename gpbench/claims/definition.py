@@ -26,7 +26,7 @@ _SIDES: Mapping[str, Sequence[str]] = {
     "monotone": ("of", "along"),
 }
 _PRINTED = ("supported", "contradicted", "undecided", "none")
-"""What the paper's own printed numbers may say of a claim; "none" where it prints none."""
+"""Verdicts of the paper's own printed numbers on a claim; "none" where it prints none."""
 _LEAST = Range(lambda value: value is None or (is_number(value) and value > 0), "a number of cells or a share")
 _SHARED = dict.fromkeys(("where", "each", "pair", "name"), optional())
 _SHARED |= {"least": optional(_LEAST), "over": optional(["dataset", ""])}

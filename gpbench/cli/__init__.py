@@ -30,7 +30,7 @@ VERBS = {
     "rm": "delete recorded runs",
     "predict": "predict new rows with a recorded run",
     "data": "fetch and verify data sets",
-    "check": "whether a method fulfils the contract of the training loop",
+    "check": "whether a method, a kernel, a likelihood or a metric does what is required of it",
     "cite": "BibTeX of methods, data sets, protocols, runs",
     "doctor": "devices, versions, folders, and missing data sets",
 }

@@ -1,4 +1,4 @@
-"""`gpbench check`: tests whether a method fulfils the contract of the training loop."""
+"""`gpbench check`: tests what the training loop requires of a method, a kernel, a likelihood or a metric."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,8 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "check",
-        description="Check a method on small data sets of each of its tasks: one line for each claim of the contract.",
+        description="Check a method on small data sets of each of its tasks, or a kernel, a likelihood or a metric: a line for"
+        " each requirement.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )

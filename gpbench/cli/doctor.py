@@ -143,7 +143,7 @@ def _mirror(mirror: Path | None) -> Iterator[Finding]:
 
 
 def _data(config_dirs: list[Path], mirror: Path | None, store: Path) -> Iterator[Finding]:
-    """Which data sets are available offline: in the store, in the mirror, or built in."""
+    """Data sets that are available offline: in the store, in the mirror, or built in."""
     from gpbench.data import cards, sources
 
     try:

@@ -1,4 +1,4 @@
-"""`gpbench rm`: delete recorded runs."""
+"""`gpbench rm`: deletes recorded runs."""
 
 import argparse
 from typing import Any

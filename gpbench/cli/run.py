@@ -1,4 +1,4 @@
-"""`gpbench run`: one job in this process, or with -m one job after another in processes of their own."""
+"""`gpbench run`: one job in this process, or with -m many jobs, each in a process of its own."""
 
 import argparse
 import dataclasses

@@ -192,5 +192,5 @@ def _check_annotation(key: str, value: Any, annotation: Any) -> None:
 
 
 def _needs_target(kind: Any) -> bool:
-    """Whether an annotation is a class that no value of a configuration is an instance of."""
+    """True if an annotation is a class that no value of a configuration is an instance of."""
     return isinstance(kind, type) and kind.__module__.partition(".")[0] not in sys.stdlib_module_names

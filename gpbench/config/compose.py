@@ -146,7 +146,7 @@ class Composer:
         return file
 
     def _is_choice(self, word: Word) -> bool:
-        """Whether a word chooses a file, or is one of Hydra's own."""
+        """True if a word chooses a file, or is one of Hydra's own."""
         group = word.key.partition("/")[0]
         return (group in self._groups and not isinstance(word.value, dict)) or word.key.partition(".")[0] == "hydra"
 

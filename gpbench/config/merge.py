@@ -112,7 +112,7 @@ def _changed(node: Any, word: Word, path: Sequence[str], root: Node) -> Node:
 
 
 def _adds(below: Any, above: Mapping) -> bool:
-    """Whether the merge of these has a key that `below` does not have."""
+    """True if the merge of these has a key that `below` does not have."""
     if not isinstance(below, dict):
         return False
     return any(

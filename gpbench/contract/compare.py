@@ -1,4 +1,4 @@
-"""How states and predictions are compared, and what a check raises where they should agree and do not."""
+"""Comparison of states and predictions, and the errors of a check where they should agree and do not."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which rows train and which test.  Every split is a function of its own names alone, never of run order.
+"""Training and test rows.  Every split is a function of its own names alone, never of run order.
 
 Split sets: `random90` (seeded 90/10), `groups90` (the same of groups of rows that stay together, such as trajectories),
 `random` (seeded: `test_rows` rows test, and of the others all or `train_rows` train; the test rows are the same however

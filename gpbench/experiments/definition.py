@@ -65,7 +65,7 @@ class Experiment:
         return [job for block in self.blocks for job in _jobs(block, preset)]
 
     def label(self, key: str, value: str) -> str:
-        """What a value of a key is called in tables and figures."""
+        """Name of a value of a key in tables and figures."""
         return self.labels.get(key, {}).get(value, value)
 
 

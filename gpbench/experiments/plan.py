@@ -1,4 +1,4 @@
-"""Which runs an experiment or a sweep is made of: every job composed as `gpbench run` does it, into its `RunPlan`."""
+"""Runs of an experiment or a sweep: every job is composed as `gpbench run` does it, into its `RunPlan`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is recorded of an experiment: its cells, the records of each, and what is missing."""
+"""Progress of an experiment: its cells, the records of each, and what is missing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ def cells_of(job: Mapping[str, str], plan: RunPlan, records: Records) -> list[Ce
 
 
 def names(cell: Cell, cells: Sequence[Cell]) -> str:
-    """What sets a cell apart from the other cells, in words of a command line."""
+    """Differences of a cell from the other cells, in words of a command line."""
     keys = [key for key in cell.job if not key.startswith("run.") or key == "run.devices"]
     varying = [key for key in keys if len({other.job.get(key) for other in cells}) > 1]
     words = [f"{key}={cell.job[key]}" for key in varying] + ([f"output {cell.output}"] if cell.output else [])

@@ -36,10 +36,14 @@ class ImportedRun:
 
 @dataclass(frozen=True)
 class Importer:
-    """What the submissions of one file share.
+    """Common facts of the submissions of one file.
 
-    protocol: under whose name they are listed.  precision: of the other program.  split_set: of every data set, None
-    for each card's default.  checksum: the SHA-256 of the file.
+    Attributes:
+        protocol: Name of the protocol under which they are listed.
+        precision: Precision of the other program.
+        split_set: Split set of every data set; None for each card's default.
+        checksum: SHA-256 of the file.
+        config_dirs: Folders of the user's own cards and metrics.
     """
 
     protocol: str

@@ -25,7 +25,7 @@ _NUMBERED = re.compile(r"(log_)?prob_\d+")
 _GROUP = ["dataset", "split", "method", "setting", "output"]
 
 _SUM_TOLERANCE = 1e-5
-"""Of the sum of a row's probabilities, which others write in float32."""
+"""Largest error of the sum of a row's probabilities, which others write in float32."""
 
 _SMALLEST_VARIANCE = 1e-30
 """As a share of the variance of the training targets: far below it the log density overflows."""
@@ -33,7 +33,7 @@ _SMALLEST_VARIANCE = 1e-30
 
 @dataclass(frozen=True)
 class Submission:
-    """What one method predicts for the test rows of one split.  `values` are the other columns, by name.
+    """Predictions of one method for the test rows of one split.  `values` are the other columns, by name.
 
     `output` is None for a data set with one output, `seconds` where the table does not say.
     """

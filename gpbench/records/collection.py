@@ -36,7 +36,7 @@ _RECORD, _CONFIG, _TRACE = "record", "config", "trace"
 _OLD = "_fields"
 """A column of the format before this one, which had a column for each field."""
 _LEVEL = 16
-"""Of zstd's compression: 3 % smaller than 12; 0.4 ms a record."""
+"""Level of zstd's compression: 3 % smaller than at 12; 0.4 ms a record."""
 _TEXT_TYPES = ("string", "dictionary<values=string, indices=int32, ordered=0>")
 _MARK = b"gpbench:"
 _END = 8

@@ -1,4 +1,4 @@
-"""On what a run was made: versions, commit, host.  Imports neither JAX nor NumPy."""
+"""Environment of a run: versions, commit, host.  Imports neither JAX nor NumPy."""
 
 import os
 import platform

@@ -61,7 +61,7 @@ def content(runs: str, id: str, name: str) -> bytes | None:
 
 
 def damage(runs: str, id: str) -> str:
-    """What is wrong with the files beside the record; "" where nothing is."""
+    """Describes the damage of the files beside the record; "" where there is none."""
     try:
         for name in FILES:
             content(runs, id, name)

@@ -1,8 +1,8 @@
-"""Who is training which run: a file per run in `results/claims/`, held by the process that trains it.
+"""Claims on runs in training: a file for each run in `results/claims/`, held by the process that trains it.
 
 A file that is created exclusively is one process's alone, on a shared disk too.  Its time of change is the holder's
-heartbeat: a claim is dead when its process is, which can be seen on the same machine, or when it has
-been silent for long.  A process id that was given out again is told by the start of its process.
+heartbeat: a claim is dead when its process is, which can be seen on the same machine, or when it has been silent for
+long.  A process that was given the id of an ended one is recognised by its start.
 """
 
 import contextlib
@@ -87,7 +87,7 @@ def _content(path: Path) -> dict[str, Any]:
 
 
 def _ended(claim: Mapping[str, Any]) -> bool:
-    """Whether the process of a claim is known to have ended, which only a process of the same machine can tell.
+    """True if the process of a claim is known to have ended, which only a process of the same machine can tell.
 
     A claim of an earlier gpbench says too little of its machine: it is alive until it has been silent for long.
     """

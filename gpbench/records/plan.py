@@ -1,4 +1,4 @@
-"""The plan of a job: which runs a configuration is made of, with their ids, and which of them are recorded.
+"""The plan of a job: the runs of a configuration with their ids, and those of them that are recorded.
 
 It is made once from a resolved configuration, and read by the sweep, the claim, the job, tables and the site.
 """
@@ -90,17 +90,17 @@ class RunPlan:
 
     @property
     def again(self) -> bool:
-        """Whether recorded runs are trained again."""
+        """True if recorded runs are trained again."""
         return bool(self.cfg["run"]["again"])
 
     @property
     def needs_arrays(self) -> bool:
-        """Whether a record must have the arrays that pictures show (`run.keep`)."""
+        """True if a record must have the arrays that pictures show (`run.keep`)."""
         return bool(self.cfg["run"]["keep"])
 
     @property
     def saves_state(self) -> bool:
-        """Whether a record must have the trained state (`run.save`), which `gpbench predict` uses."""
+        """True if a record must have the trained state (`run.save`), which `gpbench predict` uses."""
         return bool(self.cfg["run"].get("save"))
 
     def recorded(self, records: Records) -> dict[str, Record]:

@@ -76,7 +76,7 @@ class Record:
     steps: int | None = None
     """Number of training steps."""
     converged: bool | None = None
-    """Whether the training's stopping rule was met; None where the method has none."""
+    """True if the stopping rule of training was met; None where the method has none."""
     objective: float | None = None
     """Objective after the last step."""
     group: int | None = None
@@ -90,9 +90,9 @@ class Record:
     step_memory_mb: float | None = None
     """Memory of one compiled training step, in MB."""
     kept: bool | None = None
-    """Whether the arrays that pictures show were kept (`run.keep`)."""
+    """True if the arrays that pictures show were kept (`run.keep`)."""
     saved: bool | None = None
-    """Whether the trained state was saved (`run.save`)."""
+    """True if the trained state was saved (`run.save`)."""
     device: str | None = None
     """Name of the device."""
     devices: int | None = None
@@ -100,13 +100,13 @@ class Record:
     processes: int | None = None
     """Number of processes."""
     simulated: bool | None = None
-    """Whether the devices are simulated by one processor."""
+    """True if the devices are simulated by one processor."""
     versions: Mapping[str, Any] | None = None
     """Versions of Python, gpbench and the packages that can change a number."""
     commit: str | None = None
     """Commit of the code."""
     dirty: bool | None = None
-    """Whether code or configuration differed from the commit."""
+    """True if code or configuration differed from the commit."""
     host: Mapping[str, Any] | None = None
     """Processor, cores and memory of the machine."""
     created: str | None = None
@@ -166,7 +166,7 @@ class Record:
 
     @property
     def diverged(self) -> bool:
-        """Whether the run diverged."""
+        """True if the run diverged."""
         return self.status == "diverged"
 
     @property

@@ -1,5 +1,5 @@
 """The results folder: one folder per finished run, `runs/<id>/` with record.json, config.yaml, trace.npz
-and perhaps predictions.parquet.
+and perhaps predictions.parquet and state.npz.
 
 A run's folder is written beside and renamed into place, so a folder with an id for a name is whole or damaged
 from outside, never half-written; many processes may write at once, and folders copied in from elsewhere count.
@@ -188,7 +188,7 @@ class Store:
         return record, fault
 
     def _beside(self, id: str, name: str, unpack: Callable[[bytes], _Content], nothing: _Content) -> _Content:
-        """What another file of the run holds; `nothing` where it is absent, or damaged, which is said once."""
+        """Content of another file of the run; `nothing` where it is absent, or damaged, which is said once."""
         try:
             content = files.content(str(self.runs), id, name)
             return nothing if content is None else unpack(content)
@@ -257,7 +257,7 @@ def latest(records: Iterable[Record]) -> list[Record]:
 
 
 def alive(pid: int) -> bool:
-    """Whether this host has such a process."""
+    """True if this host has a process of this id."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -45,7 +45,7 @@ def check_classes(
 
 
 def _is_custom(method: Mapping[str, Any]) -> bool:
-    """Whether a section names a class from outside gpbench."""
+    """True if a section names a class from outside gpbench."""
     if method.get("_target_") not in declared.classes():
         return True
     return any(custom.custom_paths(kind, method[kind]) for kind in registry.KINDS.keys() & method.keys())

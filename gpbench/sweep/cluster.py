@@ -116,7 +116,7 @@ class Cluster:
 
 
 class Task:
-    """What a submitted job does: `gpbench run --json WORDS`, with the signals passed on."""
+    """The work of a submitted job: `gpbench run --json WORDS`, with the signals passed on."""
 
     def __init__(self, words: list[str], plan: RunPlan | None):
         self.words, self.plan = words, plan
@@ -140,7 +140,7 @@ class Submitted:
         queue.watch(job)
 
     def ended(self) -> bool:
-        """Whether its result is there, or it has left the queue without one."""
+        """True if its result is there, or it has left the queue without one."""
         if self.result.exists():
             return True
         state = self.queue.state(self.id, self._since)
@@ -148,7 +148,7 @@ class Submitted:
         return state is None
 
     def outcome(self, stopping: bool) -> Outcome:
-        """What became of it; the files of one that went well are deleted."""
+        """Its outcome; the files of one that went well are deleted."""
         seconds = time.monotonic() - self._since
         if not self.result.exists():
             if stopping:

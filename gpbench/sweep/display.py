@@ -40,7 +40,7 @@ class Lines:
             print(f"{self.total} jobs: {' '.join(word for word in jobs[0] if word in self.shared)}", flush=True)
 
     def label(self, overrides: Sequence[str]) -> str:
-        """What sets a job apart from the others."""
+        """Words of a job that the others do not share."""
         return " ".join(word for word in overrides if word not in self.shared)
 
     def __enter__(self) -> "Lines":
@@ -57,7 +57,7 @@ class Lines:
         self.print(f"{prefix} {self.label(outcome.overrides)}  {outcome.text}  ({outcome.seconds:.1f} s)")
 
     def running(self, children: Sequence[Running]) -> None:
-        """What is under way; logs need not know."""
+        """Shows the jobs under way; in logs nothing."""
 
     def print(self, line: str) -> None:
         """Print one line."""
@@ -99,7 +99,7 @@ class Terminal(Lines):
         self.live.update(Group(bar, *(Text(line, no_wrap=True, overflow="ellipsis") for line in lines)))
 
     def summary(self) -> str:
-        """How many jobs are over, and the time left at the mean rate of those that trained."""
+        """Number of jobs that are over, and the time left at the mean rate of those that trained."""
         text = f"{self.count}/{self.total} jobs"
         if not self.trained:
             return text
@@ -134,7 +134,7 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
 
 
 def _state(plan: RunPlan) -> tuple[int, str]:
-    """How many runs of a plan are not recorded, and the same in words."""
+    """Number of runs of a plan that are not recorded, and the same in words."""
     runs, missing = plan.runs, plan.missing(open_store(plan.results))
     if not missing:
         return 0, f"recorded  {counted(len(runs), 'run')}"

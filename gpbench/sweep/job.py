@@ -17,7 +17,7 @@ STATUSES = ("done", "already", "diverged", "failed", "stopped")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job.  Of the statuses, "already" means that all its records were there before.
+    """Outcome of a job.  Of the statuses, "already" means that all its records were there before.
 
     "claimed" is none of them: another process trains it, and it is asked for again.
     """
@@ -30,7 +30,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a `gpbench run --json` ended: exit code (negative: killed by that signal), last lines, seconds it took."""
+    """End of a `gpbench run --json`: exit code (negative: killed by that signal), last lines, seconds it took."""
 
     code: int
     last_line: str
@@ -104,7 +104,7 @@ class Job:
         return recorded_before(self.overrides, records) if len(records) == len(self.plan.runs) else None
 
     def claimed(self) -> bool:
-        """Whether another process trains one of its runs."""
+        """True if another process trains one of its runs."""
         if self.plan is None:
             return False
         missing = self.plan.missing(open_store(self.plan.results))

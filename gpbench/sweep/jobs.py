@@ -1,4 +1,4 @@
-"""The jobs of a sweep: which of them lack records, which may start now, and what became of each."""
+"""The jobs of a sweep: selects those that lack records, starts them in turn, and reports their outcomes."""
 
 import dataclasses
 import shlex
@@ -20,7 +20,7 @@ from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05
 _CLAIMED_S = 1.0
-"""How long a job that another process trains is left alone before it is looked at again."""
+"""Seconds for which a job that another process trains is left alone before it is looked at again."""
 
 
 @runtime_checkable
@@ -28,15 +28,15 @@ class Running(display.Running, Protocol):
     """A job that has been started, as one watches it."""
 
     def ended(self) -> bool:
-        """Whether it is over."""
+        """True if it is over."""
 
     def outcome(self, stopping: bool) -> Outcome:
-        """What became of it, once it is over."""
+        """Its outcome, once it is over."""
 
 
 @runtime_checkable
 class Executor(Protocol):
-    """What runs the jobs.
+    """Place where the jobs run: this machine or a cluster.
 
     `parting` is what is said of the running jobs when the sweep stops; `resubmit`, how often a job is started again
     that was stopped, though not by us.
@@ -46,7 +46,7 @@ class Executor(Protocol):
     resubmit: int
 
     def room(self, running: Sequence[Any]) -> int:
-        """How many jobs may be started beside those running."""
+        """Number of jobs that may be started beside those running."""
 
     def start(self, jobs: Sequence[Job], running: Sequence[Any]) -> Sequence[Running]:
         """Start these jobs."""
@@ -145,7 +145,7 @@ class Jobs:
         return ready
 
     def _take(self, job: Job, child: Running, stopping: bool, waiting: deque[Job], view: display.Lines) -> None:
-        """What became of a job that is over.  Claimed by another process, or stopped by one, it waits again."""
+        """Takes the outcome of a job that is over.  Claimed by another process, or stopped by one, it waits again."""
         ended = child.outcome(stopping)
         job.stops += ended.status == "stopped"
         if stopping or ended.status not in ("claimed", "stopped") or job.stops > self.executor.resubmit:

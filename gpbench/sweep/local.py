@@ -52,7 +52,7 @@ class Child:
             reader.start()
 
     def ended(self) -> bool:
-        """Whether the process is over."""
+        """True if the process is over."""
         return self._process.poll() is not None
 
     def terminate(self) -> None:
@@ -60,11 +60,11 @@ class Child:
         self._process.send_signal(signal.SIGTERM)
 
     def outcome(self, stopping: bool) -> Outcome:
-        """What became of an ended job; `stopping` as of `Ended.judged`."""
+        """Outcome of an ended job; `stopping` as for `Ended.judged`."""
         return self.how_it_ended().judged(self.overrides, stopping)
 
     def how_it_ended(self) -> Ended:
-        """How the process ended; waits for it."""
+        """Waits for the process, and describes its end."""
         code = self._process.wait()
         for reader in self._readers:
             reader.join(timeout=1)  # a grandchild may hold the pipe
@@ -121,7 +121,7 @@ class Local:
         self.shared = run["memory_fraction"] is None and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ
 
     def room(self, running: Sequence[Child]) -> int:
-        """How many jobs may be started beside those running."""
+        """Number of jobs that may be started beside those running."""
         return self.at_a_time - len(running)
 
     def start(self, jobs: Sequence[Job], running: Sequence[Child]) -> list[Child]:

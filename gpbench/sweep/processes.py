@@ -19,11 +19,11 @@ from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05
 _GRACE_S = 5.0
-"""How long the others may take to end by themselves after one has."""
+"""Seconds that the others may take to end by themselves after one has."""
 
 
 def needed(run: Mapping[str, Any]) -> bool:
-    """Whether a `run` section asks this process to start workers, and it is not one itself."""
+    """True if a `run` section asks this process to start workers, and it is not one itself."""
     return run["processes"] not in (1, "cluster") and "GPBENCH_PEERS" not in os.environ
 
 

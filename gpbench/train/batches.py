@@ -1,4 +1,4 @@
-"""Which rows a step sees.  Pure and traced: the rows of step t follow from the key and t alone."""
+"""Rows of each training step.  Pure and traced: the rows of step t follow from the key and t alone."""
 
 from collections.abc import Callable
 

@@ -26,7 +26,7 @@ _LARGE = 0.25e9
 
 @dataclass(frozen=True)
 class Cadence:
-    """How often: steps between evaluations; seconds between checkpoints, None for none but where a run is stopped."""
+    """Steps between evaluations; seconds between checkpoints, None for none but where a run is stopped."""
 
     trace_every: int = 10
     checkpoint_every: float | None = 60.0

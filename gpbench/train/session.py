@@ -1,4 +1,4 @@
-"""This process's part in a job: JAX settled first, imported second, and everything that needs it third."""
+"""Training of a job in this process: JAX is configured, then imported, then what needs it."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Stopping in good order: SIGTERM, Ctrl-C or a time limit are remembered, and the loop asks when it suits it."""
+"""Stopping at a checkpoint: SIGTERM, Ctrl-C and a time limit are noted, and the loop asks for them between chunks."""
 
 import os
 import signal
