@@ -21,6 +21,7 @@ _DEADLOCK_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
 _FUSION_FLAG = "--xla_cpu_experimental_ynn_fusion_type"
 _COUNT_FLAG = "--xla_force_host_platform_device_count"
 _OWN_FLAGS = (_DEADLOCK_FLAG, _FUSION_FLAG, _COUNT_FLAG)
+_READABLE_FLAGS = "GPBENCH_READABLE_XLA_FLAGS"  # variable with flags that XLA has read, for the processes of this one
 # With "cuda" alone JAX fails by an assertion where there is no GPU; `require_gpu` says it better.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
 _ARITHMETIC = {
@@ -125,13 +126,14 @@ def import_jax() -> None:
     Raises:
         ConfigError: The environment has a setting or a flag that JAX or XLA cannot read.
     """
-    flags = [flag for flag in _flags().split() if not flag.startswith(_OWN_FLAGS)]
-    if flags and "jax" not in sys.modules:
-        # in a process of its own, which may end so, and is a fifth of a second of time
+    flags = " ".join(flag for flag in _flags().split() if not flag.startswith(_OWN_FLAGS))
+    if flags and flags != os.environ.get(_READABLE_FLAGS) and "jax" not in sys.modules:
+        # in a process of its own, which may end so, and takes a fifth of a second: once for all jobs of a sweep
         command = [sys.executable, "-c", "from jaxlib import xla_client; xla_client.CompileOptions()"]
         printed = subprocess.run(command, capture_output=True, text=True).stderr
         if fault := re.search(r"(Unknown flags?|Couldn't|Could not open) .*", printed):
-            raise ConfigError(f"XLA_FLAGS={' '.join(flags)}: {fault[0].strip('.')}; correct them, or leave them out")
+            raise ConfigError(f"XLA_FLAGS={flags}: {fault[0].strip('.')}; correct them, or leave them out")
+        os.environ[_READABLE_FLAGS] = flags
     try:
         import jax  # noqa: F401
     except ValueError as error:

@@ -57,6 +57,7 @@ def _quick_compilation():
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _quick_compilation()
 runtime.configure(device="cpu")
+runtime.import_jax()  # so that commands which the tests start know that XLA can read these flags
 # The shapes in gpbench's signatures are checked in the tests, and only there: users do not wait for it.
 # The tower lets a whole number be a float, as the configuration does.
 install_import_hook("gpbench", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
