@@ -27,8 +27,8 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "check",
-        description="Check a method on small data sets of each of its tasks, or a kernel, a likelihood or a metric: a line for"
-        " each requirement.",
+        description="Check a method on small data sets of each of its tasks, or a kernel, a likelihood or a metric.\n"
+        "One line for each requirement.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=_EPILOG,
     )
