@@ -1,6 +1,6 @@
 """The attack: kills, flips, hostile records, odd data, wrong inputs, environments, load.
 
-    python tests/attack [--full] [NAME ...]     NAME is a file, such as kills; all by default
+    python tests/attack [--full] [NAME ...]     test_NAME.py of this folder, such as kills; by default all
 
 It takes about ten minutes on two cores; with --full, as every week, some hours.
 """
