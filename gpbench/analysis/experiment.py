@@ -228,7 +228,7 @@ def _cell_runs(cell: Cell, block: str) -> CellRuns:
 def _combined(
     rows: Mapping[str, _Row], metric: str, statistic: Callable[..., float], *, dataset: str = "", output: str = ""
 ) -> dict[str, Entry]:
-    """For each column a statistic over its rows, split by split, on the splits that all rows have.
+    """A statistic of each column over its rows, split by split, on the splits that all rows have.
 
     `dataset` or `output` is the name under which its value is published.
     """

@@ -26,7 +26,7 @@ class Side:
         return self.matches(str(getattr(record, self.kind) or "none"))
 
     def matches(self, value: str) -> bool:
-        """Whether records with this value of the field are on this side."""
+        """Returns whether records with this value of the field are on this side."""
         return value.startswith(self.value) if self.kind == "commit" else value == self.value
 
 

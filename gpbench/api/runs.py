@@ -87,7 +87,7 @@ class Runs(Sequence[Record]):
         return mean, float("nan") if stderr is None else stderr
 
     def blocks(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """For each data set, method, setting and protocol: these names, and rows of a name and a value."""
+        """Yields the names of each data set, method, setting and protocol, with rows of a name and a value."""
         fields = ("dataset", "method", "setting", "protocol")
         groups: dict[tuple, list[Record]] = {}
         for record in self._records:

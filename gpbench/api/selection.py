@@ -88,7 +88,7 @@ def check_metrics(metrics: Iterable[str], records: Sequence[Record]) -> None:
 
 
 def single_metric(metric: str | None, records: Sequence[Record], shared: Iterable[str] = ()) -> str:
-    """This metric, or by default nll, or rmse for regression: of the `shared` ones where there are any.
+    """The given metric, or by default nll, or rmse for regression, among the `shared` ones where there are any.
 
     Raises ConfigError for one that no record has.
     """

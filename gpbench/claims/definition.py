@@ -108,7 +108,7 @@ class Claim:
 
     @property
     def name(self) -> str:
-        """As in sep/c01."""
+        """Name of the claim, as in sep/c01."""
         return f"{self.paper}/{self.id}"
 
 

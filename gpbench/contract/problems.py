@@ -118,7 +118,7 @@ class Problem:
 
     @property
     def key(self) -> Array:
-        """That of split 0's predictions."""
+        """Random key of the predictions of split 0."""
         return prediction_key(self.both.step_keys[0])
 
     @cached_property

@@ -143,8 +143,8 @@ def _reader(source: Mapping) -> tuple[Callable, Mapping]:
         raise files.Absent(f"{describe(source)}: {source.get('note', 'not read by gpbench')}")
     entry = READERS.get(name) if isinstance(name, str) else None
     if entry and entry.package and find_spec(entry.package) is None:  # said before anything is downloaded
-        needed = f"{entry.package}, which is not installed: pip install gpbench[{entry.extra}]"
-        raise DataError(f"{describe(source)} needs {needed}")
+        install = f"pip install -c constraints.txt -e '.[{entry.extra}]' in the checkout"
+        raise DataError(f"{describe(source)} needs {entry.package}, which is not installed: {install}")
     return function_and_options(name)
 
 

@@ -221,7 +221,7 @@ def _excel(content: bytes, sheet: str | None) -> list[list[str]]:
         import openpyxl
     except ImportError:
         raise DataError(
-            "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]', or save it as csv"
+            "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
         ) from None
     try:
         archives.require_size(sum(member.file_size for member in zipfile.ZipFile(io.BytesIO(content)).infolist()))

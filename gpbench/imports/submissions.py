@@ -28,7 +28,7 @@ _SUM_TOLERANCE = 1e-5
 """Largest error of the sum of a row's probabilities, which others write in float32."""
 
 _SMALLEST_VARIANCE = 1e-30
-"""As a share of the variance of the training targets: far below it the log density overflows."""
+"""Smallest variance, as a share of that of the training targets: far below it the log density overflows."""
 
 
 @dataclass(frozen=True)

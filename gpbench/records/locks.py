@@ -112,9 +112,9 @@ def _silence(path: Path) -> float:
 
 
 def _machine() -> dict[str, str | None]:
-    """The host, its boot, and of its sets of process ids, where there are containers, which is ours.
+    """The host, its boot, and its namespace of process ids, of which each container has one.
 
-    Two machines may have one name and sets of one number, and never have the same boot.
+    Two machines may have one name and namespaces of one number, and never have the same boot.
     """
     boot = pids = None
     with contextlib.suppress(OSError):  # not Linux

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Records(Protocol):
-    """Where records are looked up by id: a `Store`, or a dict of records."""
+    """Records that are looked up by id: a `Store`, or a dict."""
 
     def get(self, id: str, /) -> Any: ...
 

@@ -45,7 +45,8 @@ class Cluster:
         try:
             import submitit
         except ImportError as error:
-            raise ConfigError(f"hydra/launcher={kind} needs submitit: pip install gpbench[cluster]") from error
+            install = "pip install -c constraints.txt -e '.[cluster]' in the checkout"
+            raise ConfigError(f"hydra/launcher={kind} needs submitit: {install}") from error
         if kind == "slurm" and not all(map(shutil.which, ("sbatch", "squeue", "scancel"))):
             raise ConfigError(
                 "hydra/launcher=slurm: no sbatch, squeue and scancel here; start the sweep where Slurm's"

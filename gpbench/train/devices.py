@@ -79,11 +79,11 @@ class Devices:
 
     @property
     def common(self) -> NamedSharding | None:
-        """For `jax.jit`: replicated results.  None leaves it to JAX, with one device."""
+        """Sharding of replicated results, for `jax.jit`.  None leaves it to JAX, with one device."""
         return None if self._mesh is None else NamedSharding(self._mesh, PartitionSpec())
 
     def layout(self, tree: Any) -> Any:
-        """For `jax.jit`: results with the sharding of these arrays."""
+        """Shardings of these arrays, for results of `jax.jit`."""
         return None if self._mesh is None else jax.tree.map(lambda leaf: leaf.sharding, tree)
 
     def on_host(self, tree: Any) -> Any:
@@ -98,7 +98,7 @@ class Devices:
         return jax.tree.map(whole, tree)
 
     def any(self, *flags: bool) -> tuple[bool, ...]:
-        """For each flag whether it is true in any of the processes, so that all of them branch alike."""
+        """Returns whether each flag is true in any of the processes, so that all of them branch alike."""
         if jax.process_count() == 1:
             return flags
         return tuple(map(bool, multihost_utils.process_allgather(np.array(flags)).any(axis=0)))

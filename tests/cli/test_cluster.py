@@ -134,4 +134,4 @@ def test_a_mistake_is_one_line(tmp_path, words, line):
 def test_without_submitit_it_says_what_to_install(tmp_path):
     (tmp_path / "submitit.py").write_text("raise ImportError")  # in the current folder, and so found first
     code, _, err = gpbench(tmp_path, *LOCAL)
-    assert code == 2 and "pip install gpbench[cluster]" in err and err.count("\n") == 1
+    assert code == 2 and "-e '.[cluster]' in the checkout" in err and err.count("\n") == 1

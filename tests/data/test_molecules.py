@@ -71,7 +71,9 @@ def test_without_rdkit_the_error_says_how_to_install_it_and_nothing_is_downloade
 
     monkeypatch.setattr(sources, "find_spec", lambda package: None)
     monkeypatch.setattr(sources.files, "from_address", download)
-    with pytest.raises(DataError, match=r"needs rdkit, which is not installed: pip install gpbench\[chem\]") as caught:
+    with pytest.raises(
+        DataError, match=r"needs rdkit, which is not installed: pip install -c constraints.txt -e '.\[chem\]'"
+    ) as caught:
         load(cards.read(name))
     assert "\n" not in str(caught.value)
 

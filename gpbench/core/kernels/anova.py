@@ -96,7 +96,7 @@ class ANOVA(Family):
 
 
 _NODES = 32
-"""Of a Gauss-Legendre rule on each side of x, where a kernel can have a kink."""
+"""Number of nodes of a Gauss-Legendre rule on each side of x, where a kernel can have a kink."""
 
 
 class Effect(Kernel):
@@ -175,7 +175,7 @@ def double_integral(base: Kernel, dtype: DTypeLike) -> Float[Array, ""]:
 
 
 def _lengthscale(base: Kernel) -> Float[Array, ""] | None:
-    """That of a squared exponential kernel of amplitude 1, None for other kernels."""
+    """Lengthscale of a squared exponential kernel of amplitude 1, None for other kernels."""
     if isinstance(base, UnitAmplitude) and isinstance(base.kernel, SquaredExponential):
         return base.kernel.lengthscales[0]
     return None

@@ -1,4 +1,4 @@
-"""What every covariance function has: the interface `Kernel`, and two abstract classes between it and the families."""
+"""The interface of covariance functions, `Kernel`, and two abstract classes between it and the families."""
 
 import abc
 import math

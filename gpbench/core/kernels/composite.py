@@ -149,7 +149,7 @@ def fix_amplitude(kernel: Kernel) -> Kernel:
 
 
 def _has_scale(kernel: Kernel) -> bool:
-    """Whether some parameter sets the scale of the kernel."""
+    """True if some parameter sets the scale of the kernel."""
     match kernel:
         case UnitAmplitude():
             return False

@@ -55,5 +55,5 @@ class Constant(AmplitudeFamily):
 
     @classmethod
     def initial(cls, X: Float[Array, "N D"], *, start: LengthscaleStart, amplitude: float, **options: Any) -> Kernel:
-        """It has no options."""
+        """A constant of this amplitude.  It has no options."""
         return cls(log_scalar(amplitude, X))

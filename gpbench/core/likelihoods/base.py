@@ -23,11 +23,11 @@ class Likelihood(eqx.Module):
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset()
-    """The kinds of data that it is for: regression, binary or multiclass."""
+    """Kinds of data that it is for: regression, binary or multiclass."""
     conjugate: ClassVar[bool] = False
-    """Whether the posterior of f under it is Gaussian, so that one natural-gradient step of size 1 is the optimum."""
+    """True if the posterior of f under it is Gaussian, so that one natural-gradient step of size 1 is the optimum."""
     log_concave: ClassVar[bool] = False
-    """Whether log p(y|f) is concave in f, so that no row makes a posterior wider than its prior."""
+    """True if log p(y|f) is concave in f, so that no row makes a posterior wider than its prior."""
 
     @classmethod
     def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Likelihood":

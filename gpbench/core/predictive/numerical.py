@@ -20,7 +20,7 @@ _BISECTIONS = 48
 _WIDEST = 40.0
 """Quantiles are sought up to sinh 40 = 1e17 standard deviations from the mean."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
-"""On [-1, 1]."""
+"""Nodes and weights of a Gauss-Legendre rule on [-1, 1]."""
 _TAIL = 9.0
 """Integrals end at sinh 9 = 4,000 quarter widths of the 95 % interval."""
 
