@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from gpbench.analysis.statistics import mean_stderr
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, nearest, printable
 from gpbench.records.record import Record
@@ -83,7 +82,7 @@ class Runs(Sequence[Record]):
         finite = [value for value in values if value is not None]
         if len(finite) < len(values):
             return float("nan"), float("nan")
-        mean, stderr = mean_stderr(finite)
+        mean, stderr = _mean_stderr(finite)
         return mean, float("nan") if stderr is None else stderr
 
     def blocks(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -133,5 +132,11 @@ def _mean_text(values: Sequence[float | None]) -> str:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values) or not numbers:
         return "not finite"
-    mean, stderr = mean_stderr(numbers)
+    mean, stderr = _mean_stderr(numbers)
     return f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
+
+
+def _mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
+    from gpbench.analysis.statistics import mean_stderr  # here: it imports NumPy, and words are checked without it
+
+    return mean_stderr(values)
