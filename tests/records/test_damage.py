@@ -293,7 +293,8 @@ def test_an_odd_configuration_is_one_line_and_empty(text, store, capsys):
     (store.runs / A / "config.yaml").write_text(text)
     for words in (["show", A], ["show", A, "--json"], ["cite", A]):
         assert main([*words, "--results", str(store.runs.parent)]) == 0
-        assert "x, x, x" not in (printed := capsys.readouterr()).out and printed.err.count("\n") == 1
+        assert "x, x, x" not in (printed := capsys.readouterr()).out
+        assert printed.err.count("\n") == (words[0] == "show")  # `cite` does not read it
 
 
 def zeros(count):
