@@ -48,7 +48,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             raise ConfigError(f"{function.__name__}: {error}; see help(gpbench.{function.__name__})") from None
         checked_kwargs = {name: _fitted(name, value, hints.get(name, Any)) for name, value in kwargs.items()}
         positional = zip(values, args, strict=False)
-        checked_args = [_fitted(name, value, hints.get(name, Any)) for name, value in positional]
+        subject = f"{function.__name__}: "  # who leaves out the keyword need not know it
+        checked_args = [_fitted(name, value, hints.get(name, Any), subject) for name, value in positional]
         try:
             return function(*checked_args, **checked_kwargs)  # type: ignore[arg-type]
         except GpbenchError as error:
@@ -59,13 +60,13 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _fitted(name: str, value: Any, hint: Any) -> Any:
+def _fitted(name: str, value: Any, hint: Any, subject: str = "") -> Any:
     """The value, an array or iterator of several values as a list.  Raises ConfigError where it does not fit."""
     if any(get_origin(kind) in _COLLECTIONS for kind in _kinds(hint)) and _is_collection(value):
         value = list(value)
     if not _fits(value, hint):
         text = " ".join(repr(value).split())
-        raise ConfigError(f"{name}={text[:60]}{'...' * (len(text) > 60)}: must be {_description(hint)}")
+        raise ConfigError(f"{subject}{name}={text[:60]}{'...' * (len(text) > 60)}: must be {_description(hint)}")
     return value
 
 

@@ -162,5 +162,9 @@ def _print_error(error: GpbenchError) -> int:
     text = " ".join((error.printed or str(error)).split())
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
+    if os.environ.get("GPBENCH_TRACEBACK"):
+        import traceback
+
+        traceback.print_exception(error)
     print(f"gpbench: {printable(text)}", file=sys.stderr)
     return error.exit_code

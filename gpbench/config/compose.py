@@ -85,7 +85,9 @@ class Composer:
             ConfigError: It is no whole configuration, or a value is wrong; there is no card of its data set here.
         """
         if not all(isinstance(stored.get(group), dict) and stored[group] for group in GROUPS):
-            raise ConfigError("the record has no whole configuration")
+            raise ConfigError(
+                "the record has no whole configuration: put its config.yaml back, or train it again with run.again=true"
+            )
         name = str(stored["dataset"].get("name"))
         if not cards.NAME.fullmatch(name):
             raise ConfigError(f"{name!a} is no name of a data set")

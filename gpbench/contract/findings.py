@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpbench.config.build import build_method
@@ -61,8 +61,12 @@ def examine(
     method = build_method({**cfg, **few})
     for task in (task for task in CLASSES if task in method.tasks and task in tasks):
         problem = startable(method, task, (rows,) if rows else ROWS)
+        reasons: set[str] = set()
         for check in CHECKS:
-            yield finding(task, check, problem)
+            result = finding(task, check, problem)
+            repeats = result.reason in reasons and result.reason.startswith(f"method {method.name}: ")
+            reasons.add(result.reason)
+            yield replace(result, reason="for the same reason") if repeats else result
 
 
 def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:

@@ -19,6 +19,7 @@ from gpbench.methods.protocols import State
 from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step
 from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.faults import predictive
 from gpbench.train.group import Fit, Group, initial
 from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
@@ -109,7 +110,7 @@ class Problem:
     @cached_property
     def log_prob(self) -> Callable[[State, Any, Any], Array]:
         """The log probability of targets at inputs, compiled as the loop would."""
-        return jax.jit(lambda state, X, y: self.method.predict(state, X, key=self.key).log_prob(y))
+        return jax.jit(lambda state, X, y: predictive(self.method, state, X, key=self.key).log_prob(y))
 
     @cached_property
     def predictive(self) -> Predictive:

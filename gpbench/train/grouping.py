@@ -18,6 +18,7 @@ from gpbench.methods.protocols import HasLimits, HasRowMemory
 from gpbench.records.plan import Run
 from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.devices import fill
+from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Group
 
 _GPU_BYTES = 2**34
@@ -64,7 +65,7 @@ def _size(context: Context, runs: Sequence[Run]) -> int:
     if jax.default_backend() == "cpu" or len(runs) == 1:
         return 1
     group, _ = load(context, runs[:1])
-    with one_line_if_out_of_memory(group):
+    with one_line_if_users_code(context.plan.cfg), one_line_if_out_of_memory(group):
         return max(1, min(len(runs), _GPU_BYTES // context.programs.footprint(group)))
 
 

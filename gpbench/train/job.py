@@ -16,6 +16,7 @@ from gpbench.train import keep, result
 from gpbench.train.checkpoint import Checkpoint, arrays_of
 from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.doubts import warnings
+from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.grouping import groups, load
 from gpbench.train.loop import fit
 from gpbench.train.progress import Progress
@@ -103,7 +104,7 @@ class _Job:
         progress_text = f"{len(self.records)}/{len(context.plan.runs)} done"
         self.progress.begin(context.title, context.method.steps, f"{label(group.members)} ({progress_text})")
         try:
-            with one_line_if_out_of_memory(group):
+            with one_line_if_users_code(context.plan.cfg), one_line_if_out_of_memory(group):
                 outcome = fit(
                     context.programs,
                     group,

@@ -20,6 +20,7 @@ from gpbench.methods.protocols import HasBound, HasConvergence
 from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step
 from gpbench.train.devices import Devices
+from gpbench.train.faults import predictive
 from gpbench.train.group import Fit, Group, initial
 
 
@@ -145,7 +146,7 @@ def _predict(method: Method, state, X, y, keys):
     """`Predictions` of every member."""
 
     def on_member(state, X, y, key):
-        known = method.predict(state, X, key=prediction_key(key)).arrays(y)
+        known = predictive(method, state, X, key=prediction_key(key)).arrays(y)
         if not isinstance(method, HasBound):
             return known
         bound = {"expected_log_prob": method.expected_log_prob(state, X, y), "kl": method.kl(state)}

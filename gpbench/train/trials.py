@@ -14,6 +14,7 @@ from gpbench.methods.base import Batch, Method
 from gpbench.methods.protocols import HasConvergence, HasRates, HasSearch, State
 from gpbench.train import batches
 from gpbench.train.batches import prediction_key, take_step, validation_key
+from gpbench.train.faults import predictive
 
 _VALIDATION = 0.2
 """The part of the training rows on which settings are compared."""
@@ -68,7 +69,7 @@ def _validated(method: Method, state: State, fit: Batch, validation: Batch, key:
         return t + 1, take_step(method, state, fit, t, key=key)[0]
 
     _, state = jax.lax.while_loop(unfinished, advance, (jnp.asarray(0), state))
-    return jnp.mean(method.predict(state, validation.X, key=prediction_key(key)).log_prob(validation.y))
+    return jnp.mean(predictive(method, state, validation.X, key=prediction_key(key)).log_prob(validation.y))
 
 
 def best_rate(method: Method, state: State, data: Batch, *, key: PRNGKeyArray) -> float:

@@ -84,7 +84,7 @@ CALLS = {
     "load('')": "no such dataset",
     "load('sinc', protocol=None)": "protocol=None: must be a text",
     "load('sinc').split(-1)": "split",
-    "load('sinc').split('a')": "number='a': must be a whole number",
+    "load('sinc').split('a')": "split: number='a': must be a whole number",
     "load('sinc').split(99)": "split",
     "load('sinc').split(1.0)": "number=1.0: must be a whole number",
     "load('sinc').split(0, output=1)": "output=1: sinc has one output only",

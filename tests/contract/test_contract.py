@@ -135,6 +135,12 @@ def test_a_broken_rule_is_found(name, claim, why):
     assert why in explanation and "\n" not in explanation
 
 
+def test_the_same_reason_is_given_once():
+    reasons = [why for _, why in broken("PredictsAnArray").values()]
+    assert len(reasons) > 5 and "predict returns an array: return a gpbench.core.predictive.Pred" in reasons[0]
+    assert set(reasons[1:]) == {"for the same reason"}
+
+
 @pytest.mark.parametrize("name", ["robust_gp", "langevin", "two_layers"])
 def test_the_documentations_examples_pass_in_under_60_lines(name, capsys):
     examples = ROOT / "docs" / "examples"
