@@ -34,9 +34,6 @@ def build_method(node: Mapping[str, Any]) -> Method:
     """
     check_class(node)
     target = node["_target_"]
-    cls = targets.load(target, "method", Method)
-    if not (isinstance(cls, type) and issubclass(cls, Method)):  # before it is called
-        raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
     try:
         method = _constructed({key: custom.without_target(key, value) for key, value in node.items()}, "method")
     except GpbenchError:
@@ -85,18 +82,19 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
                 _check_signature(value, f"method.{key}")
         return
     constructor = _check_signature(node, "method")
-    if isinstance(constructor, type) and issubclass(constructor, Method):
-        check_declarations(constructor)
-        if unknown := sorted(set(constructor.tasks) - registry.AUTO.keys()):
-            raise ConfigError(f"{constructor.__name__}: no task {unknown[0]!r}; {nearest(unknown[0], registry.AUTO)}")
-        declaration = declaration_of(constructor)
-        for kind in registry.KINDS.keys() & node.keys():
-            if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
-                registry.check_value(kind, node[kind])
-                _check_family(kind, node[kind])
-        declared.check_declared(node, declaration, constructor.__name__)
-        if card is not None:
-            declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+    check_declarations(constructor)
+    if not isinstance(constructor.tasks, tuple | list | set | frozenset):
+        raise ConfigError(f"{constructor.__name__}: tasks must be a tuple, such as tasks = ('regression',)")
+    if unknown := sorted(set(constructor.tasks) - registry.AUTO.keys()):
+        raise ConfigError(f"{constructor.__name__}: no task {unknown[0]!r}; {nearest(unknown[0], registry.AUTO)}")
+    declaration = declaration_of(constructor)
+    for kind in registry.KINDS.keys() & node.keys():
+        if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
+            registry.check_value(kind, node[kind])
+            _check_family(kind, node[kind])
+    declared.check_declared(node, declaration, constructor.__name__)
+    if card is not None:
+        declared.check_task({"method": node, "dataset": card}, constructor.tasks)
 
 
 def _check_family(kind: str, value: Any) -> None:
@@ -148,6 +146,8 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         fields = inspect.signature(constructor).parameters
     except (TypeError, ValueError):
         raise ConfigError(f"{key}: _target_ {node['_target_']} is no class or function of Python's") from None
+    if key == "method" and not (isinstance(constructor, type) and issubclass(constructor, Method)):
+        raise ConfigError(f"method: {node['_target_']} is no gpbench.Method: derive its class from gpbench.Method")
     if abstract := sorted(getattr(constructor, "__abstractmethods__", ())):
         raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/add_a_method.md")
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}

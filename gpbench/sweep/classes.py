@@ -63,6 +63,7 @@ def main() -> int:
                 from gpbench import runtime
 
                 runtime.configure(device="cpu")
+                runtime.import_jax()
                 from gpbench.config.build import check_class
             for index, section in enumerate(sections):
                 number = index

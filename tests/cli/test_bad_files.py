@@ -132,8 +132,9 @@ def test_a_card_with_one_split_says_so(tmp_path, call):
         ("\n1 / 0\n", "ZeroDivisionError in line 2 of "),
         ("M = 3\n", "_target_ my_bad_method.M is no class"),
         ("from gpbench.methods.base import Method\nclass M(Method): ...\n", "lacks init, predict, step; see docs/"),
-        ("class M:\n    def __init__(self, name): ...\n", "must be a subclass of gpbench.methods.base.Method"),
-        ("import os\nM = os.system\n", "method.name: M has no such field"),
+        ("class M:\n    def __init__(self, name): ...\n", "is no gpbench.Method: derive"),
+        ("class M: ...\n", "method: my_bad_method.M is no gpbench.Method"),
+        ("import os\nM = os.system\n", "my_bad_method.M is no gpbench.Method"),
     ],
 )
 def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch, module, line):
@@ -148,7 +149,7 @@ def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch
 def test_a_target_that_cannot_be_called_is_one_line(tmp_path, call, target):
     (tmp_path / "method" / "mine.yaml").write_text(f'_target_: "{target}"\ncommand: "true"\n')
     code, err = call("check", "mine", "--config-dir", tmp_path)
-    assert code == 2 and ("_target_" in err or "os.system must be a subclass of gpbench.methods" in err)
+    assert code == 2 and ("_target_" in err or "os.system is no gpbench.Method" in err)
 
 
 # ----- folders and files
