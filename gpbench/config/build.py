@@ -18,6 +18,7 @@ from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasRates, HasSearch
 from gpbench.schema import MEANING, RANGE, check_declarations, settings
 
+_NO_METHOD = "method: {} is no gpbench.Method: derive its class from gpbench.Method"
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
 
@@ -34,6 +35,8 @@ def build_method(node: Mapping[str, Any]) -> Method:
     """
     check_class(node)
     target = node["_target_"]
+    if not _is_method(targets.load(target, "method", Method)):  # before it is called
+        raise ConfigError(_NO_METHOD.format(target))
     try:
         method = _constructed({key: custom.without_target(key, value) for key, value in node.items()}, "method")
     except GpbenchError:
@@ -82,6 +85,8 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
                 _check_signature(value, f"method.{key}")
         return
     constructor = _check_signature(node, "method")
+    if not _is_method(constructor):  # `build_method` refuses it
+        return
     check_declarations(constructor)
     if not isinstance(constructor.tasks, tuple | list | set | frozenset):
         raise ConfigError(f"{constructor.__name__}: tasks must be a tuple, such as tasks = ('regression',)")
@@ -95,6 +100,10 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
     declared.check_declared(node, declaration, constructor.__name__)
     if card is not None:
         declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+
+
+def _is_method(target: Any) -> bool:
+    return isinstance(target, type) and issubclass(target, Method)
 
 
 def _check_family(kind: str, value: Any) -> None:
@@ -146,8 +155,6 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
         fields = inspect.signature(constructor).parameters
     except (TypeError, ValueError):
         raise ConfigError(f"{key}: _target_ {node['_target_']} is no class or function of Python's") from None
-    if key == "method" and not (isinstance(constructor, type) and issubclass(constructor, Method)):
-        raise ConfigError(f"method: {node['_target_']} is no gpbench.Method: derive its class from gpbench.Method")
     if abstract := sorted(getattr(constructor, "__abstractmethods__", ())):
         raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/add_a_method.md")
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
@@ -155,6 +162,9 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
     is_class = isinstance(constructor, type) and dataclasses.is_dataclass(constructor)
     has_ranges = set(settings(constructor)) if is_class else set()
+    is_other = key == "method" and not is_open and not _is_method(constructor)
+    if is_other and "name" in values.keys() - parameters.keys():  # a field of every method
+        raise ConfigError(_NO_METHOD.format(node["_target_"]))
     for field, value in values.items():
         if field in parameters and field not in has_ranges:
             _check_annotation(f"{key}.{field}", value, parameters[field].annotation)
