@@ -63,19 +63,19 @@ def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
     """
     for name, value in node.items():
         if name != "_target_":
-            for key, path in _called(custom.without_target(name, value), f"method.{name}"):
+            for key, path in _calls(custom.without_target(name, value), f"method.{name}"):
                 targets.check_called(path, key, folders)
 
 
-def _called(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+def _calls(value: Any, key: str) -> Iterator[tuple[str, Any]]:
     """The key and the path of each `_target_` in a value."""
     for name, entry in value.items() if isinstance(value, Mapping) else ():
         if name == "_target_":
             yield key, entry
         else:
-            yield from _called(entry, f"{key}.{name}")
+            yield from _calls(entry, f"{key}.{name}")
     for entry in value if isinstance(value, list) else ():
-        yield from _called(entry, key)
+        yield from _calls(entry, key)
 
 
 def _constructed(value: Any, key: str) -> Any:
