@@ -5,8 +5,9 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -41,11 +42,40 @@ def build_method(node: Mapping[str, Any]) -> Method:
         method = _constructed({key: custom.without_target(key, value) for key, value in node.items()}, "method")
     except GpbenchError:
         raise
-    except Exception as error:  # whatever a constructor of the user's raises
+    except (Exception, SystemExit) as error:  # whatever a constructor of the user's raises
         raise ConfigError(f"method: cannot construct {target}: {type(error).__name__}: {error}") from error
     if not method.name:
         raise ConfigError("method has no name, by which records and tables know it: add `name: NAME` to its file")
     return method
+
+
+def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
+    """Checks that a record's `method` section calls no function of the user's that the record has chosen.
+
+    The classes of the method, of kernels and of likelihoods are checked where they are constructed.
+
+    Args:
+        node: The section.
+        folders: Folders of `--config-dir` and of installed packages.
+
+    Raises:
+        ConfigError: A function that neither gpbench nor optax has, nor a method or protocol file of these folders.
+    """
+    for name, value in node.items():
+        if name != "_target_":
+            for key, path in _calls(custom.without_target(name, value), f"method.{name}"):
+                targets.check_called(path, key, folders)
+
+
+def _calls(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """The key and the path of each `_target_` in a value."""
+    for name, entry in value.items() if isinstance(value, Mapping) else ():
+        if name == "_target_":
+            yield key, entry
+        else:
+            yield from _calls(entry, f"{key}.{name}")
+    for entry in value if isinstance(value, list) else ():
+        yield from _calls(entry, key)
 
 
 def _constructed(value: Any, key: str) -> Any:
