@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
-from gpbench.errors import ConfigError, GpbenchError, either, nearest
+from gpbench.errors import ConfigError, GpbenchError, either, exit_error, nearest
 from gpbench.schema import is_whole
 
 P = ParamSpec("P")
@@ -51,13 +51,21 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         subject = f"{function.__name__}: "  # who leaves out the keyword need not know it
         checked_args = [_fitted(name, value, hints.get(name, Any), subject) for name, value in positional]
         try:
-            return function(*checked_args, **checked_kwargs)  # type: ignore[arg-type]
+            return _without_exit(function, *checked_args, **checked_kwargs)  # type: ignore[arg-type]
         except GpbenchError as error:
             error.printed = error.printed or str(error)
             error.args = (in_python(str(error)),)
             raise
 
     return call
+
+
+def _without_exit(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Calls a function.  Raises ConfigError where a module of the user's wants to end the program."""
+    try:
+        return function(*args, **kwargs)
+    except SystemExit as error:
+        raise exit_error(error) from error
 
 
 def _fitted(name: str, value: Any, hint: Any, subject: str = "") -> Any:

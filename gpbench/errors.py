@@ -83,6 +83,19 @@ class Stopped(GpbenchError):
     exit_code = 75
 
 
+def exit_error(error: SystemExit) -> ConfigError:
+    """The error for a module of the user's that tries to end the program.
+
+    Args:
+        error: The exception of `sys.exit`.
+    """
+    import traceback
+
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    code = "" if error.code is None else " ".join(str(error.code).split())[:200]
+    return ConfigError(f"line {frame.lineno} of {frame.filename} calls sys.exit({code}): raise an error there instead")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Hint for an unknown name: the nearest known names, or up to 30 known ones if none is near.
 

@@ -77,7 +77,7 @@ class OwnMetric:
         assert self.metric.compute is not None
         try:
             result = np.asarray(self.metric.compute(scored))
-        except Exception as error:  # a user's function can raise anything
+        except (Exception, SystemExit) as error:  # a user's function can raise anything
             raise ConfigError(f"{self}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from error
         if result.dtype.kind not in "fiub" or result.shape not in ((), scored.y.shape):
             kind = f"{result.dtype} of shape {result.shape}"
@@ -208,7 +208,7 @@ def _installed() -> Iterator[OwnMetric]:
         try:
             metric = point.load()
             fault = "" if isinstance(metric, Metric) and metric.compute else "is no gpbench.metrics.Metric"
-        except Exception as error:  # importing another package can raise anything
+        except (Exception, SystemExit) as error:  # importing another package can raise anything
             fault = f"{type(error).__name__}: {error}"
         if fault := fault or _name_fault(point.name):
             print(f"gpbench: left out the entry point {point.name} of {GROUP}: {fault}", file=sys.stderr)

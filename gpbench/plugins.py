@@ -28,7 +28,7 @@ def _valid_folders() -> Iterator[Path]:
         try:
             spec = importlib.util.find_spec(point.value)
             locations = list(spec.submodule_search_locations or ()) if spec else []
-        except Exception:  # importing another package can raise anything
+        except (Exception, SystemExit):  # importing another package can raise anything
             locations = []
         if any((Path(location) / "method").is_dir() for location in locations):
             yield from map(Path, locations)

@@ -5,43 +5,14 @@ JAX and XLA read most of their settings from the environment, once.  A variable 
 
 import os
 import platform
-import re
-import subprocess
 import sys
 
-from gpbench import paths
+from gpbench import arithmetic, paths
 from gpbench.core import memory
 from gpbench.errors import ConfigError
 
-# vmap of a gradient through Cholesky and triangular solves hangs for ever in XLA's CPU thread pool on few cores
-# unless this scheduler is off; off, it was also the fastest of the work-arounds measured.
-_DEADLOCK_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
-# By default XLA fuses products with what makes their operands and evaluates the cosines of qsgp again for each tile of
-# a product: a step with 20 inputs took 146 ms with, and 81 without.  This setting leaves products alone.
-_FUSION_FLAG = "--xla_cpu_experimental_ynn_fusion_type"
-_COUNT_FLAG = "--xla_force_host_platform_device_count"
-_OWN_FLAGS = (_DEADLOCK_FLAG, _FUSION_FLAG, _COUNT_FLAG)
-_READABLE_FLAGS = "GPBENCH_READABLE_XLA_FLAGS"  # variable with flags that XLA has read, for the processes of this one
 # With "cuda" alone JAX fails by an assertion where there is no GPU; `require_gpu` says it better.
 _PLATFORMS = {"cpu": "cpu", "gpu": "cuda,cpu"}
-_ARITHMETIC = {
-    "jax_enable_x64": True,
-    "jax_default_matmul_precision": "highest",
-    "jax_numpy_dtype_promotion": "standard",
-    "jax_numpy_rank_promotion": "allow",
-    "jax_default_prng_impl": "threefry2x32",
-    "jax_threefry_partitionable": True,
-    "jax_random_seed_offset": 0,
-    "jax_high_dynamic_range_gumbel": False,
-    "jax_disable_jit": False,
-    "jax_transfer_guard": "allow",
-}
-"""Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""
-_INEXACT = re.compile(
-    r"--(\w*(?:fast_math(?!_honor)|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?"
-)
-"""Flags of XLA that make its arithmetic less exact."""
-
 _settings: tuple[str | None, float | None, int] | None = None
 """Device, share of memory and number of devices of the last `configure` before JAX was imported; None without one."""
 
@@ -52,7 +23,7 @@ def configure(
     """Set up this process for JAX; call it before anything imports JAX.
 
     float64 is available: float32 runs ask for their dtype where it matters, and their products are then float32 and not
-    a GPU's shorter TF32; `fix_arithmetic` makes sure of that whatever the environment says.  Compiled programs are kept
+    a GPU's shorter TF32; `start` makes sure of that whatever the environment says.  Compiled programs are kept
     from process to process in `paths.cache_dir()`, small and quick ones too.
 
     Args:
@@ -69,10 +40,7 @@ def configure(
         _settings = (device, memory_fraction, devices)
     if cores is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
-    _add_flag(_DEADLOCK_FLAG, "false")
-    _add_flag(_FUSION_FLAG, "individual_dot")
-    if devices > 1:
-        _add_flag(_COUNT_FLAG, str(devices))
+    arithmetic.add_flags(devices)
     settings = {
         "JAX_ENABLE_X64": "true",
         "JAX_DEFAULT_MATMUL_PRECISION": "highest",
@@ -113,47 +81,50 @@ def can_configure(*, device: str | None = None, memory_fraction: float | None = 
     """Returns true if JAX has, or can still get, these settings in this process: they are made before its import.
 
     Args:
-        device: As for `configure`.
-        memory_fraction: As for `configure`.
-        devices: As for `configure`.
+        device, memory_fraction, devices: As for `configure`.
     """
     return "jax" not in sys.modules or _settings == (device, memory_fraction, devices)
 
 
-def import_jax() -> None:
-    """Imports JAX, after a look at XLA_FLAGS: XLA ends a process with flags that it cannot read.
+def start(device: str | None = None, *, joins: bool = False) -> None:
+    """Imports JAX and starts its backend, with the arithmetic that records stand for; call it after `configure`.
+
+    Args:
+        device: As for `configure`; "gpu" requires one.
+        joins: Joins the other processes of the run, as `join` does.
 
     Raises:
-        ConfigError: The environment has a setting or a flag that JAX or XLA cannot read.
+        ConfigError: A setting in the environment that JAX or XLA cannot read, or that makes numbers less exact; a
+            platform or a device that is not here.
     """
-    flags = " ".join(flag for flag in _flags().split() if not flag.startswith(_OWN_FLAGS))
-    if flags and flags != os.environ.get(_READABLE_FLAGS) and "jax" not in sys.modules:
-        # in a process of its own, which may end so, and takes a fifth of a second: once for all jobs of a sweep
-        command = [sys.executable, "-c", "from jaxlib import xla_client; xla_client.CompileOptions()"]
-        printed = subprocess.run(command, capture_output=True, text=True).stderr
-        if fault := re.search(r"(Unknown flags?|Couldn't|Could not open) .*", printed):
-            raise ConfigError(f"XLA_FLAGS={flags}: {fault[0].strip('.')}; correct them, or leave them out")
-        os.environ[_READABLE_FLAGS] = flags
-    try:
-        import jax  # noqa: F401
-    except ValueError as error:
-        raise ConfigError(f"JAX cannot read its settings: {error}; correct the variable, or unset it") from error
-
-
-def start_backend() -> None:
-    """Starts JAX's backend.
-
-    Raises:
-        ConfigError: It cannot start, as where JAX_PLATFORMS names a platform that is not here.
-    """
+    import_jax()
     import jax
 
+    if joins:
+        join()
+    arithmetic.fix()
+    if device == "gpu":
+        require_gpu()
     try:
         jax.devices()
     except (AssertionError, RuntimeError) as error:
         reason = str(error).partition("\n")[0] or "there is none"
         names = os.environ.get("JAX_PLATFORMS", "")
         raise ConfigError(f"JAX_PLATFORMS={names}: JAX finds no such device ({reason}); set it to cpu") from error
+
+
+def import_jax() -> None:
+    """Imports JAX, after a look at XLA_FLAGS.
+
+    Raises:
+        ConfigError: The environment has a setting or a flag that JAX or XLA cannot read.
+    """
+    if "jax" not in sys.modules:
+        arithmetic.check_flags()
+    try:
+        import jax  # noqa: F401
+    except ValueError as error:
+        raise ConfigError(f"JAX cannot read its settings: {error}; correct the variable, or unset it") from error
 
 
 def require_float64(device: str | None = None) -> None:
@@ -163,51 +134,17 @@ def require_float64(device: str | None = None) -> None:
         device: "cpu", "gpu", or None for the best there is.
 
     Raises:
-        ConfigError: JAX was imported without 64-bit types; XLA_FLAGS as for `fix_arithmetic`.
+        ConfigError: JAX was imported without 64-bit types; what `start` raises.
     """
     is_first = "jax" not in sys.modules
     configure(device=device)
-    import_jax()
-    import jax
-
     if is_first:
-        fix_arithmetic()
-    elif not jax.config.read("jax_enable_x64"):
+        start(device)
+    elif not sys.modules["jax"].config.read("jax_enable_x64"):
         raise ConfigError(
             "JAX was imported without 64-bit types: set JAX_ENABLE_X64=true, or call"
             " jax.config.update('jax_enable_x64', True)"
         )
-
-
-def fix_arithmetic() -> None:
-    """Gives JAX the arithmetic that records stand for, whoever imported it and with whatever environment.
-
-    Raises:
-        ConfigError: XLA_FLAGS or NVIDIA_TF32_OVERRIDE make it less exact, which cannot be undone in this process.
-    """
-    import jax
-
-    flags = _INEXACT.findall(os.environ.get("XLA_FLAGS", ""))
-    faults = [f"XLA_FLAGS has --{flag}" for flag, value in flags if value.lower() not in ("false", "0")]
-    if os.environ.get("NVIDIA_TF32_OVERRIDE", "0") != "0":
-        faults.append("NVIDIA_TF32_OVERRIDE is set")
-    if faults:
-        raise ConfigError(f"{faults[0]}: numbers would be less exact than records state; leave it out")
-    for option, value in _ARITHMETIC.items():
-        if getattr(jax.config, option, value) != value:  # an option that this JAX does not have changes nothing
-            jax.config.update(option, value)
-
-
-def _flags() -> str:
-    return os.environ.get("XLA_FLAGS", "").strip()
-
-
-def _add_flag(name: str, value: str) -> None:
-    flags = _flags()
-    if flags and not flags.startswith("-"):
-        raise ConfigError(f"XLA_FLAGS={flags}: write the flags themselves, not the name of a file with them")
-    if name not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} {name}={value}".strip()
 
 
 def peers() -> tuple[str, int, int] | None:
@@ -307,8 +244,6 @@ def device_name() -> str:
     import jax
 
     device = jax.devices()[0]
-    return _cpu_model() if device.platform == "cpu" else str(device.device_kind)
-
-
-def _cpu_model() -> str:
+    if device.platform != "cpu":
+        return str(device.device_kind)
     return memory.proc_field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()

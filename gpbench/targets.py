@@ -12,7 +12,7 @@ import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import ModuleSpec
@@ -26,6 +26,7 @@ from gpbench.errors import ConfigError, as_word, either, nearest
 
 _GROUPS = tuple(f"gpbench.{kind}" for kind in ("methods", "kernels", "likelihoods", "readers", "metrics"))
 _OURS = ("gpbench.core.", "gpbench.methods.", "optax.")
+_CALLERS = ("method", "protocol", "experiment")
 _folders: list[Path] = []
 
 
@@ -76,7 +77,7 @@ def load(path: Any, subject: str, base: type | None = None) -> Any:
     module, _, name = path.rpartition(".")
     try:
         target = getattr(importlib.import_module(module), name)
-    except Exception as error:  # a user's module can raise anything
+    except (Exception, SystemExit) as error:  # a user's module can raise anything
         raise ConfigError(f"{subject}: cannot import {path!r}: {_reason(error, module, name)}") from error
     if base and isinstance(target, type) and issubclass(target, base):
         return target
@@ -84,6 +85,22 @@ def load(path: Any, subject: str, base: type | None = None) -> Any:
     if has_module and not (_is_allowed(f"{target.__module__}.") or _is_named(path)):
         raise ConfigError(f"{subject}: {path} is of the module {target.__module__}, and only imported there: {_RULE}")
     return target
+
+
+def check_called(path: Any, subject: str, folders: Iterable[Path]) -> None:
+    """Raises ConfigError where only a record says that a function of the user's is called, which no base class checks.
+
+    Args:
+        path: Dotted path of the function.
+        subject: Key of the configuration, with which the message begins.
+        folders: Folders of `--config-dir` and of installed packages, whose methods and protocols name what they call.
+    """
+    check_path(path, subject)
+    if not (path.startswith(_OURS) or _is_named(path, folders, _CALLERS)):
+        raise ConfigError(
+            f"{subject}: a record may not call {path}: name it in a file of method/ or protocol/ in a folder of"
+            " --config-dir"
+        )
 
 
 def load_own(path: str) -> Any:
@@ -100,10 +117,11 @@ def _is_allowed(path: str) -> bool:
     return path.startswith(_OURS) or _is_in_folders(top) or top in _packages()
 
 
-def _is_named(path: str) -> bool:
+def _is_named(path: str, folders: Iterable[Path] | None = None, groups: Container[str] | None = None) -> bool:
     """True if a file of the user's folders names this target.  Cards do not count: people share them as data."""
     line = re.compile(rf"\b_target_['\"]?\s*:\s*['\"]?{re.escape(path)}(?![\w.])")
-    files = (file for folder in _folders for file in folder.glob("*/*.yaml") if file.parent.name != "dataset")
+    files = (file for folder in (_folders if folders is None else folders) for file in folder.glob("*/*.yaml"))
+    files = (f for f in files if (f.parent.name in groups if groups else f.parent.name != "dataset"))
     return any(line.search(file.read_text(encoding="utf-8", errors="replace")) for file in files)
 
 
@@ -131,7 +149,7 @@ def _packages() -> frozenset[str]:
     )
 
 
-def _reason(error: Exception, module: str, name: str) -> str:
+def _reason(error: BaseException, module: str, name: str) -> str:
     """Cause of a failed import, with the line of the module whose code raised it."""
     if isinstance(error, SyntaxError):  # which names file and line
         return str(error)

@@ -14,7 +14,7 @@ FLOORS = [
     {"arguments", "metrics", "papers"},
     {"registry", "keys"},
     {"custom"},
-    {"core", "data_registry", "own_metrics"},
+    {"arithmetic", "core", "data_registry", "own_metrics"},
     {"methods", "runtime"},
     {"config"},
     {"data"},

@@ -155,8 +155,7 @@ from gpbench import runtime
 from gpbench.errors import ConfigError
 try:
     runtime.configure()
-    runtime.import_jax()
-    runtime.start_backend()
+    runtime.start()
 except ConfigError as error:
     print(error)
 """
@@ -169,8 +168,7 @@ def test_a_setting_that_stops_the_arithmetic_is_put_right(setting, tmp_path):
     show = """
 from gpbench import runtime
 runtime.configure()
-runtime.import_jax()
-runtime.fix_arithmetic()
+runtime.start()
 import jax.numpy as jnp
 print(jnp.ones(2, jnp.float32) + jnp.ones(2, int) + 1.0)
 """

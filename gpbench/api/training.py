@@ -189,4 +189,6 @@ def _train_in_child(plan: RunPlan, recorded_before: int) -> Runs:
         kinds = {kind.exit_code: kind for kind in GpbenchError.__subclasses__()}
         raise kinds.get(ended.code, GpbenchError)(ended.judged([], interrupted).text)
     records = plan.with_run(again=False).recorded(Store(plan.results))
+    if len(records) < len(plan.runs):
+        raise GpbenchError(ended.judged([], interrupted).text)
     return Runs(records.values(), plan.results, recorded_before)

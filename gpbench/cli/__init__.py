@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, nearest, printable
+from gpbench.errors import ConfigError, GpbenchError, Stopped, StorageError, exit_error, nearest, printable
 
 __all__ = ["VERBS", "main", "module_of"]
 
@@ -145,7 +145,10 @@ def _dispatch(argv: list[str]) -> int:
     if verb is None:
         parser.print_help()
         return 0
-    code = args.func(args)
+    try:
+        code = args.func(args)
+    except SystemExit as error:  # of a module of the user's: ours return their codes
+        raise exit_error(error) from error
     sys.stdout.flush()  # raises BrokenPipeError here rather than at exit
     return code
 

@@ -77,7 +77,7 @@ def _of_method(args: argparse.Namespace, folders: Sequence[Path]) -> "Iterator[F
 
     cfg = compose([f"method={args.method}", *args.overrides], folders)
     runtime.configure(device=cfg["run"]["device"])
-    runtime.fix_arithmetic()
+    runtime.start(cfg["run"]["device"])
 
     from gpbench.contract.findings import examine
 
@@ -95,7 +95,7 @@ def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Pat
     options = {key: yamls.load(value) for key, _, value in (word.partition("=") for word in words)}
     if kind == "metric":
         runtime.configure(device="cpu")
-        runtime.fix_arithmetic()
+        runtime.start()
 
         from gpbench.contract.families import examine_metric
 
@@ -103,7 +103,7 @@ def _of_family(kind: str, name: str, words: Sequence[str], folders: Sequence[Pat
     value = custom.expand(kind, {name: options}, [*folders, *plugins.folders()])
     registry.read(kind, value)
     runtime.configure(device="cpu")
-    runtime.fix_arithmetic()
+    runtime.start()
 
     from gpbench.contract import families
 

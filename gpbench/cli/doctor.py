@@ -95,12 +95,17 @@ def _devices() -> Iterator[Finding]:
         from gpbench import runtime
 
         runtime.configure()
+        runtime.start()
         import jax
         import jax.numpy as jnp
 
         devices = jax.devices()
         factor = jnp.linalg.cholesky(jnp.eye(2, dtype=jnp.float64) * 4)
-    except Exception as error:  # any failure to start JAX is a finding
+    except GpbenchError as error:
+        fault, _, mend = str(error).rpartition("; ")
+        yield Finding("devices", "broken", fault or mend, mend)
+        return
+    except Exception as error:  # any other failure to start JAX is a finding
         line = " ".join(str(error).split()) or type(error).__name__
         yield Finding("devices", "broken", line, "install jax for this machine, or hide the device: JAX_PLATFORMS=cpu")
         return

@@ -42,5 +42,5 @@ def run(args: argparse.Namespace) -> int:
     try:
         frame.to_csv(args.out, index=False, lineterminator="\n")
     except OSError as error:
-        raise StorageError(f"{args.out} cannot be written: {error.strerror}; choose another --out") from None
+        raise StorageError(f"{args.out} cannot be written: {error.strerror or error}; choose another --out") from None
     return 0

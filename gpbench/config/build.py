@@ -5,8 +5,9 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -18,6 +19,7 @@ from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasRates, HasSearch
 from gpbench.schema import MEANING, RANGE, check_declarations, settings
 
+_NO_METHOD = "method: {} is no gpbench.Method: derive its class from gpbench.Method"
 _HYDRA_KEYS = ("_target_", "_args_", "_convert_", "_partial_", "_recursive_")
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", types.NoneType: "null"}
 
@@ -34,18 +36,46 @@ def build_method(node: Mapping[str, Any]) -> Method:
     """
     check_class(node)
     target = node["_target_"]
-    cls = targets.load(target, "method", Method)
-    if not (isinstance(cls, type) and issubclass(cls, Method)):  # before it is called
-        raise ConfigError(f"method: {target} must be a subclass of gpbench.methods.base.Method")
+    if not _is_method(targets.load(target, "method", Method)):  # before it is called
+        raise ConfigError(_NO_METHOD.format(target))
     try:
         method = _constructed({key: custom.without_target(key, value) for key, value in node.items()}, "method")
     except GpbenchError:
         raise
-    except Exception as error:  # whatever a constructor of the user's raises
+    except (Exception, SystemExit) as error:  # whatever a constructor of the user's raises
         raise ConfigError(f"method: cannot construct {target}: {type(error).__name__}: {error}") from error
     if not method.name:
         raise ConfigError("method has no name, by which records and tables know it: add `name: NAME` to its file")
     return method
+
+
+def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
+    """Checks that a record's `method` section calls no function of the user's that the record has chosen.
+
+    The classes of the method, of kernels and of likelihoods are checked where they are constructed.
+
+    Args:
+        node: The section.
+        folders: Folders of `--config-dir` and of installed packages.
+
+    Raises:
+        ConfigError: A function that neither gpbench nor optax has, nor a method or protocol file of these folders.
+    """
+    for name, value in node.items():
+        if name != "_target_":
+            for key, path in _calls(custom.without_target(name, value), f"method.{name}"):
+                targets.check_called(path, key, folders)
+
+
+def _calls(value: Any, key: str) -> Iterator[tuple[str, Any]]:
+    """The key and the path of each `_target_` in a value."""
+    for name, entry in value.items() if isinstance(value, Mapping) else ():
+        if name == "_target_":
+            yield key, entry
+        else:
+            yield from _calls(entry, f"{key}.{name}")
+    for entry in value if isinstance(value, list) else ():
+        yield from _calls(entry, key)
 
 
 def _constructed(value: Any, key: str) -> Any:
@@ -85,18 +115,25 @@ def check_class(node: Mapping[str, Any], card: Mapping[str, Any] | None = None) 
                 _check_signature(value, f"method.{key}")
         return
     constructor = _check_signature(node, "method")
-    if isinstance(constructor, type) and issubclass(constructor, Method):
-        check_declarations(constructor)
-        if unknown := sorted(set(constructor.tasks) - registry.AUTO.keys()):
-            raise ConfigError(f"{constructor.__name__}: no task {unknown[0]!r}; {nearest(unknown[0], registry.AUTO)}")
-        declaration = declaration_of(constructor)
-        for kind in registry.KINDS.keys() & node.keys():
-            if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
-                registry.check_value(kind, node[kind])
-                _check_family(kind, node[kind])
-        declared.check_declared(node, declaration, constructor.__name__)
-        if card is not None:
-            declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+    if not _is_method(constructor):  # `build_method` refuses it
+        return
+    check_declarations(constructor)
+    if not isinstance(constructor.tasks, tuple | list | set | frozenset):
+        raise ConfigError(f"{constructor.__name__}: tasks must be a tuple, such as tasks = ('regression',)")
+    if unknown := sorted(set(constructor.tasks) - registry.AUTO.keys()):
+        raise ConfigError(f"{constructor.__name__}: no task {unknown[0]!r}; {nearest(unknown[0], registry.AUTO)}")
+    declaration = declaration_of(constructor)
+    for kind in registry.KINDS.keys() & node.keys():
+        if declaration["settings"].get(kind, {"range": kind})["range"] == kind:
+            registry.check_value(kind, node[kind])
+            _check_family(kind, node[kind])
+    declared.check_declared(node, declaration, constructor.__name__)
+    if card is not None:
+        declared.check_task({"method": node, "dataset": card}, constructor.tasks)
+
+
+def _is_method(target: Any) -> bool:
+    return isinstance(target, type) and issubclass(target, Method)
 
 
 def _check_family(kind: str, value: Any) -> None:
@@ -155,6 +192,9 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}
     is_class = isinstance(constructor, type) and dataclasses.is_dataclass(constructor)
     has_ranges = set(settings(constructor)) if is_class else set()
+    is_other = key == "method" and not is_open and not _is_method(constructor)
+    if is_other and "name" in values.keys() - parameters.keys():  # a field of every method
+        raise ConfigError(_NO_METHOD.format(node["_target_"]))
     for field, value in values.items():
         if field in parameters and field not in has_ranges:
             _check_annotation(f"{key}.{field}", value, parameters[field].annotation)

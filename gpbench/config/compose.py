@@ -48,6 +48,8 @@ class Composer:
             raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
         base, defaults = self._choose(choices)
         changes = [word for word in parsed if not self._is_choice(word)]
+        if unknown := [word for word in changes if word.sign and word.key.partition(".")[0] not in base]:
+            raise ConfigError(f"{unknown[0].text}: no such section; {nearest(unknown[0].key.partition('.')[0], base)}")
         cfg = _changed(base, [_with_sign(word, base.get("method")) for word in changes])
         check_values(cfg)
         files = {group: self._users_file(group, choices, defaults) for group in GROUPS}
@@ -57,6 +59,8 @@ class Composer:
                     raise ConfigError(f"{files[group]}: must be a mapping, with lines of KEY: VALUE")
                 hint = f"choose one, as in {group}=NAME (`gpbench ls {group}s` lists them)"
                 raise ConfigError(f"{group} is not set; {hint}")
+            if (name := cfg[group].get("name")) != defaults.get(f"{group}.name"):
+                raise ConfigError(f"{group}.name={name}: a name is that of its file; choose one by {group}=NAME")
         cfg["implied"] = _implied(cfg["method"])
         subject = f"dataset ({files['dataset']})" if files["dataset"] else "dataset"
         sources = self._check_sections(cfg, subject)

@@ -77,7 +77,7 @@ def startable(method: Method, task: str, sizes: Sequence[int]) -> Problem:
             problem.start()
         except ConfigError:
             continue
-        except Exception:  # becomes a finding
+        except (Exception, SystemExit):  # becomes a finding
             break
         break
     return problem
@@ -94,12 +94,12 @@ def finding(task: str, check: Callable[..., None], *arguments: Any) -> Finding:
         return Finding(*claim, "doubtful", str(error))
     except GpbenchError as error:
         return Finding(*claim, "broken", str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Finding(*claim, "broken", _line(error))
     return Finding(*claim, "kept")
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     """An exception in a line, with its position in the author's code: the last frame outside libraries and here."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
     own = [f for f in frames if "/gpbench/contract/" not in f.filename] or frames

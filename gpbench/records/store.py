@@ -95,6 +95,8 @@ class Store:
 
     def delete(self, id: str) -> None:
         """Deletes a run: it is moved aside first, so that its folder is never half-empty.  Raises StorageError."""
+        if (self.runs / id).is_symlink():
+            raise StorageError(f"{self.runs / id} is a symbolic link, not a folder: delete the link yourself")
         aside = self.runs / f".tmp-{id}-{os.getpid()}-{secrets.token_hex(4)}"
         try:
             (self.runs / id).rename(aside)

@@ -39,7 +39,7 @@ def check_classes(
     request = json.dumps([sys.path, list(words_of), folders, list(map(str, config_dirs))])
     command = [sys.executable, "-m", __name__]
     process = subprocess.run(command, input=request, capture_output=True, text=True)
-    if process.returncode == ConfigError.exit_code:
+    if process.returncode == ConfigError.exit_code and process.stdout:
         message, number = json.loads(process.stdout)
         raise ConfigError(message + ("" if number is None else job_note(list(words_of.values())[number], jobs)))
 
@@ -63,6 +63,7 @@ def main() -> int:
                 from gpbench import runtime
 
                 runtime.configure(device="cpu")
+                runtime.import_jax()
                 from gpbench.config.build import check_class
             for index, section in enumerate(sections):
                 number = index

@@ -54,8 +54,11 @@ class Ended:
             return "failed", f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
         if code > 0:
             return "failed", last or f"exit code {code}"
-        result = json.loads(self.printed)
-        records = [Record.from_json(record) for record in result["records"]]
+        try:
+            result = json.loads(self.printed)
+            records = [Record.from_json(record) for record in result["records"]]
+        except (ValueError, LookupError, TypeError):
+            return "failed", "its process ended without an answer: does a module of yours call os._exit?"
         return "already" if result["already"] == len(records) else "done", _scores(records)
 
 

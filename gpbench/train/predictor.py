@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
+from gpbench.config.build import check_recorded
+from gpbench.config.compose import folders
 from gpbench.data.dataset import Dataset
 from gpbench.errors import ConfigError, DataError
 from gpbench.records.plan import RunPlan
@@ -32,13 +35,15 @@ class Predictor:
         cfg: the run's configuration, as `gpbench.config.compose.Composer.restore` returns it.
 
     Raises:
-        ConfigError: the saved state cannot be read, or is one of another version of its method.
+        ConfigError: the saved state cannot be read, or is one of another version of its method; the record chooses a
+            function of the user's to be called.
         DataError: the data cannot be loaded, or are not those of the run.
     """
 
     def __init__(self, store: Store, record: Record, cfg: Mapping[str, Any]):
         if not (arrays := store.state(record.id)):
             raise ConfigError("its saved state cannot be read: train it again with run.save=true run.again=true")
+        check_recorded(cfg["method"], folders([Path(folder) for folder in cfg["config_dirs"]]))
         plan = _plan(cfg, record)
         self._context = context = Context.create(plan)
         if context.dataset.checksum != record.data_checksum:

@@ -45,13 +45,7 @@ def train(plan: RunPlan, *, store: Store, stop: StopRequest) -> tuple[list[Recor
     """
     run = plan.cfg["run"]
     joins = bool(runtime.peers()) or run["processes"] == "cluster"
-    runtime.import_jax()
-    if joins:
-        runtime.join()
-    runtime.fix_arithmetic()
-    if run["device"] == "gpu":
-        runtime.require_gpu()
-    runtime.start_backend()
+    runtime.start(run["device"], joins=joins)
 
     from gpbench.core.memory import release_programs
     from gpbench.train import progress

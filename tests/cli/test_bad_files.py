@@ -9,6 +9,7 @@ import pytest
 from commands import FAKES, RUN
 from samples import sample
 
+import gpbench
 from gpbench import cli, runtime
 from gpbench.data import cards, readers
 from gpbench.errors import DataError, nearest
@@ -130,10 +131,12 @@ def test_a_card_with_one_split_says_so(tmp_path, call):
     [
         ("def x(:\n", "cannot import 'my_bad_method.M': invalid syntax (my_bad_method.py, line 1)"),
         ("\n1 / 0\n", "ZeroDivisionError in line 2 of "),
+        ("import sys\nsys.exit(0)\n", "SystemExit in line 2 of "),
         ("M = 3\n", "_target_ my_bad_method.M is no class"),
         ("from gpbench.methods.base import Method\nclass M(Method): ...\n", "lacks init, predict, step; see docs/"),
-        ("class M:\n    def __init__(self, name): ...\n", "must be a subclass of gpbench.methods.base.Method"),
-        ("import os\nM = os.system\n", "method.name: M has no such field"),
+        ("class M:\n    def __init__(self, name): ...\n", "is no gpbench.Method: derive"),
+        ("class M: ...\n", "method: my_bad_method.M is no gpbench.Method"),
+        ("import os\nM = os.system\n", "my_bad_method.M is no gpbench.Method"),
     ],
 )
 def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch, module, line):
@@ -144,11 +147,24 @@ def test_what_is_wrong_in_a_users_module_is_one_line(tmp_path, call, monkeypatch
     assert code == 2 and line in err
 
 
+def test_a_class_that_ends_the_program_is_one_line(tmp_path, call, monkeypatch):
+    monkeypatch.delitem(sys.modules, "my_method_exits", raising=False)
+    code = "from gpbench.methods.baselines.linear import Linear\nimport sys\n"
+    code += "class M(Linear):\n    def predict(self, *args, **keys): sys.exit(0)\n"
+    (tmp_path / "my_method_exits.py").write_text(code)
+    (tmp_path / "method" / "mine.yaml").write_text("_target_: my_method_exits.M\nname: mine\nridge: 1.0\n")
+    words = ["dataset=sinc", "method=mine", f"run.results={tmp_path / 'results'}"]
+    status, err = call("run", *words, "--config-dir", tmp_path)
+    assert status == 2 and "my_method_exits.py calls sys.exit(0): raise an error" in err
+    with pytest.raises(gpbench.ConfigError, match=r"line 4 of .*my_method_exits\.py calls sys\.exit\(0\)"):
+        gpbench.run(overrides=words, config_dir=tmp_path)
+
+
 @pytest.mark.parametrize("target", ["", ".a.M", "M", "os.system"])
 def test_a_target_that_cannot_be_called_is_one_line(tmp_path, call, target):
     (tmp_path / "method" / "mine.yaml").write_text(f'_target_: "{target}"\ncommand: "true"\n')
     code, err = call("check", "mine", "--config-dir", tmp_path)
-    assert code == 2 and ("_target_" in err or "os.system must be a subclass of gpbench.methods" in err)
+    assert code == 2 and ("_target_" in err or "os.system is no gpbench.Method" in err)
 
 
 # ----- folders and files

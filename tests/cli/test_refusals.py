@@ -58,6 +58,12 @@ REFUSED = {
     "dataset.splits.set=randm90": "dataset: no split set 'randm90'; did you mean random90?",
     "+dataset.colums=[a]": "dataset: the card has an unknown key 'colums'; did you mean columns or counts?",
     "+dataset.incomplete=dropp": "dataset: the card: incomplete=dropp: must be drop or null",
+    "++methd.steps=20": "++methd.steps=20: no such section; did you mean method?",
+    "+foo=1": "+foo=1: no such section; known are data, dataset, method",
+    "dataset.name=pima": "dataset.name=pima: a name is that of its file; choose one by dataset=NAME",
+    "method.name=../x": "method.name=../x: a name is that of its file; choose one by method=NAME",
+    "method={name: x}": "method.name=x: a name is that of its file",
+    "++protocol.name=hl2016": "protocol.name=hl2016: a name is that of its file; choose one by protocol=NAME",
     "dataset.labels.malignant=-1.5": "dataset: the code of label 'malignant'=-1.5: must be a whole number",
 }
 
@@ -220,6 +226,10 @@ class Outside(GPR):
 
 class Task(GPR):
     tasks = frozenset({"regresion"})
+
+
+class Text(GPR):
+    tasks = "regression"
 """,
     "dry_loss.py": "def loss(scored, level=0.5):\n    return 0.0\n",
 }
@@ -244,6 +254,8 @@ CUSTOM = {
     ),
     "default": (["method._target_=dry_parts.Outside"], "", "Outside.level: the default=2.0: must be a number above 0"),
     "task": (["method._target_=dry_parts.Task"], "", "Task: no task 'regresion'; did you mean regression?"),
+    "tasks": (["method._target_=dry_parts.Text"], "", "Text: tasks must be a tuple, such as tasks = ('regression',)"),
+    "class": (["method._target_=dry_parts.Noisy"], "", "method: dry_parts.Noisy is no gpbench.Method: derive its"),
     "built-in class": (
         ["method.kernel={_target_: gpbench.core.kernels.Periodic, perod: 3}"],
         "",

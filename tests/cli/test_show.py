@@ -66,6 +66,14 @@ def test_rm_deletes_the_runs_named_and_nothing_where_one_is_unknown(results, cap
     assert list((results / "runs").iterdir()) == []
 
 
+def test_rm_leaves_a_symbolic_link(results, capsys):
+    folder = results / "runs" / "a000000000000000"
+    folder.symlink_to(folder.rename(results / "elsewhere"))
+    assert main(["rm", "a0", "--results", str(results)]) == 5
+    assert "is a symbolic link, not a folder" in capsys.readouterr().err
+    assert folder.is_symlink() and (results / "elsewhere" / "record.json").exists()
+
+
 def test_rm_refuses_a_collection(results, capsys):
     collection = str(results / "all.parquet")
     assert main(["collect", str(results), "--out", collection]) == 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from toys import HERE, Walk, group
 
-from gpbench import runtime
+from gpbench import arithmetic, runtime
 from gpbench.core.predictive import BernoulliPredictive
 from gpbench.errors import ConfigError, ContractError
 from gpbench.train.devices import Devices
@@ -56,18 +56,18 @@ def test_neither_the_environment_nor_an_earlier_import_of_jax_changes_a_number(t
 def test_flags_of_xla_that_make_arithmetic_less_exact_are_refused(flags, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", flags)
     with pytest.raises(ConfigError, match=r"^XLA_FLAGS has --xla_cpu_enable_fast_m\w+: .*; leave it out$"):
-        runtime.fix_arithmetic()
+        arithmetic.fix()
 
 
 def test_products_in_tf32_by_another_variable_are_refused(monkeypatch):
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "1")
     with pytest.raises(ConfigError, match=r"^NVIDIA_TF32_OVERRIDE is set: .*; leave it out$"):
-        runtime.fix_arithmetic()
+        arithmetic.fix()
 
 
 def test_flags_of_xla_that_leave_arithmetic_alone_are_taken(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false --xla_cpu_fast_math_honor_nans=true")
-    runtime.fix_arithmetic()
+    arithmetic.fix()
 
 
 def test_a_file_of_flags_is_refused_before_xla_ends_the_process(monkeypatch):

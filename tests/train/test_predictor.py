@@ -40,6 +40,14 @@ def test_the_test_rows_are_predicted_as_they_were_scored(tmp_path, name, capsys)
         assert capsys.readouterr().out == (tmp_path / "out.csv").read_text()
 
 
+def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(tmp_path, capsys):
+    run(tmp_path, "dataset=sinc", "method=linear")
+    (tmp_path / "rows.csv").write_text("1\n")
+    words = ["--results", str(tmp_path), "--data", str(tmp_path / "rows.csv"), "--out", str(tmp_path / "no" / "p.csv")]
+    assert main(["predict", "--last", *words]) == 5
+    assert "p.csv cannot be written: Cannot save file into a non-existent directory" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "text, says",
     [

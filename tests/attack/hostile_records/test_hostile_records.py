@@ -12,11 +12,14 @@ from pathlib import Path
 
 import hostile
 import pytest
+import yaml
 
 from gpbench import targets
 from gpbench.cli import main
+from gpbench.config.build import check_recorded
 from gpbench.errors import UNPRINTABLE, ConfigError, StorageError
 from gpbench.experiments import definition
+from gpbench.records import folder as files
 from gpbench.records.store import Store
 from gpbench.sweep import private
 
@@ -205,3 +208,49 @@ def test_the_records_are_the_same_for_a_seed(tmp_path, saved, trap):
         hostile.write(tmp_path / folder, saved[0], 7, trap)
     read = [Store(tmp_path / folder).find(f"{7:016x}") for folder in ("a", "b")]
     assert read[0] == read[1]
+
+
+@pytest.mark.parametrize("place", ["optimiser", "nested", "list", "kernel"])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_record_chooses_no_function_of_the_users_folder(tmp_path, trap, place, named, monkeypatch):
+    """A function of the user's without a base class, with arguments that the record has chosen."""
+    mine = tmp_path / "mine"
+    (mine / "reader").mkdir(parents=True)
+    (mine / "helpers_of_mine.py").write_text("import os\ndef remove(path): os.remove(path)\n")
+    (mine / "reader" / "mine.yaml").write_text("_target_: helpers_of_mine.remove\n")  # of other arguments
+    if named:
+        (mine / "method").mkdir()
+        (mine / "method" / "mine.yaml").write_text("optimiser: {_target_: helpers_of_mine.remove, path: x}\n")
+    monkeypatch.syspath_prepend(str(mine))
+    targets.add_folders([mine])
+    call = {"_target_": "helpers_of_mine.remove", "path": str(tmp_path / "precious")}
+    section = {
+        "optimiser": {"optimiser": call},
+        "nested": {"optimiser": {"_target_": "optax.adam", "inner": {"a": call}}},
+        "list": {"optimiser": {"_target_": "optax.chain", "_args_": [call]}},
+        "kernel": {"kernel": {"rbf": {"lengthscale": call}}},
+    }[place]
+    if named:
+        check_recorded(section, [mine])
+    else:
+        with pytest.raises(ConfigError, match=r"a record may not call helpers_of_mine\.remove: name it in a file"):
+            check_recorded(section, [mine])
+
+
+def test_predict_calls_no_function_that_a_record_chooses(tmp_path, trap, capsys):
+    mine, results, precious = tmp_path / "mine", tmp_path / "results", tmp_path / "precious"
+    mine.mkdir()
+    precious.write_text("keep")
+    (mine / "helper_that_removes.py").write_text("import os\ndef remove(path): os.remove(path)\n")
+    (tmp_path / "rows.csv").write_text("0.5\n")
+    assert main(["run", f"run.results={results}", "run.save=true", "dataset=sinc", "method=svi", "method.steps=2"]) == 0
+    (folder,) = (results / "runs").iterdir()
+    record, _ = files.unseal((folder / files.RECORD).read_bytes())
+    config = yaml.safe_load((folder / files.CONFIG).read_text())
+    config["method"]["optimiser"] = {"_target_": "helper_that_removes.remove", "path": str(precious)}
+    hostile._seal(folder, record, config)
+    capsys.readouterr()
+    words = ["predict", folder.name, "--data", str(tmp_path / "rows.csv"), "--results", str(results)]
+    assert main([*words, "--config-dir", str(mine)]) == ConfigError.exit_code
+    assert "may not call helper_that_removes.remove" in capsys.readouterr().err
+    assert precious.exists()

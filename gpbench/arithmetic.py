@@ -1,0 +1,91 @@
+"""The arithmetic that records stand for: options of JAX, and flags of XLA, which reads them once in a process."""
+
+import os
+import re
+import subprocess
+import sys
+
+from gpbench.errors import ConfigError
+
+# vmap of a gradient through Cholesky and triangular solves hangs for ever in XLA's CPU thread pool on few cores
+# unless this scheduler is off; off, it was also the fastest of the work-arounds measured.
+_DEADLOCK_FLAG = "--xla_cpu_enable_concurrency_optimized_scheduler"
+# By default XLA fuses products with what makes their operands and evaluates the cosines of qsgp again for each tile of
+# a product: a step with 20 inputs took 146 ms with, and 81 without.  This setting leaves products alone.
+_FUSION_FLAG = "--xla_cpu_experimental_ynn_fusion_type"
+_COUNT_FLAG = "--xla_force_host_platform_device_count"
+_OWN_FLAGS = (_DEADLOCK_FLAG, _FUSION_FLAG, _COUNT_FLAG)
+_READABLE_FLAGS = "GPBENCH_READABLE_XLA_FLAGS"  # variable with flags that XLA has read, for the processes of this one
+_ARITHMETIC = {
+    "jax_enable_x64": True,
+    "jax_default_matmul_precision": "highest",
+    "jax_numpy_dtype_promotion": "standard",
+    "jax_numpy_rank_promotion": "allow",
+    "jax_default_prng_impl": "threefry2x32",
+    "jax_threefry_partitionable": True,
+    "jax_random_seed_offset": 0,
+    "jax_high_dynamic_range_gumbel": False,
+    "jax_disable_jit": False,
+    "jax_transfer_guard": "allow",
+}
+"""Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""
+_INEXACT = re.compile(
+    r"--(\w*(?:fast_math(?!_honor)|fast_min_max|alg_dot_bf16|bf16_\dway_gemm|fp_conversions)\w*)(?:=(\S*))?"
+)
+"""Flags of XLA that make its arithmetic less exact."""
+
+
+def add_flags(devices: int) -> None:
+    """Adds the flags of XLA that runs need to those of the user, who may set the same flags to other values.
+
+    Args:
+        devices: Number of devices to make of the CPU.
+
+    Raises:
+        ConfigError: XLA_FLAGS cannot be extended.
+    """
+    flags = _flags()
+    if flags and not flags.startswith("-"):
+        raise ConfigError(f"XLA_FLAGS={flags}: write the flags themselves, not the name of a file with them")
+    own = {_DEADLOCK_FLAG: "false", _FUSION_FLAG: "individual_dot"} | ({_COUNT_FLAG: devices} if devices > 1 else {})
+    absent = [f"{name}={value}" for name, value in own.items() if name not in flags]
+    os.environ["XLA_FLAGS"] = " ".join([flags, *absent]).strip()
+
+
+def check_flags() -> None:
+    """Checks that XLA can read XLA_FLAGS: it ends a process where it cannot.
+
+    Raises:
+        ConfigError: It cannot.
+    """
+    flags = " ".join(flag for flag in _flags().split() if not flag.startswith(_OWN_FLAGS))
+    if flags and flags != os.environ.get(_READABLE_FLAGS):
+        # in a process of its own, which may end so, and takes a fifth of a second: once for all jobs of a sweep
+        command = [sys.executable, "-c", "from jaxlib import xla_client; xla_client.CompileOptions()"]
+        printed = subprocess.run(command, capture_output=True, text=True).stderr
+        if fault := re.search(r"(Unknown flags?|Couldn't|Could not open) .*", printed):
+            raise ConfigError(f"XLA_FLAGS={flags}: {fault[0].strip('.')}; correct them, or leave them out")
+        os.environ[_READABLE_FLAGS] = flags
+
+
+def fix() -> None:
+    """Gives JAX the arithmetic that records stand for, whoever imported it and with whatever environment.
+
+    Raises:
+        ConfigError: XLA_FLAGS or NVIDIA_TF32_OVERRIDE make it less exact, which cannot be undone in this process.
+    """
+    import jax
+
+    flags = _INEXACT.findall(os.environ.get("XLA_FLAGS", ""))
+    faults = [f"XLA_FLAGS has --{flag}" for flag, value in flags if value.lower() not in ("false", "0")]
+    if os.environ.get("NVIDIA_TF32_OVERRIDE", "0") != "0":
+        faults.append("NVIDIA_TF32_OVERRIDE is set")
+    if faults:
+        raise ConfigError(f"{faults[0]}: numbers would be less exact than records state; leave it out")
+    for option, value in _ARITHMETIC.items():
+        if getattr(jax.config, option, value) != value:  # an option that this JAX does not have changes nothing
+            jax.config.update(option, value)
+
+
+def _flags() -> str:
+    return os.environ.get("XLA_FLAGS", "").strip()
