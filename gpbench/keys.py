@@ -100,7 +100,7 @@ class Keys:
         return node
 
 
-def mapping(node: Any, subject: str) -> Mapping[str, Any]:
+def mapping(node: Any, subject: str) -> Mapping[Any, Any]:
     """The node, {} for none.  Raises ConfigError for anything but a mapping."""
     if not isinstance(node, Mapping | None):
         raise ConfigError(f"{subject} must be a mapping, not {as_word(node)}")
