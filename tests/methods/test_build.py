@@ -71,7 +71,7 @@ class Stranger:
     [
         (Unfinished, "Unfinished lacks predict; see docs/add_a_method.md"),
         (Refusing, "cannot construct .*Refusing: ValueError: too wide"),
-        (Stranger, r"must be a subclass of gpbench\.methods\.base\.Method"),
+        (Stranger, r"Stranger is no gpbench\.Method: derive its class from gpbench\.Method"),
         (Nameless, "method has no name"),
     ],
 )
