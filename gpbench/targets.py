@@ -12,7 +12,7 @@ import pkgutil
 import re
 import sys
 import traceback
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib.machinery import ModuleSpec
@@ -87,6 +87,26 @@ def load(path: Any, subject: str, base: type | None = None) -> Any:
     return target
 
 
+def entries(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every `_target_` in a section of a configuration, after the key of the mapping that has it.
+
+    Args:
+        node: The section, or a value in it.
+        key: Dotted key of the node.
+    """
+    if isinstance(node, Mapping):
+        for name, value in node.items():
+            yield from [(key, value)] if name == "_target_" else entries(value, f"{key}.{name}")
+    elif isinstance(node, list | tuple):
+        for value in node:
+            yield from entries(value, key)
+
+
+def is_ours(path: Any) -> bool:
+    """True if a path leads into gpbench or optax, whose faults are not the user's."""
+    return str(path).startswith(_OURS)
+
+
 def check_called(path: Any, subject: str, folders: Iterable[Path]) -> None:
     """Raises ConfigError where only a record says that a function of the user's is called, which no base class checks.
 
@@ -96,7 +116,7 @@ def check_called(path: Any, subject: str, folders: Iterable[Path]) -> None:
         folders: Folders of `--config-dir` and of installed packages, whose methods and protocols name what they call.
     """
     check_path(path, subject)
-    if not (path.startswith(_OURS) or _is_named(path, folders, _CALLERS)):
+    if not (is_ours(path) or _is_named(path, folders, _CALLERS)):
         raise ConfigError(
             f"{subject}: a record may not call {path}: name it in a file of method/ or protocol/ in a folder of"
             " --config-dir"
@@ -114,7 +134,7 @@ _RULE = "a target is of gpbench, of a package with an entry point, or of a modul
 
 def _is_allowed(path: str) -> bool:
     top = path.partition(".")[0]
-    return path.startswith(_OURS) or _is_in_folders(top) or top in _packages()
+    return is_ours(path) or _is_in_folders(top) or top in _packages()
 
 
 def _is_named(path: str, folders: Iterable[Path] | None = None, groups: Container[str] | None = None) -> bool:

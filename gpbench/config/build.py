@@ -5,7 +5,7 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -63,19 +63,8 @@ def check_recorded(node: Mapping[str, Any], folders: Sequence[Path]) -> None:
     """
     for name, value in node.items():
         if name != "_target_":
-            for key, path in _calls(custom.without_target(name, value), f"method.{name}"):
+            for key, path in targets.entries(custom.without_target(name, value), f"method.{name}"):
                 targets.check_called(path, key, folders)
-
-
-def _calls(value: Any, key: str) -> Iterator[tuple[str, Any]]:
-    """The key and the path of each `_target_` in a value."""
-    for name, entry in value.items() if isinstance(value, Mapping) else ():
-        if name == "_target_":
-            yield key, entry
-        else:
-            yield from _calls(entry, f"{key}.{name}")
-    for entry in value if isinstance(value, list) else ():
-        yield from _calls(entry, key)
 
 
 def _constructed(value: Any, key: str) -> Any:

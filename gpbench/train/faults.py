@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench import runtime
+from gpbench import runtime, targets
 from gpbench.core.predictive import Predictive
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.methods.base import Method
@@ -30,14 +30,14 @@ def one_line_if_users_code(cfg: Mapping[str, Any]) -> Iterator[None]:
     except (GpbenchError, MemoryError, OSError):
         raise
     except Exception as error:
-        targets = [path for path in _targets(cfg["method"]) if not path.startswith("gpbench.")]
-        if not targets or runtime.is_of_jax(error):
+        custom = [path for _, path in targets.entries(cfg["method"]) if not targets.is_ours(path)]
+        if not custom or runtime.is_of_jax(error):
             raise
         name, folders = cfg["method"]["name"], "".join(f" --config-dir {folder}" for folder in cfg["config_dirs"])
-        parts = " and ".join(path for path in targets if path != cfg["method"]["_target_"])
+        parts = " and ".join(path for path in custom if path != cfg["method"]["_target_"])
         same = ", with the same settings," if parts else ""
         raise ConfigError(
-            f"method {name}{parts and f' with {parts}'} ({_position(error, targets)}): {type(error).__name__}:"
+            f"method {name}{parts and f' with {parts}'} ({_position(error, custom)}): {type(error).__name__}:"
             f" {' '.join(str(error).split())[:300].rstrip('.')}; `gpbench check {name}{folders}`{same} tests it,"
             " and GPBENCH_TRACEBACK=1 shows the whole traceback"
         ) from error
@@ -62,23 +62,12 @@ def predictive(method: Method, state: State, X: Float[Array, "T D"], *, key: PRN
     return value
 
 
-def _targets(node: Any) -> Iterator[str]:
-    """The dotted paths of the classes in a section of the configuration."""
-    if isinstance(node, Mapping):
-        if isinstance(path := node.get("_target_"), str):
-            yield path
-        node = list(node.values())
-    if isinstance(node, list | tuple):
-        for value in node:
-            yield from _targets(value)
-
-
-def _position(error: Exception, targets: list[str]) -> str:
+def _position(error: Exception, paths: list[str]) -> str:
     """The last line of the user's modules on the way to an exception, or the file of the first of them."""
-    modules = {path.partition(".")[0] for path in targets}
+    modules = {path.partition(".")[0] for path in paths}
     lines = [
         f"{frame.f_code.co_filename}, line {number}"
         for frame, number in traceback.walk_tb(error.__traceback__)
         if str(frame.f_globals.get("__name__")).partition(".")[0] in modules
     ]
-    return lines[-1] if lines else str(getattr(sys.modules.get(targets[0].rpartition(".")[0]), "__file__", targets[0]))
+    return lines[-1] if lines else str(getattr(sys.modules.get(paths[0].rpartition(".")[0]), "__file__", paths[0]))

@@ -111,8 +111,9 @@ def test_what_is_no_fault_of_the_class_passes(error):
     assert str(caught.value) == "as it was"
 
 
-def test_an_error_of_our_own_classes_stays_what_it_is():
-    cfg = {"method": {"_target_": "gpbench.methods.exact.gpr.GPR", "kernel": "rbf"}, "config_dirs": []}
+def test_an_error_of_our_own_classes_stays_what_it_is_with_an_optimiser_of_optax_too():
+    method = {"_target_": "gpbench.methods.vi.svi.SVI", "optimiser": {"_target_": "optax.adam"}}
+    cfg = {"method": method, "config_dirs": []}
     with pytest.raises(KeyError), one_line_if_users_code(cfg):
         raise KeyError("a bug")
 
