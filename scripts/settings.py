@@ -1,4 +1,4 @@
-"""Write gpbench/config/settings.json and docs/settings.md from the declarations at the classes of methods.
+"""Write gpbench/config/settings.json and docs/reference/settings.md from the declarations at the classes of methods.
 
 python scripts/settings.py            # write both
 python scripts/settings.py --check    # exit code 1 where one of them is not current
@@ -23,7 +23,7 @@ from gpbench.core import optimisers
 from gpbench.errors import as_word
 from gpbench.methods.base import Method
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "settings.md"
 
 
 def members(group: str) -> list[str]:

@@ -86,7 +86,7 @@ def test_every_link_leads_to_a_file_and_a_heading(page):
 
 
 def test_every_method_and_protocol_is_described():
-    text = (ROOT / "docs" / "methods.md").read_text()
+    text = (ROOT / "docs" / "reference" / "methods.md").read_text()
     for path in [*(ROOT / "conf" / "method").glob("*.yaml"), *(ROOT / "conf" / "protocol").glob("*.yaml")]:
         assert path.stem in text, path
 
@@ -98,4 +98,4 @@ def test_the_readme_names_the_python_that_is_required():
 
 def test_every_page_of_the_documentation_is_in_the_navigation_of_its_site():
     navigation = re.findall(r"\b(docs/\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    assert sorted(navigation) == sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
+    assert sorted(navigation) == sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
