@@ -1,4 +1,4 @@
-"""Recorded numbers beside the printed ones: one comparison for each entry of the papers' tables, and counts by paper."""
+"""Recorded numbers beside the printed ones: a comparison for each entry of the papers' tables, counts by paper."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ def exclusion(entry: Entry) -> str:
 
 
 def outcome(entry: Entry) -> str:
-    """How an entry compares with the printed number: "equal", "better" or "worse"; "different" or "" where the number is no target.
+    """How an entry compares with a target: "equal", "better" or "worse"; without one "equal", "different" or "".
 
     A target is met where it is equal, that is within two joint standard errors, or better.  Of a number that is no
     target, a difference in either direction is "different", for a lower error on training rows is no merit; "" without
