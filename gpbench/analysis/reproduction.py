@@ -96,7 +96,7 @@ class Comparison:
         return "different" if self.exclusion and word in ("better", "worse") else word
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The place of the number in words, as in "sep/table1, pima, sep-15%: nll"."""
         return f"{', '.join(filter(None, [self.experiment, self.row, self.column]))}: {self.entry.metric}"
 
@@ -129,7 +129,7 @@ def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
     Args:
         planned: Experiments with their cells; those without a table of values or without records are passed over.
     """
-    found: dict[tuple, Comparison] = {}
+    by_number: dict[tuple, Comparison] = {}
     for experiment, preset, cells in planned:
         if not any(cell.records for cell in cells) or (experiment.table or {}).get("kind", "values") != "values":
             continue
@@ -137,11 +137,11 @@ def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
             for row, entries in block.rows.items():
                 for column, entry in entries.items():
                     if entry.published and entry.mean is not None:
-                        found.setdefault(
+                        by_number.setdefault(
                             _key(entry, entry.published),
                             Comparison(experiment.id, preset, block.title, row, column, entry, entry.published),
                         )
-    return [*found.values()]
+    return [*by_number.values()]
 
 
 def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()) -> list[Comparison]:
@@ -168,8 +168,8 @@ def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()
 
 def _key(entry: Entry, published: Published) -> tuple:
     cell = entry.cell
-    place = (cell.dataset, cell.output, cell.method, published.setting, entry.metric)
-    return (published.source, published.table, published.value, *place, cell.setting)
+    cell_key = (cell.dataset, cell.output, cell.method, published.setting, entry.metric)
+    return (published.source, published.table, published.value, *cell_key, cell.setting)
 
 
 @dataclass(frozen=True)
@@ -212,12 +212,15 @@ def summaries(
     return [
         PaperSummary(
             paper,
-            sum(one.paper == paper for one in compared),
+            sum(comparison.paper == paper for comparison in compared),
             {
-                name: sum(one.paper == paper and one.outcome == name and not one.exclusion for one in compared)
+                name: sum(
+                    comparison.paper == paper and comparison.outcome == name and not comparison.exclusion
+                    for comparison in compared
+                )
                 for name in _OUTCOMES
             },
             claims.get(paper, {}),
         )
-        for paper in dict.fromkeys([*(one.paper for one in compared), *claims])
+        for paper in dict.fromkeys([*(comparison.paper for comparison in compared), *claims])
     ]
