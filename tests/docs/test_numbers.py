@@ -114,7 +114,8 @@ def from_csv(file: str, selection: str, common: str) -> tuple[float, None]:
     *wanted, column = [word for text in (common, selection) for word in text.split(" | ") if word]
     with (ROOT / "results" / file).open(encoding="utf-8") as lines:
         (row,) = [row for row in csv.DictReader(lines) if {*wanted} <= {*row.values()}]
-    return float(row[column]), None
+    error = row.get(f"{column} se") or row.get("se" if column == "ratio" else "")
+    return float(row[column]), float(error) if error else None
 
 
 def agree(text: str, value: float) -> bool:
