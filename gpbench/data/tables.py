@@ -41,8 +41,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     options = {key: value for key, value in options.items() if value is not None}
     targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
     header = options.get("header", isinstance(targets[0], str) or text.has_header(blobs[0]))
-    parts = [text.read(blob, options) for blob in blobs]
-    rows = [row for part in parts for row in part.rows]
+    files = [text.read(blob, options) for blob in blobs]
+    rows = [row for file in files for row in file.rows]
     if len(rows) <= header:
         raise DataError("the table has no rows")
     names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(len(rows[0]))]
@@ -53,10 +53,10 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     group = [_position(names, options["group"], header)] if "group" in options else []
     excluded = {*target_columns, *group, *(_position(names, drop, header) for drop in options.get("drop", ()))}
     codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
-    named = [*options.get("keep", ()), *(name for name in codes if name in names)]
-    kept = {_position(names, name, header) for name in named}
-    labels_of_rows = text.bookkeeping(names, columns, frozenset().union(*(part.labels for part in parts)))
-    left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | kept}
+    explicit = [*options.get("keep", ()), *(name for name in codes if name in names)]
+    keep = {_position(names, name, header) for name in explicit}
+    labels_of_rows = text.bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
+    left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | keep}
     inputs = [i for i in range(len(names)) if i not in excluded and i not in left_out]
     if uncoded := [name for name in codes if name not in {names[i] for i in inputs}]:
         hint = nearest(uncoded[0], [names[i] for i in inputs])
@@ -158,9 +158,9 @@ def new_inputs(
     options = _options(card)
     if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
         cells = [list(map(text.text_of, row)) for row in rows.itertuples(index=False, name=None)]
-        named = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
-        table = [[str(name) for name in rows.columns], *cells] if named else cells
-        return _from_cells(table, options, dataset, named)
+        has_names = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
+        table = [[str(name) for name in rows.columns], *cells] if has_names else cells
+        return _from_cells(table, options, dataset, has_names)
     try:
         X = np.asarray(rows, np.float64)
     except (TypeError, ValueError) as error:
