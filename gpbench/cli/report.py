@@ -111,7 +111,7 @@ def _verdicts(
 def _figures(planned: "Sequence[PlannedExperiment]") -> dict[tuple[str, str], Path]:
     """The figures that are committed beside the records of gpbench's checkout, by experiment and label."""
     folder = paths.conf_dir().parent / "results"
-    names = {(one.experiment.id, label) for one in planned for label in one.experiment.pictures}
+    names = {(item.experiment.id, label) for item in planned for label in item.experiment.pictures}
     files = {(id, label): folder / f"{id}{label and '-'}{label}.png" for id, label in names}
     return {name: file for name, file in files.items() if file.is_file()}
 

@@ -129,8 +129,8 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
         position = (along.pixel(seconds[k]), quality.pixel(mean)) if along and seconds.get(k, 0) > 0 else None
         text = number(mean, entry.stderr)
         results.append(_Dot(k + 1, name, page_of[cell.records[0].id], text, x, low, high, outside, position))
-    shown = free([dot.seconds for dot in results])
-    return Dots(metric, scale, [replace(dot, label=one) for dot, one in zip(results, shown)], along, quality)
+    flags = free([dot.seconds for dot in results])
+    return Dots(metric, scale, [replace(dot, label=flag) for dot, flag in zip(results, flags)], along, quality)
 
 
 def free(points: Sequence[tuple[float, float] | None], width: float = 18, height: float = 13) -> list[bool]:
@@ -140,13 +140,13 @@ def free(points: Sequence[tuple[float, float] | None], width: float = 18, height
         points: Pixels of the points; None for those without a place.
         width, height: Pixels of a label.
     """
-    kept: list[tuple[float, float]] = []
+    labels: list[tuple[float, float]] = []
     flags = []
     for point in points:
-        room = all(abs(point[0] - x) > width or abs(point[1] - y) > height for x, y in kept) if point else False
+        room = all(abs(point[0] - x) > width or abs(point[1] - y) > height for x, y in labels) if point else False
         flags.append(room)
         if room and point:
-            kept.append(point)
+            labels.append(point)
     return flags
 
 

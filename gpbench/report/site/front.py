@@ -143,16 +143,16 @@ def _panel(facts: Facts, metric: str, targets: Sequence[Comparison]) -> Panel:
         margin = 0.05 * (high - low or abs(high) or 1.0)
         low, high = low - margin, high + margin
     x, y = Scale(low, high, 44, 312, log), Scale(low, high, 268, 8, log)
-    places = [(x.pixel(c.published.value), y.pixel(c.entry.mean or 0.0)) for c in targets]
-    worse = [place if c.outcome == "worse" else None for place, c in zip(places, targets)]
+    points = [(x.pixel(c.published.value), y.pixel(c.entry.mean or 0.0)) for c in targets]
+    worse = [point if c.outcome == "worse" else None for point, c in zip(points, targets)]
     labelled = free(worse, width=130, height=14)
     return Panel(
         metric,
         x,
         y,
         [
-            (*place, c, facts.page_of.get(c.entry.cell.records[0].id, page("experiment", c.experiment)), label)
-            for place, c, label in zip(places, targets, labelled)
+            (*point, c, facts.page_of.get(c.entry.cell.records[0].id, page("experiment", c.experiment)), label)
+            for point, c, label in zip(points, targets, labelled)
         ],
     )
 

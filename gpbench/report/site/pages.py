@@ -176,7 +176,7 @@ def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExpe
     exclusions: Counter[str] = Counter()
     headings = {"worse": "Targets not reproduced", "better": "Targets with a better value", "equal": "Equal targets"}
     compared |= {heading: [] for heading in headings.values()}
-    for comparison in (one for one in site.facts.compared if one.paper == paper):
+    for comparison in (item for item in site.facts.compared if item.paper == paper):
         heading = "Printed numbers that are no targets" if comparison.exclusion else headings[comparison.outcome]
         exclusions.update([comparison.exclusion] * bool(comparison.exclusion))
         target = site.facts.page_of[comparison.entry.cell.records[0].id]
@@ -189,7 +189,7 @@ def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExpe
         planned=experiments,
         compared={heading: ones for heading, ones in compared.items() if ones},
         exclusions=dict(exclusions.most_common()),
-        summary=next((one for one in site.facts.summaries if one.paper == paper), None),
+        summary=next((item for item in site.facts.summaries if item.paper == paper), None),
         claims=claim_report.summary(site.facts.verdicts[paper]) if paper in site.facts.verdicts else "",
         published=rows,
         notes=published.NOTES,
@@ -245,7 +245,7 @@ def _records(records: Sequence[Record]) -> dict[str, Any]:
     """The fields that all of these records share, and of each record the others and its id."""
     every = [record.to_json() for record in records]
     shared = {name: value for name, value in every[0].items() if all(other[name] == value for other in every)}
-    own = [{name: value for name, value in one.items() if name not in shared} for one in every]
+    own = [{name: value for name, value in fields.items() if name not in shared} for fields in every]
     return {"shared": shared, "runs": [{"id": record.id, **fields} for record, fields in zip(records, own)]}
 
 
@@ -281,7 +281,7 @@ def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
 
 def _badge(site_facts: Facts) -> bytes:
     """The number of targets that are reproduced as a badge."""
-    met, targets = (sum(getattr(one, name) for one in site_facts.summaries) for name in ("met", "targets"))
+    met, targets = (sum(getattr(summary, name) for summary in site_facts.summaries) for name in ("met", "targets"))
     text = f"{met} of {targets} targets reproduced" if targets else "no targets"
     return charts.badge("gpbench", text, (SCALE[0] if targets else SCALE[-1]).colour)
 
