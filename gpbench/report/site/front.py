@@ -18,19 +18,19 @@ _FIRST_METRICS = ("nll", "test_ll", "rmse")
 """Metrics by which methods are compared on the front page."""
 
 
-def size_of(rows: object) -> str:
+def _size_of(rows: object) -> str:
     """The name of a size of data; `rows` is the number of rows, if it is known."""
     if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
         return _UNKNOWN
     return next((name for limit, name in _SIZES.items() if rows < limit), _LARGEST)
 
 
-SIZES = (*_SIZES.values(), _LARGEST, _UNKNOWN)
+_ORDER = (*_SIZES.values(), _LARGEST, _UNKNOWN)
 """The sizes of data, in order."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class _Standing:
     """A method on data of one task and size.
 
     Args:
@@ -47,7 +47,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Board:
+class _Board:
     """The methods on data of one task and size by one metric.
 
     Args:
@@ -59,11 +59,11 @@ class Board:
     task: str
     size: str
     metric: str
-    standings: Sequence[Standing]
+    standings: Sequence[_Standing]
     rows: Sequence[tuple[str, Entry, Sequence[Entry]]]
 
 
-def boards(facts: Facts, marked: Sequence[Entry]) -> list[Board]:
+def boards(facts: Facts, marked: Sequence[Entry]) -> list[_Board]:
     """The boards of these entries, by task, size and metric, those with most data sets first within a task."""
     rows_of: dict[str, int] = {}
     for record in facts.records:
@@ -74,16 +74,16 @@ def boards(facts: Facts, marked: Sequence[Entry]) -> list[Board]:
         if entry.metric not in _FIRST_METRICS or not entry.values:
             continue
         task = str(card.get("task", "task not stated"))
-        key = (task, size_of(card.get("rows") or rows_of.get(cell.dataset)), entry.metric)
+        key = (task, _size_of(card.get("rows") or rows_of.get(cell.dataset)), entry.metric)
         groups.setdefault(key, {}).setdefault((cell.dataset, cell.output, cell.split_set), []).append(entry)
     results = [
         board for key, by_data in groups.items() if (board := _board(*key, by_data)).rows and len(board.standings) > 1
     ]
-    order = {size: k for k, size in enumerate(SIZES)}
+    order = {size: k for k, size in enumerate(_ORDER)}
     return sorted(results, key=lambda b: (b.task, order[b.size], _FIRST_METRICS.index(b.metric)))
 
 
-def _board(task: str, size: str, metric: str, by_data: Mapping[tuple, Sequence[Entry]]) -> Board:
+def _board(task: str, size: str, metric: str, by_data: Mapping[tuple, Sequence[Entry]]) -> _Board:
     first: dict[str, int] = {}
     compared: dict[str, int] = {}
     seconds: dict[str, list[float]] = {}
@@ -101,15 +101,15 @@ def _board(task: str, size: str, metric: str, by_data: Mapping[tuple, Sequence[E
         for entry in entries:
             seconds.setdefault(entry.cell.method, []).extend(by_split(entry.cell, "seconds").values())
     standings = [
-        Standing(name, first.get(name, 0), n, number(median(seconds[name])) if seconds[name] else "")
+        _Standing(name, first.get(name, 0), n, number(median(seconds[name])) if seconds[name] else "")
         for name, n in compared.items()
     ]
     standings.sort(key=lambda s: (-s.first, s.compared, natural(s.method)))
-    return Board(task, size, metric, standings, rows)
+    return _Board(task, size, metric, standings, rows)
 
 
 @dataclass(frozen=True)
-class Panel:
+class _Panel:
     """Our numbers against the printed ones by one metric.
 
     Args:
@@ -124,14 +124,14 @@ class Panel:
     dots: Sequence[tuple[float, float, Comparison, str, bool]]
 
 
-def scatter(facts: Facts, compared: Sequence[Comparison]) -> list[Panel]:
+def scatter(facts: Facts, compared: Sequence[Comparison]) -> list[_Panel]:
     """A panel for each metric that has targets."""
     targets = [comparison for comparison in compared if not comparison.exclusion]
     metrics = dict.fromkeys(comparison.entry.metric for comparison in targets)
     return [_panel(facts, metric, [c for c in targets if c.entry.metric == metric]) for metric in metrics]
 
 
-def _panel(facts: Facts, metric: str, targets: Sequence[Comparison]) -> Panel:
+def _panel(facts: Facts, metric: str, targets: Sequence[Comparison]) -> _Panel:
     order = {"equal": 0, "better": 1, "worse": 2}
     targets = sorted(targets, key=lambda comparison: order[comparison.outcome])
     values = [value for c in targets for value in (c.entry.mean or 0.0, c.published.value)]
@@ -146,7 +146,7 @@ def _panel(facts: Facts, metric: str, targets: Sequence[Comparison]) -> Panel:
     points = [(x.pixel(c.published.value), y.pixel(c.entry.mean or 0.0)) for c in targets]
     worse = [point if c.outcome == "worse" else None for point, c in zip(points, targets)]
     labelled = free(worse, width=130, height=14)
-    return Panel(
+    return _Panel(
         metric,
         x,
         y,
@@ -162,8 +162,8 @@ def by_task_and_size(facts: Facts) -> dict[tuple[str, str], list[str]]:
     groups: dict[tuple[str, str], list[str]] = {}
     for name in sorted(facts.datasets, key=lambda name: -facts.n_runs["dataset"][name]):
         card = facts.cards.get(name, {})
-        groups.setdefault((str(card.get("task", "task not stated")), size_of(card.get("rows"))), []).append(name)
-    return dict(sorted(groups.items(), key=lambda item: (item[0][0], SIZES.index(item[0][1]))))
+        groups.setdefault((str(card.get("task", "task not stated")), _size_of(card.get("rows"))), []).append(name)
+    return dict(sorted(groups.items(), key=lambda item: (item[0][0], _ORDER.index(item[0][1]))))
 
 
 def gap(deviation: float | None) -> str:
