@@ -6,10 +6,11 @@ import json
 import sys
 from typing import Any
 
+from gpbench import paths
 from gpbench.api import words
 from gpbench.api.runs import Runs
 from gpbench.api.training import train_here
-from gpbench.api.words import composed
+from gpbench.api.words import composed, word
 from gpbench.cli import options
 from gpbench.errors import DivergedError
 from gpbench.records.locks import claim
@@ -27,6 +28,7 @@ main keys (gpbench run --cfg shows all, with their values):
   split=0 | split=[0,3] | split=all        which train/test splits
   seed=0                                   randomness of the method
   method.KEY=VALUE protocol.KEY=VALUE      any setting of the method and the protocol
+  optional.method.KEY=VALUE                in a sweep: for those methods that have the key
   run.time_limit=SECONDS                   stop at a checkpoint then (exit code 75); rerun to resume
   run.jobs=K                               processes of a sweep at a time
   hydra/launcher=slurm                     jobs of a sweep on a Slurm cluster (docs/how-to/sweeps.md)
@@ -85,6 +87,9 @@ def run(args: argparse.Namespace) -> int:
         text = json.dumps(settings)  # a value that two sections share is written twice, without YAML's anchors
         print(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True), end="")
         return 0
+    if not plan and cfg["run"]["progress"]:  # at once: imports and data take seconds
+        names = "  ".join(str(cfg[group]["name"]) for group in ("dataset", "method", "protocol"))
+        print(f"{names}  split {word(cfg['split'])}", file=sys.stderr, flush=True)
     if processes.needed(cfg["run"]):
         plan = RunPlan.from_config(cfg)
         with claim(plan, Store(plan.results)):
@@ -96,6 +101,9 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"records": [record.to_json() for record in runs], "already": runs.recorded_before}))
     else:
         _report(runs)
+        if not plan:
+            results = "" if cfg["run"]["results"] == str(paths.results_dir()) else f" --results {runs.results}"
+            print(f"next: gpbench show --last{results}, or gpbench table --dataset {cfg['dataset']['name']}{results}")
     if message := divergence(runs):
         raise DivergedError(message)
     return 0

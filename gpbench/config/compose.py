@@ -11,6 +11,8 @@ from gpbench.config.words import Word
 from gpbench.errors import ConfigError, nearest
 
 GROUPS = ("dataset", "method", "protocol")
+_OPTIONAL = "optional."
+"""Before a word of the method: it counts where the method has its key, as in optional.method.inducing=0.1."""
 
 
 def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
@@ -47,6 +49,7 @@ class Composer:
         if absent := [word for word in choices if word.value is None and word.key in GROUPS and word.sign != "~"]:
             raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
         base, defaults = self._choose(choices)
+        parsed = [plain for word in parsed if (plain := self._applicable(word, base))]
         changes = [word for word in parsed if not self._is_choice(word)]
         if unknown := [word for word in changes if word.sign and word.key.partition(".")[0] not in base]:
             raise ConfigError(f"{unknown[0].text}: no such section; {nearest(unknown[0].key.partition('.')[0], base)}")
@@ -103,6 +106,39 @@ class Composer:
         check_values(cfg)
         self._check_sections(cfg, "dataset")
         return cfg
+
+    def lacks(self, overrides: Sequence[str], text: str) -> bool:
+        """True if the method that a job chooses has no key that this word sets.
+
+        Args:
+            overrides: Words of the job.
+            text: The word, such as "method.inducing=0.1".
+        """
+        base, _ = self._choose([word for word in words.read(overrides) if self._is_choice(word)])
+        (word,) = words.read([text])
+        return word.key.startswith("method.") and not _has_key(base.get("method"), word)
+
+    def _applicable(self, word: Word, base: dict) -> Word | None:
+        """The word, without `optional.` in front; None for an optional word of a key that this method lacks.
+
+        Raises ConfigError for an optional key that no method has: it would be left out everywhere.
+        """
+        if not word.key.startswith(_OPTIONAL):
+            return word
+        plain = Word(word.text.removeprefix(_OPTIONAL), word.sign, word.key.removeprefix(_OPTIONAL), word.value)
+        if not plain.key.startswith("method.") or word.sign:
+            raise ConfigError(f"{word.text}: `optional.` is for keys of the method, as in optional.method.inducing=0.1")
+        if _has_key(base.get("method"), plain):
+            return plain
+        name = plain.key.split(".")[1]
+        files = [file for folder in self.folders for file in sorted((folder / "method").glob("*.yaml"))]
+        known = {
+            *declared.ranges(),
+            *(key for file in files if isinstance(node := yamls.read(file), dict) for key in node),
+        }
+        if name not in known:
+            raise ConfigError(f"{word.text}: no method has a key {name!r}; {nearest(name, known)}")
+        return None
 
     def _check_sections(self, cfg: dict, subject: str) -> list[dict[str, Any]]:
         """Checks and normalises the sections of the groups; returns the sources of the card, with readers expanded."""
@@ -186,6 +222,11 @@ def _changed(base: dict, changes: Sequence[Word]) -> dict:
         from gpbench.config import bridge
 
         return bridge.change(base, [word.text for word in changes])
+
+
+def _has_key(method: Any, word: Word) -> bool:
+    name = word.key.split(".")[1]
+    return isinstance(method, dict) and (name in method or _with_sign(word, method) != word)
 
 
 def _with_sign(word: Word, method: Any) -> Word:

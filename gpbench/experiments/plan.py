@@ -68,9 +68,21 @@ def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> li
             configurations[words] = composer.compose(words)
             check_task(configurations[words])
         except ConfigError as error:
-            raise ConfigError(f"{error}{job_note(words, jobs)}") from error
+            raise ConfigError(_absent_key(composer, jobs) or f"{error}{job_note(words, jobs)}") from error
     known = {words: _plan(cfg) for words, cfg in configurations.items()}
     return [known[tuple(words)] for words in jobs]
+
+
+def _absent_key(composer: Composer, jobs: Sequence[Sequence[str]]) -> str:
+    """The message for a key that only some of the methods of a sweep have; "" where there is none."""
+    for text in dict.fromkeys(word for words in jobs for word in words if word.startswith("method.")):
+        lacking = [words for words in jobs if text in words and composer.lacks(words, text)]
+        if lacking and len(lacking) < sum(text in words for words in jobs):
+            methods = dict.fromkeys(word for words in lacking for word in words if word.startswith("method="))
+            names = ", ".join(word.removeprefix("method=") for word in methods)
+            verb = "have" if len(methods) > 1 else "has"
+            return f"{text}: {names} {verb} no such key; write optional.{text} to set it only for the methods that do"
+    return ""
 
 
 def job_note(words: Sequence[str], jobs: Sequence[Sequence[str]]) -> str:

@@ -1,6 +1,7 @@
 """The lines of a sweep: its jobs as `--dry-run` lists them, and the progress of those that run."""
 
 import datetime
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from gpbench.analysis.printing import counted
-from gpbench.errors import SweepError
+from gpbench.errors import GpbenchError, SweepError
 from gpbench.experiments.plan import plans
 from gpbench.records import locks
 from gpbench.records.collection import open_store
@@ -25,9 +26,17 @@ class Running(Protocol):
     last_line: str
 
 
-def make(jobs: Sequence[Sequence[str]]) -> "Lines":
-    """The display that suits stdout, for jobs given as lists of overrides; a context manager."""
-    return Terminal(jobs) if sys.stdout.isatty() else Lines(jobs)
+def make(jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError] = ()) -> "Lines":
+    """The display that suits stdout, for jobs given as lists of overrides and their plans; a context manager."""
+    return Terminal(jobs, plans) if sys.stdout.isatty() else Lines(jobs)
+
+
+def _work(plan: RunPlan | GpbenchError) -> float:
+    """Runs times steps times rows of a job: what its seconds grow with, as far as that is known before."""
+    if not isinstance(plan, RunPlan):
+        return 1.0
+    steps, rows = plan.cfg["method"].get("steps"), plan.cfg["dataset"].get("rows")
+    return float(len(plan.runs) * (steps or 1) * (rows or 1))
 
 
 class Lines:
@@ -67,11 +76,13 @@ class Lines:
 class Terminal(Lines):
     """The same with a bar of all jobs and the time left, and below it the running jobs with the last line of each."""
 
-    def __init__(self, jobs: Sequence[Sequence[str]]):
+    def __init__(self, jobs: Sequence[Sequence[str]], plans: Sequence[RunPlan | GpbenchError] = ()):
         from rich.live import Live
 
         super().__init__(jobs)
-        self.trained, self.began = 0, time.monotonic()
+        self.work = {tuple(job): _work(plan) for job, plan in zip(jobs, plans)}
+        self.left, self.done, self.partial = sum(map(self._work, jobs)), 0.0, 0.0
+        self.began = time.monotonic()
         self.live = Live(refresh_per_second=4, transient=True)
 
     def __enter__(self) -> "Terminal":
@@ -84,10 +95,14 @@ class Terminal(Lines):
     def ended(self, outcome: Outcome) -> None:
         """One line for a job that is over; those recorded before say nothing of the time that the others take."""
         super().ended(outcome)
-        self.trained += outcome.status != "already"
+        work = self._work(outcome.overrides)
+        self.left -= work
+        if outcome.status != "already":
+            self.done += work
 
     def running(self, children: Sequence[Running]) -> None:
         """The bar, and a line for each running job, cut at the terminal's width."""
+        self.partial = sum(self._work(child.overrides) * _fraction(child.last_line) for child in children)
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -99,16 +114,26 @@ class Terminal(Lines):
         self.live.update(Group(bar, *(Text(line, no_wrap=True, overflow="ellipsis") for line in lines)))
 
     def summary(self) -> str:
-        """Number of jobs that are over, and the time left at the mean rate of those that trained."""
+        """Number of jobs that are over, and the time left: jobs count by their work, running ones by their steps."""
         text = f"{self.count}/{self.total} jobs"
-        if not self.trained:
+        if not (ready := self.done + self.partial):
             return text
-        remaining = (self.total - self.count) * (time.monotonic() - self.began) / self.trained
+        remaining = (self.left - self.partial) * (time.monotonic() - self.began) / ready
         return f"{text}  {datetime.timedelta(seconds=round(remaining))} left"
+
+    def _work(self, overrides: Sequence[str]) -> float:
+        return self.work.get(tuple(overrides), 1.0)
 
     def print(self, line: str) -> None:
         """Print one line above the running jobs."""
         self.live.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _fraction(line: str) -> float:
+    """Share of a job that is done, from the last line of its progress: "step 10/200  ... (3/20 done)"."""
+    step, splits = re.search(r"step (\d+)/(\d+)", line), re.search(r"\((\d+)/(\d+) done\)", line)
+    of_split = int(step[1]) / int(step[2]) if step else 0.0
+    return (int(splits[1]) + of_split) / int(splits[2]) if splits else of_split
 
 
 def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
@@ -117,27 +142,28 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
     Raises ConfigError where any job cannot be composed, SweepError where the runs of some are unknown.
     """
     view = Lines(jobs)
-    train, failed = 0, 0
+    train: set[str] = set()
+    failed = 0
     planned = plans(jobs, config_dirs)
     check_classes(jobs, planned, config_dirs)
     for words, plan in zip(jobs, planned, strict=True):
         if isinstance(plan, RunPlan):
             missing, text = _state(plan)
-            train += missing
+            train.update(missing)
         else:
             failed, text = failed + 1, f"fails: {' '.join(str(plan).split())}"
         view.print(f"{text}  {view.label(words) if len(jobs) > 1 else ' '.join(words)}".rstrip())
-    print(f"{counted(len(jobs), 'job')}; {counted(train, 'run')} to train")
+    print(f"{counted(len(jobs), 'job')}; {counted(len(train), 'run')} to train")
     if failed:
         raise SweepError(f"{failed} of {len(jobs)} jobs would fail, as listed above")
     return 0
 
 
-def _state(plan: RunPlan) -> tuple[int, str]:
-    """Number of runs of a plan that are not recorded, and the same in words."""
+def _state(plan: RunPlan) -> tuple[list[str], str]:
+    """The ids of the runs of a plan that are not recorded, and their number in words."""
     runs, missing = plan.runs, plan.missing(open_store(plan.results))
     if not missing:
-        return 0, f"recorded  {counted(len(runs), 'run')}"
+        return [], f"recorded  {counted(len(runs), 'run')}"
     held = sum(bool(locks.holder(plan.results, run.id)) for run in missing)
     busy = f", {held} by another process" * bool(held)
-    return len(missing), f"to train  {len(missing)} of {counted(len(runs), 'run')}{busy}"
+    return [run.id for run in missing], f"to train  {len(missing)} of {counted(len(runs), 'run')}{busy}"

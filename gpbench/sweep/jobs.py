@@ -96,7 +96,7 @@ class Jobs:
         running: list[tuple[Job, Running]] = []
         reason: str | None = None
         patient = False
-        with self.stop, display.make(jobs) as view:
+        with self.stop, display.make(jobs, planned) as view:
             try:
                 while waiting or running:
                     children = [child for _, child in running]

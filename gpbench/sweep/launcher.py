@@ -4,6 +4,8 @@ A fresh process keeps XLA's flags, caches and memory of one job away from the ne
 again, so run the same command to resume where a sweep stopped.
 """
 
+import re
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,6 +69,12 @@ def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     A job's words may fit one choice of `method=a,b` and not the default's method, so only jobs are composed with them.
     """
     parts: tuple[list[str], list[str], list[str]] = [], [], []
+    if split := next((word for word in overrides if re.fullmatch(r"split=\d+(,\d+)+", word)), None):
+        together = split.replace("=", "=[") + "]"
+        print(
+            f"gpbench: {split} is a job for each split; {together} is one job for all of them, and quicker",
+            file=sys.stderr,
+        )
     for word, parsed in zip(overrides, OverridesParser.create().parse_overrides(list(overrides)), strict=True):
         shared = parsed.key_or_group.partition(".")[0] in ("run", "data") and not parsed.is_sweep_override()
         parts[0 if parsed.is_hydra_override() else 1 if shared else 2].append(word)

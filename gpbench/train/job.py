@@ -102,7 +102,9 @@ class _Job:
         if context.plan.needs_arrays:
             keep.check(context.method, group.X.shape[-1])
         progress_text = f"{len(self.records)}/{len(context.plan.runs)} done"
-        self.progress.begin(context.title, context.method.steps, f"{label(group.members)} ({progress_text})")
+        members = f"{label(group.members)} ({progress_text})"
+        later = max(len(context.plan.runs) - len(self.records), len(runs)) / len(runs) - 1
+        self.progress.begin(context.title, context.method.steps, members, later)
         try:
             with one_line_if_users_code(context.plan.cfg), one_line_if_out_of_memory(group):
                 outcome = fit(

@@ -27,3 +27,31 @@ def test_a_terminal_shows_one_bar_with_the_time_left_and_a_line_for_each_running
     lines = screen.file.getvalue().splitlines()
     assert lines[0].rstrip().endswith("2/4 jobs  0:02:00 left")
     assert lines[1].startswith("> seed=3  step 10/200") and len(lines) == 3
+
+
+def test_the_time_left_is_steady_where_jobs_differ_in_size(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
+    jobs = [["dataset=a"], ["dataset=b"], ["dataset=c"]]
+    view = display.Terminal(jobs)
+    view.work, view.left = {("dataset=a",): 10.0, ("dataset=b",): 10.0, ("dataset=c",): 180.0}, 200.0
+    view.ended(Outcome(["dataset=a"], "already", "rmse 1"))
+    estimates = []
+    for step in range(10, 101, 10):  # one unit of work a second: b takes 10 s, c 180 s
+        now[0] = step / 10
+        view.running(
+            [SimpleNamespace(overrides=["dataset=b"], last_line=f"b  sep  step {step}/100  split 0 (0/1 done)")]
+        )
+        estimates.append(now[0] + _seconds(view.summary()))
+    view.ended(Outcome(["dataset=b"], "done", "rmse 1", 10.0))
+    for split in range(9):
+        now[0] = 10.0 + split * 20 + 10
+        line = f"c  sep  step 50/100  split {split} ({split}/9 done)"
+        view.running([SimpleNamespace(overrides=["dataset=c"], last_line=line)])
+        estimates.append(now[0] + _seconds(view.summary()))
+    assert max(estimates) - min(estimates) <= 1.0 and abs(estimates[0] - 190.0) <= 1.0
+
+
+def _seconds(summary: str) -> int:
+    hours, minutes, seconds = summary.split("  ")[1].removesuffix(" left").split(":")
+    return 3600 * int(hours) + 60 * int(minutes) + int(seconds)

@@ -104,3 +104,15 @@ def test_a_log_names_the_part_that_takes_long(clock):
     shown.stage("compile")
     shown.stage("train")
     assert stream.getvalue() == "pima  sep  split 0  compilation\n"
+
+
+def test_the_seconds_left_cover_the_splits_that_follow_and_do_not_jump(clock):
+    stream = Log()
+    shown = progress.make(stream=stream)
+    for split in range(4):  # 100 steps of 0.1 s each
+        shown.begin("pima  sep", 100, f"split {split}", later=3 - split)
+        for step in range(10, 101, 10):
+            clock[0] += 1.0
+            shown.update(step, None, {})
+    left = [int(line.rsplit("  ", 1)[1].removesuffix(" s left")) for line in stream.getvalue().splitlines()]
+    assert left == [35, 30, 25, 20, 15, 10, 5, 0]
