@@ -11,8 +11,6 @@ from gpbench.config.words import Word
 from gpbench.errors import ConfigError, nearest
 
 GROUPS = ("dataset", "method", "protocol")
-_OPTIONAL = "optional."
-"""Before a word of the method: it counts where the method has its key, as in optional.method.inducing=0.1."""
 
 
 def compose(overrides: Sequence[str], config_dirs: Sequence[Path] = ()) -> dict:
@@ -44,12 +42,11 @@ class Composer:
 
     def compose(self, overrides: Sequence[str]) -> dict:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
-        parsed = words.read(overrides)
+        parsed = words.read(self.settled(overrides))
         choices = [word for word in parsed if self._is_choice(word)]
         if absent := [word for word in choices if word.value is None and word.key in GROUPS and word.sign != "~"]:
             raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
         base, defaults = self._choose(choices)
-        parsed = [plain for word in parsed if (plain := self._applicable(word, base))]
         changes = [word for word in parsed if not self._is_choice(word)]
         if unknown := [word for word in changes if word.sign and word.key.partition(".")[0] not in base]:
             raise ConfigError(f"{unknown[0].text}: no such section; {nearest(unknown[0].key.partition('.')[0], base)}")
@@ -79,6 +76,26 @@ class Composer:
         cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
         return cfg
 
+    def settled(self, overrides: Sequence[str]) -> list[str]:
+        """The words of a job: of those with the prefix `optional.`, which lose it, the ones whose keys exist."""
+        bare = [text.removeprefix(words.OPTIONAL) for text in overrides]
+        return [
+            text
+            for text, word in zip(bare, overrides, strict=True)
+            if text == word or self.lookup(overrides, text.partition("=")[0])[1]
+        ]
+
+    def lookup(self, overrides: Sequence[str], key: str) -> tuple[str, bool]:
+        """The name of the method that a job chooses, and True if its method, protocol or data set has the key."""
+        texts = [text for text in overrides if not text.startswith(words.OPTIONAL)]
+        base, defaults = self._choose([word for word in words.read(texts) if self._is_choice(word)])
+        section, _, name = key.partition(".")
+        node = base.get("method")
+        entry = declared.classes().get(str(node.get("_target_"))) if isinstance(node, dict) else None
+        in_file = any(other == key or other.startswith(f"{key}.") for other in defaults)
+        is_declared = section == "method" and entry is not None and name in entry["settings"]
+        return str(defaults.get("method.name") or defaults.get("method._target_")), in_file or is_declared
+
     def restore(self, stored: Mapping[str, Any]) -> dict:
         """The configuration of a recorded run, as far as a record can say it.
 
@@ -107,39 +124,6 @@ class Composer:
         self._check_sections(cfg, "dataset")
         return cfg
 
-    def lacks(self, overrides: Sequence[str], text: str) -> bool:
-        """True if the method that a job chooses has no key that this word sets.
-
-        Args:
-            overrides: Words of the job.
-            text: The word, such as "method.inducing=0.1".
-        """
-        base, _ = self._choose([word for word in words.read(overrides) if self._is_choice(word)])
-        (word,) = words.read([text])
-        return word.key.startswith("method.") and not _has_key(base.get("method"), word)
-
-    def _applicable(self, word: Word, base: dict) -> Word | None:
-        """The word, without `optional.` in front; None for an optional word of a key that this method lacks.
-
-        Raises ConfigError for an optional key that no method has: it would be left out everywhere.
-        """
-        if not word.key.startswith(_OPTIONAL):
-            return word
-        plain = Word(word.text.removeprefix(_OPTIONAL), word.sign, word.key.removeprefix(_OPTIONAL), word.value)
-        if not plain.key.startswith("method.") or word.sign:
-            raise ConfigError(f"{word.text}: `optional.` is for keys of the method, as in optional.method.inducing=0.1")
-        if _has_key(base.get("method"), plain):
-            return plain
-        name = plain.key.split(".")[1]
-        files = [file for folder in self.folders for file in sorted((folder / "method").glob("*.yaml"))]
-        known = {
-            *declared.ranges(),
-            *(key for file in files if isinstance(node := yamls.read(file), dict) for key in node),
-        }
-        if name not in known:
-            raise ConfigError(f"{word.text}: no method has a key {name!r}; {nearest(name, known)}")
-        return None
-
     def _check_sections(self, cfg: dict, subject: str) -> list[dict[str, Any]]:
         """Checks and normalises the sections of the groups; returns the sources of the card, with readers expanded."""
         cfg["method"] = custom.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
@@ -152,7 +136,9 @@ class Composer:
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
         for word in choices:
-            if isinstance(word.value, list | tuple) and not all(isinstance(name, str) for name in word.value):
+            if isinstance(word.value, list | tuple) and (
+                word.key in GROUPS or not all(isinstance(name, str) for name in word.value)
+            ):  # Hydra would merge the files of several names
                 raise ConfigError(f"{word.text}: dataset, method and protocol each take a name, as in method=sep")
         key = tuple(word.text for word in choices)
         if key not in self._bases:
@@ -222,11 +208,6 @@ def _changed(base: dict, changes: Sequence[Word]) -> dict:
         from gpbench.config import bridge
 
         return bridge.change(base, [word.text for word in changes])
-
-
-def _has_key(method: Any, word: Word) -> bool:
-    name = word.key.split(".")[1]
-    return isinstance(method, dict) and (name in method or _with_sign(word, method) != word)
 
 
 def _with_sign(word: Word, method: Any) -> Word:

@@ -1,5 +1,6 @@
 """Loading of data sets: from the local store, else from the sources of the card in order (mirror, addresses)."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -125,12 +126,18 @@ def obtain(
             raise DataError(f"{card['name']}: {describe(source)}: {error}") from None
     dataset = from_raw(card, raw, source.get("labels"))
     if raw.left_out:
-        local.warn(f"{card['name']}: {'; '.join(raw.left_out)}: no input; to make it one, name it in `keep`")
+        _warn_once(f"{card['name']}: {'; '.join(raw.left_out)}: no input; to make it one, name it in `keep`")
     checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
     for key, actual in checksums.items():
         if card.get(key) and actual and actual != card[key]:
             raise DataError(f"{card['name']}: {describe(source)} gives arrays with {key} {actual}, not {card[key]}")
     return dataset
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    """Warns once in a process: a run reads a user's table for its plan, and again for its training."""
+    local.warn(text)
 
 
 def describe(source: Mapping) -> str:

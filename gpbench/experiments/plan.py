@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench.config import optional
 from gpbench.config.compose import Composer
 from gpbench.config.declared import check_task
 from gpbench.errors import ConfigError, GpbenchError, nearest
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
-from gpbench.experiments.status import Cell, cells_of
+from gpbench.experiments.status import Cell, cells_of, require_recorded
 from gpbench.records.plan import Records, RunPlan
 
 
@@ -30,31 +31,75 @@ def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Reco
     return experiment, plan(experiment, preset or PRESETS[0], folders, records)
 
 
+def load_recorded(
+    experiment: Experiment, preset: str | None, config_dirs: Sequence[Path], records: Records
+) -> tuple[str, list[Cell]]:
+    """Plans the cells of the preset of which a larger share is recorded, "full" of equals, unless one is given.
+
+    Args:
+        experiment: the experiment.
+        preset: one of its presets, or None.
+        config_dirs: the user's folders with group files.
+        records: a store, or a dict of records by id.
+
+    Returns:
+        The preset, and its cells with their records.
+
+    Raises:
+        AbsentError: no run of the experiment is recorded.
+        ConfigError: as `plan` does.
+    """
+    folders = [folder.expanduser().resolve() for folder in config_dirs]
+    planned = {name: plan(experiment, name, folders, records) for name in ([preset] if preset else PRESETS)}
+    shares = {name: _share(cells) for name, cells in planned.items()}
+    name = max(reversed(shares), key=lambda name: shares[name]) if any(shares.values()) else next(iter(shares))
+    require_recorded(experiment.id, name, planned[name])
+    return name, planned[name]
+
+
+def _share(cells: Sequence[Cell]) -> float:
+    """The share of the planned runs that are recorded; 0 where none is planned."""
+    runs = sum(len(cell.splits) for cell in cells)
+    return sum(len(cell.records) for cell in cells) / runs if runs else 0.0
+
+
+Plans = dict[tuple[str, ...], RunPlan | GpbenchError]
+"""Plans of jobs, or their errors, by their words."""
+
+
 def plan(
-    experiment: Experiment, preset: str, config_dirs: Sequence[Path] = (), records: Records | None = None
+    experiment: Experiment,
+    preset: str,
+    config_dirs: Sequence[Path] = (),
+    records: Records | None = None,
+    known: Plans | None = None,
 ) -> list[Cell]:
     """The cells of a preset with what is recorded of them, in the order of its jobs.
 
-    `records` is a store, or a dict of records by id.  Raises ConfigError for an unknown preset and a job that cannot be
-    composed, DataError where an identity needs data that are unavailable.
+    `records` is a store, or a dict of records by id; `known` has plans of jobs, and gets those that it lacks: many
+    experiments share jobs.  Raises ConfigError for an unknown preset and a job that cannot be composed, DataError where
+    an identity needs data that are unavailable.
     """
     if preset not in PRESETS:
         raise ConfigError(f"no preset {preset!r}; {nearest(preset, PRESETS)}")
     jobs = experiment.jobs(preset)
     cells: list[Cell] = []
-    for job, outcome in zip(jobs, plans([overrides(job) for job in jobs], config_dirs), strict=True):
+    for job, outcome in zip(jobs, plans([overrides(job) for job in jobs], config_dirs, known), strict=True):
         if isinstance(outcome, GpbenchError):
             raise outcome
         cells += cells_of(job, outcome, {} if records is None else records)
     return cells
 
 
-def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[RunPlan | GpbenchError]:
+def plans(
+    jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = (), known: Plans | None = None
+) -> list[RunPlan | GpbenchError]:
     """Plans jobs.
 
     Args:
         jobs: the words of `gpbench run` of each job.
         config_dirs: the user's folders with group files.
+        known: plans of jobs with the same folders, to which those of these jobs are added.
 
     Returns:
         The plan of each job, or the error of one whose runs are unknown.
@@ -62,27 +107,16 @@ def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> li
     Raises:
         ConfigError: a job cannot be composed, or has a method or a likelihood that is not for the data's task.
     """
+    known = {} if known is None else known
     composer, configurations = Composer(config_dirs), {}
-    for words in dict.fromkeys(map(tuple, jobs)):
+    for words in dict.fromkeys(tuple(job) for job in jobs if tuple(job) not in known):
         try:
             configurations[words] = composer.compose(words)
             check_task(configurations[words])
         except ConfigError as error:
-            raise ConfigError(_absent_key(composer, jobs) or f"{error}{job_note(words, jobs)}") from error
-    known = {words: _plan(cfg) for words, cfg in configurations.items()}
+            raise ConfigError(optional.advice(jobs, composer) or f"{error}{job_note(words, jobs)}") from error
+    known |= {words: _plan(cfg) for words, cfg in configurations.items()}
     return [known[tuple(words)] for words in jobs]
-
-
-def _absent_key(composer: Composer, jobs: Sequence[Sequence[str]]) -> str:
-    """The message for a key that only some of the methods of a sweep have; "" where there is none."""
-    for text in dict.fromkeys(word for words in jobs for word in words if word.startswith("method.")):
-        lacking = [words for words in jobs if text in words and composer.lacks(words, text)]
-        if lacking and len(lacking) < sum(text in words for words in jobs):
-            methods = dict.fromkeys(word for words in lacking for word in words if word.startswith("method="))
-            names = ", ".join(word.removeprefix("method=") for word in methods)
-            verb = "have" if len(methods) > 1 else "has"
-            return f"{text}: {names} {verb} no such key; write optional.{text} to set it only for the methods that do"
-    return ""
 
 
 def job_note(words: Sequence[str], jobs: Sequence[Sequence[str]]) -> str:

@@ -1,6 +1,7 @@
 """Progress of a run on stderr: a bar on a terminal, a plain line every few seconds elsewhere."""
 
 import datetime
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -76,10 +77,11 @@ class Plain(Progress):
 
     def __init__(self, stream: Any, every: float = PLAIN_EVERY_S):
         self.stream, self.every, self.clock = stream, every, _Clock()
-        self.last = time.monotonic()
+        self.last = float("nan")
 
     def begin(self, title: str, total_steps: int, members: str, later: float = 0.0) -> None:
         self.title, self.total, self.members = title, total_steps, members
+        self.last = time.monotonic() if math.isnan(self.last) else self.last
         self.clock.begin(total_steps, later)
 
     def stage(self, phase: str) -> None:
@@ -132,8 +134,8 @@ class Bar(Progress):
         metric_name = next((name for name in ("nll", "rmse") if name in metrics), None)
         score_text = f"{metric_name} {metrics[metric_name]:.4g}  " if metric_name else ""
         seconds = self.clock.seconds(step)
-        left = "--:--" if seconds is None else str(datetime.timedelta(seconds=round(seconds))).removeprefix("0:")
-        self.bar.update(self.task, completed=step, phrase=score_text + self.members, left=left)
+        text = "--:--" if seconds is None else str(datetime.timedelta(seconds=round(seconds))).removeprefix("0:")
+        self.bar.update(self.task, completed=step, phrase=score_text + self.members, left=text)
 
     def note(self, text: str) -> None:
         self.bar.console.print(text, markup=False, highlight=False)

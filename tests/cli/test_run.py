@@ -145,7 +145,7 @@ def test_a_users_own_method_and_data_are_run_from_a_folder(tmp_path):
     folder = tmp_path / "mine"
     for group in ("dataset", "method"):
         (folder / group).mkdir(parents=True)
-    rows = "".join(f"{i},{i % 7},{i % 2}\n" for i in range(40))
+    rows = "".join(f"{i / 2},{i % 7},{i % 2}\n" for i in range(40))
     (folder / "dataset" / "own.csv").write_text("a,b,y\n" + rows)
     (folder / "dataset" / "own.yaml").write_text(
         "{name: own, task: binary, sources: [{kind: file, path: own.csv, target: y}]}"

@@ -21,11 +21,11 @@ def test_a_terminal_shows_one_bar_with_the_time_left_and_a_line_for_each_running
     assert view.summary() == "1/4 jobs"  # a job that was recorded before tells nothing of the time left
     now[0] = 60.0
     view.ended(Outcome(["dataset=a", "seed=1"], "done", "rmse 1", 60.0))
-    view.running([CHILD, CHILD])
+    view.running([CHILD, CHILD])  # each has done a twentieth: 1.1 jobs in a minute, 1.9 to go
     screen = Console(file=io.StringIO(), width=60)
     screen.print(view.live.renderable)
     lines = screen.file.getvalue().splitlines()
-    assert lines[0].rstrip().endswith("2/4 jobs  0:02:00 left")
+    assert lines[0].rstrip().endswith("2/4 jobs  0:01:44 left")
     assert lines[1].startswith("> seed=3  step 10/200") and len(lines) == 3
 
 
@@ -34,7 +34,7 @@ def test_the_time_left_is_steady_where_jobs_differ_in_size(monkeypatch):
     monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
     jobs = [["dataset=a"], ["dataset=b"], ["dataset=c"]]
     view = display.Terminal(jobs)
-    view.work, view.left = {("dataset=a",): 10.0, ("dataset=b",): 10.0, ("dataset=c",): 180.0}, 200.0
+    view.work, view.remaining_work = {("dataset=a",): 10.0, ("dataset=b",): 10.0, ("dataset=c",): 180.0}, 200.0
     view.ended(Outcome(["dataset=a"], "already", "rmse 1"))
     estimates = []
     for step in range(10, 101, 10):  # one unit of work a second: b takes 10 s, c 180 s
