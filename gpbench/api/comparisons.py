@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 @checked
 def rank(
-    *, metric: str | None = None, test: str = "nemenyi", results: Results = None, **filters: Unpack[Filters]
+    *,
+    metric: str | None = None,
+    test: str = "nemenyi",
+    all_settings: bool = False,
+    results: Results = None,
+    **filters: Unpack[Filters],
 ) -> Table:
     """Average ranks of methods over data sets, with Friedman's test and critical differences (Demšar 2006).
 
@@ -28,6 +33,8 @@ def rank(
     Args:
         metric: a metric; by default nll, or rmse for regression.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
+        all_settings: rank every setting of a method; by default the one with runs on the most data sets, or those that
+            the filter `setting` names.
         results: the results folder, a file that `gpbench collect` made, or several.
         **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.
 
@@ -37,11 +44,16 @@ def rank(
     Raises:
         ConfigError: an unknown name, or fewer than two methods or data sets.
     """
-    from gpbench.analysis import rankings
+    from gpbench.analysis import method_settings, rankings
     from gpbench.analysis.ranks import sheet
 
     records = select(latest(recorded(open_stores(results))), filters)
-    ranks = rankings.ranking(group_runs(records, by_preset=False), single_metric(metric, records), test)
+    cells, name = group_runs(records, by_preset=False), single_metric(metric, records)
+    notes: list[str] = []
+    if not all_settings and not filters.get("setting"):
+        cells, notes = method_settings.main_cells(cells, name, all_methods=bool(filters.get("method")))
+        records = [record for cell in cells for record in cell.records]
+    ranks = rankings.ranking(cells, name, test, notes)
 
     def draw() -> "Figure":
         from gpbench.report.figures.comparisons import draw_ranking

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from gpbench.api.selection import open_stores
 from gpbench.cli import options
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import PRESETS, Experiment
+from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent
 from gpbench.records.arrays import KEPT
 
@@ -29,6 +31,9 @@ def add_parser(subparsers: Any) -> None:
         help="id of a figure (`gpbench ls experiments`), or of runs, or their first digits (`gpbench ls runs`)",
     )
     parser.add_argument("--metric", metavar="A,B", help="of runs: a panel for each; default: the objective and three")
+    parser.add_argument(
+        "--all-settings", action="store_true", help="of ranks and dots: every setting of a method; default: one"
+    )
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: the results folder")
     options.add_config_dir(parser, "experiment/ files")
@@ -50,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
     if not definition.read(id, args.config_dir).pictures:  # before its runs are planned, which takes long
         raise ConfigError(f"{id} is a table: gpbench table {id}")
     experiment, cells = plan.load(id, args.preset, args.config_dir, open_stores(args.results)[0])
-    files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
+    settings = "all" if args.all_settings else None
+    files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out, settings)
     if args.json:
         from gpbench.analysis import printing
 
@@ -84,10 +90,24 @@ def _plot_runs(args: argparse.Namespace) -> int:
     return 0
 
 
-def plot(experiment: Experiment, preset: str, cells: Sequence[Cell], results: Path, out: Path | None) -> list[Path]:
-    """Draws the figures and saves each as PNG and PDF in `out`, by default the results folder; returns the files.
+def plot(
+    experiment: Experiment,
+    preset: str,
+    cells: Sequence[Cell],
+    results: Path,
+    out: Path | None,
+    settings: str | None = None,
+) -> list[Path]:
+    """Draws the figures and saves each in `out`, by default the results folder.
 
-    They are named ID, or ID-NAME where a figure has a name.
+    Args:
+        experiment, preset, cells: As for `figures.draw`.
+        results: Results folder or collection with the arrays of the runs.
+        out: Folder of the files, which are named ID, or ID-NAME where a figure has a name.
+        settings: "all" for every setting of a method in ranks and dots; None is as the figure says.
+
+    Returns:
+        The files: PNG, PDF, and Markdown where notes stand beside the figure.
     """
     from gpbench.records.collection import open_store
     from gpbench.report import figures
@@ -95,6 +115,8 @@ def plot(experiment: Experiment, preset: str, cells: Sequence[Cell], results: Pa
     arrays = open_store(results).trace
     files = []
     for name, picture in experiment.pictures.items():
+        if settings and "settings" in FIGURES[picture.figure["kind"]].optional:
+            picture = replace(picture, figure={**picture.figure, "settings": settings})
         figure = figures.draw(picture, preset, cells, arrays)
         files += figures.save(figure, (out or results) / "-".join(filter(None, [experiment.id, name])))
     return files

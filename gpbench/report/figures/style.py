@@ -108,9 +108,15 @@ def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> d
     return _assign(DASHES, "dash pattern", values, choices)
 
 
-def figure(width: float, height: float) -> Figure:
-    """An empty figure with constrained layout; sizes in inches."""
-    return Figure(figsize=(width, height), layout="constrained")
+class Picture(Figure):
+    """A figure whose `notes` on how it was made stand beside it in text."""
+
+    notes: Sequence[str] = ()
+
+
+def figure(width: float, height: float) -> Picture:
+    """An empty picture with constrained layout; sizes in inches."""
+    return Picture(figsize=(width, height), layout="constrained")
 
 
 def say(axis: Axes, text: str) -> None:
@@ -118,9 +124,15 @@ def say(axis: Axes, text: str) -> None:
     axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", color="#888888")
 
 
+def head(figure: Figure, title: str) -> None:
+    """Puts the title above the figure, in lines that fit its width."""
+    lines = textwrap.wrap(title, int(10.5 * figure.get_figwidth()))
+    figure.suptitle("\n".join(lines), fontsize=10.5, x=0.01, ha="left")
+
+
 def caption(figure: Figure, title: str, notes: Sequence[str]) -> None:
     """Puts the title above the figure, and notes on how it was made below it in small print."""
-    figure.suptitle(title, fontsize=10.5, x=0.01, ha="left")
+    head(figure, title)
     if notes:
         lines = [line for note in notes for line in textwrap.wrap(note, int(15 * figure.get_figwidth()))]
         figure.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")
