@@ -14,17 +14,17 @@ RULE = (
 """The rule of `main_names` in words."""
 
 
-def main_names(named: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
+def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
     """The name of each method's main setting (`RULE`).
 
     Args:
-        named: Cells, each with the name of its setting; a method has one setting of a name.
+        pairs: The name of its setting, and the cell, for each cell; a method has one setting of a name.
 
     Returns:
         Names by method, the method with the most data sets first; methods without runs are left out.
     """
     groups: dict[tuple[str, str], list[CellRuns]] = {}
-    for name, cell in named:
+    for name, cell in pairs:
         if cell.records:
             groups.setdefault((cell.method, name), []).append(cell)
     methods: dict[tuple, set[str]] = {}
