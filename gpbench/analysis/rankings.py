@@ -70,7 +70,7 @@ def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[s
 
 def selected_rows(
     experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any], metric: str
-) -> dict[str, dict[str, Entry]]:
+) -> Mapping[str, Mapping[str, Entry]]:
     """The entries of a metric by data set and name, of each method's main setting where the options say so.
 
     Args:

@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gpbench.errors import ConfigError, nearest
 
@@ -117,6 +119,14 @@ class Picture(Figure):
 def figure(width: float, height: float) -> Picture:
     """An empty picture with constrained layout; sizes in inches."""
     return Picture(figsize=(width, height), layout="constrained")
+
+
+def number_ticks(direction: Axis) -> None:
+    """Gives a logarithmic axis plain numbers, at 1, 2 and 5 where it has fewer than two powers of ten."""
+    low, high = direction.get_view_interval()
+    direction.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    direction.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    direction.set_minor_formatter(NullFormatter())
 
 
 def say(axis: Axes, text: str) -> None:
