@@ -73,7 +73,9 @@ def best(
     dirs = folders(config_dir)
     if data is not None:
         card = _card(data, dirs)
-        task, rows = task or card["task"], rows if rows is not None else card.get("rows")
+        task, rows = task or card["task"], card.get("rows") if rows is None else rows
+        if rows is None:
+            raise ConfigError(f"{data}: its card does not say how many rows it has; give them too (rows)")
     if task is None:
         raise ConfigError(f"say which task: task={'|'.join(TASKS)}, or a data set of yours (data)")
     if task not in TASKS:
