@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpbench.api import best as answers
+from gpbench.api import best_methods as answers
 from gpbench.cli import options
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.analysis import printing
-from gpbench.api.models import load_run
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import references
-from gpbench.records.several import Results
+from gpbench.records.several import Results, answered, merged, open_stores
 
 
 def add_parser(subparsers: Any) -> None:
@@ -33,12 +32,14 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError for an unknown name."""
     names, folders = [], args.config_dir
+    if results := options.results(args):
+        open_stores(results)  # a folder that is absent is an error, whatever is cited
     known = references.names(folders).keys() | references.entries(folders).keys()
     for name in args.names:
         if name in known:
             names.append(name)
         else:
-            names += _parts(name, options.results(args), known, folders)
+            names += _parts(name, results, known, folders)
     works = references.references(names, folders)
     if args.json:
         printing.print_json([asdict(work) for work in works])
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 def _parts(id: str, results: Results, known: Collection[str], folders: Sequence[Path]) -> list[str]:
     """Method, data set and protocol of a run, and gpbench."""
     try:
-        record = load_run(id, results=results).record
+        record = answered(results, lambda stores: merged(stores).find(id))
     except ConfigError as error:
         if id and all(digit in "0123456789abcdef" for digit in id):
             raise  # it looks like the id of a run, and the message of the store is the better one

@@ -117,7 +117,14 @@ def open_stores(results: Results = None) -> list[Store]:
 
 
 def open_one(results: Results = None) -> Store:
-    """The stores of `open_stores` as one."""
+    """The stores of `open_stores` as one.
+
+    Args:
+        results: as for `open_stores`.
+
+    Raises:
+        ConfigError: as there.
+    """
     return merged(open_stores(results))
 
 
