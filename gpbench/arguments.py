@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
-from gpbench.errors import ConfigError, GpbenchError, either, exit_error, nearest
+from gpbench.errors import ConfigError, GpbenchError, either, exit_error, nearest, printable
 from gpbench.schema import is_whole
 
 P = ParamSpec("P")
@@ -54,7 +54,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             return _without_exit(function, *checked_args, **checked_kwargs)  # type: ignore[arg-type]
         except GpbenchError as error:
             error.printed = error.printed or str(error)
-            error.args = (in_python(str(error)),)
+            error.args = (printable(in_python(str(error))),)
             raise
 
     return call

@@ -86,17 +86,28 @@ def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
         rows: Number of training rows of every split.
     """
     method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
-    known = classes().get(str(method.get("_target_")), {}).get("settings", {})
-    large = [
-        key
-        for key, setting in known.items()
-        if "rows" in str(setting["range"]).split(" or ")
-        and is_whole(method.get(key))
-        and method[key] > rows
-        and not explicit & {"method", f"method.{key}"}
-    ]
+    large = [key for key in _beyond(method, rows) if not explicit & {"method", f"method.{key}"}]
     changes = cfg["changes"] | {f"method.{key}": rows for key in large} if large else cfg["changes"]
     return {**cfg, "method": {**method, **dict.fromkeys(large, rows)}, "changes": changes}
+
+
+def check_inducing(method: Mapping[str, Any], rows: int) -> None:
+    """Check that a method, whose defaults are within the rows, has no more inducing points than rows that train.
+
+    Raises:
+        ConfigError: It has more, which its training would refuse.
+    """
+    if "inducing" in _beyond(method, rows):
+        m = method["inducing"]
+        raise ConfigError(f"method.inducing={m}: there are {rows} training rows; choose a number from 1 to {rows}")
+
+
+def _beyond(method: Mapping[str, Any], rows: int) -> list[str]:
+    """The settings of one of gpbench's methods that are numbers of rows, and larger than this one."""
+    known = classes().get(str(method.get("_target_")), {}).get("settings", {})
+    ranges = {key: {*str(setting["range"]).split(" or ")} for key, setting in known.items()}
+    counts = [key for key, words in ranges.items() if words & {"rows", "several rows"} and is_whole(method.get(key))]
+    return [key for key in counts if method[key] > rows]
 
 
 def check_method(node: Mapping[str, Any]) -> None:
@@ -184,7 +195,7 @@ def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
         raise ConfigError(f"method.likelihood={family}: {card['name']} is {task}: choose {fit}")
 
 
-def _check_values(section: str, node: Mapping[str, Any], known: Mapping[str, Words | Range]) -> None:
+def _check_values(section: str, node: Mapping[Any, Any], known: Mapping[str, Words | Range]) -> None:
     """Check the values that have a range, the arguments of gpbench's optimisers, and that every number is finite."""
     for key, value in node.items():
         name = f"{section}.{key}"
@@ -196,7 +207,7 @@ def _check_values(section: str, node: Mapping[str, Any], known: Mapping[str, Wor
         check_finite(name, value)
 
 
-def _check_optimiser(name: str, node: Mapping[str, Any], target: str) -> None:
+def _check_optimiser(name: str, node: Mapping[Any, Any], target: str) -> None:
     if target not in optimisers():
         raise ConfigError(f"{name}: no optimiser {target!r}; {nearest(target, optimisers())}")
     arguments = optimisers()[target]

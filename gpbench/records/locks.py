@@ -20,6 +20,7 @@ from typing import Any
 
 from gpbench import limits
 from gpbench.errors import ClaimedError, printable
+from gpbench.records.folder import plain
 from gpbench.records.plan import Records, RunPlan
 from gpbench.records.store import alive, storage_error
 
@@ -78,7 +79,7 @@ def holder(results: Path | str, id: str) -> str | None:
 def _content(path: Path) -> dict[str, Any]:
     """The claim in a file; empty where it is being written, or damaged: alive until it has been silent for long."""
     try:
-        claim = json.loads(limits.read(path, limits.CLAIM))
+        claim = plain(limits.read(path, limits.CLAIM).decode())
     except (FileNotFoundError, NotADirectoryError):
         raise
     except (OSError, ValueError, RecursionError):
