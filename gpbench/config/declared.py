@@ -4,7 +4,9 @@
 user's class is checked by the same declarations where it is imported (`gpbench.config.build.check_class`).
 """
 
+import importlib.util
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -18,7 +20,7 @@ from gpbench.schema import Range, Words, check_finite, is_real, is_whole, parse
 FILE = Path(__file__).with_name("settings.json")
 """Declarations of methods (tasks, kernels, likelihoods, settings) and ranges of arguments of optimisers, by path."""
 _OPTIMISERS = "gpbench.core.optimisers."
-_WIDER = {"fraction": "share", "several": "count"}
+_WIDER = {"fraction": "share", "several": "count", "several rows": "rows"}
 
 
 @cache
@@ -204,7 +206,26 @@ def _check_values(section: str, node: Mapping[Any, Any], known: Mapping[str, Wor
         target = str(value.get("_target_")) if isinstance(value, Mapping) else ""
         if target.startswith(_OPTIMISERS):
             _check_optimiser(name, value, target)
+        if target.startswith("optax."):
+            _check_optax(name, target.removeprefix("optax."))
         check_finite(name, value)
+
+
+def _check_optax(name: str, function: str) -> None:
+    """Raises ConfigError for a misspelt function, by the text of optax's module: importing it takes a second."""
+    known = _optax_names()
+    if known and "." not in function and function not in known:
+        raise ConfigError(f"{name}: optax has no {function!r}; {nearest(function, known)}")
+
+
+@cache
+def _optax_names() -> frozenset[str]:
+    """Every name in the text of optax's module, among them all that it has; none where it cannot be read."""
+    spec = importlib.util.find_spec("optax")
+    try:
+        return frozenset(re.findall(r"[A-Za-z]\w+", Path(spec.origin).read_text(encoding="utf-8")))  # type: ignore
+    except (AttributeError, TypeError, OSError, ValueError):
+        return frozenset()
 
 
 def _check_optimiser(name: str, node: Mapping[Any, Any], target: str) -> None:

@@ -78,6 +78,7 @@ CALLS = {
     "verify(None)": "name=None: must be a text",
     "verify('sep', preset=3)": "preset=3: must be",
     "verify('sep', preset='ful')": "ful",
+    "verify('sep', protocol='cleen')": "no protocol 'cleen'; did you mean clean?",
     "verify('spe')": "did you mean",
     "load(3)": "dataset=3: must be a text",
     "load(None)": "dataset=None: must be a text",
