@@ -82,6 +82,8 @@ CALLS = {
     "verify('spe')": "did you mean",
     "load(3)": "dataset=3: must be a text",
     "load(None)": "dataset=None: must be a text",
+    "load('\\0')": "dataset='\\x00': has a null character",
+    "table(results=['a', 'b\\0'])": "results=['a', 'b\\x00']: has a null character",
     "load('')": "no such dataset",
     "load('sinc', protocol=None)": "protocol=None: must be a text",
     "load('sinc').split(-1)": "split",
