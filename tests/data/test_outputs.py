@@ -16,7 +16,7 @@ task: regression
 sources: [{kind: file, path: mine.csv, target: [lift, drag], group: wing}]
 splits: {set: groups90, sets: {groups90: 3, random90: 3}}
 """
-ROWS = [f"{i},{'abcde'[i % 5]},{i % 7},{i / 2},{-i}" for i in range(40)]
+ROWS = [f"{i * 7 % 41},{'abcde'[i % 5]},{i % 7},{i / 2},{-i}" for i in range(40)]
 TOY = {"name": "toy", "task": "regression"}
 
 
