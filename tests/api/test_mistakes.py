@@ -133,7 +133,7 @@ ROWS = {
     "texts": ([["a"]], "X is no array of numbers (T, 1)"),
     "rows of several lengths": ([[1.0], [1.0, 2.0]], "X is no array of numbers (T, 1)"),
     "a mapping": ({"x": [1.0]}, "X is no array of numbers (T, 1)"),
-    "a frame of texts": (pd.DataFrame({"x": ["a"]}), "'a' is not a number"),
+    "a frame of texts": (pd.DataFrame({"x1": ["a"]}), "'a' is not a number"),
     "an empty frame": (pd.DataFrame({"x": []}), "the table has no rows"),
     "a series": (pd.Series([1.0, 2.0]), "X has the shape (2,)"),
 }
