@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from gpbench import paths, plugins
 from gpbench.analysis import tables as table_sheets
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.formats import FORMATS, Sheet
@@ -178,10 +179,13 @@ def verify(
         raise ConfigError(f"no preset {preset!r}; {nearest(preset, definition.PRESETS)}")
     config_dirs = folders(config_dir)
     selections = list(claims.select_claims(name, config_dirs))
+    files = paths.yaml_files("protocol", (*config_dirs, *plugins.folders()))
 
     def judge(stores: Sequence[Store]) -> "list[verdicts.Verdict]":
         records = merged(stores).all()
         by_id = {record.id: record for record in records}
+        if protocol is not None and protocol not in (known := {*files, *(record.protocol for record in records)}):
+            raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, known)}")
         return [
             verdict
             for selection in selections
