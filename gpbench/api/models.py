@@ -57,13 +57,16 @@ class RecordedRun:
         return self._model().dataset.classes
 
     @checked
-    def predict(self, X: Rows, *, return_std: bool = False) -> "np.ndarray | tuple[np.ndarray, np.ndarray]":
+    def predict(
+        self, X: Rows, *, return_std: bool = False, header: bool = True
+    ) -> "np.ndarray | tuple[np.ndarray, np.ndarray]":
         """Predicts new rows.
 
         Args:
             X: inputs in original units: an array (T, D), a DataFrame with columns of the data set's names, or the path
-                of a csv, Parquet or Excel file of either kind.
+                of a csv, Parquet or Excel file with such columns, in any order.
             return_std: also return the standard deviations of the target, noise included; for regression.
+            header: False for a file without a header, which has exactly the inputs, in their order.
 
         Returns:
             For regression the predictive means (T,) in original units; for classification the names of the most
@@ -76,7 +79,7 @@ class RecordedRun:
         """
         import numpy as np
 
-        columns = self._columns(X)
+        columns = self._columns(X, header)
         if "mean" in columns:
             return (columns["mean"], np.sqrt(columns["variance"])) if return_std else columns["mean"]
         if return_std:
@@ -84,11 +87,12 @@ class RecordedRun:
         return np.array(self.labels)[np.argmax([*columns.values()], axis=0)]
 
     @checked
-    def predict_proba(self, X: Rows) -> "np.ndarray":
+    def predict_proba(self, X: Rows, *, header: bool = True) -> "np.ndarray":
         """The probabilities (T, C) of the classes `labels` for new rows.
 
         Args:
             X: as for `predict`.
+            header: as for `predict`.
 
         Raises:
             ConfigError: the run is of regression, or as in `predict`.
@@ -96,30 +100,31 @@ class RecordedRun:
         """
         import numpy as np
 
-        columns = self._columns(X)
+        columns = self._columns(X, header)
         if "mean" in columns:
             raise ConfigError("predict_proba is for classes, and this run is one of regression; use predict")
         return np.stack([*columns.values()], axis=1)
 
     @checked
-    def predict_frame(self, X: Rows) -> "pd.DataFrame":
+    def predict_frame(self, X: Rows, *, header: bool = True) -> "pd.DataFrame":
         """The predictions as `gpbench predict` writes them, a row for each row of X.
 
         Args:
             X: as for `predict`.
+            header: as for `predict`.
 
         Returns:
             The columns `mean` and `variance` in original units, or `probability of LABEL` for each class.
         """
         import pandas as pd
 
-        return pd.DataFrame(self._columns(X))
+        return pd.DataFrame(self._columns(X, header))
 
-    def _columns(self, X: Rows) -> "dict[str, np.ndarray]":
+    def _columns(self, X: Rows, header: bool) -> "dict[str, np.ndarray]":
         from gpbench.data.tables import new_inputs
 
         model = self._model()
-        return model.predict(new_inputs(X, model.card, model.dataset))
+        return model.predict(new_inputs(X, model.card, model.dataset, header=header))
 
     def _model(self) -> "Predictor":
         if self._predictor is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import targets
+from gpbench import paths, targets
 from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError, printable
 from gpbench.records.record import Record
@@ -25,6 +25,9 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: gpbench report --out site",
     )
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: site/ in the results folder")
+    parser.add_argument(
+        "--docs", default="", metavar="ADDRESS", help="link to the documentation, an address or a path from the site"
+    )
     options.add_config_dir(parser, "experiment/, claims/, dataset/, method/ files")
     options.add_results(parser, several=True)
     options.add_json(parser, "start page, numbers of files, bytes, records")
@@ -59,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
         methods={item["name"]: item["description"] for item in descriptions("method", config_dirs)},
         trace=lambda id: store_of[id].trace(id),
         config=lambda id: store_of[id].config_text(id),
+        figures=_figures(planned),
+        docs=args.docs,
     )
     files = site.write_site(out, site.render_pages(facts))
     size = sum(file.stat().st_size for file in files)
@@ -101,6 +106,14 @@ def _verdicts(
         except ConfigError as fault:
             _leave_out(fault)
     return {name: verdicts for name, verdicts in judged.items() if verdicts}
+
+
+def _figures(planned: "Sequence[PlannedExperiment]") -> dict[tuple[str, str], Path]:
+    """The figures that are committed beside the records of gpbench's checkout, by experiment and label."""
+    folder = paths.conf_dir().parent / "results"
+    names = {(item.experiment.id, label) for item in planned for label in item.experiment.pictures}
+    files = {(id, label): folder / f"{id}{label and '-'}{label}.png" for id, label in names}
+    return {name: file for name, file in files.items() if file.is_file()}
 
 
 def _leave_out(fault: GpbenchError) -> None:
