@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from gpbench import paths, plugins
 from gpbench.analysis import tables as table_sheets
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.formats import FORMATS, Sheet
@@ -180,6 +181,9 @@ def verify(
     records = latest(record for store in open_stores(results) for record in store.all())
     by_id = {record.id: record for record in records}
     config_dirs = folders(config_dir)
+    files = paths.yaml_files("protocol", (*config_dirs, *plugins.folders()))
+    if protocol is not None and protocol not in (known := {*files, *(record.protocol for record in records)}):
+        raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, known)}")
     judged = [
         verdict
         for selection in claims.select_claims(name, config_dirs)

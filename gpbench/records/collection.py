@@ -278,8 +278,8 @@ def _table(path: Path, names: Sequence[str]) -> "pa.Table":
 
 
 def _check_footer(path: Path) -> None:
-    """Raises ValueError where the file has a digest of its footer, and the footer is another one."""
-    with open(path, "rb") as file:
+    """Raises ValueError for a pipe, and where the file has a digest of its footer, and the footer is another one."""
+    with limits.opened(path) as file:
         whole = file.seek(0, 2)
         file.seek(max(0, whole - _END))
         length = _END + int.from_bytes(file.read(_END)[:4], "little")

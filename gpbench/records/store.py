@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpbench.errors import ConfigError, StorageError, nearest
-from gpbench.records import arrays
+from gpbench.records import arrays, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _STALE_SECONDS = 3600.0
+_SILENT_SECONDS = 120.0
 _Content = TypeVar("_Content")
 
 
@@ -97,7 +98,7 @@ class Store:
         """Deletes a run: it is moved aside first, so that its folder is never half-empty.  Raises StorageError."""
         if (self.runs / id).is_symlink():
             raise StorageError(f"{self.runs / id} is a symbolic link, not a folder: delete the link yourself")
-        aside = self.runs / f".tmp-{id}-{os.getpid()}-{secrets.token_hex(4)}"
+        aside = self.runs / f".tmp-{id}-{processes.name()}-{secrets.token_hex(4)}"
         try:
             (self.runs / id).rename(aside)
             shutil.rmtree(aside)
@@ -161,7 +162,7 @@ class Store:
             StorageError: the disk is full, or the folder may not be written.
         """
         folder = self.runs / record.id
-        beside = self.runs / f".tmp-{record.id}-{os.getpid()}-{secrets.token_hex(4)}"
+        beside = self.runs / f".tmp-{record.id}-{processes.name()}-{secrets.token_hex(4)}"
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             self._restore(self.runs.glob(".tmp-*-old"))
@@ -216,12 +217,18 @@ class Store:
             raise storage_error(self.runs, error) from error
 
     def _restore(self, asides: Iterable[Path]) -> list[str]:
-        """Puts back the records that processes killed in `write` had moved aside and not replaced; their ids."""
+        """Puts back the records that processes killed in `write` had moved aside and not replaced; their ids.
+
+        Those of another machine count as killed when they have been silent for long: `write` takes them a moment.
+        """
         restored = []
         for aside in asides:
             try:
-                id, pid = aside.name.removeprefix(".tmp-").split("-")[:2]
-                if not alive(int(pid)) and not (self.runs / id).exists():
+                id, process = aside.name.removeprefix(".tmp-").split("-")[:2]
+                ended = processes.named_has_ended(process)
+                if ended is None:
+                    ended = time.time() - aside.stat().st_ctime > _SILENT_SECONDS
+                if ended and not (self.runs / id).exists():
                     aside.rename(self.runs / id)
                     restored.append(id)
             except (OSError, ValueError):  # another process was quicker, or it is no folder of ours
@@ -229,11 +236,11 @@ class Store:
         return restored
 
     def _clean(self) -> None:
-        """Deletes what killed processes left: old and with a dead pid, which on a shared disk may be another host's."""
+        """Deletes what killed processes left: old, and of a process that has ended or of another machine."""
         for aside in self.runs.glob(".tmp-*"):
             try:
                 old = time.time() - aside.stat().st_mtime > _STALE_SECONDS
-                if old and not alive(int(aside.name.split("-")[2])):
+                if old and processes.named_has_ended(aside.name.split("-")[2]) is not False:
                     shutil.rmtree(aside, ignore_errors=True)
             except (OSError, ValueError, IndexError):
                 continue
@@ -256,17 +263,6 @@ def latest(records: Iterable[Record]) -> list[Record]:
     """
     by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
     return sorted(by_id.values(), key=lambda record: record.age)
-
-
-def alive(pid: int) -> bool:
-    """True if this host has a process of this id."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def storage_error(folder: Path, error: OSError) -> StorageError:
