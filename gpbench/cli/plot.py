@@ -7,14 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths, targets
-from gpbench.api.selection import open_stores
+from gpbench import targets
 from gpbench.cli import options
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent
-from gpbench.records.store import latest, recorded
+from gpbench.records import answered
+from gpbench.records.record import Record
+from gpbench.records.several import merged
+from gpbench.records.store import Store, latest, recorded
 
 _PRINTED = "printed"
 """Id of the figure of all recorded numbers against the printed ones."""
@@ -46,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--all-settings", action="store_true", help="of ranks and dots: every setting of a method; default: one"
     )
-    parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
+    parser.add_argument("--preset", choices=PRESETS, help="default: that of which a larger share is recorded")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: the results folder")
     options.add_config_dir(parser, "experiment/ files")
     options.add_results(parser)
@@ -68,11 +70,17 @@ def run(args: argparse.Namespace) -> int:
     id, *others = args.ids
     if others:
         raise ConfigError(f"one figure at a time, or several runs: {' '.join(args.ids)} is neither")
-    if not definition.read(id, args.config_dir).pictures:  # before its runs are planned, which takes long
+    experiment = definition.read(id, args.config_dir)
+    if not experiment.pictures:  # before its runs are planned, which takes long
         raise ConfigError(f"{id} is a table: gpbench table {id}")
-    experiment, cells = plan.load(id, args.preset, args.config_dir, open_stores(args.results)[0])
-    settings = "all" if args.all_settings else None
-    files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out, settings)
+
+    def planned(stores: list[Store]) -> tuple[Store, str, list[Cell]]:
+        store = merged(stores)
+        return store, *plan.load_recorded(experiment, args.preset, args.config_dir, store)
+
+    store, preset, cells = answered(options.results(args), planned)
+    folder = args.out or options.results_folder(args)
+    files = plot(experiment, preset, cells, store, folder, all_settings=args.all_settings)
     if args.json:
         from gpbench.analysis import printing
 
@@ -89,9 +97,11 @@ def _plot_printed(args: argparse.Namespace) -> int:
     from gpbench.report import figures
     from gpbench.report.figures.printed import draw_printed
 
-    records = latest(recorded(open_stores(args.results)))
-    figure = draw_printed(reproduction.load_comparisons(records, args.config_dir))
-    files = figures.save(figure, (args.out or args.results or paths.results_dir()) / _PRINTED)
+    def compared(stores: list[Store]) -> list[reproduction.Comparison]:
+        return reproduction.load_comparisons(latest(recorded(stores)), args.config_dir)
+
+    figure = draw_printed(answered(options.results(args), compared, lambda answer: not answer))
+    files = figures.save(figure, (args.out or options.results_folder(args)) / _PRINTED)
     if args.json:
         printing.print_json({"files": [str(file) for file in files], "missing": 0})
     else:
@@ -103,65 +113,83 @@ def _plot_runs(args: argparse.Namespace) -> int:
     """Draws the traces of runs, or pictures of one run, into files named by the first id."""
     from gpbench.analysis import printing
     from gpbench.report import figures
-    from gpbench.report.figures import offers, runs
+    from gpbench.report.figures.runs import draw_traces
 
-    store = open_stores(args.results)[0]
-    records = [store.last()] if args.last else [store.find(id) for id in dict.fromkeys(args.ids)]
-    folder, lacks = args.out or args.results or paths.results_dir(), {}
-    if len(records) > 1 or args.metric:
-        if args.kind:
-            raise ConfigError("--kind is for one run without --metric; several runs have their traces drawn")
-        arrays = [store.trace(record.id) for record in records]
-        figure = runs.draw_traces(records, arrays, args.metric.split(",") if args.metric else ())
-        files = figures.save(figure, folder / (records[0].id + f"-and-{len(records) - 1}" * (len(records) > 1)))
+    def find(stores: list[Store]) -> tuple[Store, list[Record]]:
+        store = merged(stores)
+        return store, [store.last()] if args.last else [store.find(id) for id in dict.fromkeys(args.ids)]
+
+    store, records = answered(options.results(args), find)
+    folder = args.out or options.results_folder(args)
+    lacks: dict[str, str] = {}
+    if len(records) == 1 and not args.metric:
+        files, lacks = plot_run(store, records[0], args.kind, folder)
+    elif args.kind:
+        raise ConfigError("--kind is for one run without --metric; several runs have their traces drawn")
     else:
-        content, files = offers.RunContent.read(store, records[0]), []
-        lacks = offers.kinds(content)
-        suits = [name for name, lack in lacks.items() if not lack]
-        for kind in suits if args.kind == "all" else args.kind.split(",") if args.kind else [offers.default(content)]:
-            name = f"{records[0].id}-{kind}" if args.kind else records[0].id
-            files += figures.save(offers.draw_kind(content, kind), folder / name)
+        arrays = [store.trace(record.id) for record in records]
+        figure = draw_traces(records, arrays, args.metric.split(",") if args.metric else ())
+        files = figures.save(figure, folder / (records[0].id + f"-and-{len(records) - 1}" * (len(records) > 1)))
     if args.json:
         printing.print_json({"files": [str(file) for file in files], "missing": 0, "kinds": lacks})
         return 0
     print(*files, sep="\n")
     if lacks and not args.kind:
-        print(f"suits this run: --kind {','.join(suits)}, or all", file=sys.stderr)
-        for name, lack in lacks.items():
-            if lack:
-                print(f"  {name} needs {lack}", file=sys.stderr)
+        suits = ",".join(name for name, lack in lacks.items() if not lack)
+        lines = [f"suits this run: --kind {suits}, or all"]
+        lines += [f"  {name} needs {lack}" for name, lack in lacks.items() if lack]
+        print(*lines, sep="\n", file=sys.stderr)
     return 0
 
 
+def plot_run(store: Store, record: Record, kind: str | None, folder: Path) -> tuple[list[Path], dict[str, str]]:
+    """Draws pictures of a run and saves them in a folder.
+
+    Args:
+        store: Store of the run.
+        record: Its record.
+        kind: Kinds of pictures with commas between them, or "all"; None is the default one.
+        folder: Folder of the files, which are named ID, or ID-KIND where a kind is given.
+
+    Returns:
+        The files, and what each kind needs that the run lacks ("" for those that suit it).
+    """
+    from gpbench.report import figures
+    from gpbench.report.figures import offers
+
+    content = offers.RunContent.read(store, record)
+    lacks = offers.kinds(content)
+    if kind is None:
+        return figures.save(offers.draw_kind(content, offers.default(content)), folder / record.id), lacks
+    names = [name for name, lack in lacks.items() if not lack] if kind == "all" else kind.split(",")
+    drawn = {name: offers.draw_kind(content, name) for name in names}
+    return [
+        file for name, figure in drawn.items() for file in figures.save(figure, folder / f"{record.id}-{name}")
+    ], lacks
+
+
 def plot(
-    experiment: Experiment,
-    preset: str,
-    cells: Sequence[Cell],
-    results: Path,
-    out: Path | None,
-    settings: str | None = None,
+    experiment: Experiment, preset: str, cells: Sequence[Cell], store: Store, out: Path, *, all_settings: bool = False
 ) -> list[Path]:
-    """Draws the figures and saves each in `out`, by default the results folder.
+    """Draws the figures from the records and traces of a store, and saves each in `out`.
 
     Args:
         experiment, preset, cells: As for `figures.draw`.
-        results: Results folder or collection with the arrays of the runs.
+        store: Store with the arrays of the runs.
         out: Folder of the files, which are named ID, or ID-NAME where a figure has a name.
-        settings: "all" for every setting of a method in ranks and dots; None is as the figure says.
+        all_settings: Draw every setting of a method in ranks and dots.
 
     Returns:
         The files: PNG, PDF, and Markdown where notes stand beside the figure.
     """
-    from gpbench.records.collection import open_store
     from gpbench.report import figures
 
-    arrays = open_store(results).trace
     files = []
     for name, picture in experiment.pictures.items():
-        if settings and "settings" in FIGURES[picture.figure["kind"]].optional:
-            picture = replace(picture, figure={**picture.figure, "settings": settings})
-        figure = figures.draw(picture, preset, cells, arrays)
-        files += figures.save(figure, (out or results) / "-".join(filter(None, [experiment.id, name])))
+        if all_settings and "settings" in FIGURES[picture.figure["kind"]].optional:
+            picture = replace(picture, figure={**picture.figure, "settings": "all"})
+        figure = figures.draw(picture, preset, cells, store.trace)
+        files += figures.save(figure, out / "-".join(filter(None, [experiment.id, name])))
     return files
 
 

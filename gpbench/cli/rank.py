@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         metric=args.metric,
         test=args.test,
         all_settings=args.all_settings,
-        results=args.results,
+        results=options.results(args),
         **options.filters(args),
     )
     options.write_table(args, table)

@@ -15,6 +15,7 @@ from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers.published import UNRANKED
+from gpbench.records.store import Store
 from gpbench.report import figures
 from gpbench.report.figures import style
 
@@ -240,7 +241,7 @@ def test_a_value_far_on_the_worse_side_is_an_arrow_with_its_number_and_one_on_th
 
 def test_several_figures_are_several_files(tmp_path):
     experiment = replace(EXPERIMENT, figures={"test_ll": DOTS, "diagrams": RANKS})
-    files = plot(experiment, "full", cells(), tmp_path, None)
+    files = plot(experiment, "full", cells(), Store(tmp_path), tmp_path)
     names = [f"test-{name}.{ending}" for name in ("test_ll", "diagrams") for ending in ("png", "pdf", "md")]
     assert files == [tmp_path / "aep_dgp" / name for name in names]
     assert all(file.is_file() for file in files)
