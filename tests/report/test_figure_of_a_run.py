@@ -194,8 +194,10 @@ def test_the_learning_curve_is_the_trace_against_seconds_and_steps(results):
 
 def test_the_relevance_of_a_run_is_that_of_its_kernel(tmp_path):
     words = ["dataset=wdbc", "method=svi", "method.inducing=3", "method.steps=2"]
-    assert main(["run", *words, "split=0", "run.keep=true", f"run.results={tmp_path}", "run.progress=false"]) == 0
+    words += ["split=0", "run.keep=true", f"run.results={tmp_path}", "run.progress=false", "--plot", "relevance"]
+    assert main(["run", *words]) == 0
     (record,) = Store(tmp_path).all()
+    assert (tmp_path / f"{record.id}-relevance.png").is_file()
     kept = Store(tmp_path).trace(record.id)
     assert kept["kept_lengthscales"].shape == (30,) and (kept["kept_lengthscales"] > 0).all()
     assert "kept_X" not in kept
