@@ -2,7 +2,7 @@
 # # A method of one's own beside two of ours
 #
 # `docs/examples/robust_gp.py` is a sparse GP with Student t noise in 60 lines, and `method/robust_gp.yaml` its file;
-# docs/add_a_method.md walks through both.  `config_dir` is all that gpbench needs to find them.
+# docs/how-to/own_method.md walks through both.  `config_dir` is all that gpbench needs to find them.
 
 # %%
 from pathlib import Path

@@ -5,8 +5,8 @@
     runs = gpbench.run(method="sep", dataset="pima", split="all")
     print(runs)
 
-docs/python.md describes the interface.  Every name here is imported at its first use, so that `import gpbench` and the
-command line start without NumPy, JAX and pandas.
+docs/how-to/python.md describes the interface.  Every name here is imported at its first use, so that `import gpbench`
+and the command line start without NumPy, JAX and pandas.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -214,7 +214,7 @@ def load_class(kind: str, name: str, base: type) -> Any:
     if not (isinstance(cls, type) and issubclass(cls, base)):
         raise ConfigError(f"{kind} {name}: must be a subclass of {base.__module__.rpartition('.')[0]}.{base.__name__}")
     if absent := sorted(getattr(cls, "__abstractmethods__", ())):
-        raise ConfigError(f"{kind} {name} lacks {', '.join(absent)}; see docs/add_a_{kind}.md")
+        raise ConfigError(f"{kind} {name} lacks {', '.join(absent)}; see docs/how-to/own_{kind}.md")
     return cls
 
 

@@ -1,8 +1,8 @@
 """Draws docs/banana.png: the decision boundary and the inducing points of `sep` for M = 4, 16 and 64 (README.md).
 
 Figure 2 of the paper sep for that method: the first 400/4900 realisation of banana, whose index files come with a
-mirror only (docs/data.md).  `python scripts/picture.py out.png dataset=moons` needs no download; any binary data set
-with two inputs will do, and any other overrides of `gpbench run`.
+mirror only (docs/reference/data.md).  `python scripts/picture.py out.png dataset=moons` needs no download; any binary
+data set with two inputs will do, and any other overrides of `gpbench run`.
 """
 
 import sys

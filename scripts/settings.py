@@ -1,6 +1,6 @@
-"""Write gpbench/config/settings.json and docs/settings.md from the declarations at the classes of methods.
+"""Write gpbench/config/settings.json and the reference pages that are made from declarations, cards and experiments.
 
-python scripts/settings.py            # write both
+python scripts/settings.py            # write all
 python scripts/settings.py --check    # exit code 1 where one of them is not current
 """
 
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import catalogue
 import optax
 import yaml
 
@@ -23,7 +24,7 @@ from gpbench.core import optimisers
 from gpbench.errors import as_word
 from gpbench.methods.base import Method
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "settings.md"
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
 
 def members(group: str) -> list[str]:
@@ -135,8 +136,13 @@ def card_keys() -> list[str]:
 
 
 def main() -> int:
-    """Write or check both files; the exit code."""
-    texts = {declared.FILE: json.dumps(declarations(), indent=1, ensure_ascii=False) + "\n", PAGE: page()}
+    """Write or check the files; the exit code."""
+    texts = {
+        declared.FILE: json.dumps(declarations(), indent=1, ensure_ascii=False) + "\n",
+        REFERENCE / "settings.md": page(),
+        REFERENCE / "datasets.md": catalogue.data_sets(),
+        REFERENCE / "experiment_list.md": catalogue.experiments(),
+    }
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
     if "--check" in sys.argv:
         for path in stale:

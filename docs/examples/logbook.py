@@ -1,4 +1,4 @@
-"""The reader of docs/add_a_dataset.md: a logbook with a line of `name value` pairs for each row."""
+"""The reader of docs/how-to/own_data.md: a logbook with a line of `name value` pairs for each row."""
 
 from collections.abc import Mapping, Sequence
 

@@ -12,6 +12,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "definition": ("Claim", "files", "read"),
         "report": ("as_dict", "evidence", "sheet", "summary"),
         "selection": ("select_claims",),
-        "verdicts": ("Judged", "Verdict", "judge"),
+        "verdicts": ("SCALE", "Grade", "Judged", "Verdict", "count", "judge"),
     },
 )

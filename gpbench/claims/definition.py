@@ -1,4 +1,4 @@
-"""Claims as data: `claims/PAPER.yaml` of our configuration, or of a user's `--config-dir`.  docs/claims.md says more.
+"""Claims as data: `claims/PAPER.yaml` of our configuration, or of `--config-dir`.  docs/reference/claims.md says more.
 
 A claim has a `text`, its `place` in the paper, the `experiments` whose runs test it, and `clauses`, all of which must
 hold.  One that no record can decide has a `reason` in place of clauses.

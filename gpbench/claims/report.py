@@ -15,7 +15,7 @@ from gpbench.claims.verdicts import Judged, Verdict, count
 NOTE = (
     "supported: the 95 % intervals lie in the region that the claim states; contradicted: outside; corrected resampled"
     " t tests over splits (Nadeau and Bengio 2003), Wilcoxon's over data sets, Bonferroni's partial conjunction over"
-    " cells (Benjamini and Heller 2008) and Holm's correction over claims; docs/claims.md"
+    " cells (Benjamini and Heller 2008) and Holm's correction over claims; docs/reference/claims.md"
 )
 
 

@@ -19,7 +19,29 @@ from gpbench.records.record import Record
 _Planned = Callable[[str, str], Iterable[Cell]]
 """Maps the id of an experiment and a preset to its planned cells with their records."""
 
-_VERDICTS = ("supported", "contradicted", "undecided", "not run")
+
+@dataclass(frozen=True)
+class Grade:
+    """A word of the scale of verdicts, and how it is drawn.
+
+    Args:
+        word: The verdict.
+        tone: Name of its style on the site: "good", "bad", "open" or "none".
+        colour: Its colour in pictures and on badges, under white text.
+    """
+
+    word: str
+    tone: str
+    colour: str
+
+
+SCALE = (
+    Grade("supported", "good", "#2c6e49"),
+    Grade("contradicted", "bad", "#a8471c"),
+    Grade("undecided", "open", "#8a6d1f"),
+    Grade("not run", "none", "#6b7280"),
+)
+"""The scale of verdicts, in the order in which counts are shown."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +70,7 @@ class Verdict:
 
     Args:
         claim: The claim.
-        verdict: One of _VERDICTS.
+        verdict: A word of SCALE.
         preset: Preset of the runs; "" without experiments.
         clauses: Its clauses with their numbers.
         evidence: Evidence for the whole claim.
@@ -214,5 +236,9 @@ def _again(claim: Claim, preset: str) -> str:
 
 
 def count(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
-    """The number of claims with each verdict."""
-    return {word: sum(v.verdict == word for v in verdicts) for word in _VERDICTS}
+    """The number of claims with each verdict, in the order of SCALE.
+
+    Args:
+        verdicts: The verdicts.
+    """
+    return {grade.word: sum(v.verdict == grade.word for v in verdicts) for grade in SCALE}

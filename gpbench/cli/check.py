@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--rows {args.rows}: give at least 10")
     folders = targets.add_folders(args.config_dir)
     kind, colon, name = args.method.rpartition(":")
-    findings, page = [], f"add_a_{kind or 'method'}.md"
+    findings, page = [], f"own_{kind or 'method'}.md"
     for finding in _of_family(kind, name, args.overrides, folders) if colon else _of_method(args, folders):
         findings.append(finding)
         if not args.json:
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
         printing.print_json([_fields(finding) for finding in findings])
     if broken := sum(finding.verdict == "broken" for finding in findings):
-        raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/{page}")
+        raise ContractError(f"{args.method} breaks {broken} of {len(findings)} claims; see docs/how-to/{page}")
     return 0
 
 

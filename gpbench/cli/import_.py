@@ -22,7 +22,7 @@ def add_parser(subparsers: Any) -> None:
         " a Parquet or CSV file with the columns dataset, split, method, row, and mean and variance or prob_0, prob_1,"
         " ... (or log_prob_0, ...); optional are setting, output and seconds.  Nothing is recorded unless all of it is"
         " right.",
-        epilog="`gpbench data rows` exports the rows of a split; docs/import.md has an example",
+        epilog="`gpbench data rows` exports the rows of a split; docs/how-to/import.md has an example",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="predictions, .parquet or .csv")
     parser.add_argument(

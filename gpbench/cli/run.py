@@ -29,7 +29,7 @@ main keys (gpbench run --cfg shows all, with their values):
   method.KEY=VALUE protocol.KEY=VALUE      any setting of the method and the protocol
   run.time_limit=SECONDS                   stop at a checkpoint then (exit code 75); rerun to resume
   run.jobs=K                               processes of a sweep at a time
-  hydra/launcher=slurm                     jobs of a sweep on a Slurm cluster (docs/sweeps.md)
+  hydra/launcher=slurm                     jobs of a sweep on a Slurm cluster (docs/how-to/sweeps.md)
   run.again=true                           train recorded runs again
   run.save=true                            save the trained state, for gpbench predict
   run.devices=K run.processes=P            shard the rows across devices, of one process or of several

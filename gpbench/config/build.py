@@ -175,7 +175,7 @@ def _check_signature(node: Mapping[str, Any], key: str) -> Any:
     except (TypeError, ValueError):
         raise ConfigError(f"{key}: _target_ {node['_target_']} is no class or function of Python's") from None
     if abstract := sorted(getattr(constructor, "__abstractmethods__", ())):
-        raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/add_a_method.md")
+        raise ConfigError(f"{key}: {node['_target_']} lacks {', '.join(abstract)}; see docs/how-to/own_method.md")
     parameters = {name: f for name, f in fields.items() if f.kind in (f.KEYWORD_ONLY, f.POSITIONAL_OR_KEYWORD)}
     is_open = any(field.kind is field.VAR_KEYWORD for field in fields.values())
     values = {name: custom.without_target(name, value) for name, value in node.items() if name not in _HYDRA_KEYS}

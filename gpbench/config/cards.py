@@ -1,6 +1,6 @@
 """Cards of data sets: their keys, and the check that they have what they must have and nothing unknown.  No NumPy.
 
-`gpbench.data.cards` reads cards; docs/data.md describes them, and docs/settings.md lists their keys.
+`gpbench.data.cards` reads cards; docs/reference/data.md describes them, docs/reference/settings.md lists keys.
 """
 
 import re

@@ -216,7 +216,7 @@ def _implied(method: dict[str, Any]) -> dict[str, Any]:
     if "ranges" in method:
         raise ConfigError(
             'method.ranges: declare ranges at the fields of the class, as in `df: float = setting(4.0, "positive")`'
-            " (docs/add_a_method.md), and leave the section out"
+            " (docs/how-to/own_method.md), and leave the section out"
         )
     section = method.pop("implied", None) or {}
     if not isinstance(section, dict):

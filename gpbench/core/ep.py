@@ -3,7 +3,8 @@
 u = L w with Kzz = L Lᵀ, A = L⁻¹ and w ~ N(0, I) a priori.  Point n sees f_n = V_nᵀ w + residual with V = A Kzx, so
 its site, a factor on v_nᵀu with v_n = Kzz⁻¹ k_n, is the same factor on V_nᵀw.  q(w) = N(μ, P⁻¹) with
 P = I + Σ ν_n V_n V_nᵀ, whose inverse Cholesky factor is R.  Nothing forms Kzz⁻¹, and N meets M in products only.
-Equations are those of the paper `sep`, corrected where docs/errata.md says so, for any likelihood of one latent value.
+Equations are those of the paper `sep`, corrected where docs/reference/errata.md says so, for any likelihood of one
+latent value.
 """
 
 import equinox as eqx

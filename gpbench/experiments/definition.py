@@ -2,8 +2,8 @@
 
 `experiment/PAPER/NAME.yaml` has a `title`, the `runs`, and a `table`, a `figure` or `figures`, or both.  `runs` are
 blocks of configuration keys; a key has one value, a list of values (one job for each), or a value or list for each
-preset.  `runs_of` names another experiment whose runs it has, those that `where` selects.  docs/experiments.md says the
-rest.
+preset.  `runs_of` names another experiment whose runs it has, those that `where` selects.  see
+docs/reference/experiments.md.
 """
 
 import itertools

@@ -4,7 +4,7 @@ The files have the values as printed, under our names of data sets, methods and 
 our metrics and units.  The column `note` is a key of NOTES: the reason why a value is not a target, or how to read it.
 
 The paper `aep_dgp` calls its column GP FITC; it is filed under dgp with `hidden=[]`, for its authors' program, run
-without a hidden layer, is the tied-factor model (docs/int8.md).
+without a hidden layer, is the tied-factor model (docs/results/aep_dgp.md).
 
 The paper `qsgp` prints RMSE in the units of its data files, but MNLP in those of standardised targets: on protein_yang
 its MNLP is above that of a constant prediction, which is 1.16 in the file's units.  Such MNLP is filed as
@@ -22,7 +22,7 @@ NOTES = {
     "int8": "not held out: the authors' test script read row numbers as 8-bit integers, so that test rows were "
     "training rows (29 % on yacht, 89 % or more elsewhere)",
     "int8_inferred": "perhaps not held out, for 8-bit row numbers: other values of this column are better than "
-    "credible held-out ones (docs/int8.md)",
+    "credible held-out ones (docs/results/aep_dgp.md)",
     "int8_ranks": "a rank among columns most of which are not held out",
     "suspect": "suspect: of the same period as tables 3 and 4; whether it is held out is not known",
     "swapped": "the paper copied dropout's log-likelihoods of power and protein into each other's row",

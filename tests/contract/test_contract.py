@@ -156,7 +156,7 @@ def test_a_broken_method_ends_in_one_line_and_an_exit_code(tmp_path, capsys):
     assert main(["check", "silent", "--config-dir", str(tmp_path), "--rows", "20"]) == 8
     out, err = capsys.readouterr()
     assert out.startswith("broken    regression  the class has a docstring")
-    assert err == "gpbench: silent breaks 1 of 15 claims; see docs/add_a_method.md\n"
+    assert err == "gpbench: silent breaks 1 of 15 claims; see docs/how-to/own_method.md\n"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from test_commands import ROOT, blocks
 
 EXAMPLES = ROOT / "docs" / "examples"
+HOW_TO = ROOT / "docs" / "how-to"
 
 
 def gpbench(folder: Path, *words: str) -> str:
@@ -45,7 +46,7 @@ def test_a_reader_of_ones_own_reads_a_card_that_names_it(tmp_path):
 
 
 def test_the_pages_show_the_files_as_they_are():
-    method, dataset = ROOT / "docs" / "add_a_method.md", ROOT / "docs" / "add_a_dataset.md"
+    method, dataset = HOW_TO / "own_method.md", HOW_TO / "own_data.md"
     assert blocks(method, "python") == [(EXAMPLES / "robust_gp.py").read_text()]
     assert blocks(method, "yaml") == [(EXAMPLES / "method" / "robust_gp.yaml").read_text()]
     cards = [EXAMPLES / "dataset" / f"{name}.yaml" for name in ("coffee", "pump")]
@@ -57,7 +58,7 @@ def test_the_pages_show_the_files_as_they_are():
 
 
 def test_gaussian_processes_of_scikit_learn_are_imported_as_the_page_says(tmp_path):
-    (code,) = blocks(ROOT / "docs" / "import.md", "python")
+    (code,) = blocks(HOW_TO / "import.md", "python")
     assert code == (EXAMPLES / "import_sklearn.py").read_text()
     names = ("sinc", "wdbc")
     for name in names:
@@ -72,7 +73,7 @@ def test_gaussian_processes_of_scikit_learn_are_imported_as_the_page_says(tmp_pa
 
 
 def test_the_example_of_the_estimators_runs(tmp_path):
-    (code,) = blocks(ROOT / "docs" / "estimators.md", "python")
+    (code,) = blocks(HOW_TO / "estimators.md", "python")
     names: dict = {}
     exec(code, names)
     assert names["probabilities"].shape == (20, 2) and names["mean"].shape == names["std"].shape == (20,)
@@ -81,7 +82,7 @@ def test_the_example_of_the_estimators_runs(tmp_path):
 
 
 def test_the_example_of_the_python_interface_runs(tmp_path):
-    code = blocks(ROOT / "docs" / "python.md", "python")[0]
+    code = blocks(HOW_TO / "python.md", "python")[0]
     names: dict = {}
     exec(
         code.replace("run__save=True", f"run__save=True, method__steps=50, results={str(tmp_path)!r}").replace(

@@ -22,7 +22,7 @@ def test_a_family_of_ones_own_passes_the_check_and_trains(tmp_path, kind, name, 
 
 @pytest.mark.parametrize(("kind", "name"), [*(family[:2] for family in FAMILIES), ("metric", "pinball")])
 def test_the_page_shows_the_files_as_they_are(kind, name):
-    page = ROOT / "docs" / f"add_a_{kind}.md"
+    page = ROOT / "docs" / "how-to" / f"own_{kind}.md"
     assert blocks(page, "python") == [(EXAMPLES / f"{name}.py").read_text()]
     assert blocks(page, "yaml") == [(EXAMPLES / kind / f"{name}.yaml").read_text()]
 

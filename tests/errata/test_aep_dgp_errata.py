@@ -1,4 +1,4 @@
-"""docs/errata.md, paper `aep_dgp`: what is printed and what holds."""
+"""docs/reference/errata.md, paper `aep_dgp`: what is printed and what holds."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""docs/errata.md, paper `gam`: what is printed and what holds, on a Gaussian likelihood where all is known."""
+"""docs/reference/errata.md, paper `gam`: what is printed and what holds, on a Gaussian likelihood."""
 
 import numpy as np
 import pytest

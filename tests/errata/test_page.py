@@ -1,10 +1,10 @@
-"""docs/errata.md names the tests that there are, and all of them."""
+"""docs/reference/errata.md names the tests that there are, and all of them."""
 
 import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
-PAGE = (HERE.parents[1] / "docs" / "errata.md").read_text()
+PAGE = (HERE.parents[1] / "docs" / "reference" / "errata.md").read_text()
 
 
 def test_the_page_names_every_test_of_an_erratum_and_no_other():

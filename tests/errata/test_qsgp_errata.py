@@ -1,4 +1,4 @@
-"""docs/errata.md, paper `qsgp`: what is printed and what holds, for the logistic likelihood."""
+"""docs/reference/errata.md, paper `qsgp`: what is printed and what holds, for the logistic likelihood."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""docs/errata.md, paper `sep`: what is printed and what holds.  The corrected forms are gpbench's own functions."""
+"""docs/reference/errata.md, paper `sep`: what is printed and what holds.  Corrected forms are functions of gpbench."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""docs/errata.md, paper `svdgp`: what is printed and what holds, in finite dimensions."""
+"""docs/reference/errata.md, paper `svdgp`: what is printed and what holds, in finite dimensions."""
 
 import numpy as np
 import pytest

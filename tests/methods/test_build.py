@@ -69,7 +69,7 @@ class Stranger:
 @pytest.mark.parametrize(
     "cls, line",
     [
-        (Unfinished, "Unfinished lacks predict; see docs/add_a_method.md"),
+        (Unfinished, "Unfinished lacks predict; see docs/how-to/own_method.md"),
         (Refusing, "cannot construct .*Refusing: ValueError: too wide"),
         (Stranger, r"Stranger is no gpbench\.Method: derive its class from gpbench\.Method"),
         (Nameless, "method has no name"),

@@ -58,7 +58,7 @@ class Kernel(eqx.Module):
 class Family(Kernel):
     """A kernel that a configuration can name.  Its options are the fields that it declares by `gpbench.schema.setting`.
 
-    A subclass outside gpbench is named by its `_target_` (docs/add_a_kernel.md).
+    A subclass outside gpbench is named by its `_target_` (docs/how-to/own_kernel.md).
     """
 
     @classmethod

@@ -15,7 +15,7 @@ class Likelihood(eqx.Module):
     """p(y|f) of one row, with its own parameters as unconstrained array leaves, such as `log_noise`.
 
     The fields that a class declares by `gpbench.schema.setting` are its options in a configuration; a subclass outside
-    gpbench is named by its `_target_` (docs/add_a_likelihood.md).
+    gpbench is named by its `_target_` (docs/how-to/own_likelihood.md).
 
     A row has P latent values, of independent normal distributions where an expectation is taken; means and variances
     are (N,) for P = 1, and (N, P) otherwise.  Targets y (N,) are scaled (regression), -1 and +1 (two classes) or

@@ -1,8 +1,8 @@
 """The negative variational bound of f = Σ w_i φ_i(x), estimated from some rows and some of the basis functions.
 
 Paper `qsgp` (Evans and Nair 2020): theorems 1 and 2 with proposition 2 under Gaussian noise, which are unbiased, and
-theorem 3 under other likelihoods, as corrected in docs/errata.md or as printed.  With every function in each draw and
-every row in the batch all of them are the deterministic bound, but for the printed form.
+theorem 3 under other likelihoods, as corrected in docs/reference/errata.md or as printed.  With every function in each
+draw and every row in the batch all of them are the deterministic bound, but for the printed form.
 """
 
 from collections.abc import Callable, Sequence

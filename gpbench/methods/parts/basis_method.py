@@ -90,7 +90,7 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
     bound: str = setting(
         "corrected",
         ["corrected", "printed"],
-        "Theorem 3 for other than Gaussian noise: as docs/errata.md corrects it, or as printed, which is no bound.",
+        "Theorem 3 for other than Gaussian noise: as corrected (docs/reference/errata.md), or as printed, no bound.",
     )
     augmentation: bool = setting(
         False,

@@ -1,0 +1,226 @@
+"""Recorded numbers beside the printed ones: a comparison for each entry of the papers' tables, counts by paper."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpbench.analysis import experiment as experiment_tables
+from gpbench.analysis.cells import Entry
+from gpbench.errors import GpbenchError
+from gpbench.experiments import definition, plan
+from gpbench.experiments.definition import Experiment
+from gpbench.experiments.status import Cell
+from gpbench.papers.published import Published
+from gpbench.records.record import Record
+
+_AGREES = 2.0
+"""Number of joint standard errors within which our number and the printed one are equal."""
+
+_OUTCOMES = ("equal", "better", "worse")
+"""Outcomes of a comparison with a target, in the order in which they are shown."""
+
+_PlannedCells = tuple[Experiment, str, Sequence[Cell]]
+"""An experiment, a preset, and the preset's cells with their records."""
+
+
+def exclusion(entry: Entry) -> str:
+    """The reason why the printed number beside an entry is no target; "" where it is one.
+
+    Args:
+        entry: An entry with a published value.
+    """
+    published = entry.published
+    if published is None:
+        return "no number is printed"
+    if not published.held_out:
+        return published.note or "the printed number is not of held-out rows"
+    if not entry.cell.held_out:
+        return "our runs are not held out"
+    if published.note or not entry.better:
+        return published.note or "the metric has no better direction"
+    if published.stderr is None:
+        return "printed without a standard error"
+    return "" if entry.delta_se is not None else "our number has no standard error"
+
+
+def outcome(entry: Entry) -> str:
+    """How an entry compares with a target: "equal", "better" or "worse"; without one "equal", "different" or "".
+
+    A target is met where it is equal, that is within two joint standard errors, or better.  Of a number that is no
+    target, a difference in either direction is "different", for a lower error on training rows is no merit; "" without
+    standard errors.
+    """
+    if entry.delta_se is None or entry.published is None:
+        return ""
+    if abs(entry.delta_se) <= _AGREES:
+        return "equal"
+    if exclusion(entry):
+        return "different"
+    return "better" if (entry.delta_se > 0) == (entry.better == "higher") else "worse"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A recorded number beside a printed one, at its place in an experiment's table.
+
+    Args:
+        experiment: Id of the experiment.
+        preset: Preset of its runs.
+        block, row, column: Labels of the place in the table.
+        entry: The entry: our mean and standard error, the published value, and their difference.
+        published: The published value.
+    """
+
+    experiment: str
+    preset: str
+    block: str
+    row: str
+    column: str
+    entry: Entry
+    published: Published
+
+    @property
+    def paper(self) -> str:
+        """The paper that prints the number."""
+        return self.published.source
+
+    @property
+    def exclusion(self) -> str:
+        """The reason why the printed number is no target; "" where it is one."""
+        return exclusion(self.entry) or ("our runs are of the quick preset" if self.preset == "quick" else "")
+
+    @property
+    def outcome(self) -> str:
+        """How our number compares with the printed one (`outcome`)."""
+        word = outcome(self.entry)
+        return "different" if self.exclusion and word in ("better", "worse") else word
+
+    @property
+    def location(self) -> str:
+        """The place of the number in words, as in "sep/table1, pima, sep-15%: nll"."""
+        return f"{', '.join(filter(None, [self.experiment, self.row, self.column]))}: {self.entry.metric}"
+
+    def as_row(self) -> dict[str, str | float | bool | None]:
+        """The comparison by name, for JSON, CSV and tables."""
+        entry = self.entry
+        return {
+            "paper": self.paper,
+            "experiment": self.experiment,
+            "preset": self.preset,
+            "row": self.row,
+            "column": self.column,
+            "metric": entry.metric,
+            "ours": entry.mean,
+            "stderr": entry.stderr,
+            "printed": self.published.value,
+            "printed_stderr": self.published.stderr,
+            "delta_se": entry.delta_se,
+            "target": not self.exclusion,
+            "exclusion": self.exclusion,
+            "outcome": self.outcome,
+        }
+
+
+def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
+    """Every recorded entry with a published value, in the tables of these experiments.
+
+    A published number counts once: at its place in the first table that has it.
+
+    Args:
+        planned: Experiments with their cells; those without a table of values or without records are passed over.
+    """
+    by_number: dict[tuple, Comparison] = {}
+    for experiment, preset, cells in planned:
+        if not any(cell.records for cell in cells) or (experiment.table or {}).get("kind", "values") != "values":
+            continue
+        for block in experiment_tables.table_blocks(experiment, cells) if experiment.table else ():
+            for row, entries in block.rows.items():
+                for column, entry in entries.items():
+                    if entry.published and entry.mean is not None:
+                        by_number.setdefault(
+                            _key(entry, entry.published),
+                            Comparison(experiment.id, preset, block.title, row, column, entry, entry.published),
+                        )
+    return [*by_number.values()]
+
+
+def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()) -> list[Comparison]:
+    """The comparisons of all experiments, each in its full preset, or in the quick one where only that is recorded.
+
+    Args:
+        records: Recorded runs.
+        config_dirs: The user's folders with experiment files.
+    """
+    by_id = {record.id: record for record in records}
+    planned: list[_PlannedCells] = []
+    for id in definition.names(config_dirs):
+        experiment = definition.read(id, config_dirs)
+        for preset in reversed(definition.PRESETS):
+            try:
+                cells = plan.plan(experiment, preset, config_dirs, by_id)
+            except GpbenchError:  # its data are not at hand, or the preset is not defined
+                continue
+            if any(cell.records for cell in cells):
+                planned.append((experiment, preset, cells))
+                break
+    return comparisons(planned)
+
+
+def _key(entry: Entry, published: Published) -> tuple:
+    cell = entry.cell
+    cell_key = (cell.dataset, cell.output, cell.method, published.setting, entry.metric)
+    return (published.source, published.table, published.value, *cell_key, cell.setting)
+
+
+@dataclass(frozen=True)
+class PaperSummary:
+    """Counts of one paper: its numbers with ours beside them, targets by outcome, and claims by verdict.
+
+    Args:
+        paper: Name of the paper.
+        numbers: Number of printed numbers with one of ours beside them.
+        outcomes: Number of targets by outcome, equal, better, worse.
+        claims: Number of claims by verdict; empty where none was judged.
+    """
+
+    paper: str
+    numbers: int
+    outcomes: Mapping[str, int]
+    claims: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def targets(self) -> int:
+        """Number of targets."""
+        return sum(self.outcomes.values())
+
+    @property
+    def met(self) -> int:
+        """Number of targets that are equal or better."""
+        return self.targets - self.outcomes["worse"]
+
+
+def summaries(
+    compared: Sequence[Comparison], claims: Mapping[str, Mapping[str, int]] | None = None
+) -> list[PaperSummary]:
+    """Counts by paper, in the order of the comparisons; papers with claims only come last.
+
+    Args:
+        compared: The comparisons.
+        claims: Numbers of claims by paper and verdict (`gpbench.claims.verdicts.count`).
+    """
+    claims = claims or {}
+    return [
+        PaperSummary(
+            paper,
+            sum(comparison.paper == paper for comparison in compared),
+            {
+                name: sum(
+                    comparison.paper == paper and comparison.outcome == name and not comparison.exclusion
+                    for comparison in compared
+                )
+                for name in _OUTCOMES
+            },
+            claims.get(paper, {}),
+        )
+        for paper in dict.fromkeys([*(comparison.paper for comparison in compared), *claims])
+    ]
