@@ -111,7 +111,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
         unmatched: Cells without a partner, which a note names.
     """
     sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
-    facts = {f"{letter}, {name}": text for letter, of in sides.items() for name, text in facts_of(of).items()}
+    facts = {f"{letter}, {name}": text for letter, records in sides.items() for name, text in facts_of(records).items()}
     header = ("data set", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
     grid = Grid(
         title(differences[0].metric, [r for d in differences for r in d.records]),

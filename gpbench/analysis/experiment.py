@@ -77,7 +77,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     entries = [entry for block in blocks for entry in block.entries]
     placed = {(b.title, name, column): e for b in blocks for name, row in b.rows.items() for column, e in row.items()}
     rows_are = {"dataset": "data set"}.get(name := experiment.table["rows"].rpartition(".")[2], name)
-    grids, twins = (of(placed, rows_are, columns) for of in (tables.value_grids, tables.twin_grids))
+    grids, twins = (make(placed, rows_are, columns) for make in (tables.value_grids, tables.twin_grids))
     marks = {"best": "best of its row", "tied": TIED} if any(entry.mark for entry in entries) else {}
     few = any(has_few([*row.values()]) for block in blocks for row in block.rows.values())
     return Sheet(

@@ -42,13 +42,13 @@ def missing_runs(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
         for cell in planned
         if cell.missing
     ]
-    shown = [name for name in ("table", "dataset", "output", "method") if any(row[name] for row in rows)]
-    lines = tuple((*(str(row[n] or "") for n in shown), f"{row['missing']} of {row['planned']}") for row in rows)
-    n_missing, n_planned = (sum(len(runs) for runs in of) for of in zip(*((c.missing, c.splits) for c in planned)))
+    columns = [name for name in ("table", "dataset", "output", "method") if any(row[name] for row in rows)]
+    lines = tuple((*(str(row[n] or "") for n in columns), f"{row['missing']} of {row['planned']}") for row in rows)
+    n_missing, n_planned = (sum(map(len, runs)) for runs in zip(*((c.missing, c.splits) for c in planned)))
     return Sheet(
         title=f"Missing runs of {experiment.id}, preset {preset}: {n_missing:,} of {n_planned:,}.",
         summary=[f"`gpbench reproduce {experiment.id} --preset {preset}` runs them."] * bool(rows),
-        grids=[Grid("missing runs", (*shown, "missing"), lines, prose=True)] if rows else [],
+        grids=[Grid("missing runs", (*columns, "missing"), lines, prose=True)] if rows else [],
         rows=rows,
         name=experiment.id,
     )

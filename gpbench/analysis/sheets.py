@@ -28,9 +28,9 @@ class Text:
     mark: str = ""
     notes: tuple[str, ...] = ()
 
-    def letters(self, of: Mapping[str, str]) -> str:
+    def letters(self, by_note: Mapping[str, str]) -> str:
         """The letters of the notes, by those of their sheet (`Sheet.notes`); "" for others."""
-        return "".join(of.get(note, "") for note in self.notes)
+        return "".join(by_note.get(note, "") for note in self.notes)
 
 
 AnyText = str | Text
@@ -67,11 +67,11 @@ class Grid:
 
     def select(self, columns: Sequence[int]) -> "Grid":
         """The grid with its first column and these others."""
-        kept = (0, *columns)
+        numbers = (0, *columns)
         return replace(
             self,
-            header=tuple(self.header[c] for c in kept),
-            rows=tuple(tuple(row[c] for c in kept) for row in self.rows),
+            header=tuple(self.header[c] for c in numbers),
+            rows=tuple(tuple(row[c] for c in numbers) for row in self.rows),
         )
 
 
@@ -150,9 +150,9 @@ def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[
     title = text_of(grid.title)
     selected = []
     for name, members in families.items():
-        part = replace(grid, title=replace(title, text=": ".join(filter(None, [title.text, name]))))
-        selected += [part.select(group) for group in _even(members, _MOST_COLUMNS - 1)]
-    return [_gather_notes(_without_empty_rows(part)) for part in selected]
+        piece = replace(grid, title=replace(title, text=": ".join(filter(None, [title.text, name]))))
+        selected += [piece.select(group) for group in _even(members, _MOST_COLUMNS - 1)]
+    return [_gather_notes(_without_empty_rows(piece)) for piece in selected]
 
 
 def _without_empty_rows(grid: Grid) -> Grid:
@@ -179,14 +179,14 @@ def _gather_notes(grid: Grid) -> Grid:
     groups |= {("column", c): [p for p in places if p[1] == c] for c in range(1, len(grid.header))}
     names: dict[object, list[str]] = {}
     for note in dict.fromkeys(note for notes in places.values() for note in notes):
-        noted_at = {place for place, notes in places.items() if note in notes}
-        left = set(noted_at)
+        noted_at = {position for position, notes in places.items() if note in notes}
+        uncovered = set(noted_at)
         for name in sorted(groups, key=lambda name: -len(groups[name])):
-            if noted_at.issuperset(groups[name]) and len(left.intersection(groups[name])) > 1:
+            if noted_at.issuperset(groups[name]) and len(uncovered.intersection(groups[name])) > 1:
                 names.setdefault(name, []).append(note)
-                left.difference_update(groups[name])
-        for place in noted_at - left:
-            places[place].remove(note)
+                uncovered.difference_update(groups[name])
+        for position in noted_at - uncovered:
+            places[position].remove(note)
 
     def noted(text: AnyText, name: object) -> Text:
         return replace(text_of(text), notes=(*text_of(text).notes, *names.get(name, ())))

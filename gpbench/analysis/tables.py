@@ -43,7 +43,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     if any(entry.cell.imported for entry in entries):
         rows = [{**row, "imported": entry.cell.imported} for row, entry in zip(rows, entries)]
     methods, datasets = ({getattr(cell, name) for cell in cells} for name in ("method", "dataset"))
-    grids, twins = (of(placed, "data set", columns) for of in (value_grids, twin_grids))
+    grids, twins = (make(placed, "data set", columns) for make in (value_grids, twin_grids))
     return Sheet(
         title=f"Recorded runs of {counted(len(methods), 'method')} on {counted(len(datasets), 'data set')}.",
         summary=splits_line(entries),
@@ -92,7 +92,7 @@ def remarks(entries: Iterable[Entry], grids: Sequence[Grid], twins: Sequence[Gri
     """Lines on how to read grids of these entries."""
     names = [c for grid in (*grids, *twins) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
     lines = {LEGEND: True, _BESIDE: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
-    return [*(line for line, shown in lines.items() if shown), *seconds_notes(entries)]
+    return [*(line for line, applies in lines.items() if applies), *seconds_notes(entries)]
 
 
 def _value_cell(entry: Entry, usual: int) -> Text:

@@ -46,8 +46,8 @@ def grid_html(grid: Grid, notes: Mapping[str, str] | None = None) -> str:
 
 
 def _text(text: AnyText, notes: Mapping[str, str] | None) -> str:
-    of = text_of(text)
-    return _MARKS[of.mark if of.text else ""] % _html(of.text) + of.letters(notes or {})
+    cell = text_of(text)
+    return _MARKS[cell.mark if cell.text else ""] % _html(cell.text) + cell.letters(notes or {})
 
 
 def _html(text: str) -> str:

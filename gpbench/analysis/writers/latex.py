@@ -21,16 +21,16 @@ def as_latex(sheet: Sheet) -> str:
     notes = sheet.notes
     lines = [r"% needs \usepackage{booktabs}"]
     for number, grid in enumerate((*sheet.grids, *sheet.twins), 1):
-        tabulars = [_tabular(part, notes) for part in ([grid] if grid.prose else chunks(grid, _WIDTH, " & "))]
-        joined = [line for k, part in enumerate(tabulars) for line in ([r"\par\medskip"] * (k > 0) + part)]
+        tabulars = [_tabular(piece, notes) for piece in ([grid] if grid.prose else chunks(grid, _WIDTH, " & "))]
+        joined = [line for k, tabular in enumerate(tabulars) for line in ([r"\par\medskip"] * (k > 0) + tabular)]
         lines += ["", *(_float(sheet, grid, joined, number, notes) if sheet.title else joined)]
     summary = [*sheet.summary, *sheet.remarks, *(f"{name}: {text}" for name, text in sheet.facts.items())]
     return "\n".join([*lines, "", *(f"% {printable(line)}" for line in summary)]).rstrip("\n")
 
 
 def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes: Mapping[str, str]) -> list[str]:
-    used = dict.fromkeys(note for of in grid.cells for note in of.notes)
-    marked = {of.mark for of in grid.cells if of.text}
+    footnotes = dict.fromkeys(note for cell in grid.cells for note in cell.notes)
+    marked = {cell.mark for cell in grid.cells if cell.text}
     legend = [f"{_MARK_NAMES[mark]}: {_tex(text)}." for mark, text in sheet.marks.items() if mark in marked]
     titles = [_tex(sheet.title), *[_text(grid.title, notes)] * bool(text_of(grid.title).text)]
     slug = re.sub(r"[^a-z0-9]+", "-", (sheet.name or "gpbench").lower()).strip("-")
@@ -40,8 +40,8 @@ def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes
         rf"\caption{{{' '.join([*map(_sentence, titles), *legend])}}}",
         rf"\label{{tab:{slug}-{number}}}",
         *tabulars,
-        *([r"\par\smallskip\raggedright"] * bool(used)),
-        *(rf"{_raised(notes[note])}~{_sentence(_tex(note))}\par" for note in used),
+        *([r"\par\smallskip\raggedright"] * bool(footnotes)),
+        *(rf"{_raised(notes[note])}~{_sentence(_tex(note))}\par" for note in footnotes),
         r"\end{table}",
     ]
 
@@ -63,8 +63,8 @@ def _tabular(grid: Grid, notes: Mapping[str, str]) -> list[str]:
 
 
 def _text(text: AnyText, notes: Mapping[str, str]) -> str:
-    of = text_of(text)
-    return _MARKS[of.mark if of.text else ""] % _tex(of.text) + _raised(of.letters(notes))
+    cell = text_of(text)
+    return _MARKS[cell.mark if cell.text else ""] % _tex(cell.text) + _raised(cell.letters(notes))
 
 
 def _raised(letters: str) -> str:

@@ -4,7 +4,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from gpbench.analysis.sheets import AnyText, Grid, Sheet, Text, text_of
+from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
 from gpbench.analysis.writers.terminal import chunks
 from gpbench.errors import printable
 
@@ -20,8 +20,8 @@ def as_markdown(sheet: Sheet) -> str:
         line for text in filter(None, (sheet.title, " ".join(sheet.summary))) for line in (*_wrapped(_md(text)), "")
     ]
     for grid in (*sheet.grids, *sheet.twins):
-        for part in chunks(grid, _WIDTH, " | "):
-            lines += _table(part, notes)
+        for piece in chunks(grid, _WIDTH, " | "):
+            lines += _table(piece, notes)
     marks = [f"{_MARKS[mark]}{mark}{_MARKS[mark]}: {_md(text)}" for mark, text in sheet.marks.items()]
     remarks = [*marks, *map(_md, sheet.remarks)]
     lines += [line for text in remarks for line in _wrapped(text, "- ")]
@@ -43,9 +43,9 @@ def _table(grid: Grid, notes: dict[str, str]) -> list[str]:
 
 
 def _cell(text: AnyText, notes: dict[str, str]) -> str:
-    of: Text = text_of(text)
-    mark = _MARKS[of.mark] if of.text else ""
-    return mark + _md(of.text) + mark + of.letters(notes)
+    cell = text_of(text)
+    mark = _MARKS[cell.mark] if cell.text else ""
+    return mark + _md(cell.text) + mark + cell.letters(notes)
 
 
 def _bars(cells: Sequence[str]) -> str:
@@ -71,7 +71,7 @@ _CODE = re.compile(r"(`gpbench [^`]*`)")
 
 def _md(text: str) -> str:
     """The text without markup, but for commands of gpbench."""
-    return "".join(part if _CODE.fullmatch(part) else _escaped(part) for part in _CODE.split(printable(text)))
+    return "".join(piece if _CODE.fullmatch(piece) else _escaped(piece) for piece in _CODE.split(printable(text)))
 
 
 def _escaped(text: str) -> str:

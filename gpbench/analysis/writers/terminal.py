@@ -26,9 +26,9 @@ def as_text(sheet: Sheet, width: int | None = None) -> str:
     notes = sheet.notes
     lines = [*_wrapped([sheet.title, " ".join(sheet.summary)], width), ""] if sheet.title else []
     for grid in (*sheet.grids, *sheet.twins):
-        for part in [grid] if grid.prose else chunks(grid, width):
+        for piece in [grid] if grid.prose else chunks(grid, width):
             title = _marked(grid.title, notes)
-            lines += [*_wrapped([title], width), *_grid_lines(part, width, notes), ""]
+            lines += [*_wrapped([title], width), *_grid_lines(piece, width, notes), ""]
     lines += _wrapped([f"{_MARKS[mark]} {text}" for mark, text in sheet.marks.items()], width)
     lines += _wrapped([f"{letter} {note}" for note, letter in notes.items()], width)
     lines += _wrapped(sheet.remarks, width)
@@ -77,8 +77,8 @@ def _grid_lines(grid: Grid, width: int | None = None, notes: Mapping[str, str] |
 
 def _tail(text: AnyText) -> int:
     """The number of marks and letters behind a text, which are not aligned."""
-    of = text_of(text)
-    return bool(of.text and of.mark) + len(of.notes)
+    cell = text_of(text)
+    return bool(cell.text and cell.mark) + len(cell.notes)
 
 
 def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
@@ -91,8 +91,8 @@ def _rule(widths: Sequence[int]) -> str:
 
 
 def _marked(text: AnyText, notes: Mapping[str, str]) -> str:
-    of = text_of(text)
-    return printable(of.text) + (_MARKS[of.mark] if of.text else "") + of.letters(notes)
+    cell = text_of(text)
+    return printable(cell.text) + (_MARKS[cell.mark] if cell.text else "") + cell.letters(notes)
 
 
 def _narrow(name: str) -> int:
@@ -135,7 +135,7 @@ def _wrapped(texts: Sequence[str], width: int | None, indent: str = "") -> list[
         return lines
     hanging = indent + "  " * bool(indent)
     return [
-        part
+        piece
         for line in lines
-        for part in textwrap.wrap(line, max(width, _NARROWEST), subsequent_indent=hanging, break_on_hyphens=False)
+        for piece in textwrap.wrap(line, max(width, _NARROWEST), subsequent_indent=hanging, break_on_hyphens=False)
     ]
