@@ -19,6 +19,7 @@ from gpbench import custom, targets
 from gpbench.errors import ConfigError, nearest
 from gpbench.keys import LIST, MAPPING, Keys, optional, required
 from gpbench.registry import TARGET
+from gpbench.schema import Range
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Entry:
 
 _D = "gpbench.data."
 _COUNT = "count or null"
+_MARKERS = Range(
+    lambda value: not any(isinstance(entry, Mapping) for entry in (value if isinstance(value, list) else [value])),
+    "a text, a number or a list of them",
+)
 _TARGET = required("any", "Column or array of the targets; a list for several outputs.")
 _BITS = required("count", "Bits of a fingerprint.")
 
@@ -69,8 +74,13 @@ READERS: Mapping[str, Entry] = {
                 "sheet": optional("text", "Sheet of an Excel file; by default the first."),
                 "header": optional("flag", "True for names in the first line; by default if `target` is a name."),
                 "skip": optional("whole", "Lines to leave out at the top.", 0),
-                "missing": optional("text", "Mark of an empty cell."),
+                "missing": optional(_MARKERS, "Mark of an empty cell, or several; numbers are compared as numbers."),
                 "drop": optional(LIST, "Columns to leave out."),
+                "keep": optional(LIST, "Inputs that look like labels of rows: no name, the index, counting the rows."),
+                "encoding": optional("text", "Encoding of text.", "UTF-8, or what the byte order mark says"),
+                "decimal": optional([".", ","], "Decimal sign.", "."),
+                "thousands": optional("text", "Sign between groups of three digits."),
+                "comment": optional("text", "Lines that begin with this are left out."),
                 "codes": optional(MAPPING, "Numbers for the texts of a column: {column: {text: number}}."),
             }
         ),

@@ -15,7 +15,7 @@ def missing_line(experiment: Experiment, preset: str, planned: Sequence[Cell]) -
         return []
     with_runs = {_method(experiment, cell) for cell in planned if cell.records}
     absent = {_method(experiment, cell) for cell in planned} - with_runs
-    command = f"`gpbench table {experiment.id}{' --preset full' * (preset == 'full')} --missing`"
+    command = f"`gpbench table {experiment.id} --preset {preset} --missing`"
     methods = f"{counted(len(absent), 'method')} not run, " * bool(absent)
     return [f"{methods}{missing:,} of {total:,} runs missing: {command} lists them."]
 

@@ -1,16 +1,15 @@
 """Recorded runs from Python: the record, the arrays kept beside it, and predictions of new rows."""
 
 from collections.abc import Sequence
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gpbench import paths, runtime
+from gpbench import runtime
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, DataError
-from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
+from gpbench.records.several import Results, answered, merged
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -42,6 +41,11 @@ class RecordedRun:
         self._predictor: Predictor | None = None
 
     @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self._store.folder_of(self.record.id)
+
+    @property
     def trace(self) -> "dict[str, np.ndarray]":
         """Step, seconds, objective and metrics along the training, (points,) each; empty without a trace."""
         return self._store.trace(self.record.id)
@@ -57,13 +61,16 @@ class RecordedRun:
         return self._model().dataset.classes
 
     @checked
-    def predict(self, X: Rows, *, return_std: bool = False) -> "np.ndarray | tuple[np.ndarray, np.ndarray]":
+    def predict(
+        self, X: Rows, *, return_std: bool = False, header: bool = True
+    ) -> "np.ndarray | tuple[np.ndarray, np.ndarray]":
         """Predicts new rows.
 
         Args:
             X: inputs in original units: an array (T, D), a DataFrame with columns of the data set's names, or the path
-                of a csv, Parquet or Excel file of either kind.
+                of a csv, Parquet or Excel file with such columns, in any order.
             return_std: also return the standard deviations of the target, noise included; for regression.
+            header: False for a file without a header, which has exactly the inputs, in their order.
 
         Returns:
             For regression the predictive means (T,) in original units; for classification the names of the most
@@ -76,7 +83,7 @@ class RecordedRun:
         """
         import numpy as np
 
-        columns = self._columns(X)
+        columns = self._columns(X, header)
         if "mean" in columns:
             return (columns["mean"], np.sqrt(columns["variance"])) if return_std else columns["mean"]
         if return_std:
@@ -84,11 +91,12 @@ class RecordedRun:
         return np.array(self.labels)[np.argmax([*columns.values()], axis=0)]
 
     @checked
-    def predict_proba(self, X: Rows) -> "np.ndarray":
+    def predict_proba(self, X: Rows, *, header: bool = True) -> "np.ndarray":
         """The probabilities (T, C) of the classes `labels` for new rows.
 
         Args:
             X: as for `predict`.
+            header: as for `predict`.
 
         Raises:
             ConfigError: the run is of regression, or as in `predict`.
@@ -96,30 +104,31 @@ class RecordedRun:
         """
         import numpy as np
 
-        columns = self._columns(X)
+        columns = self._columns(X, header)
         if "mean" in columns:
             raise ConfigError("predict_proba is for classes, and this run is one of regression; use predict")
         return np.stack([*columns.values()], axis=1)
 
     @checked
-    def predict_frame(self, X: Rows) -> "pd.DataFrame":
+    def predict_frame(self, X: Rows, *, header: bool = True) -> "pd.DataFrame":
         """The predictions as `gpbench predict` writes them, a row for each row of X.
 
         Args:
             X: as for `predict`.
+            header: as for `predict`.
 
         Returns:
             The columns `mean` and `variance` in original units, or `probability of LABEL` for each class.
         """
         import pandas as pd
 
-        return pd.DataFrame(self._columns(X))
+        return pd.DataFrame(self._columns(X, header))
 
-    def _columns(self, X: Rows) -> "dict[str, np.ndarray]":
+    def _columns(self, X: Rows, header: bool) -> "dict[str, np.ndarray]":
         from gpbench.data.tables import new_inputs
 
         model = self._model()
-        return model.predict(new_inputs(X, model.card, model.dataset))
+        return model.predict(new_inputs(X, model.card, model.dataset, header=header))
 
     def _model(self) -> "Predictor":
         if self._predictor is None:
@@ -156,9 +165,7 @@ class RecordedRun:
 
 
 @checked
-def load_run(
-    run: str | None = None, *, results: str | PathLike[str] | None = None, config_dir: Folders = ()
-) -> RecordedRun:
+def load_run(run: str | None = None, *, results: Results = None, config_dir: Folders = ()) -> RecordedRun:
     """Opens a recorded run; one that was saved (`run__save=True`) predicts new rows.
 
         model = gpbench.load_run("3f2a")
@@ -166,12 +173,17 @@ def load_run(
 
     Args:
         run: the id of the run, or its first digits (`gpbench ls runs`); None is the latest.
-        results: the results folder; by default `GPBENCH_RESULTS`, or results/ here.
+        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default
+            `GPBENCH_RESULTS`, or results/ here, or the runs that ship with gpbench where that has no such run.
         config_dir: folders with the data sets and methods of your own that the run was trained with.  The folders that
             a record names are not used, because a record may come from somebody else.
 
     Raises:
         ConfigError: no such folder, no run with this id, or several whose ids begin with these digits.
     """
-    store = open_store(paths.results_dir()) if results is None else open_existing(Path(results))
-    return RecordedRun(store, store.last() if run is None else store.find(run), folders(config_dir))
+
+    def find(stores: list[Store]) -> tuple[Store, Record]:
+        store = merged(stores)
+        return store, store.last() if run is None else store.find(run)
+
+    return RecordedRun(*answered(results, find), folders(config_dir))

@@ -25,8 +25,9 @@ def add_parser(subparsers: Any) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="csv, Parquet or Excel: the inputs, by the names of the data set's columns, or in their order",
+        help="csv, Parquet or Excel: columns with the names of the data set's inputs, in any order",
     )
+    parser.add_argument("--no-header", action="store_true", help="FILE has no header, and the inputs in their order")
     options.add_config_dir(parser, "data sets and methods, where the run has some")
     parser.add_argument("--out", type=Path, default=None, metavar="FILE", help="default: standard output")
     parser.set_defaults(func=run)
@@ -35,7 +36,9 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises what `RecordedRun.predict` raises; StorageError."""
     options.check_run(args)
-    frame = load_run(args.run, results=args.results, config_dir=args.config_dir).predict_frame(args.data)
+    frame = load_run(args.run, results=options.results(args), config_dir=args.config_dir).predict_frame(
+        args.data, header=not args.no_header
+    )
     if args.out is None:
         frame.to_csv(sys.stdout, index=False, lineterminator="\n")
         return 0

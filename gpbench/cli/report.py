@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpbench import targets
+from gpbench import paths, targets
 from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError, printable
 from gpbench.records.record import Record
@@ -25,8 +25,11 @@ def add_parser(subparsers: Any) -> None:
         epilog="example: gpbench report --out site",
     )
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: site/ in the results folder")
+    parser.add_argument(
+        "--docs", default="", metavar="ADDRESS", help="link to the documentation, an address or a path from the site"
+    )
     options.add_config_dir(parser, "experiment/, claims/, dataset/, method/ files")
-    options.add_results(parser, several=True)
+    options.add_results(parser)
     options.add_json(parser, "start page, numbers of files, bytes, records")
     parser.set_defaults(func=run)
 
@@ -34,14 +37,13 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
     from gpbench.analysis import printing
-    from gpbench.api.selection import open_stores
     from gpbench.cli.ls import descriptions
     from gpbench.data import cards
-    from gpbench.records.store import latest, recorded
+    from gpbench.records import latest, open_stores, recorded
     from gpbench.report import site
 
-    stores = open_stores(args.results)
-    out = args.out or stores[0].runs.parent / "site"
+    stores = open_stores(options.results(args))
+    out = args.out or _site_folder(options.results_folder(args))
     site.check_folder(out)
     records = latest(recorded(stores))
     created = {record.id: record.created for record in records}
@@ -59,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
         methods={item["name"]: item["description"] for item in descriptions("method", config_dirs)},
         trace=lambda id: store_of[id].trace(id),
         config=lambda id: store_of[id].config_text(id),
+        figures=_figures(planned),
+        docs=args.docs,
     )
     files = site.write_site(out, site.render_pages(facts))
     size = sum(file.stat().st_size for file in files)
@@ -101,6 +105,19 @@ def _verdicts(
         except ConfigError as fault:
             _leave_out(fault)
     return {name: verdicts for name, verdicts in judged.items() if verdicts}
+
+
+def _site_folder(results: Path) -> Path:
+    """The default folder of the site: in the results folder, or beside a collected file."""
+    return (results.parent if results.suffix == ".parquet" else results) / "site"
+
+
+def _figures(planned: "Sequence[PlannedExperiment]") -> dict[tuple[str, str], Path]:
+    """The figures that are committed beside the records of gpbench's checkout, by experiment and label."""
+    folder = paths.conf_dir().parent / "results"
+    names = {(item.experiment.id, label) for item in planned for label in item.experiment.pictures}
+    files = {(id, label): folder / f"{id}{label and '-'}{label}.png" for id, label in names}
+    return {name: file for name, file in files.items() if file.is_file()}
 
 
 def _leave_out(fault: GpbenchError) -> None:

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         metric=args.metric,
         missing=args.missing,
         config_dir=args.config_dir,
-        results=args.results,
+        results=options.results(args),
         **options.filters(args),
     )
     if args.json:

@@ -116,7 +116,9 @@ class Composer:
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""
         for word in choices:
-            if isinstance(word.value, list | tuple) and not all(isinstance(name, str) for name in word.value):
+            if isinstance(word.value, list | tuple) and (
+                word.key in GROUPS or not all(isinstance(name, str) for name in word.value)
+            ):  # Hydra would merge the files of several names
                 raise ConfigError(f"{word.text}: dataset, method and protocol each take a name, as in method=sep")
         key = tuple(word.text for word in choices)
         if key not in self._bases:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from gpbench.data.cells import number
 from gpbench.errors import DataError
 
 _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the card"
@@ -36,7 +37,8 @@ class Raw:
         target: labels as text, "" for a missing one, or numbers; a column for each output where there are several.
         columns, outputs: names of inputs and outputs, () where the file has none.
         folds: index arrays that came with the file.
-        groups: the group of each row, () for none.
+        groups: the group of each row, "" for a missing one; () for none.
+        left_out: columns that are no inputs because they only label the rows, each with the reason.
     """
 
     X: np.ndarray
@@ -45,6 +47,7 @@ class Raw:
     folds: Mapping[str, np.ndarray] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     groups: Sequence | np.ndarray = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,13 +124,21 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         target = target[:, 0]
     labelled = target != "" if target.dtype.kind == "U" else np.ones(target.shape, dtype=bool)
     labelled = labelled.reshape(len(target), -1).all(axis=1)
+    grouped = groups != "" if groups.dtype.kind == "U" else np.ones(len(X), dtype=bool)
     if card.get("incomplete") == "drop":
-        complete = labelled & ~np.isnan(X).any(axis=1)
+        complete = labelled & (grouped if groups.size else True) & ~np.isnan(X).any(axis=1)
         X, target, groups = X[complete], target[complete], groups[complete] if groups.size else groups
     elif not labelled.all():
         raise DataError(f"{name}: the target is missing in {int((~labelled).sum())} rows; {_MEND}")
+    elif groups.size and not grouped.all():
+        rows = (np.flatnonzero(~grouped) + 1).tolist()
+        raise DataError(
+            f"{name}: the group is missing in {len(rows)} rows ({', '.join(map(str, rows[:5]))}"
+            f"{', ...' if len(rows) > 5 else ''}); fill it in, or drop such rows by `incomplete: drop` in the card"
+        )
     if X.size == 0:
-        raise DataError(f"{name}: no rows or no inputs")
+        left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
+        raise DataError(f"{name}: {f'no inputs{left_out}' if len(X) else 'no complete rows'}")
     columns = _names(name, "inputs", X.shape[1], card.get("columns") or raw.columns, "x")
     outputs: tuple[str, ...] = ()
     if target.ndim == 2:
@@ -139,7 +150,7 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     target_names = outputs or raw.outputs or ("target",)
     y, classes = _codes(name, task, target, labels or card.get("labels"), target_names)
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
-        classes = _classes({_label(key): code for key, code in card["labels"].items()})
+        classes = _classes({normal_label(key): code for key, code in card["labels"].items()})
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
     check_finite(name, X, y, columns, target_names)
@@ -197,33 +208,25 @@ def _codes(
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Targets as float64, and the class names in order of code."""
     if task == "regression":
-        try:
-            return target.astype("<f8"), ()
-        except ValueError:
-            row, column, cell = _no_number(target.reshape(len(target), -1))
-            raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {cell!r} is not a number") from None
+        if target.dtype.kind == "U":
+            for (row, column), cell in np.ndenumerate(target.reshape(len(target), -1)):
+                if number(cell) is None:
+                    raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {str(cell)!r} is not a number")
+        return target.astype("<f8"), ()
     values, index = np.unique(target, return_inverse=True)
-    spellings = [_label(value) for value in values]
+    spellings = [normal_label(value) for value in values]
     present = sorted(set(spellings))
     if len(present) < 2:
         raise DataError(f"{name}: one class only ({present[0]!r}); classification needs two")
-    codes = {_label(key): int(code) for key, code in labels.items()} if labels else _number(name, task, present)
+    codes = {normal_label(key): int(code) for key, code in labels.items()} if labels else _number(name, task, present)
     if unknown := [label for label in present if label not in codes]:
-        raise DataError(f"{name}: label {unknown[0]!r} is not in the card's labels ({', '.join(codes)})")
+        yaml = unknown[0].lower() in ("yes", "no", "on", "off") and {*codes} & {"True", "False"}
+        mend = "; quote yes, no, on and off: YAML reads them as true and false" if yaml else ""
+        raise DataError(f"{name}: label {unknown[0]!r} is not in the card's labels ({', '.join(codes)}){mend}")
     expected = [-1, 1] if task == "binary" else list(range(max(codes.values()) + 1))
     if sorted(set(codes.values())) != expected:
         raise DataError(f"{name}: the card's labels must have the codes {expected} for task {task}")
     return np.array([codes[label] for label in spellings], dtype="<f8")[index], _classes(codes)
-
-
-def _no_number(table: np.ndarray) -> tuple[int, int, str]:
-    """Row, column and text of the first cell of a table of texts that is not a number."""
-    for (row, column), cell in np.ndenumerate(table):
-        try:
-            float(cell)
-        except ValueError:
-            return row, column, str(cell)
-    raise AssertionError("every cell is a number")
 
 
 def _classes(codes: Mapping[str, int]) -> tuple[str, ...]:
@@ -242,10 +245,10 @@ def _number(name: str, task: str, labels: list[str]) -> dict[str, int]:
     return {label: 2 * i - 1 if task == "binary" else i for i, label in enumerate(ordered)}
 
 
-def _label(value) -> str:
-    """The label in its normal spelling: "1", "+1", "1.0" and 1 are the same."""
+def normal_label(value: Any) -> str:
+    """The label in its normal spelling: "1", "+1", "1.0" and 1 are the same, and so are "true", "True" and True."""
     text = str(value).strip()
-    try:
-        return str(int(float(text))) if float(text).is_integer() else text
-    except ValueError:
-        return text
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
+    value = number(text)
+    return str(int(value)) if value is not None and value.is_integer() else text

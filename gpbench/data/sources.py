@@ -124,6 +124,8 @@ def obtain(
         except DataError as error:
             raise DataError(f"{card['name']}: {describe(source)}: {error}") from None
     dataset = from_raw(card, raw, source.get("labels"))
+    if raw.left_out:
+        local.warn(f"{card['name']}: {'; '.join(raw.left_out)}: no input; to make it one, name it in `keep`")
     checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
     for key, actual in checksums.items():
         if card.get(key) and actual and actual != card[key]:

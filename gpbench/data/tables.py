@@ -1,8 +1,6 @@
-"""Tables of users: delimited text, Excel sheets, Parquet and DataFrames, as rows of text that are read alike."""
+"""Tables of users: rows of text to arrays, for a data set and for new rows to predict."""
 
-import csv
-import io
-import zipfile
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -12,115 +10,157 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from gpbench.data import archives
-from gpbench.data.dataset import Dataset, Raw, check_finite
+from gpbench.data import cells as text
+from gpbench.data.cells import Numbers
+from gpbench.data.dataset import Dataset, Raw, check_finite, normal_label
 from gpbench.errors import DataError, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
-_TABLE_OPTIONS = ("delimiter", "missing", "codes", "sheet")
+_SPELLING = ("delimiter", "missing", "codes", "sheet", "encoding", "comment", "decimal", "thousands")
+"""Options of a source that hold for new rows too."""
 
 
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Delimited text, plain or gzipped, an Excel sheet or Parquet; several files are one table.
+    """Reads delimited text, Excel sheets, Parquet, Feather or ARFF; several files are one table.
 
-    Options: `target` column name (then there is a header) or number (negative from the end), a list of them for several
-    outputs, `group` the column that says which rows belong together, `delimiter` (default ","; "space" for runs of
-    white space), `sheet` of an Excel file (default: the first), `header`, `skip` lines, `missing` marker, `drop`
-    columns, `codes` {column: {text: number}}.
+    Columns that only label the rows (the index of a DataFrame, a column without a name, one that counts the rows) are
+    no inputs unless `keep` names them.
+
+    Args:
+        blobs: the files.
+        options: `target` column name (then there is a header) or number (negative from the end), a list of them for
+            several outputs, `group` the column that says which rows belong together, `header`, `drop` and `keep`
+            columns, `missing` markers, `decimal` and `thousands` signs, `codes` {column: {text: number}}, and those of
+            `gpbench.data.cells.read`.
+
+    Raises:
+        DataError: a file is damaged, a column is absent, or a cell is no number; the message names column and row.
     """
     options = {key: value for key, value in options.items() if value is not None}
     targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
-    header = options.get("header", isinstance(targets[0], str) or _is_spreadsheet(blobs[0]))
-    rows = [row for blob in blobs for row in _cells(blob, options)]
+    header = options.get("header", isinstance(targets[0], str) or text.has_header(blobs[0]))
+    files = [text.read(blob, options) for blob in blobs]
+    rows = [row for file in files for row in file.rows]
     if len(rows) <= header:
         raise DataError("the table has no rows")
-    width = len(rows[0])
-    names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(width)]
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+    names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(len(rows[0]))]
+    columns = _columns(rows, len(names))
+    if repeated := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
-    if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
-        raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; is the delimiter right?")
-    target_columns = [_column(names, target) for target in targets]
-    group = [_column(names, options["group"])] if options.get("group") is not None else []
-    excluded = {*target_columns, *group, *(_column(names, drop) for drop in options.get("drop", ()))}
-    inputs = [i for i in range(width) if i not in excluded]
+    target_columns = [_position(names, target, header) for target in targets]
+    group = [_position(names, options["group"], header)] if "group" in options else []
+    excluded = {*target_columns, *group, *(_position(names, drop, header) for drop in options.get("drop", ()))}
     codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
+    explicit = [*options.get("keep", ()), *(name for name in codes if name in names)]
+    keep = {_position(names, name, header) for name in explicit}
+    labels_of_rows = text.bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
+    left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | keep}
+    inputs = [i for i in range(len(names)) if i not in excluded and i not in left_out]
     if uncoded := [name for name in codes if name not in {names[i] for i in inputs}]:
         hint = nearest(uncoded[0], [names[i] for i in inputs])
         raise DataError(f"codes: no column {uncoded[0]!r} among the inputs; {hint}")
-    by_column = list(zip(*rows))
-    missing = options.get("missing")
-    X = [_numbers(by_column[i], names[i], missing, codes.get(names[i])) for i in inputs]
-    labels = [["" if cell.strip() == missing else cell.strip() for cell in by_column[i]] for i in target_columns]
-    columns, outputs = (tuple(names[i] for i in indices) if header else () for indices in (inputs, target_columns))
-    groups = [cell.strip() for i in group for cell in by_column[i]]
-    target = np.array(labels if len(target_columns) > 1 else labels[0]).T
-    return Raw(np.array(X).reshape(len(inputs), len(rows)).T, target, columns, outputs=outputs, groups=groups)
+    numbers = Numbers.from_options(options)
+    X = [_numbers(columns[i], names[i], numbers, codes.get(names[i])) for i in inputs]
+    labels = [list(map(numbers.plain, columns[i])) for i in target_columns]
+    groups = [cell for i in group for cell in map(numbers.plain, columns[i])]
+    input_names, outputs = (tuple(names[i] for i in indices) if header else () for indices in (inputs, target_columns))
+    return Raw(
+        np.array(X).reshape(len(inputs), len(rows)).T,
+        np.array(labels if len(target_columns) > 1 else labels[0]).T,
+        input_names,
+        outputs=outputs,
+        groups=groups,
+        # a trailing delimiter makes a column without name and cells, of which nobody needs to hear
+        left_out=tuple(reason for i, reason in left_out.items() if any(columns[i])),
+    )
 
 
-def _cells(blob: bytes, options: Mapping) -> list[list[str]]:
-    """The rows of a table as text, its header among them.  Options as for `table`.  Raises DataError."""
-    if _is_spreadsheet(blob):
-        return _spreadsheet(blob, options.get("sheet"))[options.get("skip", 0) :]
-    lines = archives.unzipped(blob).decode("utf-8-sig", errors="replace").splitlines()[options.get("skip", 0) :]
-    lines = [line for line in lines if line.strip()]
-    delimiter = options.get("delimiter", ",")
-    if delimiter == "space":
-        return [line.split() for line in lines]
-    try:
-        return list(csv.reader(lines, delimiter=delimiter))
-    except (csv.Error, TypeError) as error:
-        raise DataError(f"not a table with delimiter {delimiter!r}: {error}") from None
+def _columns(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The cells of each column, stripped.  Raises DataError for a row of another length."""
+    if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
+        raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; is the delimiter right?")
+    return [[cell.strip() for cell in column] for column in zip(*rows)]
 
 
-def _column(names: Sequence[str], column: Any) -> int:
+def _position(names: Sequence[str], column: Any, header: bool) -> int:
     """The index of a column, from its name or its number.  Raises DataError where the table has no such column."""
+    if header and str(column) in names:
+        return names.index(str(column))
     if isinstance(column, int) and -len(names) <= column < len(names):
         return column % len(names)
     if column not in names:
         raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}")
-    return names.index(str(column))
+    return names.index(column)
 
 
-def _numbers(cells: Sequence[str], name: str, missing: str | None, codes: Mapping | None) -> np.ndarray:
+def _numbers(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | None) -> np.ndarray:
     """A column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
     values = np.empty(len(cells))
-    codes = {str(text): code for text, code in (codes or {}).items()}
+    coded = {normal_label(key): code for key, code in (codes or {}).items()}
+    if not coded and {cell.lower() for cell in cells if not numbers.is_missing(cell)} <= {"true", "false"}:
+        coded = {"True": 1, "False": 0}
     for row, cell in enumerate(cells):
-        cell = cell.strip()
+        if numbers.is_missing(cell):
+            values[row] = np.nan
+            continue
+        value = coded.get(normal_label(cell)) if coded else numbers.parse(cell)
+        if value is None:
+            raise DataError(f"column {name!r}, row {row + 1}: {_fault(cell, list(coded))}")
         try:
-            values[row] = np.nan if cell in ("", missing) else codes[cell] if codes else float(cell)
-        except (KeyError, TypeError, ValueError):
-            raise DataError(
-                f"column {name!r}, row {row + 1}: {cell!r} is not a number; name the column in `drop` or `codes`"
-            ) from None
+            values[row] = value
+        except (TypeError, ValueError):
+            raise DataError(f"codes: {name}: the code of {cell!r} is {value!r}: must be a number") from None
     return values
 
 
+def _fault(cell: str, coded: Sequence[str]) -> str:
+    """Says why a cell is no number, and how to mend it."""
+    if coded:
+        if cell.lower() in ("yes", "no", "on", "off") and {*coded} & {"True", "False"}:
+            return f"{cell!r} has no code: quote yes, no, on and off in the card, for YAML reads them as true and false"
+        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}"
+    if re.fullmatch(r"[+-]?[\d.]*,\d+", cell):
+        return f'{cell!r} is not a number; state the decimal sign, as in `decimal: ","`'
+    if re.fullmatch(r"[+-]?\d{1,3}([,.' ]\d{3})+([.,]\d*)?", cell):
+        return f'{cell!r} is not a number; state the sign between thousands, as in `thousands: ","`'
+    if re.fullmatch(r"[+-]?\d+(_\d+)+", cell):
+        return f"{cell!r} is not a number: its underscores are not of a number in csv; name the column in `drop`"
+    if re.fullmatch(r"\W+|n/?a|null|none|nil|missing|unknown", cell.lower()):
+        return f'{cell!r} is not a number; if it marks a missing cell, state it, as in `missing: "{cell}"`'
+    return f"{cell!r} is not a number; name the column in `drop`, or number its texts in `codes`"
+
+
 def new_inputs(
-    rows: "Float[np.ndarray, 'T D'] | pd.DataFrame | str | PathLike[str]", card: Mapping[str, Any], dataset: Dataset
+    rows: "Float[np.ndarray, 'T D'] | pd.DataFrame | str | PathLike[str]",
+    card: Mapping[str, Any],
+    dataset: Dataset,
+    *,
+    header: bool = True,
 ) -> Float[np.ndarray, "T D"]:
     """The inputs of all rows, in original units and the order of the data set's columns.
 
     Args:
-        rows: an array (T, D), a DataFrame, or the path of a table (csv, Parquet, Excel).  A table whose header has all
-            names of the data set's inputs may have other columns, which are ignored; without such names it has exactly
-            the inputs, in their order.  Text is coded, and missing cells are marked, as in the card.
+        rows: an array (T, D), a DataFrame, or the path of a table.  Columns of a table are taken by name, in any order
+            and case, and other columns are ignored.  Cells are read as those of the data set: same codes, markers of
+            missing cells, signs and encoding.
         card: the data card.
         dataset: the data set.
+        header: False for a file without a header, which has exactly the inputs, in their order.
 
     Raises:
-        DataError: a file that cannot be read, another number of columns, or cells that are not finite numbers.
+        DataError: a file that cannot be read, columns that lack, another number of columns, or cells that are not
+            finite numbers.
     """
     if isinstance(rows, str | PathLike):
-        return _from_file(Path(rows), card, dataset)
+        return _from_file(Path(rows), card, dataset, header)
     options = _options(card)
     if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
-        cells = [list(map(_text, row)) for row in rows.itertuples(index=False, name=None)]
-        return _from_cells([list(map(str, rows.columns)), *cells], options, dataset, header=True)
+        cells = [list(map(text.text_of, row)) for row in rows.itertuples(index=False, name=None)]
+        has_names = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
+        table = [[str(name) for name in rows.columns], *cells] if has_names else cells
+        return _from_cells(table, options, dataset, has_names)
     try:
         X = np.asarray(rows, np.float64)
     except (TypeError, ValueError) as error:
@@ -129,115 +169,61 @@ def new_inputs(
         raise DataError(f"X has the shape {X.shape}; rows of {dataset.name} have {dataset.X.shape[1]} inputs")
     if not len(X):
         raise DataError("X has no rows")
-    check_finite(dataset.name, X, np.zeros(len(X)), _names(dataset))
+    check_finite(dataset.name, X, np.zeros(len(X)), dataset.columns)
     return X
 
 
 def _options(card: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for source in card["sources"] for key, value in source.items() if key in _TABLE_OPTIONS}
+    return {key: value for source in card["sources"] for key, value in source.items() if key in _SPELLING}
 
 
-def _names(dataset: Dataset) -> tuple[str, ...]:
-    return dataset.columns or tuple(f"x{i + 1}" for i in range(dataset.X.shape[1]))
-
-
-def _from_file(path: Path, card: Mapping[str, Any], dataset: Dataset) -> Float[np.ndarray, "T D"]:
+def _from_file(path: Path, card: Mapping[str, Any], dataset: Dataset, header: bool) -> Float[np.ndarray, "T D"]:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     options = _options(card)
     try:
-        return _from_cells(_cells(content, options), options, dataset)
+        return _from_cells(text.read(content, options).rows, options, dataset, header)
     except DataError as error:
         raise DataError(f"{path}: {str(error).removeprefix(f'{dataset.name}: ')}") from None
 
 
 def _from_cells(
-    rows: list[list[str]], options: Mapping[str, Any], dataset: Dataset, *, header: bool = False
+    rows: list[list[str]], options: Mapping[str, Any], dataset: Dataset, header: bool
 ) -> Float[np.ndarray, "T D"]:
-    """The inputs from rows of text.  The first row is a header where `header`, or where it has names."""
-    width = dataset.X.shape[1]
-    first = [cell.strip() for cell in rows[0]] if rows else []
-    by_name = bool(dataset.columns) and {*dataset.columns} <= {*first}
-    if not by_name and len(first) != width:
-        needed = f"columns named {', '.join(dataset.columns[:20])}" if dataset.columns else f"{width} columns"
-        raise DataError(f"the first row has {len(first)} cells; {dataset.name} needs {needed}, or exactly its inputs")
-    if header or by_name or not _is_number(first[0]):
-        rows = rows[1:]
-    if not rows:
+    """The inputs from rows of text, of which the first is a header where `header`."""
+    if len(rows) <= header:
         raise DataError("the table has no rows")
-    if ragged := [i for i, row in enumerate(rows) if len(row) != len(first)]:
-        raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {len(first)}")
-    cells = list(zip(*rows))
-    names = _names(dataset)
-    positions = [first.index(name) for name in names] if by_name else range(width)
-    codes, missing = options.get("codes") or {}, options.get("missing")
-    columns = [_numbers(cells[i], name, missing, codes.get(name)) for i, name in zip(positions, names)]
-    X = np.array(columns).T
+    numbers, names = Numbers.from_options(options), dataset.columns
+    first = [cell.strip() for cell in rows[0]]
+    if header:
+        positions, rows = _by_name(first, names, numbers), rows[1:]
+    elif len(first) != len(names):
+        raise DataError(f"the first row has {len(first)} cells; {dataset.name} has {len(names)} inputs")
+    else:
+        positions = list(range(len(names)))
+    columns, codes = _columns(rows, len(first)), options.get("codes") or {}
+    X = np.array([_numbers(columns[i], name, numbers, codes.get(name)) for i, name in zip(positions, names)]).T
     check_finite(dataset.name, X, np.zeros(len(X)), names)
     return X
 
 
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_spreadsheet(content: bytes) -> bool:
-    """Recognises Excel and Parquet files by their first bytes."""
-    return content[:4] in (_PARQUET, _ZIP)
-
-
-def _spreadsheet(content: bytes, sheet: str | None = None) -> list[list[str]]:
-    """The header and the rows below it; an empty cell is "".  Of an Excel file one sheet, by default the first.
-
-    Raises DataError for a damaged file, an unknown sheet, a file that unpacks to too much, and without openpyxl.
-    """
-    return _parquet(content) if content[:4] == _PARQUET else _excel(content, sheet)
-
-
-def _parquet(content: bytes) -> list[list[str]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(io.BytesIO(content), pre_buffer=False)
-        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
-        archives.require_size(sum(group.total_byte_size for group in groups))
-        archives.require_size(8 * file.metadata.num_rows * file.metadata.num_columns)  # equal cells take no space
-        table = file.read(use_threads=False)
-        columns = [[_text(cell) for cell in column.to_pylist()] for column in table.columns]
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"not a readable Parquet file: {' '.join(str(error).split())}") from None
-    return [list(table.column_names), *map(list, zip(*columns))]
-
-
-def _excel(content: bytes, sheet: str | None) -> list[list[str]]:
-    try:
-        import openpyxl
-    except ImportError:
+def _by_name(header: Sequence[str], names: Sequence[str], numbers: Numbers) -> list[int]:
+    """The position of each input in a header, in any case.  Raises DataError for inputs that lack or stand twice."""
+    if all(numbers.parse(cell) is not None for cell in header):
         raise DataError(
-            "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
-        ) from None
-    try:
-        archives.require_size(sum(member.file_size for member in zipfile.ZipFile(io.BytesIO(content)).infolist()))
-        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
-        if sheet is not None and sheet not in book.sheetnames:
-            raise DataError(f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
-        table = [list(map(_text, row)) for row in book[sheet or book.sheetnames[0]].values]
-    except DataError:
-        raise
-    except Exception as error:  # a parser of XML raises of any kind, and the content is the user's
-        raise DataError(f"not a readable Excel file: {type(error).__name__}") from None
-    return [row for row in table if any(row)]
-
-
-def _text(cell: Any) -> str:
-    """A cell as a csv file would have it: whole numbers without a point, others with all their digits."""
-    if cell is None:
-        return ""
-    return str(int(cell)) if isinstance(cell, bool) else str(cell)
+            f"the first row is of numbers, not of names ({', '.join(names[:20])}); --no-header (header=False in Python)"
+            " reads a table without a header, whose columns must be the inputs in their order"
+        )
+    folded = [cell.casefold() for cell in header]
+    positions = []
+    for name in names:
+        matches = [i for i, cell in enumerate(header) if cell == name]
+        matches = matches or [i for i, cell in enumerate(folded) if cell == name.casefold()]
+        if len(matches) > 1:
+            raise DataError(f"the header has {name!r} more than once; rename the columns")
+        positions += matches
+    if lacking := [name for name in names if name.casefold() not in folded]:
+        raise DataError(f"no column {', '.join(map(repr, lacking[:20]))}; the table has {', '.join(header[:20])}")
+    return positions

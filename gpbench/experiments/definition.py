@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, yamls
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, as_word, nearest
 from gpbench.experiments import layout
 from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
 
@@ -126,8 +126,9 @@ def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> 
     runs = [block for block in (_selected(block, condition) for block in other.blocks) if block]
     if not runs:
         raise ConfigError(f"{path}: no run of {other.id} has {', '.join(f'{k}={v}' for k, v in condition.items())}")
-    own = content.get("labels", {})
-    labels = {key: {**other.labels.get(key, {}), **own.get(key, {})} for key in {**other.labels, **own}}
+    own = content.get("labels") or {}
+    MAPPING_OF_MAPPINGS.check(f"{path}: labels", own)
+    labels = {key: {**other.labels.get(key, {}), **(own.get(key) or {})} for key in {**other.labels, **own}}
     return {"paper": other.paper, "presets": other.facts, **content, "runs": runs, "labels": labels}
 
 
@@ -155,18 +156,20 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
         raise ConfigError(f"{path}: put `figure` among `figures`, under a name")
     blocks = [{**(content.get("all") or {}), **block} for block in content["runs"]]
     for key, value in ((key, value) for block in blocks for key, value in block.items()):
+        if not isinstance(key, str):
+            raise ConfigError(f"{path}: runs: {as_word(key)} is no key of a run: write a text such as `dataset`")
         if isinstance(value, dict) and set(value) != set(PRESETS):
             raise ConfigError(f"{path}: {key} needs a value for each of {' and '.join(PRESETS)}, and no other")
     layout.check(path, content, blocks)
     labels = {
-        key: {text(value): str(label) for value, label in names.items()}
+        key: {text(value): str(label) for value, label in (names or {}).items()}
         for key, names in (content.get("labels") or {}).items()
     }
     facts = _facts(content, path)
     return Experiment(
         id=id,
         title=content["title"],
-        paper=content.get("paper", ""),
+        paper=content.get("paper") or "",
         blocks=blocks,
         presets={preset: "; ".join(words.values()) for preset, words in facts.items()},
         facts=facts,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from gpbench.analysis.printing import counted
-from gpbench.errors import SweepError
+from gpbench.errors import ConfigError, GpbenchError, SweepError
 from gpbench.experiments.plan import plans
 from gpbench.records import locks
 from gpbench.records.collection import open_store
@@ -118,7 +118,7 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
     """
     view = Lines(jobs)
     train, failed = 0, 0
-    planned = plans(jobs, config_dirs)
+    planned = [_checked(plan) for plan in plans(jobs, config_dirs)]
     check_classes(jobs, planned, config_dirs)
     for words, plan in zip(jobs, planned, strict=True):
         if isinstance(plan, RunPlan):
@@ -131,6 +131,19 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
     if failed:
         raise SweepError(f"{failed} of {len(jobs)} jobs would fail, as listed above")
     return 0
+
+
+def _checked(plan: RunPlan | GpbenchError) -> RunPlan | GpbenchError:
+    """The plan, or the error that its training would begin with, where its card tells the rows."""
+    from gpbench.config import cards, declared
+    from gpbench.data import splits
+
+    if isinstance(plan, RunPlan) and (sizes := splits.sizes(cards.resolved(plan.cfg["dataset"]))):
+        try:
+            declared.check_inducing(plan.cfg["method"], sizes[0])
+        except ConfigError as error:
+            return error
+    return plan
 
 
 def _state(plan: RunPlan) -> tuple[int, str]:

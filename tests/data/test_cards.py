@@ -9,7 +9,7 @@ import pytest
 
 from gpbench.config import cards as config
 from gpbench.config.compose import compose
-from gpbench.data import cards, configured, load, splits, tables
+from gpbench.data import cards, cells, configured, load, splits, tables
 from gpbench.data_registry import READERS, SPLIT_SETS
 from gpbench.errors import ConfigError
 from gpbench.records.plan import RunPlan
@@ -36,7 +36,7 @@ OPTION = re.compile(r"""options(?:\.get\(|\[)"(\w+)""")
 
 @pytest.mark.parametrize("name", READERS)
 def test_the_options_of_a_reader_are_those_that_it_reads(name):
-    functions = {"table": (tables.table, tables._cells)}.get(name, (READERS[name].function,))
+    functions = {"table": (tables.table, cells.read, cells.Numbers.from_options)}.get(name, (READERS[name].function,))
     read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
     read |= {"outputs"} if name == "mat" else {"group"} if name == "npz" else set()  # asked for by `in`
     assert {*READERS[name].options.known} == read - {"variant"}
@@ -116,7 +116,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (SOURCE.format("kind: file, path: a, reader: npy"), "unknown reader 'npy': did you mean npz"),
         (SOURCE.format("kind: file, path: a, reader: libsvm"), "the file source lacks inputs"),
         (SOURCE.format("kind: file, path: a, target: y, at: b"), "the file source has an unknown key 'at'"),
-        (SOURCE.format("kind: file, path: a, target: y, missing: -999"), "missing=-999: must be a text"),
+        (SOURCE.format("kind: file, path: a, target: y, missing: {a: 1}"), "a number or a list of them"),
         (SOURCE.format("kind: file, path: a, reader: mujoco_walk, frames: 3"), "frames=3: must be 1 or 2"),
         (SOURCE.format("kind: sklearn, loader: wine, reader: npz"), "the sklearn source has an unknown key 'reader'"),
         (SOURCE.format("kind: generated, generator: sinc, seed: 0, row: 9"), "the generated source lacks rows"),

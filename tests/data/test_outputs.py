@@ -16,7 +16,7 @@ task: regression
 sources: [{kind: file, path: mine.csv, target: [lift, drag], group: wing}]
 splits: {set: groups90, sets: {groups90: 3, random90: 3}}
 """
-ROWS = [f"{i},{'abcde'[i % 5]},{i % 7},{i / 2},{-i}" for i in range(40)]
+ROWS = [f"{i * 7 % 41},{'abcde'[i % 5]},{i % 7},{i / 2},{-i}" for i in range(40)]
 TOY = {"name": "toy", "task": "regression"}
 
 
@@ -121,6 +121,9 @@ def test_a_constant_or_missing_output_is_named_and_stops_no_other():
     dataset = from_raw(TOY, Raw(np.eye(6), y))
     with pytest.raises(DataError, match="column 'y2': the targets of the 4 training rows are all equal"):
         prepare(dataset, np.arange(4), np.arange(4, 6), output=1)
+    near = from_raw(TOY, Raw(np.eye(6), np.stack([np.arange(6.0), 1e15 + np.arange(6.0)], axis=1)))
+    with pytest.raises(DataError, match="targets of the 4 training rows differ by rounding alone"):
+        prepare(near, np.arange(4), np.arange(4, 6), output=1)
     assert prepare(dataset, np.arange(4), np.arange(4, 6), output=0).y_mean == 1.5
     y[2, 1] = np.nan
     with pytest.raises(DataError, match="column 'y2' has 1 missing or infinite cells"):

@@ -12,7 +12,7 @@ name: mine
 task: {task}
 sources: [{{kind: file, path: mine.csv, target: kind{more}}}]
 """
-ROWS = [f"{i},{i % 7},{'ham' if i % 3 else 'spam'}" for i in range(30)]
+ROWS = [f"{i * 7 % 31},{i % 7},{'ham' if i % 3 else 'spam'}" for i in range(30)]
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path)
         ({"rows": ["1,2,a", "2,2,b", "3,3,c"]}, "3 classes; say `task: multiclass`"),
         ({"rows": ["1,2,a"], "task": "regression"}, "column 'kind', row 1: 'a' is not a number"),
         ({"rows": []}, "no rows"),
-        ({"more": ", drop: [a, b]"}, "no rows or no inputs"),
+        ({"more": ", drop: [a, b]"}, "mine: no inputs"),
         ({"more": ", codes: {sprt: {ham: 1}}"}, "codes: no column 'sprt' among the inputs; known are a, b"),
         ({"more": ", sha256: abc"}, "sha256 is"),
         ({"more": ", labels: {ham: -1}"}, "label 'spam' is not in the card's labels"),

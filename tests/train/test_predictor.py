@@ -43,7 +43,15 @@ def test_the_test_rows_are_predicted_as_they_were_scored(tmp_path, name, capsys)
 def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(tmp_path, capsys):
     run(tmp_path, "dataset=sinc", "method=linear")
     (tmp_path / "rows.csv").write_text("1\n")
-    words = ["--results", str(tmp_path), "--data", str(tmp_path / "rows.csv"), "--out", str(tmp_path / "no" / "p.csv")]
+    words = [
+        "--results",
+        str(tmp_path),
+        "--data",
+        str(tmp_path / "rows.csv"),
+        "--no-header",
+        "--out",
+        str(tmp_path / "no" / "p.csv"),
+    ]
     assert main(["predict", "--last", *words]) == 5
     assert "p.csv cannot be written: Cannot save file into a non-existent directory" in capsys.readouterr().err
 
@@ -51,11 +59,12 @@ def test_an_output_that_cannot_be_written_is_one_line_with_the_reason(tmp_path, 
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("", "the first row has 0 cells"),
-        ("x\n", "no rows"),
-        ("1,2\n", "the first row has 2 cells"),
-        ("1\nred\n", "column 'x1', row 2: 'red' is not a number"),
-        ("1\n\n2\nnan\n", "1 missing or infinite"),
+        ("", "the table has no rows"),
+        ("x1\n", "the table has no rows"),
+        ("x\n1\n", "no column 'x1'; the table has x"),
+        ("1,2\n3,4\n", "--no-header"),
+        ("x1\n1\nred\n", "column 'x1', row 2: 'red' is not a number"),
+        ("x1\n1\n\n2\nnan\n", "1 missing or infinite"),
     ],
 )
 def test_what_cannot_be_predicted_is_one_line(tmp_path, text, says, capsys):
@@ -69,7 +78,7 @@ def test_what_cannot_be_predicted_is_one_line(tmp_path, text, says, capsys):
 def test_a_run_without_its_state_says_how_to_get_it_and_gets_it(tmp_path, capsys):
     words = [f"run.results={tmp_path}", "dataset=sinc", "method=linear"]
     assert main(["run", *words]) == 0
-    (tmp_path / "rows.csv").write_text("0.5\n")
+    (tmp_path / "rows.csv").write_text("x1\n0.5\n")
     predict = ["predict", "--last", "--results", str(tmp_path), "--data", str(tmp_path / "rows.csv")]
     assert main(predict) == 2 and "run.save=true run.again=true" in capsys.readouterr().err
     assert main(["run", *words, "run.save=true"]) == 0  # a record without a state does not count

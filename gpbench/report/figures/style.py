@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -11,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, nearest, printable
 
 PALETTE = {
     "blue": "#0072B2",
@@ -74,16 +75,25 @@ _SETTINGS: Any = {
 
 @contextmanager
 def context() -> Iterator[None]:
-    """Applies the style within a `with` statement, with a backend that needs no display."""
-    with matplotlib.rc_context(_SETTINGS):
+    """Applies the style within a `with` statement, with a backend that needs no display.
+
+    Letters that its fonts lack are drawn as boxes, without a warning.
+    """
+    with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         yield
 
 
 def take_literally(figure: Figure) -> None:
-    """Makes the dollar signs in texts of a figure plain letters: names of data sets and methods are no formulas."""
+    """Makes the dollar signs in texts of a figure plain letters, and escapes what cannot be printed.
+
+    Names of data sets and methods are no formulas, and may come from others' records.
+    """
     for text in figure.findobj(Text):
         if "\\mathdefault" not in text.get_text():  # the numbers of a logarithmic axis
             text.set_parse_math(False)
+        if not (lines := text.get_text()).replace("\n", "").isprintable():
+            text.set_text("\n".join(map(printable, lines.split("\n"))))
 
 
 def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:

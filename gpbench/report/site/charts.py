@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -14,7 +14,7 @@ from gpbench.analysis.cells import CellRuns, Entry, by_split
 from gpbench.analysis.printing import number
 from gpbench.analysis.statistics import paired_t_test
 from gpbench.claims import report
-from gpbench.claims.verdicts import Judged, Verdict
+from gpbench.claims.verdicts import Judged
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
 from gpbench.records.arrays import thin
@@ -65,9 +65,10 @@ class _Dot:
         name: Method, label and output.
         page: Page of the cell.
         text: Mean and standard error.
-        x, low, high: Pixels of the mean and of its interval.
+        x, low, high: Places of the mean and of its interval, in percent of the track.
         outside: The mean as text where it is beyond the axis, else "".
         seconds: Pixels of mean seconds of training and of the mean, or None.
+        label: Whether its number stands there, for it touches no other.
     """
 
     rank: int
@@ -79,6 +80,7 @@ class _Dot:
     high: float
     outside: str
     seconds: tuple[float, float] | None
+    label: bool = True
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,12 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
     metric, direction = drawn[0].metric, drawn[0].better
     drawn.sort(key=lambda entry: entry.mean or 0.0, reverse=direction == "higher")
     spans = [_span(entry) for entry in drawn]
-    scale = Scale(*span_limits(spans, direction), 300, 730)
+    scale = Scale(*span_limits(spans, direction), 1, 99)
     quality = Scale(scale.low, scale.high, 250, 20)
     by_cell = [by_split(entry.cell, "seconds") for entry in drawn]
     seconds = {k: float(np.mean([*values.values()])) for k, values in enumerate(by_cell) if values}
     positive = [value for value in seconds.values() if value > 0]
-    along = Scale(min(positive) / 1.3, max(positive) * 1.3, 70, 730, log=True) if len(positive) > 1 else None
+    along = Scale(min(positive) / 1.3, max(positive) * 1.3, 60, 385, log=True) if len(positive) > 1 else None
     results = []
     for k, (entry, span) in enumerate(zip(drawn, spans)):
         cell, (_, mean, _) = entry.cell, span
@@ -127,7 +129,25 @@ def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
         position = (along.pixel(seconds[k]), quality.pixel(mean)) if along and seconds.get(k, 0) > 0 else None
         text = number(mean, entry.stderr)
         results.append(_Dot(k + 1, name, page_of[cell.records[0].id], text, x, low, high, outside, position))
-    return Dots(metric, scale, results, along, quality)
+    flags = free([dot.seconds for dot in results])
+    return Dots(metric, scale, [replace(dot, label=flag) for dot, flag in zip(results, flags)], along, quality)
+
+
+def free(points: Sequence[tuple[float, float] | None], width: float = 18, height: float = 13) -> list[bool]:
+    """Which of these points can have a label: those whose label touches none before it.
+
+    Args:
+        points: Pixels of the points; None for those without a place.
+        width, height: Pixels of a label.
+    """
+    labels: list[tuple[float, float]] = []
+    flags = []
+    for point in points:
+        room = all(abs(point[0] - x) > width or abs(point[1] - y) > height for x, y in labels) if point else False
+        flags.append(room)
+        if room and point:
+            labels.append(point)
+    return flags
 
 
 def learning_curves(cell: CellRuns, trace: Callable[[str], Mapping[str, np.ndarray]]) -> list[_LearningCurve]:
@@ -207,15 +227,13 @@ def claim_plot(judged: Judged) -> Markup:
     )
 
 
-def badge(paper: str, judged: Sequence[Verdict]) -> bytes:
-    """Counts of a paper's verdicts as a badge, an SVG to be shown elsewhere."""
-    name, counts = f"{paper} claims", report.summary(judged)
+def badge(name: str, counts: str, colour: str) -> bytes:
+    """A name and what is counted as a badge, an SVG to be shown elsewhere."""
     a, b = (int(6.2 * len(text)) + 14 for text in (name, counts))
-    contradicted = any(verdict.verdict == "contradicted" for verdict in judged)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{a + b}" height="20" role="img" aria-label="{escape(name)}:'
         f' {escape(counts)}"><rect width="{a}" height="20" fill="#444"/><rect x="{a}" width="{b}" height="20"'
-        f' fill="{"#a8471c" if contradicted else "#2c6e49"}"/><g fill="#fff" text-anchor="middle"'
+        f' fill="{colour}"/><g fill="#fff" text-anchor="middle"'
         f' font-family="Verdana,DejaVu Sans,sans-serif" font-size="11"><text x="{a / 2}" y="14">{escape(name)}</text>'
         f'<text x="{a + b / 2}" y="14">{escape(counts)}</text></g></svg>\n'
     ).encode()

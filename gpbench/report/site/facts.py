@@ -4,14 +4,16 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpbench.analysis.cells import CellRuns, Entry, cell_key, entries, group_runs
 from gpbench.analysis.printing import natural
+from gpbench.analysis.reproduction import Comparison, PaperSummary, comparisons, summaries
 from gpbench.claims.definition import Claim
-from gpbench.claims.verdicts import Verdict, judge
+from gpbench.claims.verdicts import Verdict, count, judge
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers import PAPERS, published
@@ -53,6 +55,8 @@ class Facts:
         verdicts: Verdicts on claims by paper.
         trace: Function that maps the id of a record to its arrays.
         config: Function that maps the id of a record to the text of its configuration.
+        figures: Committed figures by experiment and label, shown where runs kept no arrays to draw them from.
+        docs: Address of the documentation from the site's root; "" for no link.
     """
 
     records: Sequence[Record]
@@ -62,6 +66,8 @@ class Facts:
     verdicts: Mapping[str, Sequence[Verdict]]
     trace: "Callable[[str], dict[str, np.ndarray]]"
     config: Callable[[str], str]
+    figures: Mapping[tuple[str, str], Path] = field(default_factory=dict)
+    docs: str = ""
 
     @cached_property
     def cells(self) -> list[CellRuns]:
@@ -104,6 +110,17 @@ class Facts:
         sources = [row["source"] for row in published.rows_of("papers")]
         names = dict.fromkeys([*PAPERS, *sources, *with_experiment, *self.verdicts])
         return {name: PAPERS.get(name, name) for name in names if name}
+
+    @cached_property
+    def compared(self) -> list[Comparison]:
+        """Our numbers beside the printed ones, of each experiment in its first preset of `presets`."""
+        first = [self.presets(id)[0] for id in dict.fromkeys(planned.experiment.id for planned in self.planned)]
+        return comparisons((p.experiment, p.preset, p.cells) for p in first)
+
+    @cached_property
+    def summaries(self) -> list[PaperSummary]:
+        """Targets and claims by paper."""
+        return summaries(self.compared, {paper: count(judged) for paper, judged in self.verdicts.items()})
 
     def presets(self, id: str) -> list[PlannedExperiment]:
         """The presets of an experiment, full before quick, but those with records first.

@@ -2,27 +2,28 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
 import jinja2
-from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 import gpbench
 from gpbench.analysis import marks
 from gpbench.analysis.cells import CellRuns, Entry, entries
 from gpbench.analysis.notes import provenance
-from gpbench.analysis.printing import escape_json
+from gpbench.analysis.printing import escape_json, number
+from gpbench.analysis.reproduction import Comparison
 from gpbench.analysis.tables import LEGEND, title
 from gpbench.analysis.writers import grid_html
 from gpbench.claims import report as claim_report
-from gpbench.claims.verdicts import Verdict
+from gpbench.claims.verdicts import SCALE, Verdict
 from gpbench.errors import printable
 from gpbench.papers import published
 from gpbench.records.record import Record
-from gpbench.report.site import charts, facts, views
+from gpbench.report.site import charts, facts, front, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.sections import section
 from gpbench.report.site.views import rank_sections
@@ -32,6 +33,8 @@ _SECTIONS = re.compile(r"^(?:method|protocol):.*\n(?:[ -].*\n)*", re.MULTILINE)
 """Sections of a configuration that the page of a cell shows; to parse all of it would take most of a report's time."""
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+
+_BAD = next(grade for grade in SCALE if grade.tone == "bad")
 
 Page = tuple[str, bytes]
 
@@ -61,6 +64,9 @@ class _Site:
             "legend": LEGEND,
             "tied": marks.TIED,
             "papers": facts_.papers,
+            "number": number,
+            "gap": front.gap,
+            "docs": facts_.docs,
         }
 
     def page(self, path: str, template: str, heading: str, **values: Any) -> Page:
@@ -95,29 +101,33 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
         yield name, (resources.files(__package__) / "static" / name).read_bytes()
     presets = {planned.experiment.id: site_facts.presets(planned.experiment.id) for planned in site_facts.planned}
     marked = views.mark_datasets(site_facts.entries)
-    yield site.page("results.html", "results.html", "All results", by_metric=site.by_metric(marked, marks=False))
+    yield site.page("results.html", "results.html", "All results", table=_rows(site, marked))
     ranks = rank_sections(site_facts.records)
     yield site.page("ranks.html", "ranks.html", "Average ranks", sections=ranks)
-    pictures: dict[str, str] = {}
+    pictures: list[tuple[str, str]] = []
     for planned in presets.values():
         files = [*_experiment(site, planned)]
         yield from files
-        page, most = files[-1][0], max(planned, key=lambda p: p.n_recorded / max(1, p.n_runs))
-        stem = f"{page.removesuffix('.html')}-{most.preset}"
-        drawn = [name for name, _ in files if name.startswith(stem) and name.endswith((".svg", ".webp"))]
-        pictures |= dict.fromkeys(drawn[:1], page)
+        drawn = [name for name, _ in files if name.endswith((".svg", ".webp", ".png"))]
+        pictures += [(name, files[-1][0]) for name in drawn[:1]]
     for paper, verdicts in site_facts.verdicts.items():
         yield from _claims(site, paper, verdicts)
+    index = _ENCODE([*front.search_index(site_facts, presets)])
+    yield "search.js", f"const SEARCH = {escape_json(index)};\n".encode()
+    yield "badge.svg", _badge(site_facts)
     yield site.page(
         "index.html",
         "index.html",
         "Results",
         provenance=provenance(site_facts.records),
         presets=presets,
-        agreements=views.agreements(site_facts.entries),
-        best=site.table([entry for entry in marked if entry.mark == "best"]),
-        claims={paper: claim_report.summary(verdicts) for paper, verdicts in site_facts.verdicts.items()},
-        pictures=pictures,
+        boards=front.boards(site_facts, marked),
+        summaries=site_facts.summaries,
+        panels=front.scatter(site_facts, site_facts.compared),
+        datasets=front.by_task_and_size(site_facts),
+        scale=SCALE,
+        tones=lambda counts: [(grade.tone, counts[grade.word]) for grade in SCALE],
+        pictures=pictures[:6],
         ranks=ranks[:1],
     )
     for paper, citation in site_facts.papers.items():
@@ -140,7 +150,9 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
 def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page]:
     path = facts.page("claims", paper)
     badge = path.removesuffix(".html") + ".svg"
-    yield badge, charts.badge(paper, judged)
+    contradicted = any(verdict.verdict == _BAD.word for verdict in judged)
+    colour = (_BAD if contradicted else SCALE[0]).colour
+    yield badge, charts.badge(f"{paper} claims", claim_report.summary(judged), colour)
     yield site.page(
         path,
         "claims.html",
@@ -159,16 +171,27 @@ def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page
 
 
 def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExperiment]) -> Page:
-    ours = [entry for entry in site.facts.entries if entry.published and entry.published.source == paper]
     rows = [row for row in published.rows_of("papers") if row["source"] == paper]
     experiments = [p for p in planned if p.experiment.paper == paper]
+    compared: dict[str, list[tuple[Comparison, str]]] = {}
+    exclusions: Counter[str] = Counter()
+    headings = {"worse": "Targets not reproduced", "better": "Targets with a better value", "equal": "Equal targets"}
+    compared |= {heading: [] for heading in headings.values()}
+    for comparison in (item for item in site.facts.compared if item.paper == paper):
+        heading = "Printed numbers that are no targets" if comparison.exclusion else headings[comparison.outcome]
+        exclusions.update([comparison.exclusion] * bool(comparison.exclusion))
+        target = site.facts.page_of[comparison.entry.cell.records[0].id]
+        compared.setdefault(heading, []).append((comparison, target))
     return site.page(
         facts.page("paper", paper),
         "paper.html",
         paper,
         citation=citation,
         planned=experiments,
-        table=site.table(ours),
+        compared={heading: ones for heading, ones in compared.items() if ones},
+        exclusions=dict(exclusions.most_common()),
+        summary=next((item for item in site.facts.summaries if item.paper == paper), None),
+        claims=claim_report.summary(site.facts.verdicts[paper]) if paper in site.facts.verdicts else "",
         published=rows,
         notes=published.NOTES,
     )
@@ -211,12 +234,57 @@ def _cell(site: _Site, cell: CellRuns) -> Page:
         f"{cell.method} {cell.label}".rstrip() + f" on {cell.dataset} {cell.output}".rstrip(),
         cell=cell,
         records=records,
-        metrics=list(dict.fromkeys(name for record in records for name in record.metrics)),
+        **_records(records),
         table=site.table(entries([cell], ["all"])),
         curves=charts.learning_curves(cell, site.facts.trace),
         provenance=provenance(records),
         config="".join(_SECTIONS.findall(site.facts.config(cell.records[-1].id))),
     )
+
+
+def _records(records: Sequence[Record]) -> dict[str, Any]:
+    """The fields that all of these records share, and of each record the others and its id."""
+    every = [record.to_json() for record in records]
+    shared = {name: value for name, value in every[0].items() if all(other[name] == value for other in every)}
+    own = [{name: value for name, value in fields.items() if name not in shared} for fields in every]
+    return {"shared": shared, "runs": [{"id": record.id, **fields} for record, fields in zip(records, own)]}
+
+
+def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
+    """All entries for site.js, which draws them as a table with filters."""
+    views_ = site.table(entries).views
+    return {
+        "pages": {
+            "dataset": {name: facts.page("dataset", name) for name in site.facts.datasets},
+            "method": {name: facts.page("method", name) for name in site.facts.method_names},
+        },
+        "tasks": {name: str(card.get("task", "")) for name, card in site.facts.cards.items()},
+        "rows": [
+            [
+                view.entry.cell.dataset,
+                view.entry.cell.output,
+                view.entry.cell.method,
+                view.entry.cell.label,
+                view.entry.metric,
+                view.ours or ("all diverged" if view.entry.diverged else "none yet"),
+                None if view.entry.mean is None else float(f"{view.entry.mean:.7g}"),
+                {"best": "*", "tied": "≈"}.get(view.entry.mark, ""),
+                view.entry.n_splits,
+                view.published,
+                view.delta,
+                ", ".join(text for _, text in view.badges),
+                view.page,
+            ]
+            for view in views_
+        ],
+    }
+
+
+def _badge(site_facts: Facts) -> bytes:
+    """The number of targets that are reproduced as a badge."""
+    met, targets = (sum(getattr(summary, name) for summary in site_facts.summaries) for name in ("met", "targets"))
+    text = f"{met} of {targets} targets reproduced" if targets else "no targets"
+    return charts.badge("gpbench", text, (SCALE[0] if targets else SCALE[-1]).colour)
 
 
 def _visible(value: Any) -> Any:
@@ -226,11 +294,6 @@ def _visible(value: Any) -> Any:
     return "\n".join(map(printable, value.split("\n")))
 
 
-def _json(record: Record) -> Markup:
-    """A record with a line for each field, which is ten times faster than an indent."""
-
-    def lines(fields: dict[str, Any]) -> str:
-        texts = (f" {_ENCODE(key)}: {_ENCODE(value)}" for key, value in fields.items())
-        return escape_json("{\n" + ",\n".join(texts) + "\n}")
-
-    return htmlsafe_json_dumps(record.to_json(), dumps=lines)
+def _json(fields: Mapping[str, Any]) -> Markup:
+    """Fields as JSON, to stand in a page as text."""
+    return Markup.escape(escape_json(_ENCODE(fields)))

@@ -35,6 +35,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str) -> tuple[dict[s
     name = f"{stem}-{planned.preset}"
     pictures: dict[str, str] = {}
     undrawn: list[str] = []
+    committed: dict[str, str] = {}
     files: dict[str, bytes] = {}
     table: dict[str, Any] = {"grids": (), "blocks": ()}
     for label, picture in experiment.pictures.items() if planned.n_recorded else ():
@@ -42,7 +43,12 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str) -> tuple[dict[s
         try:
             content = _picture(facts, picture, planned, format)
         except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
-            undrawn.append(str(error))
+            file = f"{stem}{label and '-'}{label}.png"
+            if source := facts.figures.get((experiment.id, label)):
+                committed[file] = picture.title
+                files[file] = source.read_bytes()
+            else:
+                undrawn.append(str(error))
             continue
         file = f"{'-'.join(filter(None, [name, label]))}.{format}"
         pictures[file] = picture.title
@@ -60,6 +66,7 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str) -> tuple[dict[s
         "planned": planned,
         "preset_line": status.preset_line(planned.cells, planned.preset, words),
         "pictures": pictures,
+        "committed": committed,
         "undrawn": undrawn,
         "incomplete": incomplete,
         **table,

@@ -1,4 +1,4 @@
-"""Entries, agreement with papers, and rankings as the pages of the site show them."""
+"""Entries and rankings as the pages of the site show them."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,15 @@ from gpbench.analysis.rankings import labels, method_of, metric_table
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
 from gpbench.analysis.statistics import nemenyi_quantile
 from gpbench.analysis.tables import notes, seconds_notes
-from gpbench.claims.verdicts import Judged
+from gpbench.claims.verdicts import SCALE, Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 from gpbench.report.figures.comparisons import MAX_NAME
 
-VERDICT_BADGES = {"supported": "whole", "contradicted": "diverged", "undecided": "partial", "not run": "none"}
+_TONES = {"good": "whole", "bad": "diverged", "open": "partial", "none": "none"}
+VERDICT_BADGES = {grade.word: _TONES[grade.tone] for grade in SCALE}
 """Kinds of badges by verdict."""
 
 
@@ -55,6 +56,16 @@ class Table:
     views: Sequence[View]
     footnotes: Sequence[str]
     remarks: Sequence[str] = ()
+
+    @property
+    def printed(self) -> bool:
+        """Whether a printed number is beside one of them."""
+        return any(view.published for view in self.views)
+
+    @property
+    def remarked(self) -> bool:
+        """Whether one of them has a badge."""
+        return any(view.badges for view in self.views)
 
 
 def table(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Table:
@@ -106,36 +117,6 @@ def _counted(kind: str, text: str, cell: CellRuns, condition: Callable[[Record],
     """A badge where the condition holds for any run, with the number of these runs unless it holds for all."""
     n = sum(map(condition, cell.records))
     return [(kind, text if n == len(cell.records) else f"{text} ({n} of {len(cell.records)})")] if n else []
-
-
-_AGREES = 2.0
-"""Number of joint standard errors within which our value and the published one agree."""
-
-
-@dataclass(frozen=True)
-class _Agreement:
-    """Numbers of our values of a paper that agree with the published ones, are better, or are worse."""
-
-    paper: str
-    agree: int
-    better: int
-    worse: int
-
-    @property
-    def n(self) -> int:
-        """Number of values that can be compared."""
-        return self.agree + self.better + self.worse
-
-
-def agreements(entries: Sequence[Entry]) -> list[_Agreement]:
-    """Counts by paper, over published values that are targets and differences with a standard error."""
-    counts: dict[str, list[int]] = {}
-    for entry in entries:
-        if entry.published and entry.published.is_target and entry.delta_se is not None and (way := entry.better):
-            gain = entry.delta_se if way == "higher" else -entry.delta_se
-            numbers = counts.setdefault(entry.published.source, [0, 0, 0])
-            numbers[0 if abs(gain) <= _AGREES else 1 if gain > 0 else 2] += 1
-    return [_Agreement(paper, *numbers) for paper, numbers in counts.items()]
 
 
 @dataclass(frozen=True)

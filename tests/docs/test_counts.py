@@ -1,0 +1,38 @@
+"""Counts of targets and claims in README.md and docs/results/ are those of the committed records."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gpbench.analysis.reproduction import load_comparisons, summaries
+from gpbench.records.collection import open_store
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (ROOT / "README.md", ROOT / "docs" / "results" / "README.md")
+TARGETS = {"sep": (90, 90), "aep_dgp": (55, 58), "qsgp": (2, 2)}
+"""Numbers of targets met, and of targets."""
+
+
+def rows(paper: str) -> list[str]:
+    """The rows of this paper in the tables of papers."""
+    lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if re.match(rf"\| \[`?{paper}`?\]", line)]
+
+
+@pytest.mark.parametrize("paper", TARGETS)
+def test_pages_say_one_number_of_targets(paper):
+    met = "{} of {}".format(*TARGETS[paper])
+    assert rows(paper) and all(f"| {met}" in row for row in rows(paper))
+    page = (ROOT / "docs" / "results" / f"{paper}.md").read_text(encoding="utf-8")
+    assert f"targets met: {met}" in " ".join(page.split())
+
+
+def test_the_numbers_of_targets_are_those_of_the_records():
+    records = [record for paper in TARGETS for record in open_store(ROOT / "results" / paper / "records.parquet").all()]
+    found = summaries(load_comparisons(records))
+    assert {one.paper: (one.met, one.targets) for one in found if one.targets} == TARGETS
+    counts = [sum(one.outcomes[name] for one in found) for name in ("equal", "better", "worse")]
+    assert [sum(counts), *counts] == [150, 115, 32, 3]
+    text = " ".join(PAGES[1].read_text(encoding="utf-8").split())
+    assert "Of all 150 targets 115 are equal, 32 better and 3 worse" in text
