@@ -35,7 +35,7 @@ def test_the_readme_has_at_most_150_lines():
     assert len(README.read_text().splitlines()) <= 150
 
 
-@pytest.mark.parametrize("drawer, most", [("tutorial", 1_000), ("how-to", 5_600), ("reference", 12_000)])
+@pytest.mark.parametrize("drawer, most", [("tutorial", 1_000), ("how-to", 6_200), ("reference", 13_000)])
 def test_the_documentation_stays_short(drawer, most):
     texts = [page.read_text() for page in PAGES if page.parent.name == drawer and page.name not in MADE]
     prose = (re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL) for text in texts)
@@ -43,9 +43,9 @@ def test_the_documentation_stays_short(drawer, most):
 
 
 @pytest.mark.parametrize("page, command, output", shown(), ids=[command for _, command, _ in shown()])
-def test_a_command_prints_what_the_page_shows(page, command, output, tmp_path):
-    words = [str(ROOT / word) if (ROOT / word).is_file() else word for word in command.split()]
-    printed = gpbench(tmp_path, *words)
+def test_a_command_prints_what_the_page_shows(page, command, output, tmp_path, monkeypatch):
+    monkeypatch.delenv("GPBENCH_SHIPPED", raising=False)
+    printed = gpbench(tmp_path, *command.split())
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     assert doctest.OutputChecker().check_output(output, printed, options), printed
 
