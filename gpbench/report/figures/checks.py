@@ -60,9 +60,9 @@ def reliability(predictions: Predictions) -> tuple[Float[ndarray, " B"], Float[n
     else:
         confidence = probabilities.max(axis=1)
         is_right = probabilities.argmax(axis=1) == predictions["target"]
-    place = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
-    counts = np.bincount(place, minlength=_BINS)
-    sums = [np.bincount(place, weights=values, minlength=_BINS)[counts > 0] for values in (confidence, is_right)]
+    bin_of_row = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    counts = np.bincount(bin_of_row, minlength=_BINS)
+    sums = [np.bincount(bin_of_row, weights=values, minlength=_BINS)[counts > 0] for values in (confidence, is_right)]
     counts = counts[counts > 0]
     return sums[0] / counts, sums[1] / counts, counts
 
@@ -85,19 +85,19 @@ def _reliability(predictions: Predictions) -> style.Picture:
 def _pit(predictions: Predictions) -> style.Picture:
     values = norm.cdf(_standardised(predictions))  # probability integral transforms
     figure = style.figure(6.4, 3.0)
-    left, right = figure.subplots(1, 2)
+    first, second = figure.subplots(1, 2)
     counts, edges = np.histogram(values, _BINS, (0, 1))
     density = counts * _BINS / len(values)
     low, high = 1 + np.array([-1, 1]) * _Z95 * np.sqrt((_BINS - 1) / len(values))
-    left.axhspan(low, high, color=_GREY, alpha=0.15, linewidth=0)
-    left.bar(edges[:-1], density, width=1 / _BINS, align="edge", color=_BLUE, alpha=0.7, edgecolor="white")
-    left.axhline(1, color="black", linewidth=0.8, linestyle="dashed")
-    left.set(xlim=(0, 1), xlabel="PIT", ylabel="density")
+    first.axhspan(low, high, color=_GREY, alpha=0.15, linewidth=0)
+    first.bar(edges[:-1], density, width=1 / _BINS, align="edge", color=_BLUE, alpha=0.7, edgecolor="white")
+    first.axhline(1, color="black", linewidth=0.8, linestyle="dashed")
+    first.set(xlim=(0, 1), xlabel="PIT", ylabel="density")
     levels = np.linspace(0, 1, 101)
     coverage = np.searchsorted(np.sort(np.abs(2 * values - 1)), levels, side="right") / len(values)
-    _diagonal(right)
-    right.plot(levels, coverage, color=_BLUE)
-    right.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the central interval", ylabel="share of targets inside")
+    _diagonal(second)
+    second.plot(levels, coverage, color=_BLUE)
+    second.set(xlim=(0, 1), ylim=(0, 1), xlabel="probability of the central interval", ylabel="share of targets inside")
     note = "Grey: 95 % of the bars of calibrated predictions of as many independent rows."
     figure.notes = [note, *_normal_notes(predictions)]
     return figure
@@ -107,15 +107,15 @@ def draw_residuals(predictions: Predictions) -> style.Picture:
     """Draws residuals in predictive standard deviations, against predictive means and against normal quantiles."""
     z = _standardised(predictions)
     figure = style.figure(6.4, 3.0)
-    left, right = figure.subplots(1, 2)
+    first, second = figure.subplots(1, 2)
     for level in (-_Z95, 0, _Z95):
-        left.axhline(level, color="black", linewidth=0.8, linestyle="dashed" if level else "solid")
-    left.scatter(predictions["mean"], z, s=6, color=_BLUE, alpha=0.6, linewidths=0)
-    left.set(xlabel="predictive mean", ylabel="residual / standard deviation")
+        first.axhline(level, color="black", linewidth=0.8, linestyle="dashed" if level else "solid")
+    first.scatter(predictions["mean"], z, s=6, color=_BLUE, alpha=0.6, linewidths=0)
+    first.set(xlabel="predictive mean", ylabel="standardised residual")
     quantiles = norm.ppf((np.arange(len(z)) + 0.5) / len(z))
-    right.axline((0, 0), slope=1, color="black", linewidth=0.8, linestyle="dashed")
-    right.scatter(quantiles, np.sort(z), s=6, color=_BLUE, linewidths=0)
-    right.set(xlabel="normal quantiles", ylabel="sorted residuals / standard deviation")
+    second.axline((0, 0), slope=1, color="black", linewidth=0.8, linestyle="dashed")
+    second.scatter(quantiles, np.sort(z), s=6, color=_BLUE, linewidths=0)
+    second.set(xlabel="normal quantiles", ylabel="sorted residuals")
     figure.notes = ["Dashed on the left: ± 1.96.", *_normal_notes(predictions)]
     return figure
 

@@ -31,13 +31,13 @@ def draw_printed(compared: Sequence[Comparison]) -> style.Picture:
     gains = [c for c in targets if c.entry.better != "lower"]
     with style.context():
         figure = style.figure(10.2, 3.9)
-        left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1.35])
-        for axis, members, name in ((left, losses, "loss: nll, rmse"), (middle, gains, "test log-likelihood")):
-            _against(axis, members, colours, logarithmic=axis is left)
+        first, second, third = figure.subplots(1, 3, width_ratios=[1, 1, 1.35])
+        for axis, members, name in ((first, losses, "loss: nll, rmse"), (second, gains, "test log-likelihood")):
+            _against(axis, members, colours, logarithmic=axis is first)
             axis.set_title(name)
-        _deviations(right, targets, colours)
-        handles = [*(_marker(right, "o", colour, paper) for paper, colour in colours.items())]
-        handles += [_marker(right, marker, "#777777", _count(targets, name)) for name, marker in _MARKERS.items()]
+        _deviations(third, targets, colours)
+        handles = [*(_marker(third, "o", colour, paper) for paper, colour in colours.items())]
+        handles += [_marker(third, marker, "#777777", _count(targets, name)) for name, marker in _MARKERS.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
         style.head(figure, f"Ours against printed: {len(targets)} numbers of the papers")
     band = f"equal: within {_BAND:g} joint standard errors, the grey band; bars: ± {_BAND:g} of them"
@@ -83,9 +83,9 @@ def _deviations(axis: Axes, targets: Sequence[Comparison], colours: dict[str, st
         axis.plot(x, y, marker, color=colours[comparison.paper], markersize=4, markeredgewidth=0)
         if comparison.outcome == "worse":
             text = f"{comparison.column}, {comparison.row}: {comparison.entry.metric}"
-            place = (0.16 * len(ordered), -4.2 * 2.1 ** (n_worse - 1 - x))
+            position = (0.16 * len(ordered), -4.2 * 2.1 ** (n_worse - 1 - x))
             line = {"arrowstyle": "-", "color": "#777777", "linewidth": 0.6}
-            axis.annotate(text, (x, y), place, fontsize=7.5, va="center", arrowprops=line)
+            axis.annotate(text, (x, y), position, fontsize=7.5, va="center", arrowprops=line)
     axis.set_yscale("symlog", linthresh=_BAND, linscale=1.2)
     ends = np.array([min(deviation(ordered[0]), -_BAND), max(deviation(ordered[-1]), _BAND)])
     ticks = [tick for tick in (-50, -20, -10, -5, -2, -1, 0, 1, 2, 5, 10, 20, 50) if 2 * ends[0] < tick < 2 * ends[1]]
