@@ -6,7 +6,8 @@
 # make docs   builds the site of the documentation into build/docs, from docs/ and docstrings; every link is checked
 # make dist   builds wheel and sdist, installs each outside the checkout, and trains with it;   make coverage   the
 #             tests, and the lines that none of them runs
-# make picture   draws docs/banana.png again;   make gallery   the pictures of docs/gallery.md;   make clean   removes .venv and caches
+# make picture   draws docs/banana.png again;   make gallery   draws those of docs/gallery.md again
+# make clean   removes .venv and caches
 
 VENV ?= .venv
 ARGS ?=

@@ -21,7 +21,8 @@ WIDTH, COLOURS = 900, 128
 
 def commands() -> dict[str, str]:
     """The command under each picture of the page, by the name of the picture."""
-    return dict(re.findall(r"!\[[^]]*\]\(gallery/(\w+)\.png\)\n\n```\ngpbench (.*)\n```", PAGE.read_text()))
+    text = PAGE.read_text(encoding="utf-8").replace("\\\n", "")
+    return dict(re.findall(r"!\[[^]]*\]\(gallery/(\w+)\.png\)\n\n```\ngpbench (.*)\n```", text))
 
 
 def draw(name: str, command: str, results: Path) -> None:
