@@ -68,9 +68,8 @@ docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 pages: docs
-	$(BIN)/gpbench collect results/*/records.parquet --out build/records.parquet
 	rm -rf build/report
-	$(BIN)/gpbench report --results build/records.parquet --docs ../index.html --out build/report
+	$(BIN)/gpbench report --results shipped --docs ../index.html --out build/report
 	cp -R build/report/. build/docs/report
 
 # From DIST, where no checkout is: the wheel alone trains and lists its methods, then so does the source distribution.

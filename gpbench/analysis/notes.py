@@ -12,6 +12,7 @@ from gpbench.papers.published import UNRANKED, Published
 from gpbench.records.record import Record
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
+SHIPPED = "some of these runs or all ship with gpbench"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
 UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 1.05 or under 100 effective samples"
 UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
@@ -29,6 +30,7 @@ def caveats(dataset: str, metric: str, records: Sequence[Record], published: Pub
     """The footnotes of one metric of a cell, from its records and its published value, each once."""
     lines = [
         LEAKED if any(record.held_out is False for record in records) else "",
+        SHIPPED if any(record.shipped for record in records) else "",
         published.note if published else "",
         UNRANKED.get(dataset, ""),
         UNCONVERGED if any(record.converged is False for record in records) else "",

@@ -10,7 +10,7 @@ from gpbench.analysis.experiment import by_dataset, headlines
 from gpbench.analysis.formats import Grid, Sheet, marked
 from gpbench.analysis.notes import LEAKED, provenance_footer, seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, Table, rank_table, ranking_notes
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import AbsentError, ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.metrics import find
@@ -58,7 +58,7 @@ def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[s
         rows = by_dataset(experiment, planned, options["label"], metric)
         results += [_set_ranking(name, members, metric, rows) for name, members in sets.items()]
     if not any(cell.records for cell in planned):
-        raise ConfigError(f"nothing is recorded of {experiment.id}; make it with gpbench reproduce {experiment.id}")
+        raise AbsentError(f"nothing is recorded of {experiment.id}; make it with gpbench reproduce {experiment.id}")
     if not any(result.ranking for result in results):
         raise ConfigError(f"{experiment.id}: {results[0].name}: {results[0].problem}")
     return results

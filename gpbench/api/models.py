@@ -1,16 +1,15 @@
 """Recorded runs from Python: the record, the arrays kept beside it, and predictions of new rows."""
 
 from collections.abc import Sequence
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gpbench import paths, runtime
+from gpbench import runtime
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, DataError
-from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
+from gpbench.records.several import Results, answered, merged
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
@@ -40,6 +39,11 @@ class RecordedRun:
         self.record, self.config = record, store.config(record.id)
         self._store, self._config_dirs = store, config_dirs
         self._predictor: Predictor | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self._store.folder_of(self.record.id)
 
     @property
     def trace(self) -> "dict[str, np.ndarray]":
@@ -161,9 +165,7 @@ class RecordedRun:
 
 
 @checked
-def load_run(
-    run: str | None = None, *, results: str | PathLike[str] | None = None, config_dir: Folders = ()
-) -> RecordedRun:
+def load_run(run: str | None = None, *, results: Results = None, config_dir: Folders = ()) -> RecordedRun:
     """Opens a recorded run; one that was saved (`run__save=True`) predicts new rows.
 
         model = gpbench.load_run("3f2a")
@@ -171,12 +173,17 @@ def load_run(
 
     Args:
         run: the id of the run, or its first digits (`gpbench ls runs`); None is the latest.
-        results: the results folder; by default `GPBENCH_RESULTS`, or results/ here.
+        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default
+            `GPBENCH_RESULTS`, or results/ here, or the runs that ship with gpbench where that has no such run.
         config_dir: folders with the data sets and methods of your own that the run was trained with.  The folders that
             a record names are not used, because a record may come from somebody else.
 
     Raises:
         ConfigError: no such folder, no run with this id, or several whose ids begin with these digits.
     """
-    store = open_store(paths.results_dir()) if results is None else open_existing(Path(results))
-    return RecordedRun(store, store.last() if run is None else store.find(run), folders(config_dir))
+
+    def find(stores: list[Store]) -> tuple[Store, Record]:
+        store = merged(stores)
+        return store, store.last() if run is None else store.find(run)
+
+    return RecordedRun(*answered(results, find), folders(config_dir))

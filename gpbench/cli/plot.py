@@ -5,13 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench import paths, targets
-from gpbench.api.selection import open_stores
+from gpbench import targets
 from gpbench.cli import options
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.status import Cell, absent
+from gpbench.records import answered
 from gpbench.records.arrays import KEPT
+from gpbench.records.record import Record
+from gpbench.records.several import merged
+from gpbench.records.store import Store
 
 
 def add_parser(subparsers: Any) -> None:
@@ -29,7 +32,7 @@ def add_parser(subparsers: Any) -> None:
         help="id of a figure (`gpbench ls experiments`), or of runs, or their first digits (`gpbench ls runs`)",
     )
     parser.add_argument("--metric", metavar="A,B", help="of runs: a panel for each; default: the objective and three")
-    parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
+    parser.add_argument("--preset", choices=PRESETS, help="default: that of which a larger share is recorded")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="default: the results folder")
     options.add_config_dir(parser, "experiment/ files")
     options.add_results(parser)
@@ -47,10 +50,16 @@ def run(args: argparse.Namespace) -> int:
         return _plot_runs(args)
     if others:
         raise ConfigError(f"one figure at a time, or several runs: {' '.join(args.ids)} is neither")
-    if not definition.read(id, args.config_dir).pictures:  # before its runs are planned, which takes long
+    experiment = definition.read(id, args.config_dir)
+    if not experiment.pictures:  # before its runs are planned, which takes long
         raise ConfigError(f"{id} is a table: gpbench table {id}")
-    experiment, cells = plan.load(id, args.preset, args.config_dir, open_stores(args.results)[0])
-    files = plot(experiment, args.preset, cells, args.results or paths.results_dir(), args.out)
+
+    def planned(stores: list[Store]) -> tuple[Store, str, list[Cell]]:
+        store = merged(stores)
+        return store, *plan.load_recorded(experiment, args.preset, args.config_dir, store)
+
+    store, preset, cells = answered(options.results(args), planned)
+    files = plot(experiment, preset, cells, store, args.out or options.results_folder(args))
     if args.json:
         from gpbench.analysis import printing
 
@@ -67,8 +76,11 @@ def _plot_runs(args: argparse.Namespace) -> int:
     from gpbench.report import figures
     from gpbench.report.figures.runs import draw_run, draw_traces
 
-    store = open_stores(args.results)[0]
-    records = [store.find(id) for id in dict.fromkeys(args.ids)]
+    def find(stores: list[Store]) -> tuple[Store, list[Record]]:
+        store = merged(stores)
+        return store, [store.find(id) for id in dict.fromkeys(args.ids)]
+
+    store, records = answered(options.results(args), find)
     arrays = [store.trace(record.id) for record in records]
     if len(records) == 1 and not args.metric and any(name.startswith(KEPT) for name in arrays[0]):
         columns = store.config(records[0].id).get("dataset", {}).get("columns") or ()
@@ -76,7 +88,7 @@ def _plot_runs(args: argparse.Namespace) -> int:
     else:
         figure = draw_traces(records, arrays, args.metric.split(",") if args.metric else ())
     name = records[0].id + f"-and-{len(records) - 1}" * (len(records) > 1)
-    files = figures.save(figure, (args.out or args.results or paths.results_dir()) / name)
+    files = figures.save(figure, (args.out or options.results_folder(args)) / name)
     if args.json:
         printing.print_json({"files": [str(file) for file in files], "missing": 0})
     else:
@@ -84,19 +96,17 @@ def _plot_runs(args: argparse.Namespace) -> int:
     return 0
 
 
-def plot(experiment: Experiment, preset: str, cells: Sequence[Cell], results: Path, out: Path | None) -> list[Path]:
-    """Draws the figures and saves each as PNG and PDF in `out`, by default the results folder; returns the files.
+def plot(experiment: Experiment, preset: str, cells: Sequence[Cell], store: Store, out: Path) -> list[Path]:
+    """Draws the figures from the records and traces of a store, saves each as PNG and PDF, and returns the files.
 
     They are named ID, or ID-NAME where a figure has a name.
     """
-    from gpbench.records.collection import open_store
     from gpbench.report import figures
 
-    arrays = open_store(results).trace
     files = []
     for name, picture in experiment.pictures.items():
-        figure = figures.draw(picture, preset, cells, arrays)
-        files += figures.save(figure, (out or results) / "-".join(filter(None, [experiment.id, name])))
+        figure = figures.draw(picture, preset, cells, store.trace)
+        files += figures.save(figure, out / "-".join(filter(None, [experiment.id, name])))
     return files
 
 

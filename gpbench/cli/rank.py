@@ -29,6 +29,6 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `gpbench.rank` does."""
-    table = comparisons.rank(metric=args.metric, test=args.test, results=args.results, **options.filters(args))
+    table = comparisons.rank(metric=args.metric, test=args.test, results=options.results(args), **options.filters(args))
     options.write_table(args, table)
     return 0

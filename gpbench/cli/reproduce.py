@@ -39,7 +39,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--format", choices=FORMATS, default="terminal", help="of a table; default: terminal")
     parser.add_argument("--out", type=Path, default=None, metavar="PATH", help="file for a table, folder for a figure")
     options.add_config_dir(parser, "experiment/, dataset/, method/ and protocol/ files")
-    options.add_results(parser)
+    options.add_results_folder(parser)
     parser.set_defaults(func=run)
 
 
@@ -85,8 +85,12 @@ def _present(args: argparse.Namespace, experiment: Experiment, cells: Sequence[C
         write_sheet(reports.table(experiment, args.preset, cells), args.format, out)
     if experiment.pictures:
         from gpbench.cli.plot import plot, say
+        from gpbench.records import open_store
 
-        say(plot(experiment, args.preset, cells, results, args.out), () if experiment.table else cells)
+        say(
+            plot(experiment, args.preset, cells, open_store(results), args.out or results),
+            () if experiment.table else cells,
+        )
 
 
 def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, Any]:

@@ -35,7 +35,11 @@ def run(args: argparse.Namespace) -> int:
     if args.experiment and args.later:
         raise ConfigError(f"--later: {args.experiment} says itself what is in its table; leave it out")
     table = tables.table(
-        args.experiment, metric=args.metric, config_dir=args.config_dir, results=args.results, **options.filters(args)
+        args.experiment,
+        metric=args.metric,
+        config_dir=args.config_dir,
+        results=options.results(args),
+        **options.filters(args),
     )
     if args.json:
         printing.print_json(table.data)

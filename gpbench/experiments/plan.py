@@ -9,7 +9,7 @@ from gpbench.config.declared import check_task
 from gpbench.errors import ConfigError, GpbenchError, nearest
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
-from gpbench.experiments.status import Cell, cells_of
+from gpbench.experiments.status import Cell, cells_of, require_recorded
 from gpbench.records.plan import Records, RunPlan
 
 
@@ -28,6 +28,37 @@ def load(id: str, preset: str | None, config_dirs: Sequence[Path], records: Reco
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     experiment = definition.read(id, folders)
     return experiment, plan(experiment, preset or PRESETS[0], folders, records)
+
+
+def load_recorded(
+    experiment: Experiment, preset: str | None, config_dirs: Sequence[Path], records: Records
+) -> tuple[str, list[Cell]]:
+    """Plans the cells of the preset of which a larger share is recorded, "full" of equals, unless one is given.
+
+    Args:
+        experiment: the experiment.
+        preset: one of its presets, or None.
+        config_dirs: the user's folders with group files.
+        records: a store, or a dict of records by id.
+
+    Returns:
+        The preset, and its cells with their records.
+
+    Raises:
+        AbsentError: no run of the experiment is recorded.
+        ConfigError: as `plan` does.
+    """
+    folders = [folder.expanduser().resolve() for folder in config_dirs]
+    planned = {name: plan(experiment, name, folders, records) for name in ([preset] if preset else PRESETS)}
+    name = max(reversed(planned), key=lambda name: _share(planned[name]))
+    require_recorded(experiment.id, name, planned[name])
+    return name, planned[name]
+
+
+def _share(cells: Sequence[Cell]) -> float:
+    """The share of the planned runs that are recorded; 0 where none is planned."""
+    runs = sum(len(cell.splits) for cell in cells)
+    return sum(len(cell.records) for cell in cells) / runs if runs else 0.0
 
 
 Plans = dict[tuple[str, ...], RunPlan | GpbenchError]

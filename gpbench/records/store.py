@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpbench.errors import ConfigError, StorageError, nearest
+from gpbench.errors import AbsentError, ConfigError, StorageError, nearest
 from gpbench.records import arrays, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
@@ -71,6 +71,23 @@ class Store:
                 self._say(id, f"skipped the record {self.runs / id}: {fault}")
         return sorted(records, key=lambda record: record.age)
 
+    @property
+    def is_empty(self) -> bool:
+        """True if the folder has no run, readable or not."""
+        return not self.ids()
+
+    def ids(self) -> Sequence[str]:
+        """The ids of all runs, readable or not."""
+        return list(self._ids())
+
+    def contains(self, id: str) -> bool:
+        """True if there is a run of this id, readable or not."""
+        return (self.runs / id).is_dir()
+
+    def folder_of(self, id: str) -> Path:
+        """The folder of a run."""
+        return self.runs / id
+
     def select(self, **fields: Any) -> list[Record]:
         """The records whose fields have these values; a list, tuple or set means any of its members."""
         values_of = {key: value if isinstance(value, list | tuple | set) else (value,) for key, value in fields.items()}
@@ -91,7 +108,7 @@ class Store:
             raise ConfigError(f"{len(matches)} runs start with {prefix!r}: {', '.join(matches[:5])}; give more digits")
         if not matches:
             hint = nearest(prefix, ids) if len(ids) in range(1, 10) else "`gpbench ls runs` lists them"
-            raise ConfigError(f"no run {prefix!r} in {self.runs}; {hint}")
+            raise AbsentError(f"no run {prefix!r} in {self.runs}; {hint}")
         return matches[0]
 
     def delete(self, id: str) -> None:
@@ -108,7 +125,7 @@ class Store:
     def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
         if not (records := self.all()):
-            raise ConfigError(f"no runs in {self.runs} yet; make one with `gpbench run`")
+            raise AbsentError(f"no runs in {self.runs} yet; make one with `gpbench run`")
         return records[-1]
 
     def config(self, id: str) -> dict[str, Any]:
@@ -247,11 +264,11 @@ class Store:
 
 
 def recorded(stores: Sequence[Store]) -> list[Record]:
-    """Every record of these stores.  Raises ConfigError where there is none."""
+    """Every record of these stores.  Raises AbsentError where there is none."""
     records = [record for store in stores for record in store.all()]
     if not records:
         folders = ", ".join(str(store.runs) for store in stores)
-        raise ConfigError(f"no runs in {folders} yet; train with `gpbench run`")
+        raise AbsentError(f"no runs in {folders} yet; train with `gpbench run`")
     return records
 
 
