@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from gpbench.analysis.best import Comparison, Score
-from gpbench.analysis.formats import Grid, Sheet, marked
 from gpbench.analysis.notes import imported_note, provenance_lines, seconds_lines
 from gpbench.analysis.printing import abridge, counted, number
+from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
 from gpbench.metrics import find
 
@@ -51,11 +51,17 @@ def sheet(result: Comparison, scope: str, notes: Sequence[str] = (), *, whole: b
     names = list(result.average) if whole else list(result.average)[:_ROWS]
     short = _short_names(names)
     sizes = [f"{d} ({result.sizes[d]:,} rows, {counted(len(result.splits[d]), 'split')})" for d in result.datasets]
-    heads = [f"{sentence(result)}.", scope, f"on {'; '.join(sizes)}", *notes, *_few(result)]
+    summary = [scope, f"On {'; '.join(sizes)}", *notes, *_few(result)]
     grids = [_single(result, names, short) if len(sizes) == 1 else _ranks(result, names, short)]
     if len(sizes) > 1:
         grids.append(_differences(result, names[1 : 1 + _NEXT], short))
-    return Sheet(heads, grids, _feet(result, names, short), rows(result))
+    return Sheet(
+        title=f"{sentence(result)}.",
+        summary=[f"{line}." for line in summary],
+        grids=grids,
+        remarks=_feet(result, names, short),
+        rows=rows(result),
+    )
 
 
 def rows(result: Comparison) -> list[dict]:
@@ -132,7 +138,7 @@ def _on_single_sets(result: Comparison) -> str:
 
 def _few(result: Comparison) -> list[str]:
     n = len({d.partition(" ")[0] for d in result.datasets})
-    return [f"few: {counted(n, 'data set')}; other data of this size may give another order"] if n < _FEW else []
+    return [f"Few data: {counted(n, 'data set')}; other data of this size may give another order"] if n < _FEW else []
 
 
 def _single(result: Comparison, names: Sequence[str], short: Mapping[str, str]) -> Grid:
@@ -146,14 +152,14 @@ def _single(result: Comparison, names: Sequence[str], short: Mapping[str, str]) 
         lines.append(
             (
                 short[name],
-                marked(mean, "best") if name == result.leader else mean,
+                Text(mean, "best") if name == result.leader else mean,
                 _interval(score),
                 "" if score.p is None else f"{score.p:.2g}",
                 "" if name == result.leader else result.verdict(name),
                 _seconds([score]),
             )
         )
-    return Grid(_title(result), header, tuple(lines))
+    return Grid(_title(result), header, tuple(lines), prose=True)
 
 
 def _ranks(result: Comparison, names: Sequence[str], short: Mapping[str, str]) -> Grid:
@@ -167,7 +173,7 @@ def _ranks(result: Comparison, names: Sequence[str], short: Mapping[str, str]) -
         lines.append(
             (
                 short[name],
-                marked(rank, "best") if is_leader else rank,
+                Text(rank, "best") if is_leader else rank,
                 f"{result.p[name]:.2g}" if name in result.p else "",
                 "" if is_leader else result.verdict(name),
                 "" if is_leader else f"{verdicts.count('worse')} of {len(verdicts)}",
@@ -175,7 +181,7 @@ def _ranks(result: Comparison, names: Sequence[str], short: Mapping[str, str]) -
                 _seconds([*result.scores[name].values()]),
             )
         )
-    return Grid(f"{_title(result)}: average ranks, and differences from the first", header, tuple(lines))
+    return Grid(f"{_title(result)}: average ranks, and differences from the first", header, tuple(lines), prose=True)
 
 
 def _differences(result: Comparison, names: Sequence[str], short: Mapping[str, str]) -> Grid:
@@ -190,7 +196,7 @@ def _differences(result: Comparison, names: Sequence[str], short: Mapping[str, s
         )
         for dataset in result.datasets
     ]
-    return Grid(f"{_title(result)}: data set by data set, with 95 % intervals", header, tuple(lines))
+    return Grid(f"{_title(result)}: data set by data set, with 95 % intervals", header, tuple(lines), prose=True)
 
 
 def _feet(result: Comparison, names: Sequence[str], short: Mapping[str, str]) -> list[str]:

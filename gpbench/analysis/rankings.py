@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
-from gpbench.analysis.experiment import by_dataset, headlines
-from gpbench.analysis.formats import Grid, Sheet, marked
-from gpbench.analysis.notes import LEAKED, provenance_footer, seconds_lines
+from gpbench.analysis.experiment import by_dataset, facts, preset_lines
+from gpbench.analysis.missing import missing_line
+from gpbench.analysis.notes import LEAKED, seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, Table, rank_table, ranking_notes
+from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.errors import AbsentError, ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
@@ -98,12 +99,15 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
     records = [record for cell in planned for record in cell.records]
-    legend = f"{marked('best', 'best')} of its set; {marked('tied', 'tied')}: not significantly different from it"
     timed = seconds_lines(records) if any(metric == "seconds" for metric, _ in by_metric) else []
     return Sheet(
-        heads=headlines(experiment, preset, planned),
+        title=experiment.title,
+        name=experiment.id,
+        summary=[*preset_lines(preset, planned), *missing_line(experiment, preset, planned)],
         grids=[_grid(metric, group) for metric, group in by_metric],
-        feet=[legend, *shared_notes(results), *timed, *provenance_footer(records)],
+        marks={"best": "best of its set", "tied": "not significantly different from the best of its set"},
+        remarks=[*shared_notes(results), *timed],
+        facts=facts(experiment, preset, planned),
         rows=[row for result in results if result.ranking for row in _rows(result, result.ranking)],
     )
 
@@ -210,14 +214,14 @@ def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
 _STATISTICS = ("data sets", "Friedman's p", "critical difference")
 
 
-def _column(ranking: Ranking) -> dict[str, str]:
+def _column(ranking: Ranking) -> dict[str, Text]:
     """The texts of a set by row: average ranks with their marks, then the statistics."""
     ranks = {
-        method: marked(f"{average:.2f}", mark)
+        method: Text(f"{average:.2f}", mark)
         for method, average, mark in zip(ranking.methods, ranking.average, _marks(ranking))
     }
     numbers = (str(len(ranking.datasets)), f"{ranking.p:.2g}", f"{ranking.critical:.2f}" if ranking.critical else "")
-    return ranks | dict(zip(_STATISTICS, numbers))
+    return ranks | dict(zip(_STATISTICS, map(Text, numbers)))
 
 
 def _marks(ranking: Ranking) -> list[str]:

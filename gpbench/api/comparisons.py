@@ -79,7 +79,7 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
         results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
     )
     sheet = differences.sheet(first, second, pairs, unmatched)
-    sheet = replace(sheet, feet=[*sheet.feet, *row_differences.lines(pairs, predictions_reader(stores))])
+    sheet = replace(sheet, remarks=[*sheet.remarks, *row_differences.lines(pairs, predictions_reader(stores))])
 
     def draw() -> "Figure":
         from gpbench.report.figures.comparisons import draw_differences

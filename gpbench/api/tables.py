@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpbench import paths, plugins
+from gpbench.analysis import formats
 from gpbench.analysis import tables as table_sheets
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.formats import FORMATS, Sheet
+from gpbench.analysis.formats import FORMATS
+from gpbench.analysis.sheets import Sheet
 from gpbench.api.selection import Filters, Names, check_metrics, names, select
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
@@ -26,7 +28,7 @@ class Table:
     `print(table)` shows it as the command line does, and a notebook as HTML.
 
     Attributes:
-        sheet: the grids of the table, and the lines of text around them.
+        sheet: the grids of the table, its notes, and what was run.
         data: the content as plain values, as `--json` prints it.
 
     Args:
@@ -63,9 +65,13 @@ class Table:
         """The table in Markdown, with its notes."""
         return FORMATS["md"](self.sheet)
 
-    def to_latex(self) -> str:
-        """The table in LaTeX, with its notes; it needs the package booktabs."""
-        return FORMATS["latex"](self.sheet)
+    def to_latex(self, *, plain: bool = False) -> str:
+        """The table in LaTeX, which needs the package booktabs.
+
+        Args:
+            plain: only the `tabular`s, without captions, notes and provenance.
+        """
+        return FORMATS["latex"](formats.plain(self.sheet) if plain else self.sheet)
 
     def to_csv(self) -> str:
         """The rows of the table as CSV."""
@@ -85,6 +91,7 @@ def table(
     experiment: str | None = None,
     *,
     metric: Names = None,
+    missing: bool = False,
     config_dir: Folders = (),
     results: Results = None,
     **filters: Unpack[Filters],
@@ -97,6 +104,7 @@ def table(
     Args:
         experiment: the id of a paper's table (`gpbench ls experiments`); without one the table has all recorded runs.
         metric: names of metrics, or "all"; by default nll, or rmse and test_ll for regression.
+        missing: the runs of the experiment that are not recorded, instead of its table.
         config_dir: folders with experiment/ files of yours.
         results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
             folder, or the runs that ship with gpbench where it has none of these.
@@ -111,7 +119,9 @@ def table(
         options = {"metric": metric, **filters, "preset": None}
         if others := [f"--{key}" for key, value in options.items() if value]:
             raise ConfigError(f"{', '.join(others)}: {experiment} says itself what is in its table; leave it out")
-        return _experiment_table(experiment, preset, config_dir, results)
+        return _experiment_table(experiment, preset, missing, config_dir, results)
+    if missing:
+        raise ConfigError("--missing: name the table whose missing runs to list, such as sep/table1")
     records = answered(results, lambda stores: select(latest(recorded(stores)), filters))
     return table_of(records, metric)
 
@@ -134,8 +144,9 @@ def table_of(records: Sequence[Record], metric: Names = None) -> Table:
     return Table(table_sheets.sheet(cells), [table_sheets.as_dict(entry) for entry in cells])
 
 
-def _experiment_table(id: str, preset: str | None, config_dir: Folders, results: Results) -> Table:
+def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Folders, results: Results) -> Table:
     from gpbench.analysis import experiment as experiment_sheets
+    from gpbench.analysis.missing import missing_runs
     from gpbench.experiments import definition, plan
 
     experiment = definition.read(id, [path.expanduser().resolve() for path in folders(config_dir)])
@@ -144,6 +155,8 @@ def _experiment_table(id: str, preset: str | None, config_dir: Folders, results:
     preset, cells = answered(
         results, lambda stores: plan.load_recorded(experiment, preset, folders(config_dir), merged(stores))
     )
+    if missing:
+        return Table(missing_runs(experiment, preset, cells))
     return Table(experiment_sheets.table(experiment, preset, cells))
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import paths
 from gpbench.analysis import formats, printing
-from gpbench.analysis.formats import FORMATS, Sheet, chunks
+from gpbench.analysis.formats import FORMATS, format_of
+from gpbench.analysis.sheets import Sheet
 from gpbench.api.selection import FIELDS, Filters
-from gpbench.errors import ConfigError, StorageError, printable
+from gpbench.errors import ConfigError, StorageError
 from gpbench.records.several import SHIPPED
 
 if TYPE_CHECKING:
@@ -108,13 +109,20 @@ def filters(args: argparse.Namespace) -> Filters:
 
 def add_output(parser: Any, *, picture: bool = True, json: str = "") -> None:
     """Adds --format, --out, --json and what `add_results` adds, for verbs that make a table, most of them a picture."""
-    parser.add_argument("--format", choices=FORMATS, default="terminal", help="format of the table; default: terminal")
+    add_format(parser)
     text = "write a picture if FILE ends in .png, .pdf or .svg, otherwise the table"
     parser.add_argument(
         "--out", type=Path, default=None, metavar="FILE", help=text if picture else "write the table to this file"
     )
     add_results(parser)
     add_json(parser, json)
+
+
+def add_format(parser: Any) -> None:
+    """Adds --format and --plain."""
+    text = "format of the table; default: that of --out FILE (.md, .tex, .csv, .html, .txt), or terminal"
+    parser.add_argument("--format", choices=FORMATS, default=None, help=text)
+    parser.add_argument("--plain", action="store_true", help="the bare table, without title, notes and provenance")
 
 
 def write_table(args: argparse.Namespace, table: "Table") -> None:
@@ -140,26 +148,25 @@ def write_table(args: argparse.Namespace, table: "Table") -> None:
     if args.json:
         printing.print_json(table.data)
     else:
-        write_sheet(table.sheet, args.format, None if is_picture else args.out)
+        write_sheet(table.sheet, args, None if is_picture else args.out)
 
 
-def write_sheet(sheet: Sheet, format: str, out: Path | None = None) -> None:
-    """Prints a sheet, on a terminal in tables that fit its width, or writes it to a file.  Raises StorageError."""
-    if out:
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise _unwritable(out, error) from error
-    elif format == "terminal" and printing.width():
-        sheet = formats.with_marks_of(sheet, format)
-        print("\n".join(map(printable, sheet.heads)))
-        for grid in sheet.grids:
-            for chunk in chunks(grid, printing.width()):
-                printing.print_table(chunk.header, chunk.rows, title=chunk.title)
-        print("\n".join(map(printable, sheet.feet)))
-    else:
-        print(FORMATS[format](sheet))
+def write_sheet(sheet: Sheet, args: argparse.Namespace, out: Path | None = None) -> None:
+    """Prints a sheet, or writes it to a file, in the format that --format or the file's ending names.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    format = args.format or format_of(out)
+    text = FORMATS[format](formats.plain(sheet) if args.plain else sheet)
+    if not out:
+        print(text)
+        return
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(out, error) from error
 
 
 def _unwritable(out: Path, error: OSError) -> StorageError:

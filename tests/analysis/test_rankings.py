@@ -8,8 +8,8 @@ from samples import sample
 
 from gpbench.analysis import rankings
 from gpbench.analysis.experiment import table
-from gpbench.analysis.formats import with_marks_of
 from gpbench.analysis.ranks import rank_values
+from gpbench.analysis.sheets import text_of
 from gpbench.cli.plot import plot
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
@@ -101,14 +101,15 @@ def test_each_set_is_ranked_as_its_values_alone_are(name, members):
 
 
 def test_the_table_has_ranks_by_method_and_set_with_statistics_below():
-    sheet = with_marks_of(table(EXPERIMENT, "full", cells()), "terminal")
+    sheet = table(EXPERIMENT, "full", cells())
     assert [grid.title.split(" (")[0] for grid in sheet.grids] == ["average rank, test_ll", "average rank, rmse"]
     grid, of = sheet.grids[0], rankings.rankings(EXPERIMENT, cells(), RANKS)
     assert grid.header == ("method", "all methods", "GPs", "neural networks")
-    column = {row[0]: row[2] for row in grid.rows}
+    cells_of = {row[0]: text_of(row[2]) for row in grid.rows}
+    column = {name: cell.text for name, cell in cells_of.items()}
     gps = of[1].ranking
-    assert [column[m].rstrip("*≈") for m in gps.methods] == [f"{average:.2f}" for average in gps.average]
-    assert column[gps.methods[0]].endswith("*") and column["pbp"] == column["hmc"] == ""
+    assert [column[m] for m in gps.methods] == [f"{average:.2f}" for average in gps.average]
+    assert cells_of[gps.methods[0]].mark == "best" and column["pbp"] == column["hmc"] == ""
     assert (column["data sets"], column["Friedman's p"]) == ("4", f"{gps.p:.2g}")
     assert column["critical difference"] == f"{gps.critical:.2f}"
     by_place = {(row["methods"], row["metric"], row["method"]): row["average_rank"] for row in sheet.rows}

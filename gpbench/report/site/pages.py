@@ -11,12 +11,13 @@ import jinja2
 from markupsafe import Markup
 
 import gpbench
-from gpbench.analysis import formats, tables
+from gpbench.analysis import marks
 from gpbench.analysis.cells import CellRuns, Entry, entries
 from gpbench.analysis.notes import provenance
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.reproduction import Comparison
 from gpbench.analysis.tables import LEGEND, title
+from gpbench.analysis.writers import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims.verdicts import SCALE, Verdict
 from gpbench.errors import printable
@@ -58,11 +59,11 @@ class _Site:
             "version": gpbench.__version__,
             "page": facts.page,
             "cell_page": facts.cell_page,
-            "grid_html": lambda grid: Markup(formats.grid_html(grid)),
+            "grid_html": lambda grid: Markup(grid_html(grid)),
             "title_of": lambda metric: title(metric, facts_.records),
             "badges": views.badges,
             "legend": LEGEND,
-            "tied": tables.TIED,
+            "tied": marks.TIED,
             "papers": facts_.papers,
             "number": number,
             "gap": front.gap,

@@ -8,9 +8,11 @@ from typing import Any
 from PIL import Image
 
 from gpbench.analysis import experiment as experiment_tables
-from gpbench.analysis import formats
+from gpbench.analysis.agreement import agreement
 from gpbench.analysis.notes import provenance_footer
+from gpbench.analysis.sheets import Sheet
 from gpbench.analysis.tables import notes, seconds_notes
+from gpbench.analysis.writers import as_csv
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
@@ -59,11 +61,11 @@ def section(
         files[file] = content
     if planned.n_recorded and experiment.table and (sheet := _sheet(planned)):
         if experiment.table.get("kind") == "ranks":
-            table |= {"grids": formats.with_marks_of(sheet, "terminal").grids, "feet": sheet.feet}
+            table |= {"grids": sheet.grids, "feet": sheet.lines}
         else:
             table |= _table(facts, planned)
         table["csv"] = f"{name}.csv"
-        files[table["csv"]] = (formats.as_csv(sheet) + "\n").encode()
+        files[table["csv"]] = (as_csv(sheet) + "\n").encode()
     words = experiment.presets.get(planned.preset, "")
     incomplete = [(status.names(cell, planned.cells), cell) for cell in planned.cells if cell.missing]
     return {
@@ -93,12 +95,12 @@ def _table(facts: Facts, planned: PlannedExperiment) -> dict[str, Any]:
         "blocks": [(block.title, rows(block)) for block in table_blocks],
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
-        "verdict": experiment_tables.agreement(entries),
+        "verdict": agreement(entries),
         "provenance": [*seconds_notes(entries), *provenance_footer(records)],
     }
 
 
-def _sheet(planned: PlannedExperiment) -> formats.Sheet | None:
+def _sheet(planned: PlannedExperiment) -> Sheet | None:
     try:
         return experiment_tables.table(planned.experiment, planned.preset, planned.cells)
     except ConfigError:  # no methods to rank

@@ -7,12 +7,13 @@ from textwrap import shorten
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs
+from gpbench.analysis.marks import with_marks
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import number
 from gpbench.analysis.rankings import labels, method_of, metric_table
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
 from gpbench.analysis.statistics import nemenyi_quantile
-from gpbench.analysis.tables import notes, seconds_notes, with_marks
+from gpbench.analysis.tables import notes, seconds_notes
 from gpbench.claims.verdicts import SCALE, Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
