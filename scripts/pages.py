@@ -14,7 +14,7 @@ _LINK = re.compile(r"\]\(([^)#:\s]+)[^):]*\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """README.md and its like, docs/, results/, what they link to, a page for each package, search, and the place of the report."""
+    """README.md and its like, docs/, results/, what they link to, pages of packages, search, the report."""
     root = Path(config.config_file_path).parent
     pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "results").rglob("*.md")]
     linked = {
