@@ -219,7 +219,7 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
     """The page of an experiment with its figures and tables, which are also files beside it."""
     experiment = presets[0].experiment
     path = facts.page("experiment", experiment.id)
-    sections = []
+    sections: list[dict[str, Any]] = []
     for planned in presets:
         # of several presets the first is drawn: drawing takes a third of the time
         drawn = not any(values["pictures"] or values["committed"] for values in sections)
