@@ -87,7 +87,7 @@ class Collection(Store):
                 self._say("", f"no traces: {error}")
         try:
             packed = self._traces.get(id)
-            return {} if packed is None else arrays.unpack(packed)
+            return {} if packed is None else arrays.unpack_trace(packed)
         except ValueError as error:
             self._say(id, f"{self.runs}, run {id}: {error}")
             return {}

@@ -142,7 +142,7 @@ class Store:
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of trace.npz: step, seconds (training so far), objective, one per metric; empty if none."""
-        return self._beside(id, files.TRACE, arrays.unpack, {})
+        return self._beside(id, files.TRACE, arrays.unpack_trace, {})
 
     def predictions(self, id: str) -> "dict[str, np.ndarray]":
         """The predictions of the test rows (`gpbench.records.arrays`); empty if none were kept."""
