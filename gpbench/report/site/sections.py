@@ -2,7 +2,10 @@
 
 import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis.agreement import agreement
@@ -20,13 +23,16 @@ from gpbench.report.site import views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 
 
-def section(facts: Facts, planned: PlannedExperiment, stem: str) -> tuple[dict[str, Any], Mapping[str, bytes]]:
+def section(
+    facts: Facts, planned: PlannedExperiment, stem: str, *, drawn: bool = True
+) -> tuple[dict[str, Any], Mapping[str, bytes]]:
     """Makes the section of one preset.
 
     Args:
         facts: The content of the site.
         planned: The experiment under this preset, with its cells.
         stem: Path of the experiment's page from the root of the site, without its ending.
+        drawn: Whether to draw its figures.
 
     Returns:
         The values of the section by name, as `experiment.html` has them; and its files by path.
@@ -38,15 +44,15 @@ def section(facts: Facts, planned: PlannedExperiment, stem: str) -> tuple[dict[s
     committed: dict[str, str] = {}
     files: dict[str, bytes] = {}
     table: dict[str, Any] = {"grids": (), "blocks": ()}
-    for label, picture in experiment.pictures.items() if planned.n_recorded else ():
+    for label, picture in experiment.pictures.items() if planned.n_recorded and drawn else ():
         format = FIGURES[picture.figure["kind"]].format
         try:
             content, notes = _picture(facts, picture, planned, format)
         except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
-            file = f"{stem}{label and '-'}{label}.png"
+            file = f"{stem}{label and '-'}{label}.webp"
             if source := facts.figures.get((experiment.id, label)):
                 committed[file] = picture.title
-                files[file] = source.read_bytes()
+                files[file] = _smaller(source)
             else:
                 undrawn.append(str(error))
             continue
@@ -99,6 +105,14 @@ def _sheet(planned: PlannedExperiment) -> Sheet | None:
         return experiment_tables.table(planned.experiment, planned.preset, planned.cells)
     except ConfigError:  # no methods to rank
         return None
+
+
+def _smaller(picture: Path) -> bytes:
+    """A committed picture, a third as large."""
+    file = io.BytesIO()
+    with Image.open(picture) as image:
+        image.convert("RGB").save(file, "webp", quality=82, method=2)
+    return file.getvalue()
 
 
 def _picture(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> tuple[bytes, Sequence[str]]:
