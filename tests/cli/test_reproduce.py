@@ -109,7 +109,7 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, ca
     (folder / "mine" / "experiment" / "my" / "ranks.yaml").write_text(RANKS)
     where = ["--config-dir", str(folder / "mine"), "--results", str(folder / RESULTS)]
     assert main(["plot", "my/ranks", *where]) == 0
-    files = [folder / RESULTS / "my" / f"ranks-dots.{ending}" for ending in ("png", "pdf")]
+    files = [folder / RESULTS / "my" / f"ranks-dots.{ending}" for ending in ("png", "pdf", "md")]
     assert capsys.readouterr().out.splitlines() == [*map(str, files)] and all(file.is_file() for file in files)
 
 
