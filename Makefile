@@ -7,7 +7,8 @@
 # make pages   the same, and the site of the committed results in build/docs/report, as the forge publishes them
 # make dist   builds wheel and sdist, installs each outside the checkout, and trains with it;   make coverage   the
 #             tests, and the lines that none of them runs
-# make picture   draws docs/banana.png again;   make clean   removes .venv and caches
+# make picture   draws docs/banana.png again;   make gallery   draws those of docs/gallery.md again
+# make clean   removes .venv and caches
 
 VENV ?= .venv
 ARGS ?=
@@ -38,7 +39,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all attack coverage lint smoke dist docs pages picture clean
+.PHONY: run test test-all attack coverage lint smoke dist docs pages picture gallery clean
 
 run: $(VENV)/.installed
 	$(BIN)/gpbench run $(ARGS)
@@ -83,6 +84,9 @@ dist: $(VENV)/.installed-dev
 		venv/bin/gpbench ls methods >methods.txt && grep -q '^ *sep ' methods.txt && \
 		GPBENCH_RESULTS=$(DIST)/results venv/bin/gpbench run dataset=wdbc method=logistic run.again=true || exit 1; \
 	done
+
+gallery: $(VENV)/.installed-dev
+	$(BIN)/python scripts/gallery.py
 
 picture: $(VENV)/.installed
 	$(BIN)/python scripts/picture.py

@@ -50,7 +50,8 @@ def load_recorded(
     """
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     planned = {name: plan(experiment, name, folders, records) for name in ([preset] if preset else PRESETS)}
-    name = max(reversed(planned), key=lambda name: _share(planned[name]))
+    shares = {name: _share(cells) for name, cells in planned.items()}
+    name = max(reversed(shares), key=lambda name: shares[name]) if any(shares.values()) else next(iter(shares))
     require_recorded(experiment.id, name, planned[name])
     return name, planned[name]
 

@@ -1,7 +1,7 @@
 """The sections of an experiment's page, one for each preset: its figures and its table, which are also files."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def section(
     """
     experiment = planned.experiment
     name = f"{stem}-{planned.preset}"
-    pictures: dict[str, str] = {}
+    pictures: dict[str, tuple[str, Sequence[str]]] = {}
     undrawn: list[str] = []
     committed: dict[str, str] = {}
     files: dict[str, bytes] = {}
@@ -47,7 +47,7 @@ def section(
     for label, picture in experiment.pictures.items() if planned.n_recorded and drawn else ():
         format = FIGURES[picture.figure["kind"]].format
         try:
-            content = _picture(facts, picture, planned, format)
+            content, notes = _picture(facts, picture, planned, format)
         except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
             file = f"{stem}{label and '-'}{label}.webp"
             if source := facts.figures.get((experiment.id, label)):
@@ -57,7 +57,7 @@ def section(
                 undrawn.append(str(error))
             continue
         file = f"{'-'.join(filter(None, [name, label]))}.{format}"
-        pictures[file] = picture.title
+        pictures[file] = (picture.title, notes)
         files[file] = content
     if planned.n_recorded and experiment.table and (sheet := _sheet(planned)):
         if experiment.table.get("kind") == "ranks":
@@ -115,8 +115,9 @@ def _smaller(picture: Path) -> bytes:
     return file.getvalue()
 
 
-def _picture(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> bytes:
+def _picture(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> tuple[bytes, Sequence[str]]:
+    """The content of a picture's file, and the notes that stand beside it."""
     figure = figures.draw(picture, planned.preset, planned.cells, facts.trace)
     file = io.BytesIO()
     figures.write(figure, file, format)
-    return style.follow(file.getvalue()) if format == "svg" else file.getvalue()
+    return style.follow(file.getvalue()) if format == "svg" else file.getvalue(), figure.notes
