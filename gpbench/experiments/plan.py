@@ -51,7 +51,8 @@ def load_recorded(
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     planned = {name: plan(experiment, name, folders, records) for name in ([preset] if preset else PRESETS)}
     name = max(reversed(planned), key=lambda name: _share(planned[name]))
-    require_recorded(experiment.id, name, planned[name])
+    # where nothing is recorded, the message names the first preset, which is quick
+    require_recorded(experiment.id, name if _share(planned[name]) else next(iter(planned)), planned[name])
     return name, planned[name]
 
 
