@@ -50,9 +50,9 @@ def load_recorded(
     """
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     planned = {name: plan(experiment, name, folders, records) for name in ([preset] if preset else PRESETS)}
-    name = max(reversed(planned), key=lambda name: _share(planned[name]))
-    # where nothing is recorded, the message names the first preset, which is quick
-    require_recorded(experiment.id, name if _share(planned[name]) else next(iter(planned)), planned[name])
+    shares = {name: _share(cells) for name, cells in planned.items()}
+    name = max(reversed(shares), key=lambda name: shares[name]) if any(shares.values()) else next(iter(shares))
+    require_recorded(experiment.id, name, planned[name])
     return name, planned[name]
 
 
