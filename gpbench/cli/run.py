@@ -3,15 +3,17 @@
 import argparse
 import dataclasses
 import json
+import shlex
 import sys
 from typing import Any
 
+from gpbench import paths
 from gpbench.api import words
 from gpbench.api.runs import Runs
 from gpbench.api.training import train_here
 from gpbench.api.words import composed
 from gpbench.cli import options
-from gpbench.errors import DivergedError
+from gpbench.errors import DivergedError, as_word, printable
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
@@ -25,6 +27,7 @@ _EPILOG = """\
 main keys (gpbench run --cfg shows all, with their values):
   dataset=NAME method=NAME protocol=NAME   `gpbench ls datasets`, `ls methods`, `ls protocols` list them
   split=0 | split=[0,3] | split=all        which train/test splits
+  optional.method.KEY=VALUE                the same, only for the methods of a sweep that have the key
   seed=0                                   randomness of the method
   method.KEY=VALUE protocol.KEY=VALUE      any setting of the method and the protocol
   run.time_limit=SECONDS                   stop at a checkpoint then (exit code 75); rerun to resume
@@ -85,6 +88,8 @@ def run(args: argparse.Namespace) -> int:
         text = json.dumps(settings)  # a value that two sections share is written twice, without YAML's anchors
         print(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True), end="")
         return 0
+    if not (args.json or plan) and cfg["run"]["progress"] and sys.stderr.isatty():
+        print(_title(cfg), file=sys.stderr, flush=True)  # before JAX, which takes seconds to import
     if processes.needed(cfg["run"]):
         plan = RunPlan.from_config(cfg)
         with claim(plan, Store(plan.results)):
@@ -96,9 +101,27 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"records": [record.to_json() for record in runs], "already": runs.recorded_before}))
     else:
         _report(runs)
+        if cfg["run"]["progress"] and sys.stdout.isatty():
+            print(_next(cfg, runs))
     if message := divergence(runs):
         raise DivergedError(message)
     return 0
+
+
+def _title(cfg: dict[str, Any]) -> str:
+    """What a configuration runs, in a line."""
+    split = json.dumps(cfg["split"], separators=(",", ":")).strip('"')
+    changes = [f"{key}={as_word(value)}" for key, value in cfg["changes"].items()]
+    words = [f"split={split}", *([f"seed={cfg['seed']}"] if cfg["seed"] else []), *changes]
+    names = [printable(str(cfg[group]["name"])) for group in ("method", "dataset", "protocol")]
+    return printable(f"{names[0]} on {names[1]}, protocol {names[2]}: {' '.join(words)}")
+
+
+def _next(cfg: dict[str, Any], runs: Runs) -> str:
+    """A command that shows more of what was run: one run in full, or several in a table."""
+    verb = "show --last" if len(runs) == 1 else f"table --dataset {shlex.quote(str(cfg['dataset']['name']))}"
+    own = runs.results.resolve() != paths.results_dir().resolve()
+    return f"next: gpbench {verb}" + f" --results {shlex.quote(str(runs.results))}" * own
 
 
 def _report(runs: Runs) -> None:
