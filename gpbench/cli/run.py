@@ -113,8 +113,9 @@ def _title(cfg: dict[str, Any]) -> str:
     split = json.dumps(cfg["split"], separators=(",", ":")).strip('"')
     changes = [f"{key}={as_word(value)}" for key, value in cfg["changes"].items()]
     words = [f"split={split}", *([f"seed={cfg['seed']}"] if cfg["seed"] else []), *changes]
-    names = [printable(str(cfg[group]["name"])) for group in ("method", "dataset", "protocol")]
-    return printable(f"{names[0]} on {names[1]}, protocol {names[2]}: {' '.join(words)}")
+    method = cfg["method"].get("name") or str(cfg["method"].get("_target_")).rpartition(".")[2]
+    names = f"{method} on {cfg['dataset'].get('name')}, protocol {cfg['protocol'].get('name')}"
+    return printable(f"{names}: {' '.join(words)}")
 
 
 def _next(cfg: dict[str, Any], runs: Runs) -> str:

@@ -94,7 +94,7 @@ class Composer:
         entry = declared.classes().get(str(node.get("_target_"))) if isinstance(node, dict) else None
         has = any(other == key or other.startswith(f"{key}.") for other in defaults)
         is_declared = section == "method" and entry is not None and name in entry["settings"]
-        return str(defaults.get("method.name")), has or is_declared
+        return str(defaults.get("method.name") or defaults.get("method._target_")), has or is_declared
 
     def restore(self, stored: Mapping[str, Any]) -> dict:
         """The configuration of a recorded run, as far as a record can say it.

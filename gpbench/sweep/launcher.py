@@ -56,10 +56,10 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
         sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
         sweeper.sweep([*of_jobs, *of_sweep])
     settled, lines = optional.settled(listing.jobs, Composer(config_dirs))
+    jobs = None if dry else Jobs(config_dirs, bridge.plain(cfg.run), *launcher)
     print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)
-    if dry:
+    if jobs is None:
         return preview(settled, config_dirs)
-    jobs = Jobs(config_dirs, bridge.plain(cfg.run), *launcher)
     jobs.launch(settled)
     return jobs.conclude()
 

@@ -129,7 +129,7 @@ def test_a_terminal_gets_a_table(tmp_path):
     assert process.wait() == 0
     text = output.decode()
     assert "│ nll" in text and "split 0" in text
-    assert text.startswith("fake on toy, protocol plain: split=0 method.seconds=0.5\r\n")
+    assert text.startswith("Fake on toy, protocol plain: split=0 method.seconds=0.5\r\n")
     assert text.rstrip().endswith("next: gpbench show --last")
 
 
