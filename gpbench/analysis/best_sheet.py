@@ -51,7 +51,7 @@ def sheet(result: Comparison, scope: str, notes: Sequence[str] = (), *, whole: b
     names = list(result.average) if whole else list(result.average)[:_ROWS]
     short = _short_names(names)
     sizes = [f"{d} ({result.sizes[d]:,} rows, {counted(len(result.splits[d]), 'split')})" for d in result.datasets]
-    summary = [scope, f"on {'; '.join(sizes)}", *notes, *_few(result)]
+    summary = [scope, f"On {'; '.join(sizes)}", *notes, *_few(result)]
     grids = [_single(result, names, short) if len(sizes) == 1 else _ranks(result, names, short)]
     if len(sizes) > 1:
         grids.append(_differences(result, names[1 : 1 + _NEXT], short))
@@ -138,7 +138,7 @@ def _on_single_sets(result: Comparison) -> str:
 
 def _few(result: Comparison) -> list[str]:
     n = len({d.partition(" ")[0] for d in result.datasets})
-    return [f"few: {counted(n, 'data set')}; other data of this size may give another order"] if n < _FEW else []
+    return [f"Few data: {counted(n, 'data set')}; other data of this size may give another order"] if n < _FEW else []
 
 
 def _single(result: Comparison, names: Sequence[str], short: Mapping[str, str]) -> Grid:

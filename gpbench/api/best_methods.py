@@ -149,7 +149,7 @@ def _elsewhere(similar: Sequence[Record], protocol: str) -> list[str]:
         if record.protocol != protocol:
             others.setdefault(record.protocol, set()).add(record.dataset)
     parts = [f"--protocol {name} ({', '.join(sorted(sets))})" for name, sets in sorted(others.items())]
-    return [f"not used, runs on such data under another protocol: {'; '.join(parts)}"] * bool(parts)
+    return [f"Not used: runs on such data under another protocol: {'; '.join(parts)}"] * bool(parts)
 
 
 def _range(value: str | int | None, name: str) -> tuple[float, float]:

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 @checked
 def rank(
-    *, metric: str | None = None, test: str = "nemenyi", results: Results = None, **filters: Unpack[Filters]
+    *,
+    metric: str | None = None,
+    test: str = "nemenyi",
+    all_settings: bool = False,
+    results: Results = None,
+    **filters: Unpack[Filters],
 ) -> Table:
     """Average ranks of methods over data sets, with Friedman's test and critical differences (Demšar 2006).
 
@@ -29,6 +34,8 @@ def rank(
     Args:
         metric: a metric; by default nll, or rmse for regression.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
+        all_settings: rank every setting of a method; by default the one with runs on the most data sets, or those that
+            the filter `setting` names.
         results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
             folder, or the runs that ship with gpbench where it has none of these.
         **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.
@@ -39,11 +46,16 @@ def rank(
     Raises:
         ConfigError: an unknown name, or fewer than two methods or data sets.
     """
-    from gpbench.analysis import rankings
+    from gpbench.analysis import method_settings, rankings
     from gpbench.analysis.ranks import sheet
 
     records = answered(results, lambda stores: select(latest(recorded(stores)), filters))
-    ranks = rankings.ranking(group_runs(records, by_preset=False), single_metric(metric, records), test)
+    cells, name = group_runs(records, by_preset=False), single_metric(metric, records)
+    notes: list[str] = []
+    if not all_settings and not filters.get("setting"):
+        cells, notes = method_settings.main_cells(cells, name, all_methods=bool(filters.get("method")))
+        records = [record for cell in cells for record in cell.records]
+    ranks = rankings.ranking(cells, name, test, notes)
 
     def draw() -> "Figure":
         from gpbench.report.figures.comparisons import draw_ranking

@@ -15,6 +15,7 @@ from gpbench.records.store import Store
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from gpbench.train.predictor import Predictor
 
@@ -59,6 +60,28 @@ class RecordedRun:
     def labels(self) -> tuple[str, ...]:
         """The names of the classes, in the order of the columns of `predict_proba`; () for regression."""
         return self._model().dataset.classes
+
+    @property
+    def pictures(self) -> dict[str, str]:
+        """The kinds of pictures of `plot`: "" for those that suit the run, of the others what the run lacks."""
+        from gpbench.report.figures import offers
+
+        return offers.kinds(offers.RunContent.read(self._store, self.record))
+
+    @checked
+    def plot(self, kind: str | None = None) -> "Figure":
+        """Draws a picture of the run, as `gpbench plot RUN --kind KIND` does.
+
+        Args:
+            kind: one of `pictures`, such as "calibration"; by default what the run kept, or else its trace.
+
+        Raises:
+            ConfigError: no such kind, or the run lacks what it needs.
+        """
+        from gpbench.report.figures import offers
+
+        content = offers.RunContent.read(self._store, self.record)
+        return offers.draw_kind(content, offers.default(content) if kind is None else kind)
 
     @checked
     def predict(

@@ -81,12 +81,14 @@ def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterato
     from gpbench.report.site import PlannedExperiment
 
     ours, by_id = definition.names(), {record.id: record for record in records}
+    known: dict[tuple[Path, ...], plan.Plans] = {}
     for id in definition.names(config_dirs):
         experiment = definition.read(id, config_dirs)
-        folders = () if id in ours else config_dirs  # plans of gpbench's own experiments are cached
+        folders = () if id in ours else tuple(config_dirs)
+        plans = known.setdefault(folders, {})
         for preset in definition.PRESETS:
             try:
-                yield PlannedExperiment(experiment, preset, plan.plan(experiment, preset, folders, by_id))
+                yield PlannedExperiment(experiment, preset, plan.plan(experiment, preset, folders, by_id, plans))
             except GpbenchError as error:
                 yield PlannedExperiment(experiment, preset, problem=str(error))
 

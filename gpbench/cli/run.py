@@ -13,7 +13,8 @@ from gpbench.api.runs import Runs
 from gpbench.api.training import train_here
 from gpbench.api.words import composed
 from gpbench.cli import options
-from gpbench.errors import DivergedError, as_word, printable
+from gpbench.cli.plot import plot_run
+from gpbench.errors import ConfigError, DivergedError, as_word, printable
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
@@ -42,6 +43,7 @@ examples:
   gpbench run                                          sep on wdbc, split 0
   gpbench run dataset=pima method.inducing=0.25 split=all
   gpbench run -m dataset=pima,wdbc split=0,1,2 run.jobs=2
+  gpbench run dataset=moons run.keep=true --plot all
   gpbench run --config-dir mine dataset=mydata method=mymethod
 """
 
@@ -61,6 +63,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="list the jobs, what is recorded of them, and what they would train"
     )
+    parser.add_argument(
+        "--plot", metavar="A,B", help="then draw pictures of the first run, of these kinds or all (gpbench plot)"
+    )
     options.add_json(parser, "the records")
     parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)  # of a sweep: its plan is on stdin
     parser.set_defaults(func=run)
@@ -69,6 +74,8 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError, DivergedError, Stopped, SweepError."""
     folders = words.folders(args.config_dir)
+    if args.plot and (args.multirun or args.json):
+        raise ConfigError("--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others")
     if args.multirun and not args.cfg:
         from gpbench.sweep.launcher import sweep
 
@@ -101,6 +108,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"records": [record.to_json() for record in runs], "already": runs.recorded_before}))
     else:
         _report(runs)
+        if args.plot:
+            print(*plot_run(Store(runs.results), runs[0], args.plot, runs.results)[0], sep="\n")
         if cfg["run"]["progress"] and sys.stdout.isatty():
             print(_next(cfg, runs))
     if message := divergence(runs):

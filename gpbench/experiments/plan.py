@@ -51,7 +51,8 @@ def load_recorded(
     """
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     planned = {name: plan(experiment, name, folders, records) for name in ([preset] if preset else PRESETS)}
-    name = max(reversed(planned), key=lambda name: _share(planned[name]))
+    shares = {name: _share(cells) for name, cells in planned.items()}
+    name = max(reversed(shares), key=lambda name: shares[name]) if any(shares.values()) else next(iter(shares))
     require_recorded(experiment.id, name, planned[name])
     return name, planned[name]
 
@@ -62,31 +63,43 @@ def _share(cells: Sequence[Cell]) -> float:
     return sum(len(cell.records) for cell in cells) / runs if runs else 0.0
 
 
+Plans = dict[tuple[str, ...], RunPlan | GpbenchError]
+"""Plans of jobs, or their errors, by their words."""
+
+
 def plan(
-    experiment: Experiment, preset: str, config_dirs: Sequence[Path] = (), records: Records | None = None
+    experiment: Experiment,
+    preset: str,
+    config_dirs: Sequence[Path] = (),
+    records: Records | None = None,
+    known: Plans | None = None,
 ) -> list[Cell]:
     """The cells of a preset with what is recorded of them, in the order of its jobs.
 
-    `records` is a store, or a dict of records by id.  Raises ConfigError for an unknown preset and a job that cannot be
-    composed, DataError where an identity needs data that are unavailable.
+    `records` is a store, or a dict of records by id; `known` has plans of jobs, and gets those that it lacks: many
+    experiments share jobs.  Raises ConfigError for an unknown preset and a job that cannot be composed, DataError where
+    an identity needs data that are unavailable.
     """
     if preset not in PRESETS:
         raise ConfigError(f"no preset {preset!r}; {nearest(preset, PRESETS)}")
     jobs = experiment.jobs(preset)
     cells: list[Cell] = []
-    for job, outcome in zip(jobs, plans([overrides(job) for job in jobs], config_dirs), strict=True):
+    for job, outcome in zip(jobs, plans([overrides(job) for job in jobs], config_dirs, known), strict=True):
         if isinstance(outcome, GpbenchError):
             raise outcome
         cells += cells_of(job, outcome, {} if records is None else records)
     return cells
 
 
-def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[RunPlan | GpbenchError]:
+def plans(
+    jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = (), known: Plans | None = None
+) -> list[RunPlan | GpbenchError]:
     """Plans jobs.
 
     Args:
         jobs: the words of `gpbench run` of each job.
         config_dirs: the user's folders with group files.
+        known: plans of jobs with the same folders, to which those of these jobs are added.
 
     Returns:
         The plan of each job, or the error of one whose runs are unknown.
@@ -94,14 +107,15 @@ def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> li
     Raises:
         ConfigError: a job cannot be composed, or has a method or a likelihood that is not for the data's task.
     """
+    known = {} if known is None else known
     composer, configurations = Composer(config_dirs), {}
-    for words in dict.fromkeys(map(tuple, jobs)):
+    for words in dict.fromkeys(tuple(job) for job in jobs if tuple(job) not in known):
         try:
             configurations[words] = composer.compose(words)
             check_task(configurations[words])
         except ConfigError as error:
             raise ConfigError(optional.advice(jobs, composer) or f"{error}{job_note(words, jobs)}") from error
-    known = {words: _plan(cfg) for words, cfg in configurations.items()}
+    known |= {words: _plan(cfg) for words, cfg in configurations.items()}
     return [known[tuple(words)] for words in jobs]
 
 

@@ -236,6 +236,7 @@ CALLS = {
     "compare": {"a": "sep", "b": "svi", "metric": "nll"},
     "power": {"a": "sep", "b": "svi"},
     "verify": {"name": "sep"},
+    "best": {"task": "regression"},
 }
 KEYS = {
     "run": ("overrides", "config_dir", "results", "dataset", "split", "seed", "run__jobs", "nothing", "method__x"),
@@ -247,6 +248,7 @@ KEYS = {
     "compare": ("a", "b", "metric", "results", "dataset"),
     "power": ("a", "b", "metric", "results"),
     "verify": ("name", "results"),
+    "best": ("task", "rows", "inputs", "data", "seconds", "metric", "protocol", "results"),
 }
 
 

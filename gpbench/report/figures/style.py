@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from gpbench.errors import ConfigError, nearest, printable
 
@@ -118,9 +120,23 @@ def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> d
     return _assign(DASHES, "dash pattern", values, choices)
 
 
-def figure(width: float, height: float) -> Figure:
-    """An empty figure with constrained layout; sizes in inches."""
-    return Figure(figsize=(width, height), layout="constrained")
+class Picture(Figure):
+    """A figure whose `notes` on how it was made stand beside it in text."""
+
+    notes: Sequence[str] = ()
+
+
+def figure(width: float, height: float) -> Picture:
+    """An empty picture with constrained layout; sizes in inches."""
+    return Picture(figsize=(width, height), layout="constrained")
+
+
+def number_ticks(direction: Axis) -> None:
+    """Gives a logarithmic axis plain numbers, at 1, 2 and 5 where it has fewer than two powers of ten."""
+    low, high = direction.get_view_interval()
+    direction.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    direction.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    direction.set_minor_formatter(NullFormatter())
 
 
 def say(axis: Axes, text: str) -> None:
@@ -128,9 +144,15 @@ def say(axis: Axes, text: str) -> None:
     axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", color="#888888")
 
 
+def head(figure: Figure, title: str) -> None:
+    """Puts the title above the figure, in lines that fit its width."""
+    lines = textwrap.wrap(title, int(10.5 * figure.get_figwidth()))
+    figure.suptitle("\n".join(lines), fontsize=10.5, x=0.01, ha="left")
+
+
 def caption(figure: Figure, title: str, notes: Sequence[str]) -> None:
     """Puts the title above the figure, and notes on how it was made below it in small print."""
-    figure.suptitle(title, fontsize=10.5, x=0.01, ha="left")
+    head(figure, title)
     if notes:
         lines = [line for note in notes for line in textwrap.wrap(note, int(15 * figure.get_figwidth()))]
         figure.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")
