@@ -81,8 +81,8 @@ class Composer:
         bare = [text.removeprefix(words.OPTIONAL) for text in overrides]
         return [
             text
-            for text, given in zip(bare, overrides, strict=True)
-            if text == given or self.lookup(overrides, text.partition("=")[0])[1]
+            for text, word in zip(bare, overrides, strict=True)
+            if text == word or self.lookup(overrides, text.partition("=")[0])[1]
         ]
 
     def lookup(self, overrides: Sequence[str], key: str) -> tuple[str, bool]:
@@ -92,9 +92,9 @@ class Composer:
         section, _, name = key.partition(".")
         node = base.get("method")
         entry = declared.classes().get(str(node.get("_target_"))) if isinstance(node, dict) else None
-        has = any(other == key or other.startswith(f"{key}.") for other in defaults)
+        in_file = any(other == key or other.startswith(f"{key}.") for other in defaults)
         is_declared = section == "method" and entry is not None and name in entry["settings"]
-        return str(defaults.get("method.name") or defaults.get("method._target_")), has or is_declared
+        return str(defaults.get("method.name") or defaults.get("method._target_")), in_file or is_declared
 
     def restore(self, stored: Mapping[str, Any]) -> dict:
         """The configuration of a recorded run, as far as a record can say it.

@@ -60,12 +60,12 @@ def _key(word: str) -> str:
 
 def _methods(key: str, jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[str], list[str]]:
     """The methods of those jobs with a word for the key which have it, and of those which lack it."""
-    found: dict[bool, dict[str, None]] = {True: {}, False: {}}
+    methods: dict[bool, dict[str, None]] = {True: {}, False: {}}
     for words in jobs:
         if key in map(_key, words):
-            name, has = composer.lookup(words, key)
-            found[has][name] = None
-    return list(found[True]), list(found[False])
+            name, exists = composer.lookup(words, key)
+            methods[exists][name] = None
+    return list(methods[True]), list(methods[False])
 
 
 def _listed(names: Sequence[str]) -> str:

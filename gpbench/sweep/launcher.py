@@ -79,8 +79,8 @@ def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
 def _hints(overrides: Sequence[str]) -> list[str]:
     """A line for each of `split=0,1` and `output=0,1`, which are jobs, though one job could have all of them."""
     pattern = re.compile(r"(split|output)=(\d+(?:,\d+)+)")
-    found = filter(None, map(pattern.fullmatch, overrides))
-    return [f"hint: {m[0]} is {m[2].count(',') + 1} jobs; {m[1]}=[{m[2]}] is one, and faster" for m in found]
+    matches = filter(None, map(pattern.fullmatch, overrides))
+    return [f"hint: {m[0]} is {m[2].count(',') + 1} jobs; {m[1]}=[{m[2]}] is one, and faster" for m in matches]
 
 
 def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:
