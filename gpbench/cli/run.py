@@ -5,6 +5,7 @@ import dataclasses
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from gpbench import paths
@@ -117,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _title(cfg: dict[str, Any]) -> str:
+def _title(cfg: Mapping[str, Any]) -> str:
     """What a configuration runs, in a line."""
     split = json.dumps(cfg["split"], separators=(",", ":")).strip('"')
     changes = [f"{key}={as_word(value)}" for key, value in cfg["changes"].items()]
@@ -127,7 +128,7 @@ def _title(cfg: dict[str, Any]) -> str:
     return printable(f"{names}: {' '.join(words)}")
 
 
-def _next(cfg: dict[str, Any], runs: Runs) -> str:
+def _next(cfg: Mapping[str, Any], runs: Runs) -> str:
     """A command that shows more of what was run: one run in full, or several in a table."""
     verb = "show --last" if len(runs) == 1 else f"table --dataset {shlex.quote(str(cfg['dataset']['name']))}"
     own = runs.results.resolve() != paths.results_dir().resolve()
