@@ -3,16 +3,19 @@
 import argparse
 import dataclasses
 import json
+import shlex
 import sys
+from collections.abc import Mapping
 from typing import Any
 
+from gpbench import paths
 from gpbench.api import words
 from gpbench.api.runs import Runs
 from gpbench.api.training import train_here
 from gpbench.api.words import composed
 from gpbench.cli import options
 from gpbench.cli.plot import plot_run
-from gpbench.errors import ConfigError, DivergedError
+from gpbench.errors import ConfigError, DivergedError, as_word, printable
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
@@ -26,6 +29,7 @@ _EPILOG = """\
 main keys (gpbench run --cfg shows all, with their values):
   dataset=NAME method=NAME protocol=NAME   `gpbench ls datasets`, `ls methods`, `ls protocols` list them
   split=0 | split=[0,3] | split=all        which train/test splits
+  optional.method.KEY=VALUE                the same, only for the methods of a sweep that have the key
   seed=0                                   randomness of the method
   method.KEY=VALUE protocol.KEY=VALUE      any setting of the method and the protocol
   run.time_limit=SECONDS                   stop at a checkpoint then (exit code 75); rerun to resume
@@ -92,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         text = json.dumps(settings)  # a value that two sections share is written twice, without YAML's anchors
         print(yaml.safe_dump(json.loads(text), sort_keys=False, allow_unicode=True), end="")
         return 0
+    if not (args.json or plan) and cfg["run"]["progress"] and sys.stderr.isatty():
+        print(_title(cfg), file=sys.stderr, flush=True)  # before JAX, which takes seconds to import
     if processes.needed(cfg["run"]):
         plan = RunPlan.from_config(cfg)
         with claim(plan, Store(plan.results)):
@@ -105,9 +111,28 @@ def run(args: argparse.Namespace) -> int:
         _report(runs)
         if args.plot:
             print(*plot_run(Store(runs.results), runs[0], args.plot, runs.results)[0], sep="\n")
+        if cfg["run"]["progress"] and sys.stdout.isatty():
+            print(_next(cfg, runs))
     if message := divergence(runs):
         raise DivergedError(message)
     return 0
+
+
+def _title(cfg: Mapping[str, Any]) -> str:
+    """What a configuration runs, in a line."""
+    split = json.dumps(cfg["split"], separators=(",", ":")).strip('"')
+    changes = [f"{key}={as_word(value)}" for key, value in cfg["changes"].items()]
+    words = [f"split={split}", *([f"seed={cfg['seed']}"] if cfg["seed"] else []), *changes]
+    method = cfg["method"].get("name") or str(cfg["method"].get("_target_")).rpartition(".")[2]
+    names = f"{method} on {cfg['dataset'].get('name')}, protocol {cfg['protocol'].get('name')}"
+    return printable(f"{names}: {' '.join(words)}")
+
+
+def _next(cfg: Mapping[str, Any], runs: Runs) -> str:
+    """A command that shows more of what was run: one run in full, or several in a table."""
+    verb = "show --last" if len(runs) == 1 else f"table --dataset {shlex.quote(str(cfg['dataset']['name']))}"
+    own = runs.results.resolve() != paths.results_dir().resolve()
+    return f"next: gpbench {verb}" + f" --results {shlex.quote(str(runs.results))}" * own
 
 
 def _report(runs: Runs) -> None:

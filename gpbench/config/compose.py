@@ -42,7 +42,7 @@ class Composer:
 
     def compose(self, overrides: Sequence[str]) -> dict:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
-        parsed = words.read(overrides)
+        parsed = words.read(self.settled(overrides))
         choices = [word for word in parsed if self._is_choice(word)]
         if absent := [word for word in choices if word.value is None and word.key in GROUPS and word.sign != "~"]:
             raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
@@ -75,6 +75,26 @@ class Composer:
         cfg["config_dirs"] = [str(folder) for folder in self.config_dirs]
         cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
         return cfg
+
+    def settled(self, overrides: Sequence[str]) -> list[str]:
+        """The words of a job: of those with the prefix `optional.`, which lose it, the ones whose keys exist."""
+        bare = [text.removeprefix(words.OPTIONAL) for text in overrides]
+        return [
+            text
+            for text, word in zip(bare, overrides, strict=True)
+            if text == word or self.lookup(overrides, text.partition("=")[0])[1]
+        ]
+
+    def lookup(self, overrides: Sequence[str], key: str) -> tuple[str, bool]:
+        """The name of the method that a job chooses, and True if its method, protocol or data set has the key."""
+        texts = [text for text in overrides if not text.startswith(words.OPTIONAL)]
+        base, defaults = self._choose([word for word in words.read(texts) if self._is_choice(word)])
+        section, _, name = key.partition(".")
+        node = base.get("method")
+        entry = declared.classes().get(str(node.get("_target_"))) if isinstance(node, dict) else None
+        in_file = any(other == key or other.startswith(f"{key}.") for other in defaults)
+        is_declared = section == "method" and entry is not None and name in entry["settings"]
+        return str(defaults.get("method.name") or defaults.get("method._target_")), in_file or is_declared
 
     def restore(self, stored: Mapping[str, Any]) -> dict:
         """The configuration of a recorded run, as far as a record can say it.

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpbench.config import optional
 from gpbench.config.compose import Composer
 from gpbench.config.declared import check_task
 from gpbench.errors import ConfigError, GpbenchError, nearest
@@ -50,7 +51,8 @@ def load_recorded(
     """
     folders = [folder.expanduser().resolve() for folder in config_dirs]
     planned = {name: plan(experiment, name, folders, records) for name in ([preset] if preset else PRESETS)}
-    name = max(reversed(planned), key=lambda name: _share(planned[name]))
+    shares = {name: _share(cells) for name, cells in planned.items()}
+    name = max(reversed(shares), key=lambda name: shares[name]) if any(shares.values()) else next(iter(shares))
     require_recorded(experiment.id, name, planned[name])
     return name, planned[name]
 
@@ -112,7 +114,7 @@ def plans(
             configurations[words] = composer.compose(words)
             check_task(configurations[words])
         except ConfigError as error:
-            raise ConfigError(f"{error}{job_note(words, jobs)}") from error
+            raise ConfigError(optional.advice(jobs, composer) or f"{error}{job_note(words, jobs)}") from error
     known |= {words: _plan(cfg) for words, cfg in configurations.items()}
     return [known[tuple(words)] for words in jobs]
 

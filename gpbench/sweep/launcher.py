@@ -4,6 +4,7 @@ A fresh process keeps XLA's flags, caches and memory of one job away from the ne
 again, so run the same command to resume where a sweep stopped.
 """
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,8 +18,8 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, RunMode
 from omegaconf import DictConfig
 
-from gpbench.config import bridge
-from gpbench.config.compose import folders
+from gpbench.config import bridge, optional
+from gpbench.config.compose import Composer, folders
 from gpbench.sweep.display import preview
 from gpbench.sweep.jobs import Jobs
 
@@ -54,10 +55,12 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
         # It would compose all jobs to see whether they can be; `Jobs` does so too, and ten times faster.
         sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
         sweeper.sweep([*of_jobs, *of_sweep])
-    if dry:
-        return preview(listing.jobs, config_dirs)
-    jobs = Jobs(config_dirs, bridge.plain(cfg.run), *launcher)
-    jobs.launch(listing.jobs)
+    settled, lines = optional.settled(listing.jobs, Composer(config_dirs))
+    jobs = None if dry else Jobs(config_dirs, bridge.plain(cfg.run), *launcher)
+    print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)
+    if jobs is None:
+        return preview(settled, config_dirs)
+    jobs.launch(settled)
     return jobs.conclude()
 
 
@@ -71,6 +74,13 @@ def _sorted(overrides: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
         shared = parsed.key_or_group.partition(".")[0] in ("run", "data") and not parsed.is_sweep_override()
         parts[0 if parsed.is_hydra_override() else 1 if shared else 2].append(word)
     return parts
+
+
+def _hints(overrides: Sequence[str]) -> list[str]:
+    """A line for each of `split=0,1` and `output=0,1`, which are jobs, though one job could have all of them."""
+    pattern = re.compile(r"(split|output)=(\d+(?:,\d+)+)")
+    matches = filter(None, map(pattern.fullmatch, overrides))
+    return [f"hint: {m[0]} is {m[2].count(',') + 1} jobs; {m[1]}=[{m[2]}] is one, and faster" for m in matches]
 
 
 def chosen_launcher(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[str, dict[str, Any]]:

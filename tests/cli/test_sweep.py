@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from commands import RUN, first_line, gpbench, start, wait_for
 
+from gpbench.errors import ConfigError
 from gpbench.records.store import Store
 from gpbench.sweep import launcher
 
@@ -43,6 +44,8 @@ def _alive(folder: Path) -> list[str]:
 def test_all_combinations_are_run_and_leave_records_alone(tmp_path):
     code, out, err = gpbench(tmp_path, *SWEEP, "split=0,1,2", "seed=0,1")
     assert (code, err) == (0, "")
+    hint, _, out = out.partition("\n")
+    assert hint == "hint: split=0,1,2 is 3 jobs; split=[0,1,2] is one, and faster"
     assert out.startswith("6 jobs: dataset=toy method=fake protocol=plain run.jobs=2\n")
     assert out.endswith("6 jobs: 6 done\n") and "split=2 seed=1  nll 1.75" in out
     assert len(Store(tmp_path / "results").all()) == 6
@@ -54,6 +57,26 @@ def test_a_key_that_all_chosen_methods_have_and_the_default_one_has_not(monkeypa
     monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
     assert launcher.sweep(["method=svdgp,odsvgp", "run.jobs=2", "method.mean_basis=64"], []) == 0
     assert launched == [[f"method={name}", "method.mean_basis=64", "run.jobs=2"] for name in ("svdgp", "odsvgp")]
+
+
+def test_an_optional_key_is_set_where_it_exists_and_the_others_run_once(monkeypatch, capsys):
+    launched: list[list[str]] = []
+    monkeypatch.setattr(launcher.Jobs, "launch", lambda self, jobs: launched.extend(jobs))
+    launcher.sweep(["method=sep,logistic", "optional.method.inducing=0.1,0.2"], [])
+    assert launched == [
+        ["method=sep", "method.inducing=0.1"],
+        ["method=sep", "method.inducing=0.2"],
+        ["method=logistic"],
+    ]
+    assert capsys.readouterr().out.startswith("method.inducing is not set for logistic: no such key\n")
+    with pytest.raises(ConfigError, match=r"no job has the key method\.inducin; did you mean inducing"):
+        launcher.sweep(["method=sep,logistic", "optional.method.inducin=0.1"], [])
+
+
+def test_a_key_that_some_methods_lack_stops_a_sweep_with_the_word_that_helps():
+    message = "method.inducing: sep has it, logistic does not; optional.method.inducing=VALUE sets it only where"
+    with pytest.raises(ConfigError, match=message):
+        launcher.sweep(["method=sep,logistic", "method.inducing=0.1"], [])
 
 
 def test_the_same_command_makes_only_what_is_missing(tmp_path):

@@ -128,7 +128,7 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
         datasets=front.by_task_and_size(site_facts),
         scale=SCALE,
         tones=lambda counts: [(grade.tone, counts[grade.word]) for grade in SCALE],
-        pictures=pictures[:6],
+        pictures=pictures[:3],
         ranks=ranks[:1],
     )
     for paper, citation in site_facts.papers.items():
