@@ -4,9 +4,11 @@
 # make lint   checks style and types alone;   make smoke   runs the tests of SMOKE alone
 # make attack   kills, wrong inputs, odd data, hostile records and load, for ten minutes; ATTACK=--full for hours
 # make docs   builds the site of the documentation into build/docs, from docs/ and docstrings; every link is checked
+# make pages   the same, and the site of the committed results in build/docs/report, as the forge publishes them
 # make dist   builds wheel and sdist, installs each outside the checkout, and trains with it;   make coverage   the
 #             tests, and the lines that none of them runs
-# make picture   draws docs/banana.png again;   make clean   removes .venv and caches
+# make picture   draws docs/banana.png again;   make gallery   draws those of docs/gallery.md again
+# make clean   removes .venv and caches
 
 VENV ?= .venv
 ARGS ?=
@@ -37,7 +39,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all attack coverage lint smoke dist docs picture clean
+.PHONY: run test test-all attack coverage lint smoke dist docs pages picture gallery clean
 
 run: $(VENV)/.installed
 	$(BIN)/gpbench run $(ARGS)
@@ -66,6 +68,11 @@ smoke: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+pages: docs
+	rm -rf build/report
+	$(BIN)/gpbench report --results shipped --docs ../index.html --out build/report
+	cp -R build/report/. build/docs/report
+
 # From DIST, where no checkout is: the wheel alone trains and lists its methods, then so does the source distribution.
 dist: $(VENV)/.installed-dev
 	rm -rf $(DIST)
@@ -77,6 +84,9 @@ dist: $(VENV)/.installed-dev
 		venv/bin/gpbench ls methods >methods.txt && grep -q '^ *sep ' methods.txt && \
 		GPBENCH_RESULTS=$(DIST)/results venv/bin/gpbench run dataset=wdbc method=logistic run.again=true || exit 1; \
 	done
+
+gallery: $(VENV)/.installed-dev
+	$(BIN)/python scripts/gallery.py
 
 picture: $(VENV)/.installed
 	$(BIN)/python scripts/picture.py

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gpbench import lazy
 
 if TYPE_CHECKING:
+    from gpbench.api.best_methods import best
     from gpbench.api.comparisons import compare, power, rank
     from gpbench.api.datasets import LoadedDataset, load
     from gpbench.api.models import RecordedRun, load_run
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 _lazy, *_ = lazy.attach(
     __name__,
     {
+        "api.best_methods": ("best",),
         "api.comparisons": ("compare", "power", "rank"),
         "api.datasets": ("LoadedDataset", "load"),
         "api.models": ("RecordedRun", "load_run"),
@@ -86,6 +88,7 @@ __all__ = [
     "SweepError",
     "Table",
     "__version__",
+    "best",
     "compare",
     "frame",
     "kernels",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
 
-from gpbench.errors import ConfigError, GpbenchError, either, exit_error, nearest
+from gpbench.errors import ConfigError, GpbenchError, either, exit_error, nearest, printable
 from gpbench.schema import is_whole
 
 P = ParamSpec("P")
@@ -54,7 +54,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             return _without_exit(function, *checked_args, **checked_kwargs)  # type: ignore[arg-type]
         except GpbenchError as error:
             error.printed = error.printed or str(error)
-            error.args = (in_python(str(error)),)
+            error.args = (printable(in_python(str(error))),)
             raise
 
     return call
@@ -72,9 +72,12 @@ def _fitted(name: str, value: Any, hint: Any, subject: str = "") -> Any:
     """The value, an array or iterator of several values as a list.  Raises ConfigError where it does not fit."""
     if any(get_origin(kind) in _COLLECTIONS for kind in _kinds(hint)) and _is_collection(value):
         value = list(value)
-    if not _fits(value, hint):
+    fault = "" if _fits(value, hint) else f"must be {_description(hint)}"
+    if any("\0" in str(entry) for entry in (value if _is_collection(value) else [value]) if _is_text(entry)):
+        fault = "has a null character, as no name or path does"
+    if fault:
         text = " ".join(repr(value).split())
-        raise ConfigError(f"{subject}{name}={text[:60]}{'...' * (len(text) > 60)}: must be {_description(hint)}")
+        raise ConfigError(f"{subject}{name}={text[:60]}{'...' * (len(text) > 60)}: {fault}")
     return value
 
 
@@ -85,6 +88,10 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
 
 def _is_collection(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | PathLike)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | PathLike)
 
 
 def _fits(value: Any, hint: Any) -> bool:

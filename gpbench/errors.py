@@ -27,6 +27,10 @@ class ConfigError(GpbenchError):
     exit_code = 2
 
 
+class AbsentError(ConfigError):
+    """No recorded run is one of those asked for."""
+
+
 class DataError(GpbenchError):
     """Data that is missing, damaged or unfit (checksum, NaN, one class only, ...)."""
 

@@ -7,6 +7,7 @@ cannot fill it.  The largest that gpbench has written so far are a thousandth of
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 DATA = 2**31
 """A data file, and a table that is made from one."""
@@ -16,6 +17,8 @@ NAMES = 1_000
 """Entries of one mapping or list in a record: metrics, settings, diagnostics."""
 DEPTH = 16
 """Levels of a record."""
+YAML = 2**22
+"""A card, and any other YAML file of a user's; gpbench's largest has 30 kB."""
 CONFIG = 2**20
 """config.yaml, or a row's configuration in a collection."""
 CONFIG_DEPTH = 32
@@ -47,8 +50,17 @@ def check(size: int, most: int, subject: str, unit: str = "bytes") -> None:
         raise ValueError(f"{subject} {size:,} {unit}, and {most:,} are the most")
 
 
+def opened(path: Path | str) -> BinaryIO:
+    """Opens a regular file, and no pipe or device, which may have no end.  Raises ValueError, OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ValueError("it is no regular file")
+    return os.fdopen(descriptor, "rb")
+
+
 def read(path: Path | str, most: int) -> bytes:
-    """Reads a file of limited size, and no pipe or device, which may have no end.
+    """Reads a regular file of limited size.
 
     Args:
         path: The file.
@@ -58,9 +70,6 @@ def read(path: Path | str, most: int) -> bytes:
         ValueError: It is larger, or no regular file.
         OSError: It cannot be read.
     """
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        facts = os.fstat(file.fileno())
-        if not stat.S_ISREG(facts.st_mode):
-            raise ValueError("it is no regular file")
-        check(facts.st_size, most, "the file has")
+    with opened(path) as file:
+        check(os.fstat(file.fileno()).st_size, most, "the file has")
         return file.read()

@@ -50,6 +50,13 @@ def results_dir() -> Path:
     return Path(os.environ.get("GPBENCH_RESULTS", "results")).expanduser()
 
 
+def shipped_files() -> list[Path]:
+    """The collected records that ship with gpbench, a file for each paper; `GPBENCH_SHIPPED` names another folder."""
+    folder = Path(os.environ.get("GPBENCH_SHIPPED") or (_CHECKOUT or _PACKAGE) / "results").expanduser()
+    papers = sorted(path.name for path in (conf_dir() / "experiment").iterdir() if path.is_dir())
+    return [path for paper in papers if (path := folder / paper / "records.parquet").is_file()]
+
+
 def cache_dir() -> Path:
     """The user's cache folder of gpbench (compiled programs); `GPBENCH_CACHE` overrides it."""
     return Path(os.environ.get("GPBENCH_CACHE") or platformdirs.user_cache_dir("gpbench"))

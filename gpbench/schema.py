@@ -5,7 +5,8 @@
     damping: float = setting(0.5, "fraction", "Damping ρ of the site update: 1 is none.")
 
 A range is written in words: a name of `WORDS`, "list of" such a name, several of these joined by "or" ("count or
-null"), or a list of choices (["rows", "kmeans"]).  A "rows" is a count whose default is at most the training rows.
+null"), or a list of choices (["rows", "kmeans"]).  A "rows" or
+"several rows" is a count whose default is at most the training rows.
 
 The declaration is the only one: the check of a command line and the page of settings in the documentation are made
 from it.  A method's class declares four more things (`gpbench.methods.base.Method`):
@@ -99,6 +100,7 @@ LENGTHSCALE_PRIOR = Range(_is_prior, "null, or {median: 1.0, spread: 1.0} with p
 WORDS: Mapping[str, Range] = {
     "count": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
     "rows": Range(lambda value: is_whole(value) and value >= 1, "a whole number from 1"),
+    "several rows": Range(lambda value: is_whole(value) and value >= 2, "a whole number from 2"),
     "several": Range(lambda value: is_whole(value) and value >= 2, "a whole number from 2"),
     "whole": Range(lambda value: is_whole(value) and value >= 0, "a whole number from 0"),
     "integer": Range(is_whole, "a whole number"),

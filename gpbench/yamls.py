@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gpbench import limits
 from gpbench.errors import ConfigError
 
 _FLOAT = re.compile(
@@ -108,12 +109,12 @@ def read(path: Path) -> Any:
         path: The file.
 
     Raises:
-        ConfigError: It is not YAML in UTF-8.
+        ConfigError: It is not YAML in UTF-8, no regular file, or larger than `limits.YAML`.
     """
     import yaml
 
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = limits.read(path, limits.YAML).decode("utf-8-sig")
         try:
             return load(text)
         except yaml.YAMLError:

@@ -14,7 +14,7 @@ _LINK = re.compile(r"\]\(([^)#:\s]+)[^):]*\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """README.md and its like, docs/, results/, what they link to, a page for each package, and the script of search."""
+    """README.md and its like, docs/, results/, what they link to, pages of packages, search, the report."""
     root = Path(config.config_file_path).parent
     pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "results").rglob("*.md")]
     linked = {
@@ -29,7 +29,8 @@ def on_files(files: Files, config: Any) -> Files:
         file for file in files if file.abs_src_path is None or root / "docs" not in Path(file.abs_src_path).parents
     ]
     script = File.generated(config, "assets/iframe-worker.js", abs_src_path=str(root / "scripts" / "iframe-worker.js"))
-    return Files([*theme, *ours, *_interfaces(config), script])
+    report = File.generated(config, "report/index.html", content="`make pages` puts the site of the results here.")
+    return Files([*theme, *ours, *_interfaces(config), script, report])
 
 
 def _interfaces(config: Any) -> list[File]:

@@ -34,7 +34,8 @@ atexit.register(shutil.rmtree, _SESSION, ignore_errors=True)
 # In the environment, for the commands that tests start too; and at once, for `configure` reads the cache's place.
 # xdist's workers inherit cache and results folder, so that what one has planned is there for the others.
 _PRIVATE = ("STORE",) if "PYTEST_XDIST_WORKER" in os.environ else ("STORE", "RESULTS", "CACHE")
-os.environ |= {f"GPBENCH_{name}": str(_SESSION / name.lower()) for name in _PRIVATE}
+os.environ.pop("COLUMNS", None)  # which xdist sets, and tables would be broken to it
+os.environ |= {f"GPBENCH_{name}": str(_SESSION / name.lower()) for name in (*_PRIVATE, "SHIPPED")}
 
 
 def _quick_compilation():

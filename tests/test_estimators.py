@@ -183,3 +183,32 @@ def test_a_users_method_on_a_dataframe_in_a_search_over_one_of_its_options():
         best.predict(frame[["wind", "rain"]])
     with pytest.raises(ValueError, match="Invalid parameter 'inducing'"):
         own.set_params(inducing=3)
+
+
+CRASH = """
+from gpbench.methods.baselines.linear import Linear
+
+class Crash(Linear):
+    def step(self, state, batch, *, key):
+        raise RuntimeError("of mine")
+
+class Late(Linear):
+    def predict(self, state, X, *, key):
+        if len(X) > 1:
+            raise RuntimeError("of mine")
+        return super().predict(state, X, key=key)
+"""
+
+
+def test_an_error_of_a_users_method_is_one_line_in_fit_and_in_predict(tmp_path):
+    (tmp_path / "method").mkdir()
+    (tmp_path / "crashing_methods.py").write_text(CRASH)
+    for name in ("Crash", "Late"):
+        text = f"_target_: crashing_methods.{name}\nname: {name.lower()}\nsteps: 1\n"
+        (tmp_path / "method" / f"{name.lower()}.yaml").write_text(text)
+    line = r"method {} \(\S*crashing_methods.py, line \d+\): RuntimeError: of mine; `gpbench check"
+    with pytest.raises(ValueError, match=line.format("crash")):
+        Regressor(method="crash", config_dir=tmp_path).fit(X, F)
+    model = Regressor(method="late", config_dir=tmp_path).fit(X, F)
+    with pytest.raises(ValueError, match=line.format("late")):
+        model.predict(X)

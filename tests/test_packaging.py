@@ -91,7 +91,8 @@ def test_the_wheel_holds_every_file_of_the_package_and_of_conf(tmp_path, monkeyp
     wheel = zipfile.ZipFile(tmp_path / hatchling.build_wheel(str(tmp_path)))
     ours = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*") if path.is_file()}
     conf = {f"gpbench/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "conf").rglob("*") if path.is_file()}
-    expected = {name for name in ours | conf if "__pycache__" not in name}
+    shipped = {f"gpbench/{path.relative_to(ROOT).as_posix()}" for path in ROOT.glob("results/*/records.parquet")}
+    expected = {name for name in ours | conf | shipped if "__pycache__" not in name}
     assert "gpbench/py.typed" in expected
     assert {name for name in wheel.namelist() if name.startswith("gpbench/")} == expected
 

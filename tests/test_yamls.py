@@ -1,8 +1,10 @@
 """YAML of users: deep, large and odd documents are one line, whatever libyaml would do with them."""
 
+import os
+
 import pytest
 
-from gpbench import yamls
+from gpbench import limits, yamls
 from gpbench.errors import ConfigError
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -31,3 +33,11 @@ def test_a_document_that_is_too_much_is_one_line(tmp_path, text, reason):
 def test_anchors_merges_and_a_byte_order_mark_are_read(tmp_path):
     (tmp_path / "mine.yaml").write_text("\ufeffa: &a {b: 1}\nc: {<<: *a, d: 1e-5}")
     assert yamls.read(tmp_path / "mine.yaml") == {"a": {"b": 1}, "c": {"b": 1, "d": 1e-5}}
+
+
+def test_a_pipe_and_a_file_of_four_megabytes_are_one_line(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "large.yaml").write_bytes(b"a: 1\n" + b"#" * limits.YAML)
+    for name, line in (("pipe", "it is no regular file"), ("large", "the file has 4,194,309 bytes, and 4,194,304 are")):
+        with pytest.raises(ConfigError, match=f"{name}.yaml cannot be read as YAML in UTF-8: {line}"):
+            yamls.read(tmp_path / f"{name}.yaml")

@@ -11,11 +11,12 @@ __getattr__, __dir__, __all__ = lazy.attach(
     {
         "cells": ("CellRuns", "Entry", "entries", "group_runs"),
         "differences": ("Difference", "paired_differences"),
-        "formats": ("FORMATS", "Grid", "Sheet"),
+        "formats": ("FORMATS", "format_of", "plain"),
         "power": ("smallest_difference", "splits_needed"),
         "rankings": ("SetRanking", "ranking"),
         "ranks": ("Ranking", "rank_table"),
         "reproduction": ("Comparison", "PaperSummary", "comparisons", "load_comparisons", "outcome", "summaries"),
+        "sheets": ("Grid", "Sheet", "Text"),
         "sides": ("Side", "parse_sides"),
         "statistics": ("LEVEL", "TTest", "common_splits", "mean_stderr", "nemenyi_quantile", "paired_t_test"),
     },

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.formats import Grid, Sheet
-from gpbench.analysis.notes import imported_note, provenance_lines, seconds_lines
-from gpbench.analysis.printing import abridge, number
+from gpbench.analysis.notes import facts_of, imported_note, seconds_lines
+from gpbench.analysis.printing import abridge, counted, number
+from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.analysis.tables import title
@@ -111,27 +111,34 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
         unmatched: Cells without a partner, which a note names.
     """
     sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
-    heads = [f"{letter}: {line}" for letter, records in sides.items() for line in provenance_lines(records)]
+    facts = {f"{letter}, {name}": text for letter, records in sides.items() for name, text in facts_of(records).items()}
     header = ("data set", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
     grid = Grid(
         title(differences[0].metric, [r for d in differences for r in d.records]),
         header,
         tuple(_line(d, a, b) for d in differences),
+        prose=True,
     )
     winners = [d.winner for d in differences if d.test.possible]
-    feet = [
+    summary = (
         f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"
-        f" {winners.count('B')}; no significant difference in {winners.count('')}",
-        NOTE,
-        *untested(differences),
-    ]
+        f" {winners.count('B')}; no significant difference in {winners.count('')}."
+    )
+    feet = [NOTE, *untested(differences)]
     if differences[0].metric == "seconds":
         feet += seconds_lines(record for records in sides.values() for record in records)
     feet += filter(None, [imported_note(record for records in sides.values() for record in records)])
     if unmatched:
         names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
         feet.append(f"without partner: {abridge(names)}")
-    return Sheet(heads, [grid], feet, [row(d) for d in differences])
+    return Sheet(
+        title=f"Paired differences {a.value} - {b.value} on {counted(len(differences), 'data set')}.",
+        summary=[summary],
+        grids=[grid],
+        remarks=feet,
+        facts=facts,
+        rows=[row(d) for d in differences],
+    )
 
 
 def untested(differences: Sequence[Difference]) -> list[str]:

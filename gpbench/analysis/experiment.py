@@ -1,20 +1,23 @@
 """The table of an experiment: blocks of entries by row and column, beside the values that the paper prints."""
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
 from gpbench.analysis import tables
+from gpbench.analysis.agreement import agreement, deviations
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
-from gpbench.analysis.formats import Grid, Sheet, marked
-from gpbench.analysis.notes import provenance_footer
+from gpbench.analysis.marks import FEW_SPLITS, TIED, has_few, with_marks
+from gpbench.analysis.missing import missing_line
+from gpbench.analysis.notes import facts_of
+from gpbench.analysis.sheets import Sheet
 from gpbench.analysis.statistics import common_splits
-from gpbench.analysis.tables import FEW_SPLITS, LEGEND, TIED, has_few, with_marks
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import TABLES
-from gpbench.experiments.status import Cell, absent, preset_line
+from gpbench.experiments.status import Cell
 from gpbench.papers.published import lookup
 
 _AVERAGE = "(average)"
@@ -30,10 +33,12 @@ class Block:
     """A part of a table: one metric, for one value of the keys `blocks`.
 
     Args:
+        name: Values of the keys; "" without any.
         title: Values of the keys, and the metric with its unit.
         rows: Marked entries by the labels of their row and column.
     """
 
+    name: str
     title: str
     rows: Mapping[str, Mapping[str, Entry]]
 
@@ -70,67 +75,39 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     """
     blocks, columns = table_blocks(experiment, planned), column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]
-    footnotes = tables.notes(entries)
-    header = (experiment.table["rows"].rpartition(".")[2], *columns)
-    grids = [
-        Grid(
-            block.title,
-            header,
-            tuple(
-                (name, *(tables.cell_text(row[column], footnotes) if column in row else "" for column in columns))
-                for name, row in block.rows.items()
-            ),
-        )
-        for block in blocks
-    ]
-    legend = f"{marked('best', 'best')} of its row; {marked('tied', 'tied')}: {TIED}"
-    if any(has_few([*row.values()]) for block in blocks for row in block.rows.values()):
-        legend += f"; {FEW_SPLITS}"
+    placed = {(b.title, name, column): e for b in blocks for name, row in b.rows.items() for column, e in row.items()}
+    rows_are = {"dataset": "data set"}.get(name := experiment.table["rows"].rpartition(".")[2], name)
+    grids, twins = (make(placed, rows_are, columns) for make in (tables.value_grids, tables.twin_grids))
+    marks = {"best": "best of its row", "tied": TIED} if any(entry.mark for entry in entries) else {}
+    few = any(has_few([*row.values()]) for block in blocks for row in block.rows.values())
     return Sheet(
-        heads=[*headlines(experiment, preset, planned), *agreement(entries)],
-        grids=grids,
-        feet=[
-            LEGEND,
-            *([legend] if any(entry.mark for entry in entries) else []),
-            *tables.numbered(footnotes),
-            *tables.seconds_notes(entries),
-            *provenance_footer([record for cell in planned for record in cell.records]),
+        title=experiment.title,
+        name=experiment.id,
+        summary=[
+            *preset_lines(preset, planned),
+            *tables.splits_line(entries),
+            *agreement(entries),
+            *missing_line(experiment, preset, planned),
         ],
+        grids=grids,
+        twins=[*twins, *deviations([(block.name, block.rows) for block in blocks], rows_are)],
+        marks=marks,
+        remarks=[*tables.remarks(entries, grids, twins), *([FEW_SPLITS] if few else [])],
+        facts=facts(experiment, preset, planned),
         rows=[{**tables.row(entry), "mark": entry.mark or None} for entry in entries],
     )
 
 
-def headlines(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> list[str]:
-    """The title of an experiment, a line on its preset, and one on runs that are missing."""
-    words = experiment.presets.get(preset, "")
-    return [*filter(None, [experiment.title, preset_line(planned, preset, words), absent(planned)])]
+def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
+    """What was run, by name: what the experiment says of its preset, then the facts of its records."""
+    return {**experiment.facts.get(preset, {}), **facts_of(record for cell in planned for record in cell.records)}
 
 
-def agreement(entries: Sequence[Entry]) -> list[str]:
-    """Lines on how many cells agree with the paper; none without targets.
-
-    Published values that are no targets are left out.  Those that are not held out are compared with runs that are not
-    either; a lower error is no merit there, so a difference in either direction disagrees.
-    """
-    known = [(e, e.delta_se, e.published) for e in entries if e.delta_se is not None and e.published]
-    targets = [(e, delta) for e, delta, published in known if published.is_target]
-    leaked = [(e, delta) for e, delta, published in known if not (published.held_out or e.cell.held_out)]
-    worse = [(e, delta) for e, delta in targets if delta * (1 if e.better == "lower" else -1) > 2]
-    different = [(e, delta) for e, delta in leaked if abs(delta) > 2]
-    return [
-        *_agreement_line("within 2 standard errors of the paper, or better", targets, worse),
-        *_agreement_line("not held out, within 2 standard errors of the paper", leaked, different),
-    ]
-
-
-def _agreement_line(
-    text: str, compared: Sequence[tuple[Entry, float]], others: Sequence[tuple[Entry, float]]
-) -> Iterator[str]:
-    """A line on those cells that agree, and the names of the others."""
-    if compared:
-        names = "; ".join(f"{e.cell.dataset} {e.cell.method} {e.cell.label} {delta:+.1f}" for e, delta in others)
-        line = f"{text}: {len(compared) - len(others)} of {len(compared)} cells"
-        yield line + (f"; not: {names}" if others else "")
+def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
+    """A line on the preset, if it is quick, and one on runs that were made with another one."""
+    counts = Counter(record.preset or "none" for cell in planned for record in cell.records)
+    mixed = ", ".join(f"{name} ({n:,})" for name, n in sorted(counts.items()))
+    return ["Quick preset."] * (preset == "quick") + [f"Mixed presets: {mixed}."] * bool(counts.keys() - {preset})
 
 
 def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]:
@@ -154,6 +131,7 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
             rows[label] = dict(zip(rows[label], with_marks([*rows[label].values()])))
         blocks.append(
             Block(
+                name,
                 ", ".join(filter(None, [name, tables.title(metric, [r for cell in planned for r in cell.records])])),
                 rows,
             )
@@ -175,15 +153,9 @@ def column_labels(experiment: Experiment, planned: Sequence[Cell]) -> list[str]:
     return list(dict.fromkeys(_column(experiment, cell) for cell in planned))
 
 
-def labels(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> list[str]:
-    """The labels of a cell's values of those of `keys` that its job has, without empty ones."""
-    names = [keys] if isinstance(keys, str) else keys
-    return [label for key in names if key in cell.job and (label := experiment.label(key, cell.job[key]))]
-
-
 def _column(experiment: Experiment, cell: Cell) -> str:
     """The column of a cell: the labels of its values of the keys `columns`, as in `dgp-2`."""
-    return "-".join(labels(experiment, experiment.table["columns"], cell))
+    return "-".join(experiment.labels_of(experiment.table["columns"], cell.job))
 
 
 def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
@@ -192,7 +164,7 @@ def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Map
     row_key, block_keys = layout["rows"], layout.get("blocks", [])
     blocks: dict[str, dict[str, dict[str, CellRuns]]] = {}
     for cell in planned:
-        block = ", ".join(labels(experiment, block_keys, cell))
+        block = ", ".join(experiment.labels_of(block_keys, cell.job))
         name = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
         row, column = blocks.setdefault(block, {}).setdefault(name, {}), _column(experiment, cell)
         if column in row:

@@ -12,6 +12,7 @@ from gpbench.papers.published import UNRANKED, Published
 from gpbench.records.record import Record
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
+SHIPPED = "some of these runs or all ship with gpbench"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
 UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 1.05 or under 100 effective samples"
 UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
@@ -29,6 +30,7 @@ def caveats(dataset: str, metric: str, records: Sequence[Record], published: Pub
     """The footnotes of one metric of a cell, from its records and its published value, each once."""
     lines = [
         LEAKED if any(record.held_out is False for record in records) else "",
+        SHIPPED if any(record.shipped for record in records) else "",
         published.note if published else "",
         UNRANKED.get(dataset, ""),
         UNCONVERGED if any(record.converged is False for record in records) else "",
@@ -144,10 +146,30 @@ def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> lis
     return [f"seconds are not comparable where these differ: {'; '.join(differing)}"] if differing else []
 
 
+def facts_of(records: Iterable[Record]) -> dict[str, str]:
+    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds and versions.
+
+    A property in which the runs differ has the number of runs of each value.  Without records there are no facts.
+    """
+    runs = [*{record.id: record for record in records}.values()]
+    if not runs:
+        return {}
+    facts = {
+        name: ", ".join(f"{value} ({n:,})" if len(counts) > 1 else value for value, n in counts.items())
+        for name, counts in provenance(runs).items()
+    }
+    return {"runs": f"{len(runs):,}", **facts, **_totals(runs)}
+
+
 def provenance_footer(records: Sequence[Record]) -> list[str]:
-    """The lines of `provenance_lines`, then the seconds of all runs and versions of packages; none without records."""
-    if not records:
-        return []
+    """The lines of `provenance_lines`, then the seconds of all runs and versions of packages."""
+    return (
+        [*provenance_lines(records), *(f"{name}: {text}" for name, text in _totals(records).items())] if records else []
+    )
+
+
+def _totals(records: Sequence[Record]) -> dict[str, str]:
+    """The seconds of all runs, and the versions of their packages."""
     seconds: Counter[str] = Counter()
     versions: dict[str, set[str]] = {}
     for record in records:
@@ -156,11 +178,8 @@ def provenance_footer(records: Sequence[Record]) -> list[str]:
             versions.setdefault(package, set()).add(str(version))
     totals = ", ".join(f"{phase} {value:,.0f}" for phase, value in seconds.items())
     packages = ", ".join(f"{package} {' and '.join(sorted(numbers))}" for package, numbers in versions.items())
-    return [
-        *provenance_lines(records),
-        f"seconds of all runs: {totals}; tables show those of train",
-        f"versions: {packages}",
-    ]
+    texts = {"seconds of all runs": f"{totals}; tables show those of train" if totals else "", "versions": packages}
+    return {name: text for name, text in texts.items() if text}
 
 
 def _machine(record: Record) -> dict[str, object]:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpbench.analysis.differences import Difference, pair_names, untested
-from gpbench.analysis.formats import Grid, Sheet
-from gpbench.analysis.notes import provenance_lines, seconds_lines
-from gpbench.analysis.printing import number
+from gpbench.analysis.notes import facts_of, seconds_lines
+from gpbench.analysis.printing import counted, number
+from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
 from gpbench.analysis.statistics import LEVEL
 from gpbench.analysis.tables import title
@@ -137,7 +137,13 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
     feet = [NOTE, *untested(differences)]
     if differences[0].metric == "seconds":
         feet += seconds_lines(records)
-    return Sheet(provenance_lines(records), [grid], feet, [row(p) for p in tested])
+    return Sheet(
+        title=f"Power of the comparison of {a.value} with {b.value} on {counted(len(tested), 'data set')}.",
+        grids=[grid],
+        remarks=feet,
+        facts=facts_of(records),
+        rows=[row(p) for p in tested],
+    )
 
 
 def row(p: Power) -> dict:

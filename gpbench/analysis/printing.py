@@ -1,6 +1,7 @@
 """Numbers and names as text; tables and JSON on a terminal."""
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -34,8 +35,10 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def width() -> int | None:
-    """The width of the terminal in characters; None where the output is not a terminal."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    """The width of the terminal in characters, or COLUMNS; None where neither is known."""
+    columns = os.environ.get("COLUMNS", "")
+    is_known = sys.stdout.isatty() or (columns.isdecimal() and int(columns) > 0)
+    return shutil.get_terminal_size().columns if is_known else None
 
 
 def print_json(value: Any) -> None:

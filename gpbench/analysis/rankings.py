@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
-from gpbench.analysis.experiment import by_dataset, headlines
-from gpbench.analysis.formats import Grid, Sheet, marked
-from gpbench.analysis.notes import LEAKED, provenance_footer, seconds_lines
+from gpbench.analysis.experiment import by_dataset, facts, preset_lines
+from gpbench.analysis.method_settings import RULE, cells_notes, labels, main_names, with_metric
+from gpbench.analysis.missing import missing_line
+from gpbench.analysis.notes import LEAKED, seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, Table, rank_table, ranking_notes
-from gpbench.errors import ConfigError, nearest
+from gpbench.analysis.sheets import Grid, Sheet, Text
+from gpbench.errors import AbsentError, ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.metrics import find
 
+MAIN = "main"
+"""Value of the option `settings` of figures, for one setting a method."""
 ALL = "all methods"
 """Name of the set of all methods, which is ranked before the experiment's own sets."""
 
@@ -47,7 +51,8 @@ def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[s
     Args:
         experiment: Experiment whose labels name the methods.
         planned: Its cells with their records.
-        options: `label`, the keys whose values name a method; `metrics`; and optionally `sets`, lists of methods.
+        options: `label`, the keys whose values name a method; `metrics`; and optionally `sets`, lists of methods, and
+            `settings`, "main" for one setting a method.
 
     Raises:
         ConfigError: None of the rankings is possible; the message is that of the first (`ranks.rank_table`).
@@ -55,13 +60,34 @@ def rankings(experiment: Experiment, planned: Sequence[Cell], options: Mapping[s
     sets: dict[str, Sequence[str] | None] = {ALL: None, **options.get("sets", {})}
     results = []
     for metric in options["metrics"]:
-        rows = by_dataset(experiment, planned, options["label"], metric)
+        rows = selected_rows(experiment, planned, options, metric)
         results += [_set_ranking(name, members, metric, rows) for name, members in sets.items()]
     if not any(cell.records for cell in planned):
-        raise ConfigError(f"nothing is recorded of {experiment.id}; make it with gpbench reproduce {experiment.id}")
+        raise AbsentError(f"nothing is recorded of {experiment.id}; make it with gpbench reproduce {experiment.id}")
     if not any(result.ranking for result in results):
         raise ConfigError(f"{experiment.id}: {results[0].name}: {results[0].problem}")
     return results
+
+
+def selected_rows(
+    experiment: Experiment, planned: Sequence[Cell], options: Mapping[str, Any], metric: str
+) -> Mapping[str, Mapping[str, Entry]]:
+    """The entries of a metric by data set and name, of each method's main setting where the options say so.
+
+    Args:
+        experiment, planned, options: As in `rankings`.
+        metric: Name of the metric.
+    """
+    rows = by_dataset(experiment, planned, options["label"], metric)
+    if options.get("settings") != MAIN:
+        return rows
+    names = set(main_names((name, entry.cell) for row in rows.values() for name, entry in row.items()).values())
+    return {dataset: {name: row[name] for name in row if name in names} for dataset, row in rows.items()}
+
+
+def settings_notes(options: Mapping[str, Any]) -> list[str]:
+    """The rule by which settings were chosen, where they were."""
+    return [RULE] * (options.get("settings") == MAIN)
 
 
 def shared_notes(results: Sequence[SetRanking]) -> list[str]:
@@ -98,23 +124,27 @@ def table(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> Sheet
     results = rankings(experiment, planned, experiment.table)
     by_metric = [(metric, list(group)) for metric, group in itertools.groupby(results, lambda result: result.metric)]
     records = [record for cell in planned for record in cell.records]
-    legend = f"{marked('best', 'best')} of its set; {marked('tied', 'tied')}: not significantly different from it"
     timed = seconds_lines(records) if any(metric == "seconds" for metric, _ in by_metric) else []
     return Sheet(
-        heads=headlines(experiment, preset, planned),
+        title=experiment.title,
+        name=experiment.id,
+        summary=[*preset_lines(preset, planned), *missing_line(experiment, preset, planned)],
         grids=[_grid(metric, group) for metric, group in by_metric],
-        feet=[legend, *shared_notes(results), *timed, *provenance_footer(records)],
+        marks={"best": "best of its set", "tied": "not significantly different from the best of its set"},
+        remarks=[*shared_notes(results), *timed],
+        facts=facts(experiment, preset, planned),
         rows=[row for result in results if result.ranking for row in _rows(result, result.ranking)],
     )
 
 
-def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ranking:
+def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes: Sequence[str] = ()) -> Ranking:
     """Ranks the methods of these cells; each setting of a method is a method.
 
     Args:
         cells: Cells of `gpbench.analysis.cells.group_runs`.
         metric: Name of the metric.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
+        notes: Further notes of the ranking.
 
     Raises:
         ConfigError: An unknown test, and as `rank_table` does.
@@ -124,7 +154,9 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi") -> Ra
     records = [record for cell in cells for record in cell.records]
     timed = seconds_lines(records) if metric == "seconds" else []
     table, diverged = metric_table(cells, metric)
-    return rank_table(table, metric, test, diverged, timed, records)
+    return rank_table(
+        table, metric, test, diverged, [*cells_notes(with_metric(cells, metric)), *notes, *timed], records
+    )
 
 
 def metric_table(cells: Sequence[CellRuns], metric: str) -> tuple[Table, dict[tuple[str, str], int]]:
@@ -139,27 +171,13 @@ def metric_table(cells: Sequence[CellRuns], metric: str) -> tuple[Table, dict[tu
     """
     table: dict[str, dict[str, Mapping[int, float]]] = {}
     diverged: dict[tuple[str, str], int] = {}
+    cells = with_metric(cells, metric)
     for cell, row, name in zip(cells, _row_names(cells), labels(cells)):
         if values := by_split(cell, metric):
             table.setdefault(row, {})[name] = values
         if n := sum(record.diverged for record in cell.records):
             diverged[row, name] = n
     return table, diverged
-
-
-def labels(cells: Sequence[CellRuns]) -> list[str]:
-    """A name for the method of each cell: method, setting or both, as needed to distinguish them."""
-    pairs = [method_of(cell) for cell in cells]
-    methods = {method for method, _ in pairs}
-    if len(methods) == len(set(pairs)):
-        return [method for method, _ in pairs]
-    single = len(methods) == 1
-    return [label if single and label else f"{method} {label}".rstrip() for method, label in pairs]
-
-
-def method_of(cell: CellRuns) -> tuple[str, str]:
-    """The method of a cell and its label, without the split set, which belongs to the data."""
-    return cell.method, ", ".join(text for text in cell.label.split(", ") if text != f"set={cell.split_set}")
 
 
 def _row_names(cells: Sequence[CellRuns]) -> list[str]:
@@ -210,14 +228,14 @@ def _grid(metric: str, group: Sequence[SetRanking]) -> Grid:
 _STATISTICS = ("data sets", "Friedman's p", "critical difference")
 
 
-def _column(ranking: Ranking) -> dict[str, str]:
+def _column(ranking: Ranking) -> dict[str, Text]:
     """The texts of a set by row: average ranks with their marks, then the statistics."""
     ranks = {
-        method: marked(f"{average:.2f}", mark)
+        method: Text(f"{average:.2f}", mark)
         for method, average, mark in zip(ranking.methods, ranking.average, _marks(ranking))
     }
     numbers = (str(len(ranking.datasets)), f"{ranking.p:.2g}", f"{ranking.critical:.2f}" if ranking.critical else "")
-    return ranks | dict(zip(_STATISTICS, numbers))
+    return ranks | dict(zip(_STATISTICS, map(Text, numbers)))
 
 
 def _marks(ranking: Ranking) -> list[str]:

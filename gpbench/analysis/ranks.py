@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float
 from numpy import ndarray
 
-from gpbench.analysis.formats import Grid, Sheet
-from gpbench.analysis.notes import imported_note, provenance_lines
+from gpbench.analysis.notes import facts_of, imported_note
+from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.statistics import (
     LEVEL,
     cliques,
@@ -238,7 +238,13 @@ def sheet(ranking: Ranking, records: Sequence[Record]) -> Sheet:
     names = ("method", "average_rank", "no_significant_difference_to")
     rows = [dict(zip(names, line)) for line in lines]
     feet = [*ranking_notes(ranking), *filter(None, [imported_note(records)])]
-    return Sheet(heads=provenance_lines(records), grids=[grid], feet=feet, rows=rows)
+    return Sheet(
+        title=f"Average ranks of {len(methods)} methods over {len(ranking.datasets)} data sets by {ranking.metric}.",
+        grids=[grid],
+        remarks=feet,
+        facts=facts_of(records),
+        rows=rows,
+    )
 
 
 def _caveats(rows: Mapping[str, int], single: int) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from gpbench.errors import ConfigError, either, nearest
+from gpbench.errors import AbsentError, ConfigError, either, nearest
 from gpbench.records.record import Record
 
 KINDS = ("method", "protocol", "preset", "precision", "commit")
@@ -68,7 +68,7 @@ def _sides(text: str, known: Mapping[str, Set[str]]) -> list[Side]:
     sides = [Side(kind, value)] if colon else [Side(kind, text) for kind in KINDS]
     sides = [side for side in sides if side.value and any(side.matches(name) for name in known[side.kind])]
     if not sides and colon:
-        raise ConfigError(f"no run has {kind} {value!r}; {nearest(value, known[kind])}")
+        raise AbsentError(f"no run has {kind} {value!r}; {nearest(value, known[kind])}")
     return sides
 
 
@@ -77,7 +77,7 @@ def _single(text: str, sides: Sequence[Side], kinds: Set[str], known: Mapping[st
     if not sides:  # commits are not suggested: there are many, and none resembles another
         kinds = {kind for kind in kinds or KINDS if kind != "commit"} or {"commit"}
         names = set().union(*(known[kind] for kind in kinds))
-        raise ConfigError(f"no run has the {either(sorted(kinds))} {text!r}; {nearest(text, names)}")
+        raise AbsentError(f"no run has the {either(sorted(kinds))} {text!r}; {nearest(text, names)}")
     if len(sides) > 1:
         raise ConfigError(f"{text} is ambiguous: use {either(f'{side.kind}:{side.value}' for side in sides)}")
     (side,) = sides

@@ -158,11 +158,18 @@ def wilcoxon_holm(values: Float[ndarray, "N k"]) -> Float[ndarray, "k k"]:
     for i, j in pairs:
         difference = values[:, i] - values[:, j]
         p_values.append(float(wilcoxon(difference).pvalue) if difference.any() else 1.0)
-    adjusted, largest = np.ones((k, k)), 0.0
+    adjusted = np.ones((k, k))
+    for (i, j), p in zip(pairs, holm(p_values)):
+        adjusted[i, j] = adjusted[j, i] = p
+    return adjusted
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values of a family of tests after Holm's step-down correction, in the same order."""
+    adjusted, largest = [1.0] * len(p_values), 0.0
     for step, index in enumerate(np.argsort(p_values, kind="stable")):
-        largest = max(largest, min(1.0, (len(pairs) - step) * p_values[index]))
-        i, j = pairs[index]
-        adjusted[i, j] = adjusted[j, i] = largest
+        largest = max(largest, min(1.0, (len(p_values) - step) * p_values[index]))
+        adjusted[index] = largest
     return adjusted
 
 

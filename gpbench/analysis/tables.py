@@ -1,41 +1,164 @@
-"""Tables of any recorded runs: a row for each data set, a column for each method and setting; marks of the best."""
+"""Tables of any recorded runs: a row for each data set, a column for each method and setting."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 
-from gpbench.analysis.cells import Entry
-from gpbench.analysis.formats import Grid, Sheet, marked
-from gpbench.analysis.notes import provenance, provenance_lines, seconds_lines
-from gpbench.analysis.printing import natural, number
-from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
+from gpbench.analysis.cells import CellRuns, Entry
+from gpbench.analysis.families import family
+from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines
+from gpbench.analysis.printing import counted, natural, number
+from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
 from gpbench.metrics import find
-from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 
-LEGEND = (
-    "mean ± standard error over splits (number of splits) [published value, difference in joint standard errors];"
-    " standard errors are not corrected for rows that splits share"
-)
+LEGEND = "mean ± standard error over splits; standard errors are not corrected for rows that splits share"
+_BESIDE = "beside the paper: the printed value, and in brackets ours minus it in joint standard errors"
+_GATHERED = "a letter at a title, a row or a column holds for all of its cells"
+
+_Placed = Mapping[tuple[str, str, str], Entry]
+"""Entries by their place: the title of a grid, the name of a row, and that of a column."""
 
 
 def sheet(entries: Sequence[Entry]) -> Sheet:
-    """Makes the sheet of recorded runs: a grid for each metric, provenance above, legend and footnotes below.
+    """Makes the sheet of recorded runs: a grid for each metric and protocol, with the printed values behind.
 
     Args:
         entries: Entries of `gpbench.analysis.cells.entries`.
     """
-    footnotes = notes(entries)
-    by_metric: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_metric.setdefault(entry.metric, []).append(entry)
-    grids = [_grid(metric, selected, footnotes) for metric, selected in by_metric.items()]
-    heads = provenance_lines(record for entry in entries for record in entry.cell.records)
-    feet = [LEGEND, *numbered(footnotes), *seconds_notes(entries)]
+    cells = list({id(entry.cell): entry.cell for entry in entries}.values())
+    names, shared = _column_names(cells)
+    several = len({cell.records[0].protocol for cell in cells}) > 1
+    placed = {
+        (
+            ", ".join([str(e.cell.records[0].protocol)] * several + [title(e.metric, e.cell.records)]),
+            f"{e.cell.dataset} {e.cell.output}".rstrip(),
+            names[id(e.cell)],
+        ): e
+        for e in entries
+    }
+    columns = sorted(dict.fromkeys(names.values()), key=natural)
     rows = [row(entry) for entry in entries]
     if any(entry.cell.imported for entry in entries):
         rows = [{**row, "imported": entry.cell.imported} for row, entry in zip(rows, entries)]
-    return Sheet(heads, grids, feet, rows)
+    methods, datasets = ({getattr(cell, name) for cell in cells} for name in ("method", "dataset"))
+    grids, twins = (make(placed, "data set", columns) for make in (value_grids, twin_grids))
+    return Sheet(
+        title=f"Recorded runs of {counted(len(methods), 'method')} on {counted(len(datasets), 'data set')}.",
+        summary=splits_line(entries),
+        grids=grids,
+        twins=twins,
+        rows=rows,
+        remarks=remarks(entries, grids, twins),
+        facts={**({"settings": shared} if shared else {}), **facts_of(r for cell in cells for r in cell.records)},
+    )
+
+
+def value_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
+    """The grids of our values, in parts that can be read (`sheets.parts`).
+
+    Args:
+        placed: The entries by their place.
+        rows_are: Name of what the rows are.
+        columns: Names of the columns, in order.
+    """
+    usual = _usual_splits(placed.values())
+    return _grids(placed, (rows_are, *columns), lambda entry: _value_cell(entry, usual))
+
+
+def twin_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
+    """The grids beside the paper, with each printed value, and the difference of ours from it.
+
+    Args:
+        placed: The entries by their place.
+        rows_are: Name of what the rows are.
+        columns: Names of the columns, in order.
+    """
+    grids = _grids(placed, (rows_are, *columns), _printed)
+    titles = [text_of(grid.title) for grid in grids]
+    beside = [replace(title, text=f"beside the paper: {_UNIT.sub('', title.text)}") for title in titles]
+    return [replace(grid, title=title) for grid, title in zip(grids, beside)]
+
+
+def splits_line(entries: Iterable[Entry]) -> list[str]:
+    """The line on the number of splits of most entries; none without values."""
+    counts = {entry.n_splits for entry in entries if entry.n_splits}
+    usual = _usual_splits(entries)
+    return [f"{counted(usual, 'split')}{', fewer or more where marked' * (len(counts) > 1)}."] if usual else []
+
+
+def remarks(entries: Iterable[Entry], grids: Sequence[Grid], twins: Sequence[Grid]) -> list[str]:
+    """Lines on how to read grids of these entries."""
+    names = [c for grid in (*grids, *twins) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
+    lines = {LEGEND: True, _BESIDE: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
+    return [*(line for line, applies in lines.items() if applies), *seconds_notes(entries)]
+
+
+def _value_cell(entry: Entry, usual: int) -> Text:
+    """The mean and standard error of an entry, with its mark and notes.
+
+    Args:
+        entry: The entry.
+        usual: Number of splits that has no note.
+    """
+    notes = caveats(entry.cell.dataset, entry.metric, entry.cell.records, None) if entry.n_splits else []
+    diverged = f"{counted(entry.diverged, 'run')} diverged" if entry.diverged else ""
+    if entry.n_splits and entry.n_splits != usual:
+        notes = [": ".join(filter(None, [counted(entry.n_splits, "split"), diverged])), *notes]
+    elif diverged:
+        notes = [diverged, *notes]
+    text = number(entry.mean, entry.stderr) if entry.n_splits else "diverged" * bool(diverged)
+    return Text(text, entry.mark, tuple(notes))
+
+
+def _printed(entry: Entry) -> Text:
+    if not entry.published:
+        return Text()
+    text = number(entry.published.value) + ("" if entry.delta_se is None else f" ({entry.delta_se:+.1f})")
+    return Text(text, notes=tuple(filter(None, [entry.published.note])))
+
+
+def _usual_splits(entries: Iterable[Entry]) -> int:
+    """The number of splits that most entries with values have; 0 without any."""
+    return max(Counter(entry.n_splits for entry in entries if entry.n_splits).most_common(1), default=(0, 0))[0]
+
+
+def _grids(placed: _Placed, header: tuple[str, ...], text: Callable[[Entry], Text]) -> list[Grid]:
+    methods = {column: entry.cell.method for (_, _, column), entry in placed.items()}
+    grids = []
+    for heading in dict.fromkeys(heading for heading, _, _ in placed):
+        rows = [
+            (name, *(text(placed[heading, name, c]) if (heading, name, c) in placed else "" for c in header[1:]))
+            for name in dict.fromkeys(name for other, name, _ in placed if other == heading)
+        ]
+        grids += parts(Grid(heading, header, tuple(rows)), lambda column: family(methods[header[column]]))
+    return grids
+
+
+_UNIT = re.compile(r" \([^()]*\)(?=$|:)")
+"""Unit and direction of a metric in the title of a grid."""
+_COMMA = re.compile(r", (?![^\[]*\])")
+"""A comma between settings, not one within a list."""
+
+
+def _column_names(cells: Sequence[CellRuns]) -> tuple[dict[int, str], str]:
+    """The columns of cells, methods with those settings that differ; and the settings that all cells of one share."""
+    settings: dict[str, list[list[str]]] = {}
+    for cell in cells:
+        settings.setdefault(cell.method, []).append(_settings(cell))
+    shared = {name: [s for s in lists[0] if all(s in other for other in lists)] for name, lists in settings.items()}
+
+    def name(cell: CellRuns) -> str:
+        own = [s for s in _settings(cell) if s not in shared[cell.method] and not s.startswith("protocol=")]
+        return f"{cell.method} {', '.join(own)}".rstrip()
+
+    texts = [f"{method} {', '.join(settings)}" for method, settings in shared.items() if settings]
+    return {id(cell): name(cell) for cell in cells}, "; ".join(sorted(texts, key=natural))
+
+
+def _settings(cell: CellRuns) -> list[str]:
+    return [*filter(None, _COMMA.split(cell.label))]
 
 
 def row(entry: Entry) -> dict:
@@ -79,106 +202,12 @@ def notes(entries: Sequence[Entry]) -> list[str]:
     return list(dict.fromkeys(note for entry in entries for note in entry.notes))
 
 
-def seconds_notes(entries: Sequence[Entry]) -> list[str]:
+def seconds_notes(entries: Iterable[Entry]) -> list[str]:
     """The lines of `seconds_lines` for those entries that are seconds."""
     return seconds_lines(record for entry in entries if entry.metric == "seconds" for record in entry.cell.records)
-
-
-def numbered(footnotes: Sequence[str]) -> list[str]:
-    """The footnotes as lines, each after its number."""
-    return [f"{_superscript(k)} {note}" for k, note in enumerate(footnotes, 1)]
-
-
-def cell_text(entry: Entry, footnotes: Sequence[str]) -> str:
-    """The text of an entry as LEGEND describes it, with its mark and the numbers of its footnotes."""
-    text = f"{marked(number(entry.mean, entry.stderr), entry.mark)} ({entry.n_splits})" if entry.n_splits else "0 done"
-    if entry.diverged:
-        text += f" ({entry.diverged} diverged)"
-    if entry.published:
-        delta = "" if entry.delta_se is None else f", {entry.delta_se:+.1f} se"
-        text += f" [{number(entry.published.value)}{delta}]"
-    return text + " ".join(_superscript(footnotes.index(note) + 1) for note in entry.notes)
 
 
 def title(metric: str, records: Iterable[Record] = ()) -> str:
     """The name of a metric, with its unit and direction, from the records where it is a user's own."""
     known = find(metric, records)
     return known.heading if known else metric
-
-
-def _grid(metric: str, entries: Sequence[Entry], footnotes: Sequence[str]) -> Grid:
-    by_position = {(_row_name(entry), _column_name(entry)): entry for entry in entries}
-    names = list(dict.fromkeys(name for name, _ in by_position))
-    columns = sorted(dict.fromkeys(column for _, column in by_position), key=natural)
-    rows = tuple(
-        (name, *(cell_text(by_position[name, c], footnotes) if (name, c) in by_position else "" for c in columns))
-        for name in names
-    )
-    return Grid(title(metric, [r for e in entries for r in e.cell.records]), ("data set", *columns), rows)
-
-
-def _row_name(entry: Entry) -> str:
-    return f"{entry.cell.dataset} {entry.cell.output}".rstrip()
-
-
-def _column_name(entry: Entry) -> str:
-    return f"{entry.cell.method} {entry.cell.label}".rstrip()
-
-
-def _superscript(mark: int) -> str:
-    return str(mark).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-
-
-TIED = "not significantly different from the best (corrected resampled t test over splits, 5 %)"
-"""Meaning of the mark "tied"."""
-FEW_SPLITS = "cells with fewer than half of the splits of their row's largest are not compared"
-"""Note of a table that has such cells."""
-_UNMARKED = ("seconds", "objective")
-
-
-def with_marks(row: Sequence[Entry]) -> list[Entry]:
-    """Marks the entries of one row of a table: "best", "tied" with the best, or "".
-
-    Entries are compared on the splits that all of them share; an entry with few splits takes no part (`has_few`).  It
-    is tied where the corrected t test (`paired_t_test`) does not tell it from the best at 5 %, and where all
-    differences are equal, which allows no test.  Nothing is marked on fewer than two common splits, or where a ratio of
-    test to training rows is unknown.  Entries that are not held out, and those of data sets that are not for ranking,
-    are not marked.
-
-    Args:
-        row: The entries of one metric.
-
-    Returns:
-        The same entries in the same order, with their marks.
-    """
-    values = {k: entry.values for k, entry in enumerate(row) if entry.values and _is_ranked(entry)}
-    values = {k: splits for k, splits in values.items() if not _few(splits, values.values())}
-    common = common_splits(values.values())
-    ratio = largest_ratio(row[k].cell.ratio for k in values)
-    if len(values) < 2 or len(common) < 2 or ratio is None:
-        return list(row)
-    sign = 1 if row[min(values)].better == "lower" else -1
-    best = min(values, key=lambda k: sign * fmean(values[k][s] for s in common))
-
-    def mark(k: int) -> str:
-        if k == best:
-            return "best"
-        test = paired_t_test([values[k][s] - values[best][s] for s in common], ratio)
-        return "" if test.significant else "tied"
-
-    return [replace(entry, mark=mark(k)) if k in values else entry for k, entry in enumerate(row)]
-
-
-def has_few(row: Sequence[Entry]) -> bool:
-    """Returns whether an entry has fewer than half of the splits of another, and would confine the comparison."""
-    every = [entry.values for entry in row if entry.values and _is_ranked(entry)]
-    return any(_few(values, every) for values in every)
-
-
-def _few(values: Mapping[int, float], every: Iterable[Mapping[int, float]]) -> bool:
-    return 2 * len(values) < max(map(len, every))
-
-
-def _is_ranked(entry: Entry) -> bool:
-    has_order = entry.metric not in _UNMARKED and bool(entry.better)
-    return has_order and entry.cell.held_out and entry.cell.dataset not in UNRANKED

@@ -8,6 +8,7 @@ from gpbench import lazy
 __getattr__, __dir__, __all__ = lazy.attach(
     __name__,
     {
+        "best_methods": ("best",),
         "comparisons": ("compare", "power", "rank"),
         "datasets": ("LoadedDataset", "load"),
         "models": ("RecordedRun", "load_run"),

@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gpbench.analysis.cells import group_runs
-from gpbench.api.selection import Filters, Results, open_stores, predictions_reader, select, single_metric
+from gpbench.api.selection import Filters, predictions_reader, select, single_metric
 from gpbench.api.tables import Table
 from gpbench.arguments import checked
-from gpbench.records.store import latest, recorded
+from gpbench.records.several import Results, answered
+from gpbench.records.store import Store, latest, recorded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 
 @checked
 def rank(
-    *, metric: str | None = None, test: str = "nemenyi", results: Results = None, **filters: Unpack[Filters]
+    *,
+    metric: str | None = None,
+    test: str = "nemenyi",
+    all_settings: bool = False,
+    results: Results = None,
+    **filters: Unpack[Filters],
 ) -> Table:
     """Average ranks of methods over data sets, with Friedman's test and critical differences (Demšar 2006).
 
@@ -28,7 +34,10 @@ def rank(
     Args:
         metric: a metric; by default nll, or rmse for regression.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
-        results: the results folder, a file that `gpbench collect` made, or several.
+        all_settings: rank every setting of a method; by default the one with runs on the most data sets, or those that
+            the filter `setting` names.
+        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
+            folder, or the runs that ship with gpbench where it has none of these.
         **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.
 
     Returns:
@@ -37,11 +46,16 @@ def rank(
     Raises:
         ConfigError: an unknown name, or fewer than two methods or data sets.
     """
-    from gpbench.analysis import rankings
+    from gpbench.analysis import method_settings, rankings
     from gpbench.analysis.ranks import sheet
 
-    records = select(latest(recorded(open_stores(results))), filters)
-    ranks = rankings.ranking(group_runs(records, by_preset=False), single_metric(metric, records), test)
+    records = answered(results, lambda stores: select(latest(recorded(stores)), filters))
+    cells, name = group_runs(records, by_preset=False), single_metric(metric, records)
+    notes: list[str] = []
+    if not all_settings and not filters.get("setting"):
+        cells, notes = method_settings.main_cells(cells, name, all_methods=bool(filters.get("method")))
+        records = [record for cell in cells for record in cell.records]
+    ranks = rankings.ranking(cells, name, test, notes)
 
     def draw() -> "Figure":
         from gpbench.report.figures.comparisons import draw_ranking
@@ -61,7 +75,8 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
     Args:
         a, b: two methods, protocols, presets, precisions or commits, as "sep" or "method:sep".
         metric: a metric; by default nll, or rmse for regression, where both have it.
-        results: the results folder, a file that `gpbench collect` made, or several.
+        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
+            folder, or the runs that ship with gpbench where it has none of these.
         **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.
 
     Returns:
@@ -72,10 +87,11 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
     """
     from gpbench.analysis import differences, row_differences
 
-    stores = open_stores(results)
-    first, second, pairs, unmatched = _differences(a, b, metric, stores, filters)
+    stores, (first, second, pairs, unmatched) = answered(
+        results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
+    )
     sheet = differences.sheet(first, second, pairs, unmatched)
-    sheet = replace(sheet, feet=[*sheet.feet, *row_differences.lines(pairs, predictions_reader(stores))])
+    sheet = replace(sheet, remarks=[*sheet.remarks, *row_differences.lines(pairs, predictions_reader(stores))])
 
     def draw() -> "Figure":
         from gpbench.report.figures.comparisons import draw_differences
@@ -100,13 +116,13 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
     """
     from gpbench.analysis import power as powers
 
-    first, second, pairs, _ = _differences(a, b, metric, open_stores(results), filters)
+    first, second, pairs, _ = answered(results, lambda stores: _differences(a, b, metric, stores, filters))
     sheet = powers.sheet(first, second, pairs)
     return Table(sheet)
 
 
 def _differences(
-    a: str, b: str, metric: str | None, stores: Sequence[Any], filters: Filters
+    a: str, b: str, metric: str | None, stores: Sequence[Store], filters: Filters
 ) -> "tuple[Side, Side, list[Difference], list[Any]]":
     """Both sides, their differences on every data set, and the cells without a partner."""
     from gpbench.analysis import differences, sides

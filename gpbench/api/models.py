@@ -1,21 +1,21 @@
 """Recorded runs from Python: the record, the arrays kept beside it, and predictions of new rows."""
 
 from collections.abc import Sequence
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gpbench import paths, runtime
+from gpbench import runtime
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, DataError
-from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
+from gpbench.records.several import Results, answered, merged
 from gpbench.records.store import Store
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from gpbench.train.predictor import Predictor
 
@@ -42,6 +42,11 @@ class RecordedRun:
         self._predictor: Predictor | None = None
 
     @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self._store.folder_of(self.record.id)
+
+    @property
     def trace(self) -> "dict[str, np.ndarray]":
         """Step, seconds, objective and metrics along the training, (points,) each; empty without a trace."""
         return self._store.trace(self.record.id)
@@ -55,6 +60,28 @@ class RecordedRun:
     def labels(self) -> tuple[str, ...]:
         """The names of the classes, in the order of the columns of `predict_proba`; () for regression."""
         return self._model().dataset.classes
+
+    @property
+    def pictures(self) -> dict[str, str]:
+        """The kinds of pictures of `plot`: "" for those that suit the run, of the others what the run lacks."""
+        from gpbench.report.figures import offers
+
+        return offers.kinds(offers.RunContent.read(self._store, self.record))
+
+    @checked
+    def plot(self, kind: str | None = None) -> "Figure":
+        """Draws a picture of the run, as `gpbench plot RUN --kind KIND` does.
+
+        Args:
+            kind: one of `pictures`, such as "calibration"; by default what the run kept, or else its trace.
+
+        Raises:
+            ConfigError: no such kind, or the run lacks what it needs.
+        """
+        from gpbench.report.figures import offers
+
+        content = offers.RunContent.read(self._store, self.record)
+        return offers.draw_kind(content, offers.default(content) if kind is None else kind)
 
     @checked
     def predict(
@@ -161,9 +188,7 @@ class RecordedRun:
 
 
 @checked
-def load_run(
-    run: str | None = None, *, results: str | PathLike[str] | None = None, config_dir: Folders = ()
-) -> RecordedRun:
+def load_run(run: str | None = None, *, results: Results = None, config_dir: Folders = ()) -> RecordedRun:
     """Opens a recorded run; one that was saved (`run__save=True`) predicts new rows.
 
         model = gpbench.load_run("3f2a")
@@ -171,12 +196,17 @@ def load_run(
 
     Args:
         run: the id of the run, or its first digits (`gpbench ls runs`); None is the latest.
-        results: the results folder; by default `GPBENCH_RESULTS`, or results/ here.
+        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default
+            `GPBENCH_RESULTS`, or results/ here, or the runs that ship with gpbench where that has no such run.
         config_dir: folders with the data sets and methods of your own that the run was trained with.  The folders that
             a record names are not used, because a record may come from somebody else.
 
     Raises:
         ConfigError: no such folder, no run with this id, or several whose ids begin with these digits.
     """
-    store = open_store(paths.results_dir()) if results is None else open_existing(Path(results))
-    return RecordedRun(store, store.last() if run is None else store.find(run), folders(config_dir))
+
+    def find(stores: list[Store]) -> tuple[Store, Record]:
+        store = merged(stores)
+        return store, store.last() if run is None else store.find(run)
+
+    return RecordedRun(*answered(results, find), folders(config_dir))

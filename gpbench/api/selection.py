@@ -1,14 +1,10 @@
 """The records that a table, a ranking or a comparison is made of: results folders, and filters of their records."""
 
 from collections.abc import Callable, Iterable, Sequence
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from gpbench import paths
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import AbsentError, ConfigError, nearest
 from gpbench.papers import published
-from gpbench.records.collection import open_existing, open_store
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
@@ -20,9 +16,6 @@ FIELDS = ("dataset", "method", "protocol", "preset", "precision")
 
 Names = str | Sequence[str] | None
 """Names, as a list or as one text with commas; None is all."""
-
-Results = str | PathLike[str] | Sequence[str | PathLike[str]] | None
-"""A results folder or a collected Parquet file, or several; None is the default folder."""
 
 
 class Filters(TypedDict, total=False):
@@ -44,12 +37,6 @@ def names(value: Names) -> list[str]:
     return value.split(",") if isinstance(value, str) else list(value or ())
 
 
-def open_stores(results: Results = None) -> list[Store]:
-    """The stores of these results folders, or of the default one.  Raises ConfigError for a folder that is absent."""
-    several = [results] if isinstance(results, str | PathLike) else list(results or ())
-    return [open_existing(Path(folder)) for folder in several] or [open_store(paths.results_dir())]
-
-
 def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str, np.ndarray]]":
     """A function that reads the predictions beside a record of these stores, two of which may have the same id."""
 
@@ -61,21 +48,21 @@ def predictions_reader(stores: Sequence[Store]) -> "Callable[[Record], dict[str,
 
 
 def select(records: Sequence[Record], filters: Filters) -> list[Record]:
-    """The records that match all filters.  Raises ConfigError for an unknown value, and where no record matches."""
+    """The records that match all filters.  Raises AbsentError for an unknown value, and where no record matches."""
     for field in FIELDS:
         if not (values := names(filters.get(field))):  # type: ignore[arg-type]
             continue
         known = {str(getattr(record, field) or "none") for record in records}
         for name in values:
             if name not in known:
-                raise ConfigError(f"no run has {field} {name!r}; {nearest(name, known)}")
+                raise AbsentError(f"no run has {field} {name!r}; {nearest(name, known)}")
         records = [record for record in records if str(getattr(record, field) or "none") in values]
     settings = filters.get("setting")
     if settings is not None and (settings := [settings] if isinstance(settings, str) else list(settings)):
         terms = [published.parts(setting) for setting in settings]  # m=15% and m=15%, steps=100 are two settings
         records = [record for record in records if published.parts(record.setting) in terms]
     if not records:
-        raise ConfigError("no run matches all of these filters; `gpbench ls runs` lists the runs")
+        raise AbsentError("no run matches all of these filters; `gpbench ls runs` lists the runs")
     return list(records)
 
 

@@ -3,15 +3,19 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from gpbench import paths, plugins
+from gpbench.analysis import formats
 from gpbench.analysis import tables as table_sheets
 from gpbench.analysis.cells import entries, group_runs
-from gpbench.analysis.formats import FORMATS, Sheet
-from gpbench.api.selection import Filters, Names, Results, check_metrics, names, open_stores, select
+from gpbench.analysis.formats import FORMATS
+from gpbench.analysis.sheets import Sheet
+from gpbench.api.selection import Filters, Names, check_metrics, names, select
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, nearest
 from gpbench.records.record import Record
-from gpbench.records.store import latest, recorded
+from gpbench.records.several import Results, answered, merged
+from gpbench.records.store import Store, latest, recorded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +28,7 @@ class Table:
     `print(table)` shows it as the command line does, and a notebook as HTML.
 
     Attributes:
-        sheet: the grids of the table, and the lines of text around them.
+        sheet: the grids of the table, its notes, and what was run.
         data: the content as plain values, as `--json` prints it.
 
     Args:
@@ -61,9 +65,13 @@ class Table:
         """The table in Markdown, with its notes."""
         return FORMATS["md"](self.sheet)
 
-    def to_latex(self) -> str:
-        """The table in LaTeX, with its notes; it needs the package booktabs."""
-        return FORMATS["latex"](self.sheet)
+    def to_latex(self, *, plain: bool = False) -> str:
+        """The table in LaTeX, which needs the package booktabs.
+
+        Args:
+            plain: only the `tabular`s, without captions, notes and provenance.
+        """
+        return FORMATS["latex"](formats.plain(self.sheet) if plain else self.sheet)
 
     def to_csv(self) -> str:
         """The rows of the table as CSV."""
@@ -83,6 +91,7 @@ def table(
     experiment: str | None = None,
     *,
     metric: Names = None,
+    missing: bool = False,
     config_dir: Folders = (),
     results: Results = None,
     **filters: Unpack[Filters],
@@ -95,10 +104,12 @@ def table(
     Args:
         experiment: the id of a paper's table (`gpbench ls experiments`); without one the table has all recorded runs.
         metric: names of metrics, or "all"; by default nll, or rmse and test_ll for regression.
+        missing: the runs of the experiment that are not recorded, instead of its table.
         config_dir: folders with experiment/ files of yours.
-        results: the results folder, a file that `gpbench collect` made, or several.
+        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
+            folder, or the runs that ship with gpbench where it has none of these.
         **filters: `dataset`, `method`, `protocol`, `preset`, `precision`, `setting`: only runs with these values.  With
-            an experiment only `preset` can be given: "quick", which is the default, or "full".
+            an experiment only `preset` can be given: "quick" or "full", by default that of which more is recorded.
 
     Raises:
         ConfigError: an unknown name, an experiment with a metric or a filter, or nothing is recorded.
@@ -108,8 +119,10 @@ def table(
         options = {"metric": metric, **filters, "preset": None}
         if others := [f"--{key}" for key, value in options.items() if value]:
             raise ConfigError(f"{', '.join(others)}: {experiment} says itself what is in its table; leave it out")
-        return _experiment_table(experiment, preset, config_dir, results)
-    records = select(latest(recorded(open_stores(results))), filters)
+        return _experiment_table(experiment, preset, missing, config_dir, results)
+    if missing:
+        raise ConfigError("--missing: name the table whose missing runs to list, such as sep/table1")
+    records = answered(results, lambda stores: select(latest(recorded(stores)), filters))
     return table_of(records, metric)
 
 
@@ -131,21 +144,20 @@ def table_of(records: Sequence[Record], metric: Names = None) -> Table:
     return Table(table_sheets.sheet(cells), [table_sheets.as_dict(entry) for entry in cells])
 
 
-def _experiment_table(id: str, preset: str | None, config_dir: Folders, results: Results) -> Table:
+def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Folders, results: Results) -> Table:
     from gpbench.analysis import experiment as experiment_sheets
+    from gpbench.analysis.missing import missing_runs
     from gpbench.experiments import definition, plan
-    from gpbench.experiments.status import require_recorded
 
-    stores = open_stores(results)
-    records = stores[0] if len(stores) == 1 else {record.id: record for record in latest(recorded(stores))}
-    experiment, cells = plan.load(id, preset, folders(config_dir), records)
+    experiment = definition.read(id, [path.expanduser().resolve() for path in folders(config_dir)])
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
-    preset = preset or definition.PRESETS[0]
-    require_recorded(experiment.id, preset, cells)
-
-    sheet = experiment_sheets.table(experiment, preset, cells)
-    return Table(sheet)
+    preset, cells = answered(
+        results, lambda stores: plan.load_recorded(experiment, preset, folders(config_dir), merged(stores))
+    )
+    if missing:
+        return Table(missing_runs(experiment, preset, cells))
+    return Table(experiment_sheets.table(experiment, preset, cells))
 
 
 @checked
@@ -166,7 +178,8 @@ def verify(
         preset: "quick" or "full"; by default the one with more recorded runs.
         protocol: only runs under this protocol.
         config_dir: folders with claims/ files of yours.
-        results: the results folder, a file that `gpbench collect` made, or several.
+        results: the results folder, a file that `gpbench collect` made, "shipped", or several; by default the results
+            folder, or the runs that ship with gpbench where it has none of these.
 
     Raises:
         ConfigError: an unknown name, or a wrong claim.
@@ -177,20 +190,28 @@ def verify(
 
     if preset not in (None, *definition.PRESETS):
         raise ConfigError(f"no preset {preset!r}; {nearest(preset, definition.PRESETS)}")
-    records = latest(record for store in open_stores(results) for record in store.all())
-    by_id = {record.id: record for record in records}
     config_dirs = folders(config_dir)
-    judged = [
-        verdict
-        for selection in claims.select_claims(name, config_dirs)
-        for verdict in verdicts.judge(
-            selection.claims,  # all of them, over which verdicts are corrected
-            records,
-            lambda id, preset: plan.load(id, preset, config_dirs, by_id)[1],
-            preset=preset,
-            protocol=protocol,
-        )
-        if selection.includes(verdict.claim)
-    ]
+    selections = list(claims.select_claims(name, config_dirs))
+    files = paths.yaml_files("protocol", (*config_dirs, *plugins.folders()))
+
+    def judge(stores: Sequence[Store]) -> "list[verdicts.Verdict]":
+        records = merged(stores).all()
+        by_id = {record.id: record for record in records}
+        if protocol is not None and protocol not in (known := {*files, *(record.protocol for record in records)}):
+            raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, known)}")
+        return [
+            verdict
+            for selection in selections
+            for verdict in verdicts.judge(
+                selection.claims,  # all of them, over which verdicts are corrected
+                records,
+                lambda id, preset: plan.load(id, preset, config_dirs, by_id)[1],
+                preset=preset,
+                protocol=protocol,
+            )
+            if selection.includes(verdict.claim)
+        ]
+
+    judged = answered(results, judge, lambda judgement: all(verdict.verdict == "not run" for verdict in judgement))
     sheet = report.sheet(judged)
     return Table(sheet, [report.as_dict(verdict) for verdict in judged])

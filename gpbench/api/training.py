@@ -42,6 +42,7 @@ def run(
         results: the results folder; by default `GPBENCH_RESULTS`, or results/ here.
         **keys: the keys of the command line with their values; `gpbench run --cfg` shows all.  Two underscores stand
             for a dot: `method__inducing=0.25`, `run__save=True`, `run__again=True`.  Lists are lists: `split=[0, 3]`.
+            `optional__method__inducing=0.25` sets a key only where the method has it.
 
     Returns:
         The runs, including those that were recorded before.
@@ -106,6 +107,8 @@ def multirun(
         SweepError: some jobs failed; the others are recorded.
         DivergedError, Stopped: as for `run`.
     """
+    from gpbench.config import optional
+    from gpbench.config.compose import Composer
     from gpbench.experiments.plan import plans
     from gpbench.sweep.jobs import Jobs
     from gpbench.sweep.launcher import chosen_launcher
@@ -119,6 +122,8 @@ def multirun(
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
     cfg = composed([*settings, f"run.jobs={word(jobs)}"], config_dirs)
     launcher = chosen_launcher(words_of_hydra, config_dirs) if words_of_hydra else ("basic", None)
+    listed, lines = optional.settled(listed, Composer(config_dirs))
+    print("\n".join([*lines, ""]), end="")
     sweep = Jobs(config_dirs, cfg["run"], *launcher)
     sweep.launch(listed)
     sweep.conclude()

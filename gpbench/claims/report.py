@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpbench.analysis.formats import Grid, Sheet
 from gpbench.analysis.power import smallest_difference, splits_needed
-from gpbench.analysis.printing import abridge, number
+from gpbench.analysis.printing import abridge, counted, number
+from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Region, Student
 from gpbench.claims.predicates import Number
@@ -26,7 +26,12 @@ def sheet(verdicts: Sequence[Verdict]) -> Sheet:
         (v.claim.name, marked(v), evidence(v), v.claim.printed.replace("none", "not printed"), v.claim.text)
         for v in verdicts
     )
-    return Sheet([summary(verdicts)], [Grid("claims", header, lines)], [NOTE], [row(v) for v in verdicts])
+    return Sheet(
+        title=f"{counted(len(verdicts), 'claim')}: {summary(verdicts)}.",
+        grids=[Grid("", header, lines, prose=True)],
+        remarks=[NOTE],
+        rows=[row(v) for v in verdicts],
+    )
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from gpbench.analysis import printing
-from gpbench.api.selection import open_stores
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import references
-from gpbench.records.store import Store
+from gpbench.records.several import Results, answered, merged, open_stores
 
 
 def add_parser(subparsers: Any) -> None:
@@ -32,13 +31,15 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError for an unknown name."""
-    store, names, folders = open_stores(args.results)[0], [], args.config_dir
+    names, folders = [], args.config_dir
+    if results := options.results(args):
+        open_stores(results)  # a folder that is absent is an error, whatever is cited
     known = references.names(folders).keys() | references.entries(folders).keys()
     for name in args.names:
         if name in known:
             names.append(name)
         else:
-            names += _parts(name, store, known, folders)
+            names += _parts(name, results, known, folders)
     works = references.references(names, folders)
     if args.json:
         printing.print_json([asdict(work) for work in works])
@@ -47,10 +48,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _parts(id: str, store: Store, known: Collection[str], folders: Sequence[Path]) -> list[str]:
+def _parts(id: str, results: Results, known: Collection[str], folders: Sequence[Path]) -> list[str]:
     """Method, data set and protocol of a run, and gpbench."""
     try:
-        record = store.find(id)
+        record = answered(results, lambda stores: merged(stores).find(id))
     except ConfigError as error:
         if id and all(digit in "0123456789abcdef" for digit in id):
             raise  # it looks like the id of a run, and the message of the store is the better one

@@ -31,6 +31,8 @@ def add_sides(parser: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `gpbench.compare` does."""
-    table = comparisons.compare(args.a, args.b, metric=args.metric, results=args.results, **options.filters(args))
+    table = comparisons.compare(
+        args.a, args.b, metric=args.metric, results=options.results(args), **options.filters(args)
+    )
     options.write_table(args, table)
     return 0

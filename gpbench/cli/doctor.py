@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
     options.add_config_dir(parser, "dataset/ cards")
     parser.add_argument("--mirror", type=Path, default=None, metavar="DIR", help="the mirror of data files")
     parser.add_argument("--store", type=Path, default=None, metavar="DIR", help="the local store of data")
-    options.add_results(parser)
+    options.add_results_folder(parser)
     options.add_json(parser)
     parser.set_defaults(func=run)
 

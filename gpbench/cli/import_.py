@@ -40,7 +40,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--set", metavar="NAME", help="the split set (`gpbench data info`); default: the card's")
     parser.add_argument("--again", action="store_true", help="replace what was imported from another file")
     options.add_config_dir(parser, "dataset/ cards")
-    options.add_results(parser)
+    options.add_results_folder(parser)
     parser.add_argument("--json", action="store_true", help="print the records as JSON")
     parser.set_defaults(func=run)
 

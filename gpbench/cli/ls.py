@@ -8,10 +8,9 @@ from typing import Any
 
 from gpbench import paths, plugins
 from gpbench.analysis import printing
-from gpbench.api.selection import open_stores
 from gpbench.cli import options
 from gpbench.errors import ConfigError, printable
-from gpbench.records import filters
+from gpbench.records import filters, open_one
 from gpbench.records.record import Record
 
 KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         flag = f"--{flags[0].replace('=', ' ')}" if flags else f"--where {args.where[0]}"
         raise ConfigError(f"{flag} selects runs: write `gpbench ls runs {flag}`, or leave it out")
     if args.kind == "runs":
-        records = filters.matching(open_stores(args.results)[0].all(), [*flags, *args.where])
+        records = filters.matching(open_one(options.results(args)).all(), [*flags, *args.where])
         if args.json:
             printing.print_json([record.to_json() for record in records])
         else:

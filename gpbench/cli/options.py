@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpbench import paths
 from gpbench.analysis import formats, printing
-from gpbench.analysis.formats import FORMATS, Sheet, chunks
+from gpbench.analysis.formats import FORMATS, format_of
+from gpbench.analysis.sheets import Sheet
 from gpbench.api.selection import FIELDS, Filters
-from gpbench.errors import ConfigError, StorageError, printable
+from gpbench.errors import ConfigError, StorageError
+from gpbench.records.several import SHIPPED
 
 if TYPE_CHECKING:
     from gpbench.api.tables import Table
@@ -25,13 +28,42 @@ def add_config_dir(parser: Any, contents: str) -> None:
     )
 
 
-def add_results(parser: Any, several: bool = False) -> None:
-    """Adds --results, a results folder, which may be repeated where `several`."""
-    if several:
-        text = "a results folder; may be repeated"
-        parser.add_argument("--results", type=Path, action="append", metavar="DIR", help=text)
-    else:
-        parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
+def add_results(parser: Any) -> None:
+    """Adds --results and --with-shipped: the recorded runs to read (`results`)."""
+    text = (
+        'a results folder, a file of `gpbench collect`, or "shipped", the runs that ship with gpbench; may be repeated'
+    )
+    parser.add_argument("--results", action="append", metavar="DIR", help=text)
+    text = "also read the runs that ship with gpbench; without this they are read where no own run answers"
+    parser.add_argument("--with-shipped", action="store_true", help=text)
+
+
+def results(args: argparse.Namespace) -> list[str | Path] | None:
+    """The results folders that a command line names, for `gpbench.records.open_stores`; None for the default ones."""
+    if not args.with_shipped:
+        return args.results
+    own = paths.results_dir()
+    return [*(args.results or ([own] if own.exists() else [])), SHIPPED]
+
+
+def results_folder(args: argparse.Namespace) -> Path:
+    """The folder for what is made of the runs: the first that --results names, or the default one."""
+    folders = [Path(name) for name in args.results or () if name != SHIPPED]
+    return folders[0] if folders else paths.results_dir()
+
+
+def add_results_folder(parser: Any) -> None:
+    """Adds --results, the one results folder into which a verb writes; a second one is refused."""
+    parser.add_argument("--results", type=Path, action=_Once, default=None, metavar="DIR", help="the results folder")
+
+
+class _Once(argparse.Action):
+    """Stores a value.  Raises ConfigError where the option is repeated."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            raise ConfigError(f"{option_string} is given twice, and this verb has one folder: leave one out")
+        setattr(namespace, self.dest, values)
 
 
 def add_json(parser: Any, contents: str = "") -> None:
@@ -40,7 +72,7 @@ def add_json(parser: Any, contents: str = "") -> None:
 
 
 def add_run(parser: Any) -> None:
-    """Adds RUN, --last and --results, which name one recorded run."""
+    """Adds RUN, --last, --results and --with-shipped, which name one recorded run."""
     parser.add_argument("run", nargs="?", metavar="RUN", help="the id of a run or its first digits (`gpbench ls runs`)")
     parser.add_argument("--last", action="store_true", help="the latest run")
     add_results(parser)
@@ -76,14 +108,21 @@ def filters(args: argparse.Namespace) -> Filters:
 
 
 def add_output(parser: Any, *, picture: bool = True, json: str = "") -> None:
-    """Adds --format, --out, --results and --json, for verbs that make a table, and most of them a picture."""
-    parser.add_argument("--format", choices=FORMATS, default="terminal", help="format of the table; default: terminal")
+    """Adds --format, --out, --json and what `add_results` adds, for verbs that make a table, most of them a picture."""
+    add_format(parser)
     text = "write a picture if FILE ends in .png, .pdf or .svg, otherwise the table"
     parser.add_argument(
         "--out", type=Path, default=None, metavar="FILE", help=text if picture else "write the table to this file"
     )
-    add_results(parser, several=True)
+    add_results(parser)
     add_json(parser, json)
+
+
+def add_format(parser: Any) -> None:
+    """Adds --format and --plain."""
+    text = "format of the table; default: that of --out FILE (.md, .tex, .csv, .html, .txt), or terminal"
+    parser.add_argument("--format", choices=FORMATS, default=None, help=text)
+    parser.add_argument("--plain", action="store_true", help="the bare table, without title, notes and provenance")
 
 
 def write_table(args: argparse.Namespace, table: "Table") -> None:
@@ -109,26 +148,25 @@ def write_table(args: argparse.Namespace, table: "Table") -> None:
     if args.json:
         printing.print_json(table.data)
     else:
-        write_sheet(table.sheet, args.format, None if is_picture else args.out)
+        write_sheet(table.sheet, args, None if is_picture else args.out)
 
 
-def write_sheet(sheet: Sheet, format: str, out: Path | None = None) -> None:
-    """Prints a sheet, on a terminal in tables that fit its width, or writes it to a file.  Raises StorageError."""
-    if out:
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-            out.write_text(FORMATS[format](sheet) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise _unwritable(out, error) from error
-    elif format == "terminal" and printing.width():
-        sheet = formats.with_marks_of(sheet, format)
-        print("\n".join(map(printable, sheet.heads)))
-        for grid in sheet.grids:
-            for chunk in chunks(grid, printing.width()):
-                printing.print_table(chunk.header, chunk.rows, title=chunk.title)
-        print("\n".join(map(printable, sheet.feet)))
-    else:
-        print(FORMATS[format](sheet))
+def write_sheet(sheet: Sheet, args: argparse.Namespace, out: Path | None = None) -> None:
+    """Prints a sheet, or writes it to a file, in the format that --format or the file's ending names.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    format = args.format or format_of(out)
+    text = FORMATS[format](formats.plain(sheet) if args.plain else sheet)
+    if not out:
+        print(text)
+        return
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(out, error) from error
 
 
 def _unwritable(out: Path, error: OSError) -> StorageError:

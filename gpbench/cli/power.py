@@ -22,6 +22,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `gpbench.power` does."""
-    table = comparisons.power(args.a, args.b, metric=args.metric, results=args.results, **options.filters(args))
+    table = comparisons.power(
+        args.a, args.b, metric=args.metric, results=options.results(args), **options.filters(args)
+    )
     options.write_table(args, table)
     return 0

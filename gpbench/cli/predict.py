@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises what `RecordedRun.predict` raises; StorageError."""
     options.check_run(args)
-    frame = load_run(args.run, results=args.results, config_dir=args.config_dir).predict_frame(
+    frame = load_run(args.run, results=options.results(args), config_dir=args.config_dir).predict_frame(
         args.data, header=not args.no_header
     )
     if args.out is None:

@@ -23,12 +23,21 @@ def add_parser(subparsers: Any) -> None:
         default="nemenyi",
         help="nemenyi (default), or wilcoxon with Holm's correction",
     )
+    parser.add_argument(
+        "--all-settings", action="store_true", help="rank every setting of a method; default: one, by a stated rule"
+    )
     options.add_output(parser)
     parser.set_defaults(func=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError as `gpbench.rank` does."""
-    table = comparisons.rank(metric=args.metric, test=args.test, results=args.results, **options.filters(args))
+    table = comparisons.rank(
+        metric=args.metric,
+        test=args.test,
+        all_settings=args.all_settings,
+        results=options.results(args),
+        **options.filters(args),
+    )
     options.write_table(args, table)
     return 0

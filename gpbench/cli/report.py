@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
         "--docs", default="", metavar="ADDRESS", help="link to the documentation, an address or a path from the site"
     )
     options.add_config_dir(parser, "experiment/, claims/, dataset/, method/ files")
-    options.add_results(parser, several=True)
+    options.add_results(parser)
     options.add_json(parser, "start page, numbers of files, bytes, records")
     parser.set_defaults(func=run)
 
@@ -37,14 +37,13 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError without records, or if --out has other files."""
     from gpbench.analysis import printing
-    from gpbench.api.selection import open_stores
     from gpbench.cli.ls import descriptions
     from gpbench.data import cards
-    from gpbench.records.store import latest, recorded
+    from gpbench.records import latest, open_stores, recorded
     from gpbench.report import site
 
-    stores = open_stores(args.results)
-    out = args.out or stores[0].runs.parent / "site"
+    stores = open_stores(options.results(args))
+    out = args.out or _site_folder(options.results_folder(args))
     site.check_folder(out)
     records = latest(recorded(stores))
     created = {record.id: record.created for record in records}
@@ -82,12 +81,14 @@ def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterato
     from gpbench.report.site import PlannedExperiment
 
     ours, by_id = definition.names(), {record.id: record for record in records}
+    known: dict[tuple[Path, ...], plan.Plans] = {}
     for id in definition.names(config_dirs):
         experiment = definition.read(id, config_dirs)
-        folders = () if id in ours else config_dirs  # plans of gpbench's own experiments are cached
+        folders = () if id in ours else tuple(config_dirs)
+        plans = known.setdefault(folders, {})
         for preset in definition.PRESETS:
             try:
-                yield PlannedExperiment(experiment, preset, plan.plan(experiment, preset, folders, by_id))
+                yield PlannedExperiment(experiment, preset, plan.plan(experiment, preset, folders, by_id, plans))
             except GpbenchError as error:
                 yield PlannedExperiment(experiment, preset, problem=str(error))
 
@@ -106,6 +107,11 @@ def _verdicts(
         except ConfigError as fault:
             _leave_out(fault)
     return {name: verdicts for name, verdicts in judged.items() if verdicts}
+
+
+def _site_folder(results: Path) -> Path:
+    """The default folder of the site: in the results folder, or beside a collected file."""
+    return (results.parent if results.suffix == ".parquet" else results) / "site"
 
 
 def _figures(planned: "Sequence[PlannedExperiment]") -> dict[tuple[str, str], Path]:

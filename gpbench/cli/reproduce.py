@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import targets
-from gpbench.analysis.formats import FORMATS
 from gpbench.cli import options
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
@@ -36,10 +35,10 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--preset", choices=PRESETS, default=PRESETS[0], help="default: quick")
     parser.add_argument("--jobs", type=int, default=None, metavar="K", help="processes at a time, as run.jobs=K")
     parser.add_argument("--dry-run", action="store_true", help="list the jobs that are not recorded; train nothing")
-    parser.add_argument("--format", choices=FORMATS, default="terminal", help="of a table; default: terminal")
+    options.add_format(parser)
     parser.add_argument("--out", type=Path, default=None, metavar="PATH", help="file for a table, folder for a figure")
     options.add_config_dir(parser, "experiment/, dataset/, method/ and protocol/ files")
-    options.add_results(parser)
+    options.add_results_folder(parser)
     parser.set_defaults(func=run)
 
 
@@ -82,11 +81,15 @@ def _present(args: argparse.Namespace, experiment: Experiment, cells: Sequence[C
         from gpbench.cli.options import write_sheet
 
         out = args.out if not experiment.pictures else None
-        write_sheet(reports.table(experiment, args.preset, cells), args.format, out)
+        write_sheet(reports.table(experiment, args.preset, cells), args, out)
     if experiment.pictures:
         from gpbench.cli.plot import plot, say
+        from gpbench.records import open_store
 
-        say(plot(experiment, args.preset, cells, results, args.out), () if experiment.table else cells)
+        say(
+            plot(experiment, args.preset, cells, open_store(results), args.out or results),
+            () if experiment.table else cells,
+        )
 
 
 def _settings(args: argparse.Namespace, folders: Sequence[Path]) -> dict[str, Any]:

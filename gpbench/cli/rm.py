@@ -3,8 +3,9 @@
 import argparse
 from typing import Any
 
-from gpbench.api.selection import open_stores
+from gpbench import paths
 from gpbench.cli import options
+from gpbench.records import open_existing, open_store
 
 
 def add_parser(subparsers: Any) -> None:
@@ -16,7 +17,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="ids of runs, or their first digits (`gpbench ls runs`)")
     parser.add_argument("--dry-run", action="store_true", help="name what would be deleted, and delete nothing")
-    options.add_results(parser)
+    options.add_results_folder(parser)
     parser.set_defaults(func=run)
 
 
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises ConfigError where any word is not the id of one run, before anything is deleted; StorageError.
     """
-    store = open_stores(args.results)[0]
+    store = open_existing(args.results) if args.results else open_store(paths.results_dir())
     for id in dict.fromkeys(store.id_of(word) for word in args.runs):
         record = store.get(id)
         about = record.label if record else "a damaged record"

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from gpbench.analysis import printing
-from gpbench.api.selection import open_stores
+from gpbench.api.models import load_run
 from gpbench.cli import options
 
 
@@ -18,11 +18,9 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError where no run matches, or several do."""
-    store = open_stores(args.results)[0]
     options.check_run(args)
-    record = store.last() if args.last else store.find(args.run)
-    config = store.config(record.id)
-    predictions = store.predictions(record.id)
+    run = load_run(args.run, results=options.results(args))
+    record, config, predictions = run.record, run.config, run.test_predictions
     rows = len(predictions["row"]) if predictions else None
     if args.json:
         printing.print_json({**record.to_json(), "predictions": rows, "config": config})
@@ -34,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
             printing.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"])
         )
     )
-    print(f"folder  {store.runs / record.id}")
+    print(f"folder  {run.folder}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:
         print("\n" + yaml.safe_dump(config, sort_keys=False).rstrip())

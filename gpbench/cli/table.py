@@ -25,6 +25,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--metric", metavar="A,B", help="metrics, or all; default: nll, or rmse,test_ll for regression")
     options.add_filters(parser)
     parser.add_argument("--later", action="store_true", help="also list values of later papers on the same data")
+    parser.add_argument("--missing", action="store_true", help="list the runs of ID that are not recorded")
     options.add_config_dir(parser, "experiment/ files")
     options.add_output(parser, picture=False, json="the rows of the CSV with provenance")
     parser.set_defaults(func=run)
@@ -35,13 +36,18 @@ def run(args: argparse.Namespace) -> int:
     if args.experiment and args.later:
         raise ConfigError(f"--later: {args.experiment} says itself what is in its table; leave it out")
     table = tables.table(
-        args.experiment, metric=args.metric, config_dir=args.config_dir, results=args.results, **options.filters(args)
+        args.experiment,
+        metric=args.metric,
+        missing=args.missing,
+        config_dir=args.config_dir,
+        results=options.results(args),
+        **options.filters(args),
     )
     if args.json:
         printing.print_json(table.data)
     else:  # text under any name: this table has no picture
-        options.write_sheet(table.sheet, args.format, args.out)
-    if args.later and not args.json and args.format == "terminal":
+        options.write_sheet(table.sheet, args, args.out)
+    if args.later and not args.json and args.format in (None, "terminal"):
         _print_later(table)
     return 0
 

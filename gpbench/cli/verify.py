@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code, 1 where a claim is contradicted.  Raises ConfigError."""
     table = tables.verify(
-        args.name, preset=args.preset, protocol=args.protocol, config_dir=args.config_dir, results=args.results
+        args.name, preset=args.preset, protocol=args.protocol, config_dir=args.config_dir, results=options.results(args)
     )
     options.write_table(args, table)
     return int(any(row["verdict"] == "contradicted" for row in table.data))

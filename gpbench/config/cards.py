@@ -211,7 +211,7 @@ def _check_labels(path: Path | str, node: Mapping[str, Any]) -> None:
         parse("integer").check(f"{path}: the code of label {label!r}", code)
 
 
-def _check_read(path: Path | str, splits: Mapping[str, Any], sets: Iterable[str]) -> None:
+def _check_read(path: Path | str, splits: Mapping[Any, Any], sets: Iterable[str]) -> None:
     """Raises ConfigError for a key of `splits` that one of our split sets reads, and none of `sets` does."""
     for key in sorted(_SPLIT_KEYS & splits.keys() - {key for name in sets for key in SPLIT_SETS[name].options.known}):
         readers = either(name for name, entry in SPLIT_SETS.items() if key in entry.options.known)
@@ -219,7 +219,7 @@ def _check_read(path: Path | str, splits: Mapping[str, Any], sets: Iterable[str]
         raise ConfigError(f"{path}: splits.{key}={as_word(splits[key])}: {hint}")
 
 
-def _check_splits(path: Path | str, splits: Mapping[str, Any]) -> None:
+def _check_splits(path: Path | str, splits: Mapping[Any, Any]) -> None:
     sets = mapping(splits.get("sets"), f"{path}: splits.sets") or {"random90": 20}
     Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(sets, f"{path}: splits.sets")
     _check_read(path, splits, sets)

@@ -4,7 +4,9 @@
 user's class is checked by the same declarations where it is imported (`gpbench.config.build.check_class`).
 """
 
+import importlib.util
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -18,7 +20,7 @@ from gpbench.schema import Range, Words, check_finite, is_real, is_whole, parse
 FILE = Path(__file__).with_name("settings.json")
 """Declarations of methods (tasks, kernels, likelihoods, settings) and ranges of arguments of optimisers, by path."""
 _OPTIMISERS = "gpbench.core.optimisers."
-_WIDER = {"fraction": "share", "several": "count"}
+_WIDER = {"fraction": "share", "several": "count", "several rows": "rows"}
 
 
 @cache
@@ -86,17 +88,28 @@ def within_rows(cfg: Mapping[str, Any], rows: int) -> dict[str, Any]:
         rows: Number of training rows of every split.
     """
     method, explicit = cfg["method"], set(cfg.get("explicit", ["method"]))  # records of before have no such list
-    known = classes().get(str(method.get("_target_")), {}).get("settings", {})
-    large = [
-        key
-        for key, setting in known.items()
-        if "rows" in str(setting["range"]).split(" or ")
-        and is_whole(method.get(key))
-        and method[key] > rows
-        and not explicit & {"method", f"method.{key}"}
-    ]
+    large = [key for key in _beyond(method, rows) if not explicit & {"method", f"method.{key}"}]
     changes = cfg["changes"] | {f"method.{key}": rows for key in large} if large else cfg["changes"]
     return {**cfg, "method": {**method, **dict.fromkeys(large, rows)}, "changes": changes}
+
+
+def check_inducing(method: Mapping[str, Any], rows: int) -> None:
+    """Check that a method, whose defaults are within the rows, has no more inducing points than rows that train.
+
+    Raises:
+        ConfigError: It has more, which its training would refuse.
+    """
+    if "inducing" in _beyond(method, rows):
+        m = method["inducing"]
+        raise ConfigError(f"method.inducing={m}: there are {rows} training rows; choose a number from 1 to {rows}")
+
+
+def _beyond(method: Mapping[str, Any], rows: int) -> list[str]:
+    """The settings of one of gpbench's methods that are numbers of rows, and larger than this one."""
+    known = classes().get(str(method.get("_target_")), {}).get("settings", {})
+    ranges = {key: {*str(setting["range"]).split(" or ")} for key, setting in known.items()}
+    counts = [key for key, words in ranges.items() if words & {"rows", "several rows"} and is_whole(method.get(key))]
+    return [key for key in counts if method[key] > rows]
 
 
 def check_method(node: Mapping[str, Any]) -> None:
@@ -184,7 +197,7 @@ def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
         raise ConfigError(f"method.likelihood={family}: {card['name']} is {task}: choose {fit}")
 
 
-def _check_values(section: str, node: Mapping[str, Any], known: Mapping[str, Words | Range]) -> None:
+def _check_values(section: str, node: Mapping[Any, Any], known: Mapping[str, Words | Range]) -> None:
     """Check the values that have a range, the arguments of gpbench's optimisers, and that every number is finite."""
     for key, value in node.items():
         name = f"{section}.{key}"
@@ -193,10 +206,29 @@ def _check_values(section: str, node: Mapping[str, Any], known: Mapping[str, Wor
         target = str(value.get("_target_")) if isinstance(value, Mapping) else ""
         if target.startswith(_OPTIMISERS):
             _check_optimiser(name, value, target)
+        if target.startswith("optax."):
+            _check_optax(name, target.removeprefix("optax."))
         check_finite(name, value)
 
 
-def _check_optimiser(name: str, node: Mapping[str, Any], target: str) -> None:
+def _check_optax(name: str, function: str) -> None:
+    """Raises ConfigError for a misspelt function, by the text of optax's module: importing it takes a second."""
+    known = _optax_names()
+    if known and "." not in function and function not in known:
+        raise ConfigError(f"{name}: optax has no {function!r}; {nearest(function, known)}")
+
+
+@cache
+def _optax_names() -> frozenset[str]:
+    """Every name in the text of optax's module, among them all that it has; none where it cannot be read."""
+    spec = importlib.util.find_spec("optax")
+    try:
+        return frozenset(re.findall(r"[A-Za-z]\w+", Path(spec.origin).read_text(encoding="utf-8")))  # type: ignore
+    except (AttributeError, TypeError, OSError, ValueError):
+        return frozenset()
+
+
+def _check_optimiser(name: str, node: Mapping[Any, Any], target: str) -> None:
     if target not in optimisers():
         raise ConfigError(f"{name}: no optimiser {target!r}; {nearest(target, optimisers())}")
     arguments = optimisers()[target]

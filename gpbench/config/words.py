@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+OPTIONAL = "optional."
+"""The prefix of a word that counts only where its key exists, as in `optional.method.inducing=0.1`."""
+
 _SCALAR = r"(?:[+-]?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|[A-Za-z_][\w-]*|'[^'\\$]*')"
 _LIST = rf"\[(?:{_SCALAR}(?:,{_SCALAR})*)?\]"
 _PLAIN = re.compile(rf"(\+{{0,2}})([A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)=({_SCALAR}|{_LIST})", re.A)

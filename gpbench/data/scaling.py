@@ -136,9 +136,11 @@ def fit_scalers(
         fit_targets = _none
     _check_sizes(dataset, X, columns or [f"x{i + 1}" for i in range(X.shape[1])])
     _check_sizes(dataset, y[:, None], (target,))
+    several = bool(np.any(y != y[:1]))  # scaling overwrites y
     scalers = fit_inputs(X, all_X), fit_targets(y, all_y)
     if scalers[1].constant:
-        raise DataError(f"{dataset}: column {target!r}: the targets of the {len(y)} training rows are all equal")
+        reason = "differ by rounding alone; subtract their mean in the file" if several else "are all equal"
+        raise DataError(f"{dataset}: column {target!r}: the targets of the {len(y)} training rows {reason}")
     return scalers
 
 

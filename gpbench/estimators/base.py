@@ -2,6 +2,7 @@
 
 import copy
 import json
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -89,11 +90,19 @@ class Estimator(BaseEstimator):
 
         method = programs.method
         group = self._group(method, X, y, X[:1], y[:1])  # the first row shows whether predictions are finite
-        result = fit(programs, group, cadence=Cadence(max(1, method.steps), None))
+        with self._one_line():
+            result = fit(programs, group, cadence=Cadence(max(1, method.steps), None))
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
         if not np.isfinite(result.predictions["log_prob"]).all():
             raise DivergedError(diagnosis(method, state) or f"{method.name} diverged: its predictions are not finite")
         return jax.device_get(state)
+
+    def _one_line(self) -> AbstractContextManager[None]:
+        """A context in which an exception of the user's own method is a ConfigError."""
+        from gpbench.train.faults import one_line_if_users_code
+
+        folder = [] if self.config_dir is None else [str(self.config_dir)]
+        return one_line_if_users_code({**self.config_, "config_dirs": folder})
 
     def _group(
         self,
@@ -135,7 +144,11 @@ class Estimator(BaseEstimator):
 
         run = Fit(jax.tree.map(lambda leaf: jax.numpy.asarray(leaf)[None], self.state_))
         y = np.zeros(len(X))  # of any value: the loop scores predictions too, and these scores are not used
-        programs.predict(self._group(programs.method, X, y, X, y), run)
+        try:
+            with self._one_line():
+                programs.predict(self._group(programs.method, X, y, X, y), run)
+        except GpbenchError as error:
+            raise ValueError(in_python(str(error))) from error
         return {name: np.asarray(values[0], np.float64) for name, values in run.predictions.items()}
 
 

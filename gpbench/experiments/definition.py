@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths, yamls
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, as_word, nearest
 from gpbench.experiments import layout
 from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, mapping, optional, required
 
 PRESETS = ("quick", "full")
+
+FACTS = ("names", "data", "splits", "settings", "budget", "paper")
+"""What a file may say of its runs: names of columns, data, splits, settings, steps, and what the paper has instead."""
 
 _KEYS = Keys(
     {
@@ -26,7 +29,7 @@ _KEYS = Keys(
         "runs": required(MAPPINGS),
         "paper": optional(TEXT),
         **dict.fromkeys(("runs_of", "table", "figure", "figures"), optional()),
-        **dict.fromkeys(("presets", "all", "where"), optional(MAPPING)),
+        **dict.fromkeys(("presets", "facts", "all", "where"), optional(MAPPING)),
         "labels": optional(MAPPING_OF_MAPPINGS),
     }
 )
@@ -36,8 +39,9 @@ _KEYS = Keys(
 class Experiment:
     """A table, figures, or both, of the same runs.
 
-    `blocks` are the runs as the file has them, `presets` says in words what each preset is.  `figures` has the options
-    of each figure by its name; `figure` has those of the only one, or of the one that `pictures` selects.
+    `blocks` are the runs as the file has them.  `facts` says what each preset is, by those of the names FACTS that the
+    file has, and `presets` the same in one line.  `figures` has the options of each figure by its name; `figure` has
+    those of the only one, or of the one that `pictures` selects.
     """
 
     id: str
@@ -45,6 +49,7 @@ class Experiment:
     paper: str
     blocks: Sequence[Mapping[str, Any]]
     presets: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     table: Mapping[str, Any] = field(default_factory=dict)
     figure: Mapping[str, Any] = field(default_factory=dict)
@@ -67,6 +72,11 @@ class Experiment:
     def label(self, key: str, value: str) -> str:
         """Name of a value of a key in tables and figures."""
         return self.labels.get(key, {}).get(value, value)
+
+    def labels_of(self, keys: str | Sequence[str], job: Mapping[str, str]) -> list[str]:
+        """The labels of a job's values of those of these keys that it has, without empty ones."""
+        names = [keys] if isinstance(keys, str) else keys
+        return [label for key in names if key in job and (label := self.label(key, job[key]))]
 
 
 def overrides(job: Mapping[str, str]) -> list[str]:
@@ -116,9 +126,10 @@ def _with_runs_of(other: Experiment, content: Mapping[str, Any], path: Path) -> 
     runs = [block for block in (_selected(block, condition) for block in other.blocks) if block]
     if not runs:
         raise ConfigError(f"{path}: no run of {other.id} has {', '.join(f'{k}={v}' for k, v in condition.items())}")
-    own = content.get("labels", {})
-    labels = {key: {**other.labels.get(key, {}), **own.get(key, {})} for key in {**other.labels, **own}}
-    return {"paper": other.paper, "presets": other.presets, **content, "runs": runs, "labels": labels}
+    own = content.get("labels") or {}
+    MAPPING_OF_MAPPINGS.check(f"{path}: labels", own)
+    labels = {key: {**other.labels.get(key, {}), **(own.get(key) or {})} for key in {**other.labels, **own}}
+    return {"paper": other.paper, "presets": other.facts, **content, "runs": runs, "labels": labels}
 
 
 def _selected(block: Mapping[str, Any], condition: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,24 +156,43 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
         raise ConfigError(f"{path}: put `figure` among `figures`, under a name")
     blocks = [{**(content.get("all") or {}), **block} for block in content["runs"]]
     for key, value in ((key, value) for block in blocks for key, value in block.items()):
+        if not isinstance(key, str):
+            raise ConfigError(f"{path}: runs: {as_word(key)} is no key of a run: write a text such as `dataset`")
         if isinstance(value, dict) and set(value) != set(PRESETS):
             raise ConfigError(f"{path}: {key} needs a value for each of {' and '.join(PRESETS)}, and no other")
     layout.check(path, content, blocks)
     labels = {
-        key: {text(value): str(label) for value, label in names.items()}
+        key: {text(value): str(label) for value, label in (names or {}).items()}
         for key, names in (content.get("labels") or {}).items()
     }
+    facts = _facts(content, path)
     return Experiment(
         id=id,
         title=content["title"],
-        paper=content.get("paper", ""),
+        paper=content.get("paper") or "",
         blocks=blocks,
-        presets={str(preset): str(words) for preset, words in (content.get("presets") or {}).items()},
+        presets={preset: "; ".join(words.values()) for preset, words in facts.items()},
+        facts=facts,
         labels=labels,
         table=content.get("table") or {},
         figure=content.get("figure") or {},
         figures=content.get("figures") or {},
     )
+
+
+def _facts(content: Mapping[str, Any], path: Path) -> dict[str, dict[str, str]]:
+    """What the file says of each preset: `facts` for all presets, and those of the preset; a text is its settings.
+
+    Raises ConfigError for a name that is none of FACTS.
+    """
+    shared = content.get("facts") or {}
+    facts = {}
+    for preset, words in (content.get("presets") or {}).items():
+        own = words if isinstance(words, dict) else {"settings": words}
+        if unknown := [str(name) for name in {**shared, **own} if name not in FACTS]:
+            raise ConfigError(f"{path}: presets: {unknown[0]!r} is not a fact of runs; {nearest(unknown[0], FACTS)}")
+        facts[str(preset)] = {name: str({**shared, **own}[name]) for name in FACTS if name in {**shared, **own}}
+    return facts
 
 
 def _jobs(block: Mapping[str, Any], preset: str) -> Iterator[dict[str, str]]:

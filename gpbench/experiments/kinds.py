@@ -81,8 +81,10 @@ FIGURES: Mapping[str, Kind] = {
         "gpbench.report.figures.scaling.draw_scaling", {"along": "key", "colour": "key"}, {"colours": "any"}
     ),
     "dots": Kind(
-        "gpbench.report.figures.dots.draw", {"label": "method keys", "metric": "metric"}, {"sets": "method sets"}
+        "gpbench.report.figures.dots.draw",
+        {"label": "method keys", "metric": "metric"},
+        {"sets": "method sets", "settings": "settings"},
     ),
-    "ranks": Kind("gpbench.report.figures.comparisons.draw_ranks", _RANKS, _RANK_SETS),
+    "ranks": Kind("gpbench.report.figures.comparisons.draw_ranks", _RANKS, {**_RANK_SETS, "settings": "settings"}),
 }
 """Kinds of figures."""

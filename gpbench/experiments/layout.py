@@ -166,6 +166,7 @@ _METRICS = Range(lambda value: isinstance(value, list) and bool(value), "a list 
 _SETS = Range(
     lambda value: _is_mapping_of(list, value) and all(value.values()), "a mapping of names to lists of methods"
 )
+_SETTINGS = Range(lambda value: value in ("main", "all"), "main, one setting a method, or all")
 _EXPONENTS = Range(lambda value: _is_mapping_of(Mapping, value), "a mapping of keys to mappings of values to numbers")
 _TRUTH = Range(lambda value: value == "friedman", "friedman, the function whose effects are known")
 
@@ -185,6 +186,7 @@ CHECKS: Mapping[str, tuple[Range, Callable[[_File, str, Any], None]]] = {
     "method": (WORDS["any"], _File.method),
     "method keys": (_COLUMNS, _File.method_keys),
     "method sets": (_SETS, _File.method_sets),
+    "settings": (_SETTINGS, lambda file, option, value: None),
     "truth": (_TRUTH, lambda file, option, value: None),
     "exponents": (_EXPONENTS, _File.exponents),
     "fraction": (WORDS["share"], lambda file, option, value: None),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpbench.errors import ConfigError
+from gpbench.errors import AbsentError
 from gpbench.records.plan import Records, Run, RunPlan
 from gpbench.records.record import Record
 
@@ -42,10 +42,10 @@ def require_recorded(id: str, preset: str, cells: Sequence[Cell]) -> None:
         cells: the planned cells with their records.
 
     Raises:
-        ConfigError: no run is recorded.
+        AbsentError: no run is recorded.
     """
     if not any(cell.finished for cell in cells):
-        raise ConfigError(
+        raise AbsentError(
             f"nothing is recorded of {id} in preset {preset}; make it with gpbench reproduce {id} --preset {preset}"
         )
 

@@ -127,9 +127,14 @@ def later(dataset: str, metric: str) -> list[Published]:
     return [_published(row, metric) for row in rows if row["metric"] in _READ_AS.get(metric, ())]
 
 
+def terms(setting: str) -> list[str]:
+    """The terms of a setting as they are: "m=15%, hidden=[2,2]" -> ["m=15%", "hidden=[2,2]"]."""
+    return [term for term in re.split(r",\s*(?![^\[]*\])", setting) if term]
+
+
 def parts(setting: str) -> dict[str, str | float]:
     """The terms of a setting: "m=15%, hidden=[2,2]" -> {"m": "15%", "hidden": "[2,2]"}; numbers become floats."""
-    pairs = (term.partition("=") for term in re.split(r",\s*(?![^\[]*\])", setting) if term)
+    pairs = (term.partition("=") for term in terms(setting))
     return {key.strip(): _number(value.strip()) for key, _, value in pairs}
 
 

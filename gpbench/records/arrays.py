@@ -30,6 +30,8 @@ POINTS = 48
 """Largest number of points of a trace that is not thinned."""
 _GROWTH = 1.3
 """The ratio of the steps of a thinned trace.  Steps do not depend on its length, so that those of splits agree."""
+_LARGEST = 1e300
+"""Largest number of a trace: the width of an axis must be a number too."""
 KEPT = "kept_"
 """Prefix of the names of arrays that `run.keep=true` keeps."""
 
@@ -76,6 +78,24 @@ def unpack(content: bytes, most: int | None = None) -> "dict[str, ndarray]":
             return dict(arrays)
     except ValueError as error:
         raise ValueError(f"its arrays cannot be read ({error})") from None
+
+
+def unpack_trace(content: bytes) -> "dict[str, ndarray]":
+    """Reads the arrays of a trace, and those that `run.keep=true` keeps.
+
+    Raises ValueError as `unpack`, and where they are none that a run leaves: pictures are drawn of them.
+    """
+    import numpy as np
+
+    arrays = unpack(content)
+    traces = [values for name, values in arrays.items() if not name.startswith(KEPT)]
+    if any(values.dtype.kind not in "biuf" for values in arrays.values()):
+        raise ValueError("its arrays are not of real numbers")
+    if any(values.ndim != 1 or len(values) != len(traces[0]) for values in traces):
+        raise ValueError("its traces are not of one length")
+    if any((np.abs(values[np.isfinite(values)]) > _LARGEST).any() for values in arrays.values()):
+        raise ValueError(f"its arrays have numbers beyond {_LARGEST:g}")
+    return arrays
 
 
 def unpack_state(content: bytes) -> "dict[str, ndarray]":

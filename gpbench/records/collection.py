@@ -47,14 +47,30 @@ class Collection(Store):
     """The records in a Parquet file that `gpbench collect` made: a results folder to read from.
 
     It has thinned traces (`gpbench.records.arrays`), no predictions and no states.
+
+    Args:
+        path: the file.
+        shipped: mark the records as shipped with gpbench (`Record.shipped`).
     """
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, *, shipped: bool = False) -> None:
         super().__init__(path)
         self.runs = Path(path)
+        self._marks = shipped
+        self._known: dict[str, None] | None = None
         self._records: dict[str, Record] | None = None
         self._configs: dict[str, str] = {}
         self._traces: dict[str, bytes | None] | None = None
+
+    def ids(self) -> Sequence[str]:
+        """The ids of all runs, read without their records."""
+        if self._known is None:
+            self._known = dict.fromkeys(self._records or read_ids(self.runs))
+        return list(self._known)
+
+    def contains(self, id: str) -> bool:
+        """True if there is a run of this id."""
+        return id in (self._known or self.ids())
 
     def config_text(self, id: str) -> str:
         """The text of a run's config.yaml; empty where it has none."""
@@ -71,7 +87,7 @@ class Collection(Store):
                 self._say("", f"no traces: {error}")
         try:
             packed = self._traces.get(id)
-            return {} if packed is None else arrays.unpack(packed)
+            return {} if packed is None else arrays.unpack_trace(packed)
         except ValueError as error:
             self._say(id, f"{self.runs}, run {id}: {error}")
             return {}
@@ -103,6 +119,8 @@ class Collection(Store):
         if self._records is None:
             rows, faults = read(self.runs)
             self._records = {record.id: record for record, _ in rows}
+            for record in self._records.values() if self._marks else ():
+                vars(record)["shipped"] = True
             self._configs = {record.id: config for record, config in rows}
             if faults:
                 some = "; ".join(faults[:3]) + ("; ..." if len(faults) > 3 else "")
@@ -198,6 +216,12 @@ def read(path: Path) -> tuple[list[tuple[Record, str]], list[str]]:
     return rows, faults
 
 
+def read_ids(path: Path) -> list[str]:
+    """The ids of the records of a collection, which are not read; none without a column of ids.  Raises ConfigError."""
+    table = _table(path, ["id"])
+    return [id for id in _values(table.column("id")) if isinstance(id, str)] if table.column_names else []
+
+
 def read_traces(path: Path) -> dict[str, bytes | None]:
     """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
     table = _table(path, ["id", _TRACE])
@@ -278,8 +302,8 @@ def _table(path: Path, names: Sequence[str]) -> "pa.Table":
 
 
 def _check_footer(path: Path) -> None:
-    """Raises ValueError where the file has a digest of its footer, and the footer is another one."""
-    with open(path, "rb") as file:
+    """Raises ValueError for a pipe, and where the file has a digest of its footer, and the footer is another one."""
+    with limits.opened(path) as file:
         whole = file.seek(0, 2)
         file.seek(max(0, whole - _END))
         length = _END + int.from_bytes(file.read(_END)[:4], "little")

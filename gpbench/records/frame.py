@@ -1,15 +1,12 @@
 """Records as a pandas DataFrame: a row for each run, or for each run and metric."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpbench import paths
 from gpbench.arguments import checked
-from gpbench.errors import ConfigError
-from gpbench.records.collection import open_existing
 from gpbench.records.record import Record, field_types
-from gpbench.records.store import Store, latest, recorded
+from gpbench.records.several import Results, open_stores
+from gpbench.records.store import latest, recorded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +31,7 @@ _ORIGIN = (
     "commit",
     "dirty",
     "created",
+    "shipped",
     "source",
     "schema",
     "cell",
@@ -45,16 +43,16 @@ _ORIGIN = (
     "train_rows",
     "test_rows",
 )
-Results = Path | str | Store
-"""A results folder, a file that `gpbench collect` made, or a store."""
 
 
 @checked
-def frame(results: Results | Sequence[Results] | None = None, *, long: bool = False) -> "pd.DataFrame":
+def frame(results: Results = None, *, long: bool = False) -> "pd.DataFrame":
     """The records of results folders or of collected Parquet files, oldest first.
 
     Args:
-        results: one of them or several, by default the results folder; of a run in several the latest record counts.
+        results: one of them or several, or "shipped", the runs that ship with gpbench, in which a run has `shipped`
+            where they stand beside others; by default the results folder, or without runs there the shipped ones.  Of
+            a run in several the latest record counts.
         long: one row for each run and metric, with the columns `metric` and `value` (float), instead of one row for
             each run with a column `metrics.NAME` for each metric and `seconds.PART` for each part of the time.
 
@@ -66,12 +64,7 @@ def frame(results: Results | Sequence[Results] | None = None, *, long: bool = Fa
     Raises:
         ConfigError: a folder does not exist, or nothing is recorded.
     """
-    several = [paths.results_dir()] if results is None else results
-    several = [several] if isinstance(several, Results) else list(several)
-    if not several:
-        raise ConfigError("the list of results folders is empty")
-    stores = [item if isinstance(item, Store) else open_existing(item) for item in several]
-    records = latest(recorded(stores))
+    records = latest(recorded(open_stores(results)))
     return _long(records) if long else wide(records)
 
 

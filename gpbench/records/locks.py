@@ -11,17 +11,18 @@ import math
 import os
 import secrets
 import shutil
-import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from gpbench import limits
 from gpbench.errors import ClaimedError, printable
+from gpbench.records import processes
+from gpbench.records.folder import plain
 from gpbench.records.plan import Records, RunPlan
-from gpbench.records.store import alive, storage_error
+from gpbench.records.store import storage_error
 
 _BEAT_S = 15.0
 _SILENT_S = 120.0
@@ -69,7 +70,7 @@ def holder(results: Path | str, id: str) -> str | None:
         claim = _content(path)
     except (FileNotFoundError, NotADirectoryError):  # the latter where the results folder is a file
         return None
-    if silent > _SILENT_S or _ended(claim):
+    if silent > _SILENT_S or processes.ended(claim):
         return None
     pid, host = (printable(str(claim.get(key)))[:100] for key in ("pid", "host"))
     return f"process {pid} on {host}" if claim else "another process"
@@ -78,24 +79,12 @@ def holder(results: Path | str, id: str) -> str | None:
 def _content(path: Path) -> dict[str, Any]:
     """The claim in a file; empty where it is being written, or damaged: alive until it has been silent for long."""
     try:
-        claim = json.loads(limits.read(path, limits.CLAIM))
+        claim = plain(limits.read(path, limits.CLAIM).decode())
     except (FileNotFoundError, NotADirectoryError):
         raise
     except (OSError, ValueError, RecursionError):
         return {}
     return claim if isinstance(claim, dict) else {}
-
-
-def _ended(claim: Mapping[str, Any]) -> bool:
-    """True if the process of a claim is known to have ended, which only a process of the same machine can tell.
-
-    A claim of an earlier gpbench says too little of its machine: it is alive until it has been silent for long.
-    """
-    pid = claim.get("pid")
-    if any(claim.get(key) != fact for key, fact in _machine().items()) or type(pid) is not int or not 0 < pid < 2**31:
-        return False
-    then, now = claim.get("start"), _start(pid)
-    return not alive(pid) or (then is not None and now is not None and then != now)
 
 
 def _silence(path: Path) -> float:
@@ -111,33 +100,12 @@ def _silence(path: Path) -> float:
     return math.inf
 
 
-def _machine() -> dict[str, str | None]:
-    """The host, its boot, and its namespace of process ids, of which each container has one.
-
-    Two machines may have one name and namespaces of one number, and never have the same boot.
-    """
-    boot = pids = None
-    with contextlib.suppress(OSError):  # not Linux
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        pids = os.readlink("/proc/self/ns/pid")
-    return {"host": socket.gethostname(), "boot": boot, "pids": pids}
-
-
-def _start(pid: int) -> str | None:
-    """The time at which a process started, in clock ticks since the boot; None where that is unknown."""
-    try:
-        # behind its name, which is in parentheses and may have others, stand the fields from the third
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return None
-
-
 def _take(path: Path) -> None:
     for _ in range(3):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open(path, "x") as file:
-                json.dump({**_machine(), "pid": os.getpid(), "start": _start(os.getpid())}, file)
+                json.dump(processes.facts(), file)
             return
         except FileNotFoundError as error:
             if not path.parent.parent.is_dir():  # the results folder cannot be created

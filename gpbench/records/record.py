@@ -117,6 +117,8 @@ class Record:
     """File with another program's predictions."""
     source_checksum: str | None = None
     """SHA-256 of that file."""
+    shipped: bool | None = None
+    """True for a run that ships with gpbench, where it is read beside others."""
 
     @classmethod
     def from_json(cls, value: Any, id: str | None = None) -> "Record":

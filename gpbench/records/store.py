@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpbench.errors import ConfigError, StorageError, nearest
-from gpbench.records import arrays
+from gpbench.errors import AbsentError, ConfigError, StorageError, nearest
+from gpbench.records import arrays, processes
 from gpbench.records import folder as files
 from gpbench.records.record import Record
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _STALE_SECONDS = 3600.0
+_SILENT_SECONDS = 120.0
 _Content = TypeVar("_Content")
 
 
@@ -70,6 +71,23 @@ class Store:
                 self._say(id, f"skipped the record {self.runs / id}: {fault}")
         return sorted(records, key=lambda record: record.age)
 
+    @property
+    def is_empty(self) -> bool:
+        """True if the folder has no run, readable or not."""
+        return not self.ids()
+
+    def ids(self) -> Sequence[str]:
+        """The ids of all runs, readable or not."""
+        return list(self._ids())
+
+    def contains(self, id: str) -> bool:
+        """True if there is a run of this id, readable or not."""
+        return (self.runs / id).is_dir()
+
+    def folder_of(self, id: str) -> Path:
+        """The folder of a run."""
+        return self.runs / id
+
     def select(self, **fields: Any) -> list[Record]:
         """The records whose fields have these values; a list, tuple or set means any of its members."""
         values_of = {key: value if isinstance(value, list | tuple | set) else (value,) for key, value in fields.items()}
@@ -90,14 +108,14 @@ class Store:
             raise ConfigError(f"{len(matches)} runs start with {prefix!r}: {', '.join(matches[:5])}; give more digits")
         if not matches:
             hint = nearest(prefix, ids) if len(ids) in range(1, 10) else "`gpbench ls runs` lists them"
-            raise ConfigError(f"no run {prefix!r} in {self.runs}; {hint}")
+            raise AbsentError(f"no run {prefix!r} in {self.runs}; {hint}")
         return matches[0]
 
     def delete(self, id: str) -> None:
         """Deletes a run: it is moved aside first, so that its folder is never half-empty.  Raises StorageError."""
         if (self.runs / id).is_symlink():
             raise StorageError(f"{self.runs / id} is a symbolic link, not a folder: delete the link yourself")
-        aside = self.runs / f".tmp-{id}-{os.getpid()}-{secrets.token_hex(4)}"
+        aside = self.runs / f".tmp-{id}-{processes.name()}-{secrets.token_hex(4)}"
         try:
             (self.runs / id).rename(aside)
             shutil.rmtree(aside)
@@ -107,7 +125,7 @@ class Store:
     def last(self) -> Record:
         """The record made last.  Raises ConfigError if there is none."""
         if not (records := self.all()):
-            raise ConfigError(f"no runs in {self.runs} yet; make one with `gpbench run`")
+            raise AbsentError(f"no runs in {self.runs} yet; make one with `gpbench run`")
         return records[-1]
 
     def config(self, id: str) -> dict[str, Any]:
@@ -124,7 +142,7 @@ class Store:
 
     def trace(self, id: str) -> "dict[str, np.ndarray]":
         """The arrays of trace.npz: step, seconds (training so far), objective, one per metric; empty if none."""
-        return self._beside(id, files.TRACE, arrays.unpack, {})
+        return self._beside(id, files.TRACE, arrays.unpack_trace, {})
 
     def predictions(self, id: str) -> "dict[str, np.ndarray]":
         """The predictions of the test rows (`gpbench.records.arrays`); empty if none were kept."""
@@ -161,7 +179,7 @@ class Store:
             StorageError: the disk is full, or the folder may not be written.
         """
         folder = self.runs / record.id
-        beside = self.runs / f".tmp-{record.id}-{os.getpid()}-{secrets.token_hex(4)}"
+        beside = self.runs / f".tmp-{record.id}-{processes.name()}-{secrets.token_hex(4)}"
         try:
             self.runs.mkdir(parents=True, exist_ok=True)
             self._restore(self.runs.glob(".tmp-*-old"))
@@ -216,12 +234,18 @@ class Store:
             raise storage_error(self.runs, error) from error
 
     def _restore(self, asides: Iterable[Path]) -> list[str]:
-        """Puts back the records that processes killed in `write` had moved aside and not replaced; their ids."""
+        """Puts back the records that processes killed in `write` had moved aside and not replaced; their ids.
+
+        Those of another machine count as killed when they have been silent for long: `write` takes them a moment.
+        """
         restored = []
         for aside in asides:
             try:
-                id, pid = aside.name.removeprefix(".tmp-").split("-")[:2]
-                if not alive(int(pid)) and not (self.runs / id).exists():
+                id, process = aside.name.removeprefix(".tmp-").split("-")[:2]
+                ended = processes.named_has_ended(process)
+                if ended is None:
+                    ended = time.time() - aside.stat().st_ctime > _SILENT_SECONDS
+                if ended and not (self.runs / id).exists():
                     aside.rename(self.runs / id)
                     restored.append(id)
             except (OSError, ValueError):  # another process was quicker, or it is no folder of ours
@@ -229,22 +253,22 @@ class Store:
         return restored
 
     def _clean(self) -> None:
-        """Deletes what killed processes left: old and with a dead pid, which on a shared disk may be another host's."""
+        """Deletes what killed processes left: old, and of a process that has ended or of another machine."""
         for aside in self.runs.glob(".tmp-*"):
             try:
                 old = time.time() - aside.stat().st_mtime > _STALE_SECONDS
-                if old and not alive(int(aside.name.split("-")[2])):
+                if old and processes.named_has_ended(aside.name.split("-")[2]) is not False:
                     shutil.rmtree(aside, ignore_errors=True)
             except (OSError, ValueError, IndexError):
                 continue
 
 
 def recorded(stores: Sequence[Store]) -> list[Record]:
-    """Every record of these stores.  Raises ConfigError where there is none."""
+    """Every record of these stores.  Raises AbsentError where there is none."""
     records = [record for store in stores for record in store.all()]
     if not records:
         folders = ", ".join(str(store.runs) for store in stores)
-        raise ConfigError(f"no runs in {folders} yet; train with `gpbench run`")
+        raise AbsentError(f"no runs in {folders} yet; train with `gpbench run`")
     return records
 
 
@@ -256,17 +280,6 @@ def latest(records: Iterable[Record]) -> list[Record]:
     """
     by_id = {record.id: record for record in sorted(records, key=lambda record: record.age)}
     return sorted(by_id.values(), key=lambda record: record.age)
-
-
-def alive(pid: int) -> bool:
-    """True if this host has a process of this id."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def storage_error(folder: Path, error: OSError) -> StorageError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from gpbench.analysis.printing import counted
-from gpbench.errors import GpbenchError, SweepError
+from gpbench.errors import ConfigError, GpbenchError, SweepError
 from gpbench.experiments.plan import plans
 from gpbench.records import locks
 from gpbench.records.collection import open_store
@@ -81,7 +81,7 @@ class Terminal(Lines):
 
         super().__init__(jobs)
         self.work = {tuple(job): _work(plan) for job, plan in zip(jobs, plans)}
-        self.left, self.done, self.partial = sum(map(self._work, jobs)), 0.0, 0.0
+        self.remaining_work, self.finished_work, self.partial_work = sum(map(self._work, jobs)), 0.0, 0.0
         self.began = time.monotonic()
         self.live = Live(refresh_per_second=4, transient=True)
 
@@ -96,13 +96,13 @@ class Terminal(Lines):
         """One line for a job that is over; those recorded before say nothing of the time that the others take."""
         super().ended(outcome)
         work = self._work(outcome.overrides)
-        self.left -= work
+        self.remaining_work -= work
         if outcome.status != "already":
-            self.done += work
+            self.finished_work += work
 
     def running(self, children: Sequence[Running]) -> None:
         """The bar, and a line for each running job, cut at the terminal's width."""
-        self.partial = sum(self._work(child.overrides) * _fraction(child.last_line) for child in children)
+        self.partial_work = sum(self._work(child.overrides) * _fraction(child.last_line) for child in children)
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -116,9 +116,9 @@ class Terminal(Lines):
     def summary(self) -> str:
         """Number of jobs that are over, and the time left: jobs count by their work, running ones by their steps."""
         text = f"{self.count}/{self.total} jobs"
-        if not (ready := self.done + self.partial):
+        if not (ready := self.finished_work + self.partial_work):
             return text
-        remaining = (self.left - self.partial) * (time.monotonic() - self.began) / ready
+        remaining = (self.remaining_work - self.partial_work) * (time.monotonic() - self.began) / ready
         return f"{text}  {datetime.timedelta(seconds=round(remaining))} left"
 
     def _work(self, overrides: Sequence[str]) -> float:
@@ -144,7 +144,7 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
     view = Lines(jobs)
     train: set[str] = set()
     failed = 0
-    planned = plans(jobs, config_dirs)
+    planned = [_checked(plan) for plan in plans(jobs, config_dirs)]
     check_classes(jobs, planned, config_dirs)
     for words, plan in zip(jobs, planned, strict=True):
         if isinstance(plan, RunPlan):
@@ -157,6 +157,19 @@ def preview(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path]) -> int:
     if failed:
         raise SweepError(f"{failed} of {len(jobs)} jobs would fail, as listed above")
     return 0
+
+
+def _checked(plan: RunPlan | GpbenchError) -> RunPlan | GpbenchError:
+    """The plan, or the error that its training would begin with, where its card tells the rows."""
+    from gpbench.config import cards, declared
+    from gpbench.data import splits
+
+    if isinstance(plan, RunPlan) and (sizes := splits.sizes(cards.resolved(plan.cfg["dataset"]))):
+        try:
+            declared.check_inducing(plan.cfg["method"], sizes[0])
+        except ConfigError as error:
+            return error
+    return plan
 
 
 def _state(plan: RunPlan) -> tuple[list[str], str]:

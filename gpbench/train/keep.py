@@ -1,5 +1,6 @@
 """Arrays that `run.keep` keeps for pictures, beside the trace: a report never trains, and never predicts."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -7,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from gpbench.core.kernels import Kernel, Stationary
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Method
@@ -19,10 +21,11 @@ _MARGIN = {1: 1.0, 2: 0.05}
 
 
 def check(method: Method, inputs: int) -> None:
-    """Raises ConfigError where there would be nothing to draw: more than two inputs, and no effects of their own."""
-    if inputs not in _PER_AXIS and not isinstance(method, HasEffects):
+    """Raises ConfigError where there would be nothing to draw: more than two inputs, neither effects nor a kernel."""
+    if inputs not in _PER_AXIS and not isinstance(method, HasEffects) and not hasattr(method, "kernel"):
         raise ConfigError(
-            f"run.keep=true is for data with one or two inputs, and these have {inputs}; leave it, or choose method=gam"
+            f"run.keep=true is for data with one or two inputs, and these have {inputs}; leave it, or choose"
+            " method=gam, or a method with a kernel, whose lengthscales are kept"
         )
 
 
@@ -33,8 +36,9 @@ def arrays(
 
     `kept_X` (n, D), `kept_y` (n,), and `kept_X_shift`, `kept_X_scale` (D,), `kept_y_mean`, `kept_y_std` () to undo
     their scaling; `kept_grid` (G, D); `kept_log_probs` (G, C), or `kept_mean` and `kept_var` (G,); `kept_hidden` (G, H)
-    of hidden units; `kept_inducing` (M, D) and the like.  With more than two inputs there is no grid.  `key` is that
-    of the member's steps, so that sampled predictions are those that were scored.
+    of hidden units; `kept_inducing` (M, D) and the like; `kept_lengthscales` (D,) where the kernel, of a deep GP that
+    of its first layer, has one for each input.  With more than two inputs there is no grid, and there are training rows
+    only beside effects.  `key` is that of the member's steps, so that sampled predictions are those that were scored.
     """
     X = prepared.X
     drawn: dict[str, Array] = {}
@@ -42,6 +46,10 @@ def arrays(
         drawn |= jax.jit(method.arrays)(state)
     if isinstance(method, HasEffects):
         drawn |= jax.jit(method.effects)(state)
+    if (lengthscales := _lengthscales(state, X.shape[1])) is not None:
+        drawn["lengthscales"] = lengthscales
+    if X.shape[1] not in _PER_AXIS and not isinstance(method, HasEffects):
+        return _as_kept(drawn)
     known = {
         "X": X,
         "y": prepared.y,
@@ -58,8 +66,21 @@ def arrays(
         if isinstance(method, HasLatents):
             drawn |= jax.jit(method.latents)(state, points)
         known["grid"] = grid
+    return _as_kept(known | drawn)
+
+
+def _as_kept(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
     # float32 is finer than any picture
-    return {f"kept_{name}": np.asarray(value, np.float32) for name, value in (known | drawn).items()}
+    return {f"kept_{name}": np.asarray(value, np.float32) for name, value in values.items()}
+
+
+def _lengthscales(state: Any, inputs: int) -> Float[Array, " D"] | None:
+    """The lengthscales of the first kernel of a state; None where it has not one for each of several inputs."""
+    values = getattr(state, "parameters", state)  # the optimiser's state may look like a kernel, too
+    leaves = jax.tree.leaves(values, is_leaf=lambda leaf: isinstance(leaf, Kernel))
+    kernel = next((leaf for leaf in leaves if isinstance(leaf, Kernel)), None)
+    has_each = isinstance(kernel, Stationary) and kernel.log_lengthscale2.shape == (inputs,) and inputs > 1
+    return kernel.lengthscales if has_each and isinstance(kernel, Stationary) else None
 
 
 def _grid(X: Float[np.ndarray, "n D"]) -> Float[np.ndarray, "G D"]:

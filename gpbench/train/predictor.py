@@ -18,6 +18,7 @@ from gpbench.records.record import Record
 from gpbench.records.store import Store
 from gpbench.train.checkpoint import state_of
 from gpbench.train.context import Context
+from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Fit, initial
 from gpbench.train.grouping import load
 from gpbench.train.programs import lay_out
@@ -49,7 +50,8 @@ class Predictor:
         if context.dataset.checksum != record.data_checksum:
             raise DataError(f"the data set {context.dataset.name} has other data here than the run was trained on")
         self._group, (self._split,) = load(context, plan.runs)
-        state = state_of(arrays, jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group)))
+        with one_line_if_users_code(cfg):
+            state = state_of(arrays, jax.tree.map(lambda leaf: leaf[0], initial(context.method, self._group)))
         if state is None:
             raise ConfigError(
                 "its state is of another version of its method: train it again with run.save=true run.again=true"
@@ -78,7 +80,8 @@ class Predictor:
         # targets are not known, and their log probabilities not used
         group = replace(self._group, X_test=X, y_test=np.zeros(X.shape[:2], X.dtype))
         run = replace(self._fit)
-        context.programs.predict(lay_out(context.devices, group), run)
+        with one_line_if_users_code(context.plan.cfg):
+            context.programs.predict(lay_out(context.devices, group), run)
         arrays = {name: np.asarray(values[0], np.float64) for name, values in run.predictions.items()}
         if "log_probs" in arrays:
             return {f"probability of {c}": np.exp(p) for c, p in zip(context.dataset.classes, arrays["log_probs"].T)}

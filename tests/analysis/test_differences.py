@@ -65,7 +65,9 @@ def test_a_side_on_one_split_or_without_its_numbers_of_rows_is_never_better():
         pairs, _ = compared(records)
         assert (pairs[0].winner, pairs[0].test.low) == ("", None)
         sheet = differences.sheet(Side("method", "sep"), Side("method", "svi"), pairs, [])
-        assert f"no test ({reason}): pima m=15%" in sheet.feet and "no significant difference in 0" in sheet.feet[0]
+        assert (
+            f"no test ({reason}): pima m=15%" in sheet.remarks and "no significant difference in 0" in sheet.summary[0]
+        )
         assert sheet.grids[0].rows[0][-1] == "" and sheet.rows[0]["better"] is None
 
 
@@ -111,7 +113,7 @@ def test_seconds_of_different_machines_are_named_and_other_metrics_need_no_such_
         (both(of_a=a, **b), "nll", []),
     ):
         pairs, _ = compared(records, metric=metric)
-        feet = differences.sheet(*sides, pairs, []).feet
+        feet = differences.sheet(*sides, pairs, []).remarks
         assert [foot for foot in feet if foot.startswith("seconds")] == expected
         assert (line.split(":")[0] in draw_differences(*sides, pairs).get_supxlabel()) == bool(expected)
 

@@ -11,7 +11,8 @@ from samples import sample
 from gpbench.analysis import formats
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.experiment import table, table_blocks
-from gpbench.analysis.tables import has_few, with_marks
+from gpbench.analysis.marks import has_few, with_marks
+from gpbench.analysis.missing import missing_runs
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell, absent, preset_line
 
@@ -84,10 +85,11 @@ def render(format, records=RECORDS, preset="quick"):
         ("latex", r"\textbf{0.482 $\pm$ 0.027}", r"\underline{0.485 $\pm$ 0.033}"),
     ],
 )
-def test_best_and_tied_are_marked_beside_splits_and_published(format, best, tied):
+def test_best_and_tied_are_marked_and_a_table_beside_the_paper_has_the_printed_values(format, best, tied):
     text = render(format)
-    assert f"{best} (4) [0.52, -1.2 se]" in text and f"{tied} (4) [0.54, -1.5 se]" in text
-    assert "0.688 ± 0.032 (4) [0.49, +5.9 se]" in text.replace(r"$\pm$", "±")
+    assert best in text and tied in text and "0.688 ± 0.032" in text.replace(r"$\pm$", "±")
+    assert text.count("beside the paper: m=15") == 1 and "4 splits" in text
+    assert all(cell in text for cell in ("0.52 (-1.2)", "0.54 (-1.5)", "0.49 (+5.9)"))
     assert "not significantly different from the best (corrected resampled t test over splits, 5" in text
 
 
@@ -105,39 +107,50 @@ def test_latex_uses_booktabs():
 
 
 def test_average_seconds_are_beside_the_published_ones():
-    (line,) = [line for line in render("terminal").splitlines() if line.startswith("average seconds")]
-    assert line.count("3.50 ± 0.65 (4)") == 3 and all(f"[{paper}]" in line for paper in (59, 17, 40))
+    ours, paper = [line for line in render("terminal").splitlines() if line.startswith("average seconds")]
+    assert ours.count("3.50 ± 0.65") == 3 and paper.split()[2:] == ["59", "17", "40"]
 
 
 def test_values_that_are_not_targets_have_a_footnote_and_are_not_in_the_verdict():
     text = render("terminal")
-    assert "[0.69, -6.6 se]¹" in text and "¹ not a target" in text
-    assert "within 2 standard errors of the paper, or better: 2 of 3 cells; not: pima svi m=15% +5.9" in text
+    assert "australianᵃ" in text and "0.69 (-6.6)" in text and "ᵃ not a target" in text
+    assert "2 of 3 targets reproduced (within 2 standard errors of the paper, or better)." in text
+    table_of_others = text[text.index("targets not reproduced") :].splitlines()
+    assert table_of_others[3].split() == ["m=15%", "pima", "svi", "nll", "0.688", "±", "0.032", "0.49", "+5.9"]
 
 
-def test_the_foot_has_device_precision_versions_commit_and_seconds():
+def test_what_was_run_has_device_precision_versions_commit_and_seconds():
     text = render("terminal")
-    facts = ("device a cpu", "precision float64", "jax 0.10, numpy 2", "commit cccccccccccc", "compile 24, train 84")
+    facts = ("device: a cpu", "precision: float64", "jax 0.10, numpy 2", "commit: cccccccccccc", "compile 24, train 84")
     assert all(fact in text for fact in facts)
 
 
 def test_missing_cells_and_splits_are_counted_and_named():
     records = [r for r in RECORDS if r.method != "svi" and r.split != 2]
     text = render("terminal", records)
-    assert "MISSING: 12 of 24 runs, in 6 of 6 cells: dataset=pima method=gfitc (1 of 4); " in text
-    assert "dataset=pima method=svi (4 of 4)" in text and "0 done [0.49]" in text
-    assert "MISSING" not in render("terminal") and absent(with_records(CELLS, RECORDS)) == ""
+    assert (
+        "1 method not run, 12 of 24 runs missing: `gpbench table sep/test --preset quick --missing` lists them." in text
+    )
+    assert "missing" not in render("terminal") and absent(with_records(CELLS, RECORDS)) == ""
+    sheet = missing_runs(EXPERIMENT, "quick", with_records(CELLS, records))
+    assert [(row["dataset"], row["method"], row["missing"]) for row in sheet.rows][2:4] == [
+        ("pima", "svi", 4),
+        ("australian", "gfitc", 1),
+    ]
+    assert sheet.rows[2]["words"] == "dataset=pima method=svi" and "4 of 4" in str(sheet)
     assert absent(with_records(CELLS, []), 2).endswith("; and 4 more")
 
 
 def test_a_table_without_any_record_still_shows_the_paper():
-    assert "0 done [0.52]" in render("terminal", []) and render("csv", []).count("\n") == 9
+    text = render("terminal", [])
+    assert text.count("m=15%") == text.count("beside the paper: m=15%") == 1 and "0.52" in text
+    assert render("csv", []).count("\n") == 9
 
 
 def test_the_head_names_the_quick_preset_and_mixed_presets():
-    assert "QUICK PRESET: 4 splits" in render("md").splitlines()[1]
+    assert render("md").splitlines()[2].startswith("Quick preset. 4 splits.")
     mixed = [*RECORDS[:-1], replace(RECORDS[-1], preset="full")]
-    assert "MIXED presets: runs were made with full (1), quick (23)" in render("terminal", mixed).splitlines()[1]
+    assert "Mixed presets: full (1), quick (23)." in render("terminal", mixed).splitlines()[1]
     full = [replace(r, preset="full") for r in RECORDS]
     assert preset_line(with_records(CELLS, full), "full", "20 splits") == "preset full: 20 splits"
     assert "MIXED" in preset_line(with_records(CELLS, RECORDS), "full", "")
@@ -146,7 +159,8 @@ def test_the_head_names_the_quick_preset_and_mixed_presets():
 def test_diverged_runs_are_counted_and_tie_with_nothing():
     diverged = {"status": "diverged", "metrics": {"nll": None}}
     text = render("terminal", [replace(r, **diverged) if r.method == "gfitc" else r for r in RECORDS])
-    assert "0 done (4 diverged) [0.54]" in text and "0.482 ± 0.027* (4)" in text
+    assert "gfitcᵃ" in text and "ᵃ 4 runs diverged" in text and text.count(" diverged ") >= 2
+    assert "0.482 ± 0.027*" in text
 
 
 def marks(row):

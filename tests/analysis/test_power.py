@@ -100,7 +100,7 @@ def test_a_difference_below_the_floor_is_never_shown():
 def test_data_sets_without_a_test_are_named_and_none_with_one_is_one_line():
     single = differences([0.1], dataset="heart")
     sheet = power.sheet(*SIDES, [*differences([0.1, 0.3]), *single])
-    assert len(sheet.rows) == 1 and "no test (a single split): heart" in sheet.feet
+    assert len(sheet.rows) == 1 and "no test (a single split): heart" in sheet.remarks
     for untested in (single, differences([0.1, 0.3], test_rows=None)):
         with pytest.raises(ConfigError, match="no power without a test"):
             power.sheet(*SIDES, untested)

@@ -8,13 +8,14 @@ from samples import sample
 
 from gpbench.analysis import rankings
 from gpbench.analysis.experiment import table
-from gpbench.analysis.formats import with_marks_of
 from gpbench.analysis.ranks import rank_values
+from gpbench.analysis.sheets import text_of
 from gpbench.cli.plot import plot
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.papers.published import UNRANKED
+from gpbench.records.store import Store
 from gpbench.report import figures
 from gpbench.report.figures import style
 
@@ -23,8 +24,9 @@ RANKS = {
     "label": ["method", "method.hidden"],
     "metrics": ["test_ll", "rmse"],
     "sets": {"GPs": ["dgp", "svi"], "neural networks": ["pbp", "hmc"]},
+    "settings": "all",
 }
-DOTS = {"kind": "dots", "label": RANKS["label"], "metric": "test_ll", "sets": RANKS["sets"]}
+DOTS = {"kind": "dots", "label": RANKS["label"], "metric": "test_ll", "sets": RANKS["sets"], "settings": "all"}
 EXPERIMENT = Experiment(
     id="aep_dgp/test",
     title="A ranking",
@@ -101,14 +103,15 @@ def test_each_set_is_ranked_as_its_values_alone_are(name, members):
 
 
 def test_the_table_has_ranks_by_method_and_set_with_statistics_below():
-    sheet = with_marks_of(table(EXPERIMENT, "full", cells()), "terminal")
+    sheet = table(EXPERIMENT, "full", cells())
     assert [grid.title.split(" (")[0] for grid in sheet.grids] == ["average rank, test_ll", "average rank, rmse"]
     grid, of = sheet.grids[0], rankings.rankings(EXPERIMENT, cells(), RANKS)
     assert grid.header == ("method", "all methods", "GPs", "neural networks")
-    column = {row[0]: row[2] for row in grid.rows}
+    cells_of = {row[0]: text_of(row[2]) for row in grid.rows}
+    column = {name: cell.text for name, cell in cells_of.items()}
     gps = of[1].ranking
-    assert [column[m].rstrip("*≈") for m in gps.methods] == [f"{average:.2f}" for average in gps.average]
-    assert column[gps.methods[0]].endswith("*") and column["pbp"] == column["hmc"] == ""
+    assert [column[m] for m in gps.methods] == [f"{average:.2f}" for average in gps.average]
+    assert cells_of[gps.methods[0]].mark == "best" and column["pbp"] == column["hmc"] == ""
     assert (column["data sets"], column["Friedman's p"]) == ("4", f"{gps.p:.2g}")
     assert column["critical difference"] == f"{gps.critical:.2f}"
     by_place = {(row["methods"], row["metric"], row["method"]): row["average_rank"] for row in sheet.rows}
@@ -164,7 +167,17 @@ def test_diagrams_have_a_row_for_each_set_and_a_column_for_each_metric():
         assert {name for name in NAMES if name in texts} == set(of[head].methods)
         assert all(f"{average:.2f}" in texts for average in of[head].average)
         assert f"critical difference {of[head].critical:.2f}" in texts
-    assert "left out: naval depends" in figure.get_supxlabel()
+    assert any("left out: naval depends" in note for note in figure.notes) and not figure.get_supxlabel()
+
+
+@pytest.mark.parametrize("options", [RANKS, DOTS])
+def test_figures_have_one_setting_a_method_by_a_rule_that_reads_no_result(options):
+    """The setting with runs on the most data sets; of two that have as many, the one with the larger numbers."""
+    for without, expected in (((), "dgp-[3]"), ({("yacht", "dgp-[3]")}, "dgp-2")):
+        main = drawn({key: value for key, value in options.items() if key != "settings"}, cells(without=without))
+        texts = " ".join(text.get_text() for axis in main.axes for text in (*axis.texts, *axis.get_yticklabels()))
+        assert [name for name in ("dgp-2", "dgp-[3]") if name in texts] == [expected]
+        assert any(note.startswith("one setting a method, by a rule that reads no result") for note in main.notes)
 
 
 def marks_of(axis):
@@ -207,7 +220,7 @@ def test_missing_cells_naval_and_diverged_runs_are_said():
     figure = drawn(DOTS, [replace(planned[0], records=records), *planned[1:]])
     assert [text.get_text() for text in panels(figure)["boston"].texts] == ["missing"]
     assert "naval †" in [axis.get_title() for axis in figure.axes]
-    notes = figure.get_supxlabel().replace("\n", " ")
+    notes = " ".join(figure.notes)
     assert "† naval depends" in notes and "diverged runs do not count: dgp-2 on boston (1)" in notes
     assert "standard error, not corrected for rows that splits share" in notes and "MISSING: 3 of 75 runs" in notes
 
@@ -229,7 +242,7 @@ def test_a_value_far_on_the_worse_side_is_an_arrow_with_its_number_and_one_on_th
 
 def test_several_figures_are_several_files(tmp_path):
     experiment = replace(EXPERIMENT, figures={"test_ll": DOTS, "diagrams": RANKS})
-    files = plot(experiment, "full", cells(), tmp_path, None)
-    names = [f"test-{name}.{ending}" for name in ("test_ll", "diagrams") for ending in ("png", "pdf")]
+    files = plot(experiment, "full", cells(), Store(tmp_path), tmp_path)
+    names = [f"test-{name}.{ending}" for name in ("test_ll", "diagrams") for ending in ("png", "pdf", "md")]
     assert files == [tmp_path / "aep_dgp" / name for name in names]
     assert all(file.is_file() for file in files)

@@ -8,7 +8,7 @@ from scipy import stats
 from gpbench.analysis import rankings, ranks
 from gpbench.analysis import statistics as rank_tests
 from gpbench.analysis.cells import group_runs
-from gpbench.analysis.rankings import labels
+from gpbench.analysis.method_settings import labels, main_cells
 from gpbench.errors import ConfigError
 from gpbench.papers.published import UNRANKED
 from gpbench.report.figures import write
@@ -195,7 +195,7 @@ def test_split_sets_of_one_data_set_are_rows_of_the_same_methods():
     assert ranking.methods == ("a", "b")
     assert sorted(ranking.datasets) == ["arm groups90", "arm random90", "wdbc"] and not ranking.left_out
     caveat = "outputs and split sets of one data set are not independent, which makes p too small: arm (2)"
-    assert ranking.caveats == (caveat,)
+    assert ranking.caveats == (caveat, "all with m=5")
     with pytest.raises(ConfigError, match=r"two data sets .* there is arm"):
         rankings.ranking(group_runs([r for r in records if r.dataset == "arm"]), "nll")
 
@@ -257,3 +257,34 @@ def test_a_setting_is_named_only_where_methods_need_it():
     assert labels(group_runs(one)) == ["sep", "svi"]
     two = [*one, record("wdbc", "sep", 0, 0.3, setting="m=50%")]
     assert sorted(labels(group_runs(two))) == ["sep m=15%", "sep m=50%", "svi m=25%"]
+
+
+def test_terms_that_all_settings_share_are_said_once_and_not_in_every_name():
+    runs = [
+        record(d, m, 0, float(k), setting=f"m={size}, steps=9", precision="float64", protocol="clean")
+        for d in ("wdbc", "pima")
+        for k, (m, size) in enumerate([("sep", 5), ("sep", 7), ("svi", 5)])
+    ]
+    other = record("boston", "svi", 0, None, metrics={"rmse": 1.0}, precision="float32", protocol="other")
+    ranking = rankings.ranking(group_runs([*runs, other]), "nll")
+    assert sorted(ranking.methods) == ["sep m=5", "sep m=7", "svi m=5"]
+    assert "all with steps=9, protocol=clean, precision=float64" in ranking.caveats
+
+
+def test_a_ranking_has_one_setting_a_method_and_leaves_out_methods_on_other_data():
+    runs = [
+        record(d, m, k, float(k), setting=setting)
+        for m, setting, datasets in (
+            ("sep", "m=5", ("wdbc", "pima", "heart")),
+            ("sep", "m=7", ("wdbc", "pima")),
+            ("svi", "m=5", ("wdbc", "pima")),
+            ("svi", "m=7", ("wdbc", "pima")),
+            ("gpr", "", ("crabs", "sonar")),
+        )
+        for d in datasets
+        for k in range(2)
+    ]
+    cells, notes = main_cells(group_runs(runs), "nll", all_methods=False)
+    assert {(cell.method, cell.setting) for cell in cells} == {("sep", "m=5"), ("svi", "m=7")}
+    assert "by a rule that reads no result" in notes[0] and notes[1].endswith("--method ranks those it names: gpr")
+    assert {cell.method for cell in main_cells(group_runs(runs), "nll", all_methods=True)[0]} == {"sep", "svi", "gpr"}

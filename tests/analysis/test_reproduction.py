@@ -55,7 +55,10 @@ def test_a_printed_number_counts_once_at_its_first_place():
     ]
     cell = Cell({"dataset": "pima", "method": "sep"}, "a", "pima", "sep", 0, (0, 1), records=runs)
     layout = {"rows": "dataset", "columns": "method", "metrics": ["nll"]}
-    first, second = (Experiment(id, "", "sep", [], {}, {}, layout) for id in ("sep/first", "sep/second"))
+    first, second = (
+        Experiment(id=id, title="", paper="sep", blocks=[], presets={}, labels={}, table=layout)
+        for id in ("sep/first", "sep/second")
+    )
     (quick,) = comparisons([(first, "quick", [cell])])
     assert quick.exclusion == "our runs are of the quick preset" and quick.outcome == "different"
     (one,) = comparisons([(first, "full", [cell]), (second, "full", [cell])])

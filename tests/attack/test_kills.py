@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from attackers import FULL
 
+from gpbench.records.record import Record
 from gpbench.records.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,16 +58,22 @@ def kill_at_random(results: Path, rng: random.Random, kills: int, seconds: float
     return done
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> tuple[list[Record], float]:
+    """The records of a sweep that nobody kills, and the seconds that it took."""
+    results, began = tmp_path_factory.mktemp("calm"), time.monotonic()
+    assert start(results).wait(timeout=1800) == 0
+    return Store(results).all(whole=True), time.monotonic() - began
+
+
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_sweeps_under_kills_have_the_records_of_an_undisturbed_one(tmp_path, seed):
-    began = time.monotonic()
-    assert start(tmp_path / "calm").wait(timeout=1800) == 0
-    seconds = (time.monotonic() - began) / KILLS
-    killed = kill_at_random(tmp_path / "killed", random.Random(seed), KILLS, seconds)
+def test_sweeps_under_kills_have_the_records_of_an_undisturbed_one(tmp_path, undisturbed, seed):
+    calm, seconds = undisturbed
+    killed = kill_at_random(tmp_path / "killed", random.Random(seed), KILLS, seconds / (KILLS + 2))
     last = start(tmp_path / "killed")
     assert last.wait(timeout=1800) == 0, last.communicate()[1]
-    calm, records = (Store(tmp_path / name).all(whole=True) for name in ("calm", "killed"))
-    assert killed and len(calm) == len(records) == 2 * SPLITS
+    records = Store(tmp_path / "killed").all(whole=True)
+    assert killed == KILLS and len(calm) == len(records) == 2 * SPLITS
     assert {record.id: record.metrics for record in records} == {record.id: record.metrics for record in calm}
     left = list((tmp_path / "killed" / "claims").glob("*"))
     assert not left, left

@@ -97,10 +97,7 @@ def test_a_committed_table_or_figure_misses_no_run(experiment, preset, runs):
 def test_the_claims_of_a_paper_are_judged_from_its_records(paper, capsys):
     """With exit code 1 where one is contradicted, and never 2, which is an error."""
     assert main(["verify", paper, "--results", str(RESULTS / paper / "records.parquet")]) in (0, 1)
-    out = capsys.readouterr().out
-    assert f"{paper}/c01" in out
-    page = (RESULTS.parent / "docs" / "results" / f"{paper}.md").read_text(encoding="utf-8")
-    assert f"judges the claims: {out.splitlines()[0]}." in " ".join(page.split())
+    assert f"{paper}/c01" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("format", ["md", "csv"])

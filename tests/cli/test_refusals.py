@@ -34,6 +34,8 @@ REFUSED = {
     "protocol.target_noise=0": "protocol.target_noise=0: must be a number above 0",
     "seed=99999999999999999999": "seed=99999999999999999999: must be a whole number from 0 to 4294967295",
     "method.batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
+    "method=[sep,svi]": "method=[sep,svi]: dataset, method and protocol each take a name",
+    "+method.optimiser={_target_: optax.adm}": "method.optimiser: optax has no 'adm'; did you mean adam",
     "method.start=foo": "method.start=foo: must be rows or kmeans",
     "method.update=foo": "method.update=foo: must be inner or outer",
     "method.lengthscale_start=foo": "method.lengthscale_start=foo: must be median, root_median or median_each",

@@ -49,7 +49,7 @@ def verb(folder, capsys, name, *words):
 def test_it_runs_every_job_and_makes_table_and_figure(folder):
     code, out, err = json.loads((folder / "first.json").read_text())
     assert (code, err) == (0, "") and "2 jobs: 2 done" in out
-    assert "QUICK PRESET: 2 splits" in out and "wdbc " in out and "MISSING" not in out
+    assert "Quick preset. 2 splits." in out and "wdbc " in out and "missing" not in out
     assert all((folder / RESULTS / "my" / f"tiny.{ending}").stat().st_size > 1000 for ending in ("png", "pdf"))
     records = Store(folder / RESULTS).all()
     assert len(records) == 4 and {record.preset for record in records} == {"quick"}
@@ -63,8 +63,8 @@ def test_what_is_finished_starts_no_process(folder):
 def test_the_table_and_the_plot_say_what_is_missing_of_another_preset(folder, capsys):
     code, out, _ = verb(folder, capsys, "table", "--preset", "full")
     assert code == 0
-    assert "MISSING: 2 of 6 runs, in 2 of 2 cells: method=constant (1 of 3); method=logistic (1 of 3)" in out
-    assert "MIXED presets: runs were made with quick (4)" in out
+    assert "2 of 6 runs missing: `gpbench table my/tiny --preset full --missing` lists them." in out
+    assert "Mixed presets: quick (4)." in out
     code, out, _ = verb(folder, capsys, "plot", "--preset", "full", "--out", str(folder / "pictures"), "--json")
     summary = json.loads(out)
     assert code == 0 and summary["missing"] == 2 and (folder / "pictures" / "my" / "tiny.png").is_file()
@@ -82,7 +82,7 @@ def test_a_table_is_written_to_a_file_in_any_format(folder, capsys):
 
 def test_stopped_it_still_shows_what_is_there(folder):
     code, out, err = reproduce(folder, "--preset", "full", "run.time_limit=0.001")
-    assert code == 75 and "run the same command to resume" in err and "MISSING: 2 of 6 runs" in out
+    assert code == 75 and "run the same command to resume" in err and "2 of 6 runs missing" in out
 
 
 RANKS = """
@@ -109,7 +109,7 @@ def test_figures_of_an_experiment_are_drawn_into_files_of_their_names(folder, ca
     (folder / "mine" / "experiment" / "my" / "ranks.yaml").write_text(RANKS)
     where = ["--config-dir", str(folder / "mine"), "--results", str(folder / RESULTS)]
     assert main(["plot", "my/ranks", *where]) == 0
-    files = [folder / RESULTS / "my" / f"ranks-dots.{ending}" for ending in ("png", "pdf")]
+    files = [folder / RESULTS / "my" / f"ranks-dots.{ending}" for ending in ("png", "pdf", "md")]
     assert capsys.readouterr().out.splitlines() == [*map(str, files)] and all(file.is_file() for file in files)
 
 

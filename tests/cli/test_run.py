@@ -127,7 +127,10 @@ def test_a_terminal_gets_a_table(tmp_path):
     except OSError:  # Linux says end of file on a terminal so
         pass
     assert process.wait() == 0
-    assert "│ nll" in output.decode() and "split 0" in output.decode()
+    text = output.decode()
+    assert "│ nll" in text and "split 0" in text
+    assert text.startswith("Fake on toy, protocol plain: split=0 method.seconds=0.5\r\n")
+    assert text.rstrip().endswith("next: gpbench show --last")
 
 
 def test_the_real_thing_from_data_to_record(tmp_path):

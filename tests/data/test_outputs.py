@@ -121,6 +121,9 @@ def test_a_constant_or_missing_output_is_named_and_stops_no_other():
     dataset = from_raw(TOY, Raw(np.eye(6), y))
     with pytest.raises(DataError, match="column 'y2': the targets of the 4 training rows are all equal"):
         prepare(dataset, np.arange(4), np.arange(4, 6), output=1)
+    near = from_raw(TOY, Raw(np.eye(6), np.stack([np.arange(6.0), 1e15 + np.arange(6.0)], axis=1)))
+    with pytest.raises(DataError, match="targets of the 4 training rows differ by rounding alone"):
+        prepare(near, np.arange(4), np.arange(4, 6), output=1)
     assert prepare(dataset, np.arange(4), np.arange(4, 6), output=0).y_mean == 1.5
     y[2, 1] = np.nan
     with pytest.raises(DataError, match="column 'y2' has 1 missing or infinite cells"):

@@ -19,7 +19,7 @@ def gpbench(folder: Path, *words: str) -> str:
     variables = {f"GPBENCH_{key}": str(folder / name) for key, name in own.items()}
     command = [sys.executable, "-m", "gpbench", *words]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

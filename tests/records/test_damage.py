@@ -317,6 +317,23 @@ def test_arrays_that_unpack_to_too_much_are_one_line_and_never_in_memory(name, l
     assert store.get(A) == record()
 
 
+@pytest.mark.parametrize(
+    "changed, fault",
+    [
+        ({"nll": np.zeros(2)}, "its traces are not of one length"),
+        ({"nll": np.array(0.0)}, "its traces are not of one length"),
+        ({"nll": np.array(["a", "b", "c"])}, "its arrays are not of real numbers"),
+        ({"kept_X": np.zeros(3, "M8[D]")}, "its arrays are not of real numbers"),
+        ({"nll": np.array([-1e308, 0.0, 1e308])}, r"its arrays have numbers beyond 1e\+300"),
+    ],
+)
+def test_a_trace_that_no_run_leaves_is_one_line(changed, fault, store, capsys):
+    """A stranger seals it as he likes, and pictures are drawn of it."""
+    store.write(record(B), {}, {"step": np.arange(3), "nll": np.zeros(3), **changed})
+    assert store.trace(B) == {}
+    assert re.search(f"{fault}; .* trains it again\n$", capsys.readouterr().err)
+
+
 def test_predictions_of_too_many_rows_are_one_line(store, monkeypatch, capsys):
     monkeypatch.setattr(limits, "PREDICTIONS", 10_000)
     (store.runs / A / "record.json").write_text(json.dumps(raw()))

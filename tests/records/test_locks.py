@@ -128,6 +128,7 @@ def test_a_claim_that_is_just_being_written_counts(tmp_path):
         b"\0" * 90,
         b"[]",
         b'{"pid": 1e99, "host": "x"}',
+        b'{"pid": 1, "pid": 2}',
         b"[" * 100_000,
         b'{"pid": 7, "host": "' + b"x" * 10**6,
         b"9" * 4000,

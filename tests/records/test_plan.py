@@ -95,6 +95,12 @@ def test_a_default_number_of_rows_is_at_most_those_that_train_and_is_what_the_re
     assert RunPlan.from_config(default.cfg).runs == default.runs
 
 
+def test_the_components_of_gam_have_no_more_inducing_points_than_rows_by_default():
+    words = ["dataset=crabs", "method=gam", "split=0"]
+    assert RunPlan.from_config(compose([*words, "dataset.rows=10"])).cfg["method"]["inducing"] == 9
+    assert RunPlan.from_config(compose(words)).cfg["method"]["inducing"] == 16
+
+
 def test_an_explicit_default_and_a_default_that_fits_stay_as_they_are():
     small, words = ["dataset=crabs", "dataset.rows=40"], ["method=svi_minibatch", "split=0"]
     assert RunPlan.from_config(compose([*small, *words, "method.inducing=200"])).cfg["method"]["inducing"] == 200

@@ -13,7 +13,7 @@ import pytest
 from samples import sample
 
 from gpbench.errors import ConfigError, StorageError
-from gpbench.records import collection
+from gpbench.records import collection, processes
 from gpbench.records.identity import SCHEMA
 from gpbench.records.record import Record
 from gpbench.records.store import Store
@@ -86,6 +86,30 @@ def test_a_record_that_a_killed_replacement_moved_aside_comes_back(store, read):
     aside = store.runs / f".tmp-00000000000000aa-{ended.pid}-01234567-old"  # between the two renames of `write`
     (store.runs / "00000000000000aa").rename(aside)
     assert read(store) == record() and not aside.exists()
+
+
+@pytest.mark.parametrize("part, comes_back", [(0, True), (1, True), (2, False)])
+def test_a_process_that_moved_a_record_aside_is_known_by_its_start_and_its_machine(store, part, comes_back):
+    """Its id may be another process's by now; and on another machine it may be alive, until it is silent for long."""
+    write(store)
+    facts = processes.name().split(".")
+    aside = store.runs / f".tmp-00000000000000aa-{'.'.join(facts)}-01234567-old"
+    (store.runs / "00000000000000aa").rename(aside)
+    assert store.get("00000000000000aa") is None  # it is in the middle of `write`
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    facts[part] = [str(ended.pid), "1", "0123abcd"][part]
+    other = aside.rename(store.runs / f".tmp-00000000000000aa-{'.'.join(facts)}-01234567-old")
+    assert (store.get("00000000000000aa") is not None) == comes_back != other.exists()
+
+
+def test_a_record_that_another_machine_has_moved_aside_long_ago_comes_back(store, monkeypatch):
+    write(store)
+    aside = store.runs / ".tmp-00000000000000aa-1.2.0123abcd-01234567-old"
+    (store.runs / "00000000000000aa").rename(aside)
+    assert store.all() == []
+    monkeypatch.setattr("gpbench.records.store._SILENT_SECONDS", -1.0)
+    assert store.all() == [record()]
 
 
 def test_flipped_bits_of_a_trace_are_never_a_traceback(store):

@@ -4,11 +4,14 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
+import gpbench
 from gpbench.cli import main
 from gpbench.errors import ConfigError
 from gpbench.records.store import Store
-from gpbench.report.figures.runs import draw_run, draw_traces
+from gpbench.report.figures import checks
+from gpbench.report.figures.runs import draw_learning, draw_run, draw_traces
 
 GAM = [
     "dataset=friedman",
@@ -106,3 +109,95 @@ def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each
     assert main(["plot", *ids, "--metric", "rsme", *words]) == 2
     assert "no trace of these runs has the metric 'rsme'; did you mean rmse" in capsys.readouterr().err
     assert main(["plot", ids[0], "sep/fig2", *words]) == 2 and "one figure at a time" in capsys.readouterr().err
+
+
+def of_regression(rows=200):
+    """Predictions of a calibrated normal model, and their standardised residuals."""
+    rng = np.random.default_rng(0)
+    mean, variance, z = rng.normal(size=rows), rng.uniform(0.5, 2.0, rows), rng.normal(size=rows)
+    log_prob = -0.5 * (z**2 + np.log(2 * np.pi * variance))
+    known = {"row": np.arange(rows), "mean": mean, "variance": variance, "log_prob": log_prob}
+    return known | {"target": mean + np.sqrt(variance) * z}, z
+
+
+def test_a_histogram_of_pit_and_the_coverage_are_those_of_the_predictions():
+    predictions, z = of_regression()
+    left, right = checks.draw_calibration(predictions).axes
+    counts = [np.sum((norm.cdf(z) >= k / 10) & (norm.cdf(z) < (k + 1) / 10)) for k in range(10)]
+    np.testing.assert_allclose([bar.get_height() for bar in left.patches[-10:]], np.array(counts) / 20)
+    levels, coverage = right.lines[-1].get_data()
+    at95 = np.flatnonzero(np.isclose(levels, 0.95))[0]
+    assert coverage[at95] == np.mean(np.abs(z) <= norm.ppf(0.975))
+
+
+def test_intervals_and_residuals_are_those_of_the_predictions_and_other_distributions_are_said():
+    predictions, z = of_regression()
+    outside = checks.draw_intervals(predictions).axes[0].collections[-1]
+    assert len(outside.get_offsets()) == np.sum(np.abs(z) > 1.96)
+    figure = checks.draw_residuals(predictions)
+    np.testing.assert_allclose(figure.axes[0].collections[0].get_offsets()[:, 1], z)
+    np.testing.assert_allclose(figure.axes[1].collections[0].get_offsets()[:, 1], np.sort(z))
+    assert not any("not normal" in note for note in figure.notes)
+    others = checks.draw_residuals(predictions | {"log_prob": predictions["log_prob"] - 0.5}).notes
+    assert any("not normal" in note for note in others)
+
+
+def test_a_reliability_diagram_has_the_share_of_the_class_in_each_bin():
+    p = np.array([0.05, 0.05, 0.95, 0.95, 0.95, 0.95])
+    known = {"row": np.arange(6), "log_prob_0": np.log(1 - p), "log_prob_1": np.log(p)}
+    (x, y), counts = checks.reliability(known | {"target": np.array([-1, 1, 1, 1, 1, -1])})[:2], [2, 4]
+    np.testing.assert_allclose(x, [0.05, 0.95])
+    np.testing.assert_allclose(y, [0.5, 0.75])
+    bars = checks.draw_calibration(known | {"target": np.array([-1, 1, 1, 1, 1, -1])}).axes[1].patches
+    assert [bar.get_height() for bar in bars] == counts
+    three = {
+        "row": np.arange(2),
+        **{f"log_prob_{c}": np.log([[0.25, 0.7], [0.5, 0.2], [0.25, 0.1]][c]) for c in range(3)},
+    }
+    confidence, share, _ = checks.reliability(three | {"target": np.array([1, 2])})
+    np.testing.assert_allclose(confidence, [0.5, 0.7])
+    assert list(share) == [1, 0]
+
+
+def test_relevances_are_inverse_lengthscales_with_the_names_of_the_inputs():
+    (axis,) = checks.draw_relevance(np.array([4.0, 0.5, 2.0]), ["a", "b", "c"]).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["b", "c", "a"]
+    assert [bar.get_width() for bar in axis.patches] == [2.0, 0.5, 0.25]
+
+
+def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results, tmp_path, capsys):
+    words = ["--results", str(results), "--out", str(tmp_path)]
+    assert main(["plot", "--last", *words]) == 0
+    answer = capsys.readouterr()
+    assert "suits this run: --kind predictions,learning,calibration,residuals, or all" in answer.err
+    assert "relevance needs a method with a lengthscale for each" in answer.err
+    id = the_run(results, "linear").id
+    assert main(["plot", id[:8], "--kind", "all", *words]) == 0
+    kinds = ["predictions", "learning", "calibration", "residuals"]
+    assert [line for line in capsys.readouterr().out.split() if line.endswith("png")] == [
+        str(tmp_path / f"{id}-{kind}.png") for kind in kinds
+    ]
+    assert main(["plot", id, "--kind", "relevance", *words]) == 2 and main(["plot", id, "--kind", "x", *words]) == 2
+    assert "relevance, which needs" in capsys.readouterr().err
+    figure = gpbench.load_run(id, results=results).plot("residuals")
+    assert figure.get_suptitle() == f"friedman, split 0: {the_run(results, 'linear').method}, protocol clean"
+
+
+def test_the_learning_curve_is_the_trace_against_seconds_and_steps(results):
+    record = the_run(results, "gam")
+    trace = Store(results).trace(record.id)
+    above, _, _, below, *_ = draw_learning(record, trace).axes
+    np.testing.assert_array_equal(above.lines[0].get_xdata(), trace["seconds"] / record.group)
+    np.testing.assert_array_equal(below.lines[0].get_xdata(), trace["step"])
+    np.testing.assert_array_equal(below.lines[0].get_ydata(), trace["objective"])
+
+
+def test_the_relevance_of_a_run_is_that_of_its_kernel(tmp_path):
+    words = ["dataset=wdbc", "method=svi", "method.inducing=3", "method.steps=2"]
+    words += ["split=0", "run.keep=true", f"run.results={tmp_path}", "run.progress=false", "--plot", "relevance"]
+    assert main(["run", *words]) == 0
+    (record,) = Store(tmp_path).all()
+    assert (tmp_path / f"{record.id}-relevance.png").is_file()
+    kept = Store(tmp_path).trace(record.id)
+    assert kept["kept_lengthscales"].shape == (30,) and (kept["kept_lengthscales"] > 0).all()
+    assert "kept_X" not in kept

@@ -1,8 +1,10 @@
 """Figures from records alone: panels, curves, labels, notes and files."""
 
 import re
+import warnings
 from dataclasses import replace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from samples import sample
@@ -393,3 +395,12 @@ def test_a_size_without_a_number_is_one_line():
     cells = [replace(cell({"method": "gam", "size": size}, record(size, steps=4)), id=size) for size in ("4", "large")]
     with pytest.raises(ConfigError, match=r"needs numbers along size, and 4 is called 'm = 4'"):
         drawn(experiment(kind="orders", along=["size"], colour="method"), cells)
+
+
+def test_controls_and_letters_that_the_font_lacks_are_drawn_without_a_warning(tmp_path):
+    figure = plt.Figure()
+    text = figure.text(0, 0, "a\x1b[2J\n\u202eb 日本")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figures.save(figure, tmp_path / "odd")
+    assert text.get_text() == "a\\x1b[2J\n\\u202eb 日本"

@@ -308,6 +308,16 @@ sys.exit(main({words!r}) or "jax" in sys.modules)
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
+def test_the_badge_and_the_documentation_are_linked(results, tmp_path):
+    out = sites.make(results, tmp_path / "site", "--docs", "../index.html")
+    assert "targets" in (out / "badge.svg").read_text()
+    assert "../../index.html" in Reader(out / "dataset" / "pima.html").links
+
+
+def test_labels_that_touch_are_left_out():
+    assert charts.free([(0, 0), (5, 5), None, (30, 0)], width=18, height=13) == [True, False, False, True]
+
+
 def test_marks_never_compare_two_split_sets():
     runs = [
         sites.record("heart", m, k, id=f"{m}{k}{of}", split_set=of, setting=of)

@@ -75,6 +75,7 @@ def head(name):
 
 def test_a_click_on_a_head_sorts_and_says_so(site, browser):
     browser.open(site / "results.html")
+    browser.value("document.querySelector('#all > button').click()")
     before = column(browser, "ours ± se")
     for direction, sign in (("ascending", 1), ("descending", -1)):
         browser.value(f"{head('ours ± se')}.querySelector('button').click()")
@@ -168,10 +169,41 @@ def test_every_page_fits_and_can_be_read(site, browser, scheme, width):
     for page in [*(site / name for name in names), site / "experiment" / "own.html", *cells]:
         browser.open(page)
         assert browser.value("document.scrollingElement.scrollWidth") <= width, page.name
+        assert width < 1280 or browser.value("document.documentElement.scrollHeight") <= 3000, page.name
         least, where = browser.value(CONTRAST)
         assert least >= 4.5, (page.name, where)
     dark = browser.value("getComputedStyle(document.body).backgroundColor") != "rgb(250, 248, 244)"
     assert dark == (scheme == "dark")
+
+
+def test_the_search_finds_methods_data_sets_and_claims_from_every_page_and_escapes(site, browser):
+    browser.open(site / "dataset" / "pima.html")
+    browser.value("document.querySelector('.search input').focus()")
+    hits = (
+        "[...document.querySelectorAll('.search li')].map((li) => [li.textContent, (li.querySelector('a') || {}).href])"
+    )
+    for words, kind, page in (
+        ("sep", "method", "method/sep.html"),
+        ("wdbc", "data set", "dataset/wdbc.html"),
+        ("constant lower", "claim", "claims/mine.html#better"),
+        ("onerror", "data set", "dataset/"),
+    ):
+        browser.value("document.querySelector('.search input').select()")
+        browser("Input.insertText", text=words)
+        for _ in range(100):  # the index is loaded with the first letter
+            if lines := browser.value(hits):
+                break
+        assert f" {kind}" in lines[0][0] and page in lines[0][1], (words, lines)
+    assert browser.value("document.querySelectorAll('.search img').length") == 0
+
+
+def test_dots_have_labels_and_stay_on_a_narrow_screen(site, browser):
+    browser("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+    for page in (site / "dataset" / "crabs.html", site / "ranks.html"):
+        browser.open(page)
+        dots = browser.value("""[...document.querySelectorAll('.dots b')].map((dot) => dot.getBoundingClientRect())
+          .filter((box) => box.width).map((box) => [box.left, box.right])""")
+        assert len(dots) >= 3 and all(0 <= left < right <= 390 for left, right in dots), page.name
 
 
 def test_every_page_works_without_the_script(site, browser):

@@ -77,7 +77,9 @@ class GAM(StartMethod, VariationalMethod):
         "Covariance function of one input; its zero-mean forms, and products of them, are those of the components.",
         converter=zero_mean_base,
     )
-    inducing: float | int = setting(16, "several", "Number of inducing points of each component.")
+    inducing: float | int = setting(
+        16, "several rows", "Number of inducing points of each component, at most the training rows."
+    )
 
     @property
     def label(self) -> str:

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy import ndarray
 
+    from gpbench.report.figures.style import Picture
+
 
 Arrays = Callable[[str], "dict[str, ndarray]"]
 """Maps the id of a record to the arrays of its trace.npz."""
 
 
-def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: Arrays) -> "Figure":
-    """Draws the figure of an experiment, above lines on its notes, preset, missing runs and provenance.
+def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: Arrays) -> "Picture":
+    """Draws the figure of an experiment with notes: its own, preset, missing runs and provenance.
+
+    Notes stand in small print below the panels; those of dots and ranks are the figure's `notes`.
 
     Args:
         experiment: Experiment that has a figure.
@@ -44,7 +48,11 @@ def draw(experiment: Experiment, preset: str, planned: Sequence[Cell], arrays: A
         preset_text = preset_line(planned, preset, experiment.presets.get(preset, ""))
         kind_notes = figure.get_supxlabel().splitlines()
         notes = [*kind_notes, preset_text, absent(planned, 2), _provenance(planned), *_seconds(kind, planned)]
-        style.caption(figure, experiment.title, [line for line in notes if line])
+        if figure.notes:
+            figure.notes = [line for line in (*figure.notes, *notes) if line]
+            style.head(figure, experiment.title)
+        else:
+            style.caption(figure, experiment.title, [line for line in notes if line])
     return figure
 
 
@@ -65,25 +73,37 @@ _MANY_PANELS = 12
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Writes a figure as PNG and PDF.
+    """Writes a figure as PNG and PDF, and its title and notes, if they are not in it, as Markdown.
 
     Args:
         figure: The figure.
         path: Path of the files, without their endings.
 
     Returns:
-        The paths of both files.
+        The paths of the files.
 
     Raises:
         StorageError: A file cannot be written.
     """
     files = [path.with_name(f"{path.name}.{ending}") for ending in ("png", "pdf")]
+    notes = getattr(figure, "notes", ())
+    if notes:
+        files.append(path.with_name(f"{path.name}.md"))
     for file in files:
         try:
-            write(figure, file)
+            if file.suffix == ".md":
+                file.write_text(_page(figure.get_suptitle(), files[0].name, notes), encoding="utf-8")
+            else:
+                write(figure, file)
         except OSError as error:
             raise StorageError(f"{file} cannot be written: {error.strerror or error}; choose another --out") from None
     return files
+
+
+def _page(title: str, picture: str, notes: Sequence[str]) -> str:
+    """A page with a picture and its notes."""
+    title = " ".join(title.split())
+    return "\n".join([title, "", f"![{title}]({picture})", "", *(f"- {note}" for note in notes), ""])
 
 
 def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:

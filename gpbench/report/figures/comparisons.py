@@ -3,8 +3,8 @@
 A diagram (J. Demšar, JMLR 7, 2006, section 3.2.2) has average ranks on an axis and the methods on both sides of it.
 """
 
-from collections.abc import Callable, Sequence
-from textwrap import fill, shorten
+from collections.abc import Callable, Iterable, Sequence
+from textwrap import fill, wrap
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -24,24 +24,25 @@ from gpbench.report.figures import style
 _STEP = 0.26
 """Distance between two names in inches."""
 MAX_NAME = 40
-"""Largest number of characters of a name; there is room for one on each side of the axis."""
-_MAX_NOTE = 400
-"""Largest number of characters of a note; names of many data sets would leave no room for the diagram."""
+"""Largest number of characters of a line of a name; longer names have several lines."""
+_AXIS = 3.4
+"""Length of the axis of ranks in inches, where a diagram stands alone."""
 _MAX_TICKS = 15
 """Number of methods above which only every second tick has its number."""
 
 
-def draw_ranking(ranking: Ranking) -> Figure:
-    """Draws the critical-difference diagram of a ranking, with its notes."""
+def draw_ranking(ranking: Ranking) -> style.Picture:
+    """Draws the critical-difference diagram of a ranking."""
     with style.context():
-        figure = style.figure(7.2, height(ranking) + 0.75)
-        panel(figure.subplots(), ranking, height(ranking))
-        notes = [shorten(note, _MAX_NOTE, placeholder=" …") for note in ranking_notes(ranking)]
-        style.caption(figure, _title(ranking), notes)
+        room = _room(ranking.methods)
+        figure = style.figure(_AXIS + 2 * room, height(ranking) + 0.4)
+        panel(figure.subplots(), ranking, height(ranking), room / _AXIS)
+        style.head(figure, _title(ranking))
+        figure.notes = ranking_notes(ranking)
     return figure
 
 
-def panel(axis: Axes, ranking: Ranking, inches: float, margin: float = 0.34) -> None:
+def panel(axis: Axes, ranking: Ranking, inches: float, margin: float) -> None:
     """Draws a diagram; bars join methods that are not significantly different, the critical difference is at the top.
 
     Args:
@@ -64,7 +65,7 @@ def panel(axis: Axes, ranking: Ranking, inches: float, margin: float = 0.34) -> 
 
 def height(ranking: Ranking) -> float:
     """The height in inches that a panel needs."""
-    return _top(ranking) + _bars(ranking) + _STEP * ((len(ranking.methods) + 1) // 2) + 0.15
+    return _top(ranking) + _bars(ranking) + max(sum(map(_step, names)) for names in _halves(ranking)) + 0.15
 
 
 def _top(ranking: Ranking) -> float:
@@ -97,17 +98,32 @@ def _scale(axis: Axes, ranking: Ranking) -> None:
 
 def _names(axis: Axes, ranking: Ranking, below: float) -> None:
     """Writes the better half of the names on the left, best at the top, the others on the right, worst at the top."""
-    k = len(ranking.methods)
-    half = (k + 1) // 2
-    for position, (name, average) in enumerate(zip(ranking.methods, ranking.average)):
-        is_better, name = position < half, shorten(name, MAX_NAME, placeholder=" …")
-        y = below - _STEP * (position if is_better else k - 1 - position) - 0.1
-        edge = 0.75 if is_better else k + 0.25
-        axis.plot([average, average, edge], [0, y, y], color="#555555", linewidth=0.8)
-        if is_better:
-            axis.text(edge - 0.012 * k, y, f"{name}  {average:.2f}", ha="right", va="center", fontsize=9)
-        else:
-            axis.text(edge + 0.012 * k, y, f"{average:.2f}  {name}", ha="left", va="center", fontsize=9)
+    k, average = len(ranking.methods), dict(zip(ranking.methods, ranking.average))
+    for side, names in zip(("right", "left"), _halves(ranking)):
+        y, edge, gap = below - 0.1, *((0.75, -0.012 * k) if side == "right" else (k + 0.25, 0.012 * k))
+        for name in names:
+            rank, text, y = average[name], fill(name, MAX_NAME), y - (_step(name) - _STEP) / 2
+            axis.plot([rank, rank, edge], [0, y, y], color="#555555", linewidth=0.8)
+            label = f"{text}  {rank:.2f}" if side == "right" else f"{rank:.2f}  {text}"
+            axis.text(edge + gap, y, label, ha=side, va="center", fontsize=9, multialignment=side)
+            y -= (_step(name) + _STEP) / 2
+
+
+def _halves(ranking: Ranking) -> tuple[Sequence[str], Sequence[str]]:
+    """The better half of the methods, best first, and the others, worst first."""
+    half = (len(ranking.methods) + 1) // 2
+    return ranking.methods[:half], ranking.methods[: half - 1 : -1]
+
+
+def _step(name: str) -> float:
+    """The height of a name in inches; a long name has several lines."""
+    return _STEP + 0.15 * (len(wrap(name, MAX_NAME)) - 1)
+
+
+def _room(names: Iterable[str]) -> float:
+    """The room in inches that the longest line of these names and its rank need on each side of the axis."""
+    longest = max(len(line) for name in names for line in wrap(name, MAX_NAME))
+    return 0.3 + 0.075 * (longest + 6)
 
 
 _WIDTH = 5.6
@@ -116,7 +132,7 @@ _NO_DIAGRAM = 0.6
 """Height of a panel without a diagram in inches."""
 
 
-def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
     """Draws a row of diagrams for each set, of all methods first, and a column for each metric.
 
     A panel without a diagram has the reason.  The options of the figure are
@@ -124,21 +140,22 @@ def draw_ranks(experiment: Experiment, planned: Sequence[Cell], arrays: Callable
     - `label`: Key or keys whose values name a method.
     - `metrics`: Metrics by which methods are ranked.
     - `sets`: Lists of methods by name; optional.
+    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.method_settings`).
 
     Raises:
         ConfigError: No set can be ranked.
     """
-    options = experiment.figure
+    options = {"settings": rankings.MAIN, **experiment.figure}
     results = rankings.rankings(experiment, planned, options)
     columns = [[result for result in results if result.metric == metric] for metric in options["metrics"]]
     heights = [max(map(_ranks_height, row)) for row in zip(*columns)]
-    figure = style.figure(_WIDTH * len(columns), sum(heights) + 0.35 * len(heights) + 1.2)
+    figure = style.figure(_WIDTH * len(columns), sum(heights) + 0.35 * len(heights) + 0.4)
     axes = figure.subplots(len(heights), len(columns), squeeze=False, height_ratios=heights)
     margin = _margin(results)
     for axes_of_metric, column in zip(axes.T, columns):
         for axis, result, inches in zip(axes_of_metric, column, heights):
             _ranks_panel(axis, result, inches, margin)
-    figure.supxlabel("\n".join(rankings.shared_notes(results)))
+    figure.notes = [*rankings.shared_notes(results), *rankings.settings_notes(options)]
     return figure
 
 
@@ -159,8 +176,7 @@ def _ranks_height(result: SetRanking) -> float:
 
 def _margin(results: Sequence[SetRanking]) -> float:
     """The room for the longest name and its rank on each side, as a fraction of the length of the axis of ranks."""
-    longest = max(len(name) for result in results if result.ranking for name in result.ranking.methods)
-    inches = 0.35 + 0.075 * (min(longest, MAX_NAME) + 6)
+    inches = _room(name for result in results if result.ranking for name in result.ranking.methods)
     return inches / max(_WIDTH - 2 * inches, 1.0)
 
 

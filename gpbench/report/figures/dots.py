@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from gpbench.analysis import rankings
 from gpbench.analysis.cells import Entry
-from gpbench.analysis.experiment import by_dataset
 from gpbench.analysis.notes import caveats
 from gpbench.analysis.printing import number
 from gpbench.analysis.tables import title
@@ -29,7 +28,7 @@ no longer set the range of a panel."""
 _DIAMOND: Any = {"marker": "D", "markersize": 4.5, "markerfacecolor": "none", "markeredgecolor": "black"}
 
 
-def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
+def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> style.Picture:
     """Draws a panel for each data set, with published values as open diamonds where they are targets.
 
     The options of the figure are
@@ -37,10 +36,11 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     - `label`: Key or keys whose values name a method.
     - `metric`: The metric.
     - `sets`: Lists of methods by name, each with a colour of its own; optional.  The first set of a method counts.
+    - `settings`: `all`, or by default `main`, one setting a method (`gpbench.analysis.method_settings`).
     """
-    options = experiment.figure
+    options = {"settings": rankings.MAIN, **experiment.figure}
     metric, sets = options["metric"], options.get("sets", {})
-    rows = by_dataset(experiment, planned, options["label"], metric)
+    rows = rankings.selected_rows(experiment, planned, options, metric)
     hues = style.colours(list(sets))
     colours = {
         name: next((hues[key] for key, members in sets.items() if entry.cell.method in members), "#444444")
@@ -49,7 +49,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     }
     n_columns = min(_COLUMNS, len(rows))
     n_rows = math.ceil(len(rows) / n_columns)
-    figure = style.figure(1.3 + 1.55 * n_columns, 1.3 + n_rows * (_STEP * len(colours) + 0.55))
+    figure = style.figure(1.3 + 1.55 * n_columns, 0.6 + n_rows * (_STEP * len(colours) + 0.55))
     axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
     for axis, (dataset, row) in zip(axes.flat, rows.items()):
         _panel(axis, row, colours, next(iter(row.values())).better)
@@ -64,7 +64,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
         axis.axis("off")
     if handles := _handles(hues, rows):
         spare[0].legend(handles=handles) if len(spare) else figure.legend(handles=handles, loc="outside right upper")
-    figure.supxlabel("\n".join(_notes(rows, metric)))
+    figure.notes = [*_notes(rows, metric), *rankings.settings_notes(options)]
     return figure
 
 

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.analysis.experiment import labels
 from gpbench.data.builtin import friedman_effect
 from gpbench.errors import ConfigError
 from gpbench.experiments.definition import Experiment
@@ -37,7 +36,7 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     options = experiment.figure
     truth = friedman_effect if "truth" in options else None
     datasets = list(dict.fromkeys(cell.dataset for cell in planned))
-    names = {cell.id: ", ".join(labels(experiment, options["label"], cell)) for cell in planned}
+    names = {cell.id: ", ".join(experiment.labels_of(options["label"], cell.job)) for cell in planned}
     colours = style.colours(list(dict.fromkeys(names.values())))
     runs = {cell.id: [run for record in cell.finished if _panels(run := arrays(record.id))] for cell in planned}
     width = max((_panels(run) for cell_runs in runs.values() for run in cell_runs[:1]), default=0)

@@ -10,7 +10,6 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy import ndarray
 
-from gpbench.analysis.experiment import labels
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.records.record import Record
@@ -50,7 +49,7 @@ def _first_run(cell: Cell, arrays: Callable) -> Mapping[str, ndarray]:
 
 def _title(experiment: Experiment, keys: str | Sequence[str], cell: Cell) -> str:
     first = keys if isinstance(keys, str) else keys[0]
-    return " ".join(labels(experiment, keys, cell)) or experiment.label(first, cell.method)
+    return " ".join(experiment.labels_of(keys, cell.job)) or experiment.label(first, cell.method)
 
 
 def _caption(record: Record) -> str:
@@ -110,7 +109,7 @@ def draw_surfaces(experiment: Experiment, planned: Sequence[Cell], arrays: Calla
         axes[0, 0].scatter(*first["kept_X"].T, s=4, c=first["kept_y"], linewidths=0, rasterized=True, **look)
         axes[0, 0].set_title(f"{len(first['kept_X'])} training rows", fontsize=8)
     for column, cell, run in zip(axes[:, 1:].T, planned, runs):
-        label = "-".join(labels(experiment, keys, cell))
+        label = "-".join(experiment.labels_of(keys, cell.job))
         if "kept_mean" in run:
             surface(column[0], run, run["kept_mean"], **look)
             column[0].set_title(f"{label}: nMSE {cell.finished[0].metrics['nmse']:.3f}", fontsize=8)

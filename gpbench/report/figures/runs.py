@@ -13,6 +13,8 @@ from gpbench.metrics import METRICS
 from gpbench.records.record import Record
 from gpbench.report.figures import effects, predictions, style
 
+_PANELS = 4
+_Traces = Sequence[Mapping[str, ndarray]]
 _COLUMNS = 5
 _NOTE = (
     "Mean ± 2 standard deviations, dotted a band that holds the whole effect with probability 0.95; in titles the"
@@ -45,15 +47,51 @@ def draw_run(record: Record, arrays: Mapping[str, ndarray], columns: Sequence[st
         elif "kept_mean" in arrays:
             figure = style.figure(3.6, 3.2)
             predictions.surface(figure.subplots(), arrays, arrays["kept_mean"])
+        elif "kept_log_probs" in arrays and arrays["kept_X"].shape[1] == 2 == arrays["kept_log_probs"].shape[1]:
+            figure = style.figure(3.9, 3.5)
+            axis = figure.subplots()
+            axis.grid(False)
+            predictions.boundary(axis, arrays)
         else:
             raise ConfigError(
                 f"run {record.id} kept nothing to draw: run it again with run.keep=true (regression"
                 " with one or two inputs, or method=gam)"
             )
-        name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
         notes = [*([_NOTE, _outside(record)] if "kept_shares" in arrays else []), f"run {record.id}"]
-        style.caption(figure, f"{record.dataset}, split {record.split}: {name}", [*filter(None, notes)])
+        style.caption(figure, run_title(record), [*filter(None, notes)])
     return figure
+
+
+def run_title(record: Record) -> str:
+    """Data set, split, method, setting and protocol of a run."""
+    name = ", ".join(filter(None, [record.method, record.setting, f"protocol {record.protocol}"]))
+    return f"{record.dataset}, split {record.split}: {name}"
+
+
+def draw_learning(record: Record, trace: Mapping[str, ndarray]) -> style.Picture:
+    """Draws the trace of a run: a column for each metric, against seconds of training above and steps below.
+
+    Args:
+        record: Record of the run.
+        trace: Arrays of its trace, with a metric (`traced_metrics`).
+    """
+    known = traced_metrics([trace])
+    panels = [name for name in ("objective", "nll", "error", "rmse", "test_ll") if name in known] or known[:_PANELS]
+    figure = style.figure(2.6 * len(panels) + 0.3, 4.2)
+    axes = figure.subplots(2, len(panels), sharey="col", squeeze=False)
+    for above, below, metric in zip(*axes, panels):
+        _line(above, record, trace, metric, color=style.PALETTE["blue"])
+        below.plot(trace["step"], trace[metric], color=style.PALETTE["blue"])
+        above.set(xscale="log", xlabel="seconds of training", title=metric)
+        below.set(xscale="log", xlabel="steps")
+        style.number_ticks(above.xaxis)
+        style.number_ticks(below.xaxis)
+    return figure
+
+
+def traced_metrics(traces: _Traces) -> list[str]:
+    """The metrics, and `objective`, that some of these traces have."""
+    return [name for name in ("objective", *METRICS) if any(_is_traced(trace, name) for trace in traces)]
 
 
 def _joint_band(axis: Axes, arrays: Mapping[str, ndarray], i: int) -> None:
@@ -100,8 +138,6 @@ def _effects(arrays: Mapping[str, ndarray], columns: Sequence[str]) -> Figure:
 
 
 _NAMED_BY = ("dataset", "method", "setting", "protocol", "output", "split", "seed")
-_PANELS = 4
-_Traces = Sequence[Mapping[str, ndarray]]
 
 
 def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[str] = ()) -> Figure:
@@ -118,7 +154,7 @@ def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[st
     Raises:
         ConfigError: No run has a trace, or no trace has a metric.
     """
-    known = [name for name in ("objective", *METRICS) if any(_is_traced(trace, name) for trace in traces)]
+    known = traced_metrics(traces)
     if not known:
         raise ConfigError("these runs have no traces: use the results folder in which they were trained")
     for name in metrics:
@@ -136,6 +172,7 @@ def draw_traces(records: Sequence[Record], traces: _Traces, metrics: Sequence[st
                     colour, dash = looks[i % len(looks)]
                     _line(axis, record, trace, panel, color=colour, linestyle=dash, label=names[i])
             axis.set(xscale="log", xlabel="seconds of training", title=panel)
+            style.number_ticks(axis.xaxis)
         handles = {name: line for axis in figure.axes for line, name in zip(*axis.get_legend_handles_labels())}
         if len(records) > 1:
             figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)

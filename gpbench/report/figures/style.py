@@ -2,16 +2,19 @@
 
 import re
 import textwrap
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import ConfigError, nearest, printable
 
 PALETTE = {
     "blue": "#0072B2",
@@ -74,16 +77,25 @@ _SETTINGS: Any = {
 
 @contextmanager
 def context() -> Iterator[None]:
-    """Applies the style within a `with` statement, with a backend that needs no display."""
-    with matplotlib.rc_context(_SETTINGS):
+    """Applies the style within a `with` statement, with a backend that needs no display.
+
+    Letters that its fonts lack are drawn as boxes, without a warning.
+    """
+    with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         yield
 
 
 def take_literally(figure: Figure) -> None:
-    """Makes the dollar signs in texts of a figure plain letters: names of data sets and methods are no formulas."""
+    """Makes the dollar signs in texts of a figure plain letters, and escapes what cannot be printed.
+
+    Names of data sets and methods are no formulas, and may come from others' records.
+    """
     for text in figure.findobj(Text):
         if "\\mathdefault" not in text.get_text():  # the numbers of a logarithmic axis
             text.set_parse_math(False)
+        if not (lines := text.get_text()).replace("\n", "").isprintable():
+            text.set_text("\n".join(map(printable, lines.split("\n"))))
 
 
 def colours(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> dict[str, str]:
@@ -108,9 +120,23 @@ def dashes(values: Sequence[str], choices: Mapping[Any, str] | None = None) -> d
     return _assign(DASHES, "dash pattern", values, choices)
 
 
-def figure(width: float, height: float) -> Figure:
-    """An empty figure with constrained layout; sizes in inches."""
-    return Figure(figsize=(width, height), layout="constrained")
+class Picture(Figure):
+    """A figure whose `notes` on how it was made stand beside it in text."""
+
+    notes: Sequence[str] = ()
+
+
+def figure(width: float, height: float) -> Picture:
+    """An empty picture with constrained layout; sizes in inches."""
+    return Picture(figsize=(width, height), layout="constrained")
+
+
+def number_ticks(direction: Axis) -> None:
+    """Gives a logarithmic axis plain numbers, at 1, 2 and 5 where it has fewer than two powers of ten."""
+    low, high = direction.get_view_interval()
+    direction.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    direction.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    direction.set_minor_formatter(NullFormatter())
 
 
 def say(axis: Axes, text: str) -> None:
@@ -118,9 +144,15 @@ def say(axis: Axes, text: str) -> None:
     axis.text(0.5, 0.5, text, transform=axis.transAxes, ha="center", color="#888888")
 
 
+def head(figure: Figure, title: str) -> None:
+    """Puts the title above the figure, in lines that fit its width."""
+    lines = textwrap.wrap(title, int(10.5 * figure.get_figwidth()))
+    figure.suptitle("\n".join(lines), fontsize=10.5, x=0.01, ha="left")
+
+
 def caption(figure: Figure, title: str, notes: Sequence[str]) -> None:
     """Puts the title above the figure, and notes on how it was made below it in small print."""
-    figure.suptitle(title, fontsize=10.5, x=0.01, ha="left")
+    head(figure, title)
     if notes:
         lines = [line for note in notes for line in textwrap.wrap(note, int(15 * figure.get_figwidth()))]
         figure.supxlabel("\n".join(lines), fontsize=7, color="#666666", x=0.01, ha="left")

@@ -8,7 +8,6 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy import ndarray
 
 from gpbench.analysis.statistics import mean_stderr
@@ -138,7 +137,4 @@ def _scale(axis: Axes, curves: Sequence[_Curve], vertical: str) -> None:
     axis.set_ylim(float(inverse(low - margin)), float(inverse(high + margin)))
     for direction in (axis.xaxis, axis.yaxis):
         if direction.get_scale() == "log":
-            low, high = direction.get_view_interval()
-            direction.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-            direction.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-            direction.set_minor_formatter(NullFormatter())
+            style.number_ticks(direction)

@@ -1,13 +1,18 @@
 """The sections of an experiment's page, one for each preset: its figures and its table, which are also files."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from PIL import Image
+
 from gpbench.analysis import experiment as experiment_tables
-from gpbench.analysis import formats
+from gpbench.analysis.agreement import agreement
 from gpbench.analysis.notes import provenance_footer
+from gpbench.analysis.sheets import Sheet
 from gpbench.analysis.tables import notes, seconds_notes
+from gpbench.analysis.writers import as_csv
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
@@ -18,46 +23,49 @@ from gpbench.report.site import views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 
 
-def section(facts: Facts, planned: PlannedExperiment, stem: str) -> tuple[dict[str, Any], Mapping[str, bytes]]:
+def section(
+    facts: Facts, planned: PlannedExperiment, stem: str, *, drawn: bool = True
+) -> tuple[dict[str, Any], Mapping[str, bytes]]:
     """Makes the section of one preset.
 
     Args:
         facts: The content of the site.
         planned: The experiment under this preset, with its cells.
         stem: Path of the experiment's page from the root of the site, without its ending.
+        drawn: Whether to draw its figures.
 
     Returns:
         The values of the section by name, as `experiment.html` has them; and its files by path.
     """
     experiment = planned.experiment
     name = f"{stem}-{planned.preset}"
-    pictures: dict[str, str] = {}
+    pictures: dict[str, tuple[str, Sequence[str]]] = {}
     undrawn: list[str] = []
     committed: dict[str, str] = {}
     files: dict[str, bytes] = {}
     table: dict[str, Any] = {"grids": (), "blocks": ()}
-    for label, picture in experiment.pictures.items() if planned.n_recorded else ():
+    for label, picture in experiment.pictures.items() if planned.n_recorded and drawn else ():
         format = FIGURES[picture.figure["kind"]].format
         try:
-            content = _picture(facts, picture, planned, format)
+            content, notes = _picture(facts, picture, planned, format)
         except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
-            file = f"{stem}{label and '-'}{label}.png"
+            file = f"{stem}{label and '-'}{label}.webp"
             if source := facts.figures.get((experiment.id, label)):
                 committed[file] = picture.title
-                files[file] = source.read_bytes()
+                files[file] = _smaller(source)
             else:
                 undrawn.append(str(error))
             continue
         file = f"{'-'.join(filter(None, [name, label]))}.{format}"
-        pictures[file] = picture.title
+        pictures[file] = (picture.title, notes)
         files[file] = content
     if planned.n_recorded and experiment.table and (sheet := _sheet(planned)):
         if experiment.table.get("kind") == "ranks":
-            table |= {"grids": formats.with_marks_of(sheet, "terminal").grids, "feet": sheet.feet}
+            table |= {"grids": sheet.grids, "feet": sheet.lines}
         else:
             table |= _table(facts, planned)
         table["csv"] = f"{name}.csv"
-        files[table["csv"]] = (formats.as_csv(sheet) + "\n").encode()
+        files[table["csv"]] = (as_csv(sheet) + "\n").encode()
     words = experiment.presets.get(planned.preset, "")
     incomplete = [(status.names(cell, planned.cells), cell) for cell in planned.cells if cell.missing]
     return {
@@ -87,20 +95,29 @@ def _table(facts: Facts, planned: PlannedExperiment) -> dict[str, Any]:
         "blocks": [(block.title, rows(block)) for block in table_blocks],
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
-        "verdict": experiment_tables.agreement(entries),
+        "verdict": agreement(entries),
         "provenance": [*seconds_notes(entries), *provenance_footer(records)],
     }
 
 
-def _sheet(planned: PlannedExperiment) -> formats.Sheet | None:
+def _sheet(planned: PlannedExperiment) -> Sheet | None:
     try:
         return experiment_tables.table(planned.experiment, planned.preset, planned.cells)
     except ConfigError:  # no methods to rank
         return None
 
 
-def _picture(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> bytes:
+def _smaller(picture: Path) -> bytes:
+    """A committed picture, a third as large."""
+    file = io.BytesIO()
+    with Image.open(picture) as image:
+        image.convert("RGB").save(file, "webp", quality=82, method=2)
+    return file.getvalue()
+
+
+def _picture(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> tuple[bytes, Sequence[str]]:
+    """The content of a picture's file, and the notes that stand beside it."""
     figure = figures.draw(picture, planned.preset, planned.cells, facts.trace)
     file = io.BytesIO()
     figures.write(figure, file, format)
-    return style.follow(file.getvalue()) if format == "svg" else file.getvalue()
+    return style.follow(file.getvalue()) if format == "svg" else file.getvalue(), figure.notes

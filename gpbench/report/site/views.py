@@ -7,12 +7,14 @@ from textwrap import shorten
 from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split, group_runs
+from gpbench.analysis.marks import with_marks
+from gpbench.analysis.method_settings import labels, method_of, with_metric
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import number
-from gpbench.analysis.rankings import labels, method_of, metric_table
+from gpbench.analysis.rankings import metric_table
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
 from gpbench.analysis.statistics import nemenyi_quantile
-from gpbench.analysis.tables import notes, seconds_notes, with_marks
+from gpbench.analysis.tables import notes, seconds_notes
 from gpbench.claims.verdicts import SCALE, Judged
 from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
@@ -159,7 +161,7 @@ def rank_sections(records: Sequence[Record]) -> list[_RankSection]:
 
 
 def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection | None:
-    cells = [cell for cell in cells if cell.dataset not in UNRANKED]
+    cells = [cell for cell in with_metric(cells, metric) if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
     table, diverged = metric_table(cells, metric)

@@ -104,7 +104,7 @@ def write(results: Path, source: Path, seed: int, trap: Trap) -> str:
     record, _ = files.unseal((source / "record.json").read_bytes())
     config = yaml.safe_load((source / "config.yaml").read_text())
     record["id"] = id
-    attacks = [_target, _target, _folders, _stores, _paths, _names, _names, _numbers, _pickles, _links]
+    attacks = [_target, _target, _folders, _stores, _paths, _names, _names, _numbers, _pickles, _arrays, _links]
     for attack in rng.sample(attacks, rng.randint(1, 2)) if seed % 3 else [attacks[seed // 3 % len(attacks)]]:
         attack(rng, trap, folder, record, config)
     _seal(folder, record, config)
@@ -242,6 +242,26 @@ def _pickles(rng, trap, folder, record, config):
         },
     )
     pq.write_table(pa.table([pa.array([b"x"])], schema=pa.schema([field])), folder / "predictions.parquet")
+
+
+def _arrays(rng, trap, folder, record, config):
+    """A saved state and a trace with numbers, shapes and types that no run leaves."""
+    changes = (
+        lambda values: np.full(values.shape, np.nan),
+        lambda values: np.full(values.shape, -1e308),
+        lambda values: values[..., None],
+        lambda values: values.astype("U9"),
+        lambda values: values.astype(complex),
+        lambda values: np.zeros(0),
+        lambda values: np.array(7),
+        lambda values: np.zeros((3, 0, 2)),
+        lambda values: np.full(values.shape, np.datetime64("2020-01-01")),
+    )
+    for name in (files.STATE, files.TRACE):
+        with np.load(folder / name) as whole:
+            arrays = dict(whole)
+        changed = rng.sample(sorted(arrays), rng.randint(1, len(arrays)))
+        np.savez(folder / name, **arrays | {key: rng.choice(changes)(arrays[key]) for key in changed})
 
 
 def _links(rng, trap, folder, record, config):

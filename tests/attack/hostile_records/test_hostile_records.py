@@ -7,10 +7,12 @@ import os
 import pickle
 import random
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import hostile
+import numpy as np
 import pytest
 import yaml
 
@@ -149,6 +151,24 @@ def test_a_few_hostile_records_are_read_and_nothing_runs(tmp_path, saved, trap, 
 
 def test_two_hundred_hostile_records_are_read_and_nothing_runs(tmp_path, saved, trap, capsys):
     attack(MANY, tmp_path, saved, trap, capsys)
+
+
+def test_a_report_of_a_record_that_unpacks_to_two_gigabytes_stays_small(tmp_path, saved):
+    folder = tmp_path / "results" / "runs" / saved[0].name
+    shutil.copytree(saved[0], folder)
+    np.savez_compressed(folder / files.TRACE, step=np.zeros(2**31, np.uint8))
+    record, _ = files.unseal((folder / files.RECORD).read_bytes())
+    hostile._seal(folder, record, yaml.safe_load((folder / files.CONFIG).read_text()))
+    assert (folder / files.TRACE).stat().st_size < 2**22
+    program = (
+        "import sys; from gpbench.cli import main; code = main(sys.argv[1:]);"
+        " print([line for line in open('/proc/self/status') if line.startswith('VmHWM')][0]); sys.exit(code)"
+    )
+    words = ["report", "--results", tmp_path / "results", "--out", tmp_path / "site"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run([sys.executable, "-c", program, *words], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "bytes, and 268,435,456 are the most" in done.stderr
+    assert int(done.stdout.split()[-2]) < 600_000  # kB
 
 
 def test_a_plan_on_stdin_names_no_code(tmp_path, trap, monkeypatch, capsys):

@@ -32,6 +32,8 @@ def run_job(plan, *, store, progress, stop):
                 raise ValueError("a bug of ours")
             if method["fate"] == "killed":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if method["fate"] == "vanishes":
+                os._exit(0)
             if method["fate"] == "full":
                 raise OSError(errno.ENOSPC, "No space left on device", "/some/file")
             record = Record.from_json(

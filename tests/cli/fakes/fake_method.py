@@ -6,6 +6,6 @@ from typing import Literal
 
 @dataclass
 class Fake:
-    fate: Literal["done", "diverged", "error", "bug", "killed", "full", "deaf"] = "done"
+    fate: Literal["done", "diverged", "error", "bug", "killed", "full", "deaf", "vanishes"] = "done"
     seconds: float = 0.0
     points: int | None = None

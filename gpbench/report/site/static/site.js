@@ -6,8 +6,8 @@ document.documentElement.classList.add("js");
 const collator = new Intl.Collator("en", { numeric: true });
 
 function key(row, column) {
-  const cell = row.cells[column];
-  return (cell.dataset.sort ?? cell.textContent).trim();
+  const cell = row.cells[column], text = (cell.dataset.sort ?? cell.textContent).trim();
+  return cell.classList.contains("number") && Number.isFinite(parseFloat(text)) ? String(parseFloat(text.replace(/,/g, ""))) : text;
 }
 
 // Numbers by size, otherwise texts in natural order; empty cells come last in both directions.

@@ -1,0 +1,72 @@
+"""Agreement of our values with the printed ones: how many targets are reproduced, and which are not."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpbench.analysis.cells import Entry
+from gpbench.analysis.printing import number
+from gpbench.analysis.sheets import Grid
+
+Rows = Mapping[str, Mapping[str, Entry]]
+"""Entries by the labels of their row and column."""
+
+
+def agreement(entries: Sequence[Entry]) -> list[str]:
+    """Lines on how many cells agree with the paper; none without targets.
+
+    Published values that are no targets are left out.  Those that are not held out are compared with runs that are not
+    either; a lower error is no merit there, so a difference in either direction disagrees.
+    """
+    lines = {
+        _is_target: "targets reproduced (within 2 standard errors of the paper, or better)",
+        _is_leaked: "values that are not held out are within 2 standard errors of the paper",
+    }
+    counts = {text: [_deviates(e) for e in entries if selects(e)] for selects, text in lines.items()}
+    return [f"{deviate.count(False)} of {len(deviate)} {text}." for text, deviate in counts.items() if deviate]
+
+
+def _is_target(entry: Entry) -> bool:
+    return bool(entry.delta_se is not None and entry.published and entry.published.is_target)
+
+
+def _is_leaked(entry: Entry) -> bool:
+    published = entry.published
+    return bool(entry.delta_se is not None and published and not (published.held_out or entry.cell.held_out))
+
+
+def _deviates(entry: Entry) -> bool:
+    """Whether a value differs from the printed one by over 2 standard errors: of a target, to the worse side."""
+    delta = entry.delta_se or 0.0
+    return (delta * (1 if entry.better == "lower" else -1) if _is_target(entry) else abs(delta)) > 2
+
+
+def deviations(blocks: Sequence[tuple[str, Rows]], rows_are: str) -> Iterator[Grid]:
+    """The grids of those that deviate: targets that are not reproduced, and values that are not held out and differ.
+
+    Args:
+        blocks: Names and rows of the blocks of a table.
+        rows_are: Name of what the rows are.
+    """
+    headings = {
+        _is_target: "targets not reproduced",
+        _is_leaked: "values that are not held out and differ from the paper",
+    }
+    for selects, heading in headings.items():
+        header = ("table", rows_are, "method", "metric", "ours", "paper", "difference")
+        lines = [
+            (
+                block,
+                name,
+                column,
+                e.metric,
+                number(e.mean, e.stderr),
+                number(e.published.value if e.published else None),
+                f"{e.delta_se:+.1f}",
+            )
+            for block, rows in blocks
+            for name, row in rows.items()
+            for column, e in row.items()
+            if selects(e) and _deviates(e)
+        ]
+        if lines:
+            first = 0 if any(block for block, _ in blocks) else 1
+            yield Grid(heading, header[first:], tuple(line[first:] for line in lines), prose=True)

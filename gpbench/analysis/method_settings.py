@@ -1,0 +1,135 @@
+"""Settings of methods in rankings: their names, and the main one of each method."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from gpbench.analysis.cells import CellRuns, by_split
+from gpbench.papers.published import UNRANKED, terms
+
+RULE = (
+    "one setting a method, by a rule that reads no result: under the protocol that most methods have, the one with runs"
+    " on the most data sets; of several the one with the most runs, then with the fewest terms, then with the largest"
+    " numbers"
+)
+"""The rule of `main_names` in words."""
+
+
+def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
+    """The name of each method's main setting (`RULE`).
+
+    Args:
+        pairs: The name of its setting, and the cell, for each cell; a method has one setting of a name.
+
+    Returns:
+        Names by method, the method with the most data sets first; methods without runs are left out.
+    """
+    groups: dict[tuple[str, str], list[CellRuns]] = {}
+    for name, cell in pairs:
+        if cell.records:
+            groups.setdefault((cell.method, name), []).append(cell)
+    methods: dict[tuple, set[str]] = {}
+    for (method, _), cells in groups.items():
+        methods.setdefault(_protocol(cells[0]), set()).add(method)
+
+    def completeness(setting: tuple[str, str]) -> tuple:
+        cells = groups[setting]
+        setting_terms = terms(cells[0].setting)
+        numbers = [float(text) for text in re.findall(r"\d+\.?\d*", ", ".join(setting_terms))]
+        return (
+            len(methods[_protocol(cells[0])]),
+            len(set(map(_row, cells))),
+            sum(len(cell.records) for cell in cells),
+            -len(setting_terms),
+            len(numbers),  # more layers
+            numbers,
+        )
+
+    main = dict(sorted(groups, key=completeness))
+    return {method: main[method] for method, _ in sorted(main.items(), key=completeness, reverse=True)}
+
+
+def main_cells(cells: Sequence[CellRuns], metric: str, *, all_methods: bool) -> tuple[list[CellRuns], list[str]]:
+    """Selects cells for a ranking: those of each method's main setting.
+
+    Args:
+        cells: Cells of `gpbench.analysis.cells.group_runs`.
+        metric: Name of the metric.
+        all_methods: Keep methods without which the others would have far more data sets in common.
+
+    Returns:
+        The selected cells; and lines on what was left out, by which rule.
+    """
+    cells = with_metric(cells, metric)
+    names = main_names((method_of(cell)[1], cell) for cell in cells)
+    groups = {m: [cell for cell in cells if method_of(cell) == (m, name)] for m, name in names.items()}
+    notes = [f"{RULE}; --all-settings ranks all"] * (sum(map(len, groups.values())) < len(cells))
+    if not all_methods and (left_out := _without_common_data(groups)):
+        groups = {method: group for method, group in groups.items() if method not in left_out}
+        rule = "methods that lack over half of the data sets of the others are left out; --method ranks those it names"
+        notes.append(f"{rule}: {', '.join(left_out)}")
+    return [cell for group in groups.values() for cell in group], notes
+
+
+def _without_common_data(groups: dict[str, list[CellRuns]]) -> list[str]:
+    """The methods that leave fewer than two data sets in common, or less than half of those of the first method."""
+    common: set[tuple] = set()
+    left_out = []
+    for method, cells in groups.items():
+        rows = {_row(cell) for cell in cells if cell.dataset not in UNRANKED}
+        fewest = max(2, len(common) / 2)
+        if not common:
+            common = rows
+        elif len(common) < 2 or len(common & rows) >= fewest:
+            common &= rows
+        else:
+            left_out.append(method)
+    return left_out
+
+
+def with_metric(cells: Sequence[CellRuns], metric: str) -> list[CellRuns]:
+    """The cells that have the metric, and those whose runs all diverged, which may lack it for that reason."""
+    return [cell for cell in cells if by_split(cell, metric) or all(record.diverged for record in cell.records)]
+
+
+def method_of(cell: CellRuns) -> tuple[str, str]:
+    """The method of a cell and its label, without the split set, which belongs to the data."""
+    return cell.method, ", ".join(text for text in terms(cell.label) if text != f"set={cell.split_set}")
+
+
+def _protocol(cell: CellRuns) -> tuple:
+    return cell.records[0].protocol, cell.records[0].precision
+
+
+def _row(cell: CellRuns) -> tuple[str, ...]:
+    return cell.dataset, cell.output, cell.split_set
+
+
+def labels(cells: Sequence[CellRuns]) -> list[str]:
+    """A name for the method of each cell: method, setting or both, as needed to distinguish them.
+
+    Terms that all settings share are left out (`_shared_terms`).
+    """
+    pairs = [method_of(cell) for cell in cells]
+    methods = {method for method, _ in pairs}
+    if len(methods) == len(set(pairs)):
+        return [method for method, _ in pairs]
+    shared, single = _shared_terms(cells), len(methods) == 1
+    own = [", ".join(term for term in terms(label) if term not in shared) for _, label in pairs]
+    return [text if single and text else f"{method} {text}".rstrip() for (method, _), text in zip(pairs, own)]
+
+
+def _shared_terms(cells: Sequence[CellRuns]) -> list[str]:
+    """The terms that the labels of all cells have, such as "m=50" and "protocol=clean"."""
+    first, *others = [terms(method_of(cell)[1]) for cell in cells] or [[]]
+    return [term for term in first if all(term in other for other in others)]
+
+
+def cells_notes(cells: Sequence[CellRuns]) -> list[str]:
+    """Notes on the terms that all settings share, and on the settings that names of methods leave out."""
+    shared, pairs = _shared_terms(cells), dict.fromkeys(map(method_of, cells))
+    notes = [f"all with {', '.join(shared)}"] * bool(shared)
+    if len({method for method, _ in pairs}) == len(pairs):
+        own = [(method, [term for term in terms(label) if term not in shared]) for method, label in pairs]
+        if settings := "; ".join(f"{method} {', '.join(some)}" for method, some in own if some):
+            notes.append(f"settings: {settings}")
+    return notes

@@ -1,0 +1,210 @@
+"""The model of a table: grids of cells, tables behind them, notes at marks, and a list of what was run.
+
+A function of `gpbench.analysis` makes a `Sheet` from records; `gpbench.analysis.formats` writes it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_COLUMNS = 10
+"""Largest number of columns of a grid of numbers, with that of the names of rows."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of a grid.
+
+    Args:
+        text: The text; "" where there is none.
+        mark: "best" of its row, "tied" with the best, or "".
+        notes: Notes on the text, which a letter beside it leads to.
+    """
+
+    text: str = ""
+    mark: str = ""
+    notes: tuple[str, ...] = ()
+
+    def letters(self, by_note: Mapping[str, str]) -> str:
+        """The letters of the notes, by those of their sheet (`Sheet.notes`); "" for others."""
+        return "".join(by_note.get(note, "") for note in self.notes)
+
+
+AnyText = str | Text
+"""A cell, or the text of a cell without mark and notes."""
+
+
+def text_of(text: AnyText) -> Text:
+    """A text as a cell."""
+    return Text(text) if isinstance(text, str) else text
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of texts.
+
+    Args:
+        title: Name of what the cells are, as the metric with its unit.
+        header: Names of the columns.
+        rows: Cells by row; the first cell of a row is its name.
+        prose: Whether the cells are words, which are aligned left, and broken where a line is too short.
+    """
+
+    title: AnyText
+    header: tuple[AnyText, ...]
+    rows: tuple[tuple[AnyText, ...], ...]
+    prose: bool = False
+
+    @property
+    def cells(self) -> Iterator[Text]:
+        """The title, the header and all cells, in the order in which they are read."""
+        yield from map(text_of, (self.title, *self.header))
+        for row in self.rows:
+            yield from map(text_of, row)
+
+    def select(self, columns: Sequence[int]) -> "Grid":
+        """The grid with its first column and these others."""
+        numbers = (0, *columns)
+        return replace(
+            self,
+            header=tuple(self.header[c] for c in numbers),
+            rows=tuple(tuple(row[c] for c in numbers) for row in self.rows),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """A table as people read it, and its numbers for programs.
+
+    Args:
+        title: One sentence on what the table is.
+        grids: The table, in parts of at most _MOST_COLUMNS columns.
+        rows: Its numbers by name, for CSV, JSON and pandas.
+        summary: Short lines below the title: preset, splits, agreement with the paper, missing runs.
+        twins: Tables behind it: the printed values, and the targets that are not reproduced.
+        marks: Meaning of the marks "best" and "tied" of its cells.
+        remarks: Lines on how to read it.
+        facts: What was run, by name.
+        name: Name in the labels of LaTeX, such as the id of an experiment.
+    """
+
+    title: str
+    grids: Sequence[Grid]
+    rows: Sequence[Mapping[str, object]]
+    summary: Sequence[str] = ()
+    twins: Sequence[Grid] = ()
+    marks: Mapping[str, str] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The letter of each note of the cells, in the order in which they are read."""
+        notes = dict.fromkeys(note for grid in (*self.grids, *self.twins) for c in grid.cells for note in c.notes)
+        return {note: _letter(k) for k, note in enumerate(notes)}
+
+    @property
+    def lines(self) -> list[str]:
+        """The remarks and facts, a line each."""
+        return [*self.remarks, *(f"{name}: {text}" for name, text in self.facts.items())]
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """The rows in pandas."""
+        import pandas as pd
+
+        return pd.DataFrame([dict(row) for row in self.rows])
+
+    def __str__(self) -> str:
+        from gpbench.analysis.formats import FORMATS
+
+        return FORMATS["terminal"](self)
+
+    def _repr_html_(self) -> str:
+        from gpbench.analysis.formats import FORMATS
+
+        return FORMATS["html"](self)
+
+
+def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[Grid]:
+    """Parts of a grid of numbers that are small enough to be read: without empty rows and columns.
+
+    A grid of more than _MOST_COLUMNS columns has a part for each family of its columns, and more for a family that has
+    more columns than that.  A note that all cells of a part, a row or a column have is moved to its name.
+
+    Args:
+        grid: The grid.
+        family: Name of the family of a column, by its number.
+    """
+    columns = [c for c in range(1, len(grid.header)) if any(text_of(row[c]).text for row in grid.rows)]
+    if not columns:
+        return []
+    families: dict[str, list[int]] = {}
+    wide = len(columns) >= _MOST_COLUMNS
+    for column in sorted(columns, key=family) if wide else columns:
+        families.setdefault(family(column) if wide else "", []).append(column)
+    title = text_of(grid.title)
+    selected = []
+    for name, members in families.items():
+        piece = replace(grid, title=replace(title, text=": ".join(filter(None, [title.text, name]))))
+        selected += [piece.select(group) for group in _even(members, _MOST_COLUMNS - 1)]
+    return [_gather_notes(_without_empty_rows(piece)) for piece in selected]
+
+
+def _without_empty_rows(grid: Grid) -> Grid:
+    return replace(grid, rows=tuple(row for row in grid.rows if any(text_of(text).text for text in row[1:])))
+
+
+def _even(columns: Sequence[int], most: int) -> list[Sequence[int]]:
+    """The columns in as few groups of at most so many as possible, which are as large as one another."""
+    n_groups = -(-len(columns) // most)
+    size = -(-len(columns) // n_groups)
+    return [columns[k : k + size] for k in range(0, len(columns), size)]
+
+
+def _gather_notes(grid: Grid) -> Grid:
+    """Moves a note that all cells of the grid, of a row or of a column have to the title, the row's or the column's."""
+    places = {
+        (r, c): [*text_of(text).notes]
+        for r, row in enumerate(grid.rows)
+        for c, text in enumerate(row)
+        if c and text_of(text).text
+    }
+    groups: dict[object, list[tuple[int, int]]] = {"title": [*places]}
+    groups |= {("row", r): [p for p in places if p[0] == r] for r in range(len(grid.rows))}
+    groups |= {("column", c): [p for p in places if p[1] == c] for c in range(1, len(grid.header))}
+    names: dict[object, list[str]] = {}
+    for note in dict.fromkeys(note for notes in places.values() for note in notes):
+        noted_at = {position for position, notes in places.items() if note in notes}
+        uncovered = set(noted_at)
+        for name in sorted(groups, key=lambda name: -len(groups[name])):
+            if noted_at.issuperset(groups[name]) and len(uncovered.intersection(groups[name])) > 1:
+                names.setdefault(name, []).append(note)
+                uncovered.difference_update(groups[name])
+        for position in noted_at - uncovered:
+            places[position].remove(note)
+
+    def noted(text: AnyText, name: object) -> Text:
+        return replace(text_of(text), notes=(*text_of(text).notes, *names.get(name, ())))
+
+    def others(r: int, row: Sequence[AnyText]) -> list[Text]:
+        return [replace(text_of(text), notes=tuple(places.get((r, c), ()))) for c, text in enumerate(row) if c]
+
+    rows = tuple((noted(row[0], ("row", r)), *others(r, row)) for r, row in enumerate(grid.rows))
+    header = (grid.header[0], *(noted(text, ("column", c)) for c, text in enumerate(grid.header[1:], 1)))
+    return Grid(noted(grid.title, "title"), header, rows, grid.prose)
+
+
+_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
+LETTERS: Mapping[str, str] = dict(zip(_LETTERS, "abcdefghijklmnoprstuvwxyz"))
+"""Raised letters of notes, and the letters that they are."""
+
+
+def _letter(k: int) -> str:
+    """The raised letters of the k-th note: a, b, ..., z, aa."""
+    first, last = divmod(k, len(_LETTERS))
+    return (_letter(first - 1) if first else "") + _LETTERS[last]

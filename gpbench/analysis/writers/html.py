@@ -1,0 +1,54 @@
+"""A sheet as HTML, for notebooks and pages; without styles, and all text is escaped."""
+
+import html
+from collections.abc import Mapping
+
+from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
+from gpbench.errors import printable
+
+_MARKS = {"best": "<b>%s</b>", "tied": "<u>%s</u>", "": "%s"}
+_MARK_NAMES = {"best": "<b>bold</b>", "tied": "<u>underlined</u>"}
+
+
+def as_html(sheet: Sheet) -> str:
+    """The sentence, a `<table>` for each grid, notes as a list, and what was run, which opens on demand."""
+    notes = sheet.notes
+    lines = [f"<p>{_html(line)}</p>" for line in (sheet.title, " ".join(sheet.summary)) if line]
+    lines += [grid_html(grid, notes) for grid in (*sheet.grids, *sheet.twins)]
+    items = [f"{_MARK_NAMES[mark]}: {_html(text)}" for mark, text in sheet.marks.items()]
+    items += [f"{letter} {_html(note)}" for note, letter in notes.items()]
+    items += map(_html, sheet.remarks)
+    lines += ["<ul>", *(f"<li>{item}</li>" for item in items), "</ul>"] if items else []
+    if sheet.facts:
+        facts = [f"<dt>{_html(name)}</dt><dd>{_html(text)}</dd>" for name, text in sheet.facts.items()]
+        lines += ["<details>", "<summary>What was run</summary>", "<dl>", *facts, "</dl>", "</details>"]
+    return "\n".join(lines)
+
+
+def grid_html(grid: Grid, notes: Mapping[str, str] | None = None) -> str:
+    """A grid as the element `<table>`; numbers have the class `number`.
+
+    Args:
+        grid: The grid.
+        notes: The letters of the notes of its sheet (`Sheet.notes`); without them no letters are shown.
+    """
+    of_cells = "" if grid.prose else ' class="number"'
+    name, *columns = (_text(text, notes) for text in grid.header)
+    header = f'<th scope="col">{name}</th>' + "".join(f'<th scope="col"{of_cells}>{text}</th>' for text in columns)
+    caption = _text(grid.title, notes)
+    lines = ["<table>", *([f"<caption>{caption}</caption>"] * bool(caption))]
+    lines += [f"<thead><tr>{header}</tr></thead>", "<tbody>"]
+    for row in grid.rows:
+        name, *cells = (_text(text, notes) for text in row)
+        numbers = "".join(f"<td{of_cells}>{text}</td>" for text in cells)
+        lines.append(f'<tr><th scope="row">{name}</th>{numbers}</tr>')
+    return "\n".join([*lines, "</tbody>", "</table>"])
+
+
+def _text(text: AnyText, notes: Mapping[str, str] | None) -> str:
+    cell = text_of(text)
+    return _MARKS[cell.mark if cell.text else ""] % _html(cell.text) + cell.letters(notes or {})
+
+
+def _html(text: str) -> str:
+    return html.escape(printable(text))

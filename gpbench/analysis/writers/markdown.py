@@ -1,0 +1,82 @@
+"""A sheet as Markdown, in lines that a reader of the file can follow."""
+
+import re
+import textwrap
+from collections.abc import Sequence
+
+from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
+from gpbench.analysis.writers.terminal import chunks
+from gpbench.errors import printable
+
+_LINE, _WIDTH = 120, 250
+"""Lengths of a line of text and of a line of a table, in characters."""
+_MARKS = {"best": "**", "tied": "*", "": ""}
+
+
+def as_markdown(sheet: Sheet) -> str:
+    """The sentence, the tables, then notes and what was run as lists."""
+    notes = sheet.notes
+    lines = [
+        line for text in filter(None, (sheet.title, " ".join(sheet.summary))) for line in (*_wrapped(_md(text)), "")
+    ]
+    for grid in (*sheet.grids, *sheet.twins):
+        for piece in chunks(grid, _WIDTH, " | "):
+            lines += _table(piece, notes)
+    marks = [f"{_MARKS[mark]}{mark}{_MARKS[mark]}: {_md(text)}" for mark, text in sheet.marks.items()]
+    remarks = [*marks, *map(_md, sheet.remarks)]
+    lines += [line for text in remarks for line in _wrapped(text, "- ")]
+    lines += [""] * bool(remarks)
+    lines += [line for note, letter in notes.items() for line in _wrapped(f"{letter} {_md(note)}", "- ")]
+    lines += [""] * bool(notes)
+    if sheet.facts:
+        lines += ["**What was run**", ""]
+        lines += [line for name, text in sheet.facts.items() for line in _wrapped(f"{name}: {_md(text)}", "- ")]
+    return "\n".join(lines).rstrip("\n")
+
+
+def _table(grid: Grid, notes: dict[str, str]) -> list[str]:
+    title = _cell(grid.title, notes)
+    rule = [":--", *(["---" if grid.prose else "--:"] * (len(grid.header) - 1))]
+    heading = [*_wrapped(f"**{title}**"), ""] if title else []
+    rows = [_bars([_cell(text, notes) for text in row]) for row in grid.rows]
+    return [*heading, _bars([_cell(text, notes) for text in grid.header]), _bars(rule), *rows, ""]
+
+
+def _cell(text: AnyText, notes: dict[str, str]) -> str:
+    cell = text_of(text)
+    mark = _MARKS[cell.mark] if cell.text else ""
+    return mark + _md(cell.text) + mark + cell.letters(notes)
+
+
+def _bars(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(text.replace("|", r"\|") for text in cells) + " |"
+
+
+def _wrapped(text: str, bullet: str = "") -> list[str]:
+    indent = " " * len(bullet)
+    return textwrap.wrap(
+        text, _LINE, initial_indent=bullet, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+_MD = re.compile(
+    r"""[`*~$]                                  # code, emphasis, strike-through, formulas
+    |\](?=[(\[:])                               # the middle of a link or of a reference
+    |\\(?=[!-/:-@\[-`{-~])                      # a backslash that would escape what follows
+    |(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])         # emphasis; inside a word it is a letter""",
+    re.X,
+)
+_CODE = re.compile(r"(`gpbench [^`]*`)")
+
+
+def _md(text: str) -> str:
+    """The text without markup, but for commands of gpbench."""
+    return "".join(piece if _CODE.fullmatch(piece) else _escaped(piece) for piece in _CODE.split(printable(text)))
+
+
+def _escaped(text: str) -> str:
+    """The text without markup; "<" before a space, a digit or "=" begins no element and stays."""
+    text = _MD.sub(r"\\\g<0>", text)
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
+    text = re.sub(r"<(?=[^\s\d=])", "&lt;", text)
+    return re.sub(r"^>", "&gt;", text)

@@ -1,0 +1,141 @@
+"""A sheet as text: columns that are aligned, and lines that fit the terminal."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from gpbench.analysis import printing
+from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
+from gpbench.errors import printable
+
+_MARKS = {"best": "*", "tied": "≈", "": ""}
+_GAP = "  "
+_HEADER = 14
+"""Width to which the names of columns are broken, where the cells are narrower."""
+_NARROWEST = 6
+"""Smallest width of a column of words, and of lines of text."""
+
+
+def as_text(sheet: Sheet, width: int | None = None) -> str:
+    """Plain text with aligned columns.
+
+    Args:
+        sheet: The sheet.
+        width: Most characters of a line; by default those of the terminal, and any number where there is none.
+    """
+    width = width or printing.width()
+    notes = sheet.notes
+    lines = [*_wrapped([sheet.title, " ".join(sheet.summary)], width), ""] if sheet.title else []
+    for grid in (*sheet.grids, *sheet.twins):
+        for piece in [grid] if grid.prose else chunks(grid, width):
+            title = _marked(grid.title, notes)
+            lines += [*_wrapped([title], width), *_grid_lines(piece, width, notes), ""]
+    lines += _wrapped([f"{_MARKS[mark]} {text}" for mark, text in sheet.marks.items()], width)
+    lines += _wrapped([f"{letter} {note}" for note, letter in notes.items()], width)
+    lines += _wrapped(sheet.remarks, width)
+    if sheet.facts:
+        lines += ["", "what was run", *_wrapped([f"{name}: {text}" for name, text in sheet.facts.items()], width, "  ")]
+    return "\n".join(lines).rstrip("\n")
+
+
+def chunks(grid: Grid, width: int | None, gap: str = _GAP) -> list[Grid]:
+    """Splits a grid by columns into grids that fit the width in characters; None is unlimited.
+
+    Args:
+        grid: The grid.
+        width: Most characters of a line.
+        gap: What stands between columns.
+    """
+    if width is None:
+        return [grid]
+    widths = [w + len(gap) for w in _widths(grid)]
+    groups: list[list[int]] = [[]]
+    for column in range(1, len(widths)):
+        if groups[-1] and widths[0] + sum(widths[c] for c in groups[-1]) + widths[column] > width + len(gap):
+            groups.append([])
+        groups[-1].append(column)
+    return [grid.select(group) for group in groups] if len(groups) > 1 else [grid]
+
+
+def _grid_lines(grid: Grid, width: int | None = None, notes: Mapping[str, str] | None = None) -> list[str]:
+    """The lines of a grid: header, rule and rows, with numbers to the right, and words broken to the width."""
+    notes = notes or {}
+    header = [_marked(text, notes) for text in grid.header]
+    if grid.prose:
+        rows = [[_marked(text, notes) for text in row] for row in grid.rows]
+        widths = _shrunk([max(map(len, column)) for column in zip(header, *rows)], width)
+        return [*_broken(header, widths), _rule(widths), *(line for row in rows for line in _broken(row, widths))]
+    tails = [max((_tail(text) for text in column), default=0) for column in zip(*grid.rows)] or [0] * len(header)
+    rows = [
+        [_marked(text, notes) + " " * (tail - _tail(text)) * (c > 0) for c, (text, tail) in enumerate(zip(row, tails))]
+        for row in grid.rows
+    ]
+    widths = [max(_narrow(name), *(len(row[c]) for row in rows), 0) for c, name in enumerate(header)]
+    names = [textwrap.wrap(name, w, break_long_words=False, break_on_hyphens=False) for name, w in zip(header, widths)]
+    heads = [[""] * (max(map(len, names)) - len(parts)) + parts for parts in names]
+    return [_joined(h, widths) for h in zip(*heads)] + [_rule(widths)] + [_joined(row, widths) for row in rows]
+
+
+def _tail(text: AnyText) -> int:
+    """The number of marks and letters behind a text, which are not aligned."""
+    cell = text_of(text)
+    return bool(cell.text and cell.mark) + len(cell.notes)
+
+
+def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = texts
+    return _GAP.join([first.ljust(widths[0]), *(text.rjust(w) for text, w in zip(others, widths[1:]))]).rstrip()
+
+
+def _rule(widths: Sequence[int]) -> str:
+    return _GAP.join("-" * w for w in widths)
+
+
+def _marked(text: AnyText, notes: Mapping[str, str]) -> str:
+    cell = text_of(text)
+    return printable(cell.text) + (_MARKS[cell.mark] if cell.text else "") + cell.letters(notes)
+
+
+def _narrow(name: str) -> int:
+    """The width to which the name of a column is broken."""
+    return max(min(len(name), _HEADER), *map(len, name.split()), 0)
+
+
+def _widths(grid: Grid) -> list[int]:
+    """The widths of the columns, with room for a mark and a letter."""
+    return [
+        max(
+            _narrow(text_of(head).text) + _tail(head),
+            max((len(printable(text_of(text).text)) for text in cells), default=0) + max(map(_tail, cells), default=0),
+        )
+        for head, *cells in zip(grid.header, *grid.rows)
+    ]
+
+
+def _shrunk(widths: list[int], width: int | None) -> list[int]:
+    """The widths, of which the largest are made smaller until their columns fit."""
+    room = (width or 10**9) - len(_GAP) * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widest = widths.index(max(widths))
+        widths = [w - (c == widest) for c, w in enumerate(widths)]
+    return widths
+
+
+def _broken(texts: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """The lines of a row of words."""
+    columns = [textwrap.wrap(text, w) or [""] for text, w in zip(texts, widths)]
+    height = max(map(len, columns))
+    lines = zip(*(column + [""] * (height - len(column)) for column in columns))
+    return [_GAP.join(text.ljust(w) for text, w in zip(line, widths)).rstrip() for line in lines]
+
+
+def _wrapped(texts: Sequence[str], width: int | None, indent: str = "") -> list[str]:
+    """The texts in lines of at most this width."""
+    lines = [indent + printable(text) for text in texts if text]
+    if width is None:
+        return lines
+    hanging = indent + "  " * bool(indent)
+    return [
+        piece
+        for line in lines
+        for piece in textwrap.wrap(line, max(width, _NARROWEST), subsequent_indent=hanging, break_on_hyphens=False)
+    ]

@@ -1,0 +1,189 @@
+"""Several results folders read as one, and the records that ship with gpbench.
+
+The collected records of the five papers ship with the package (`paths.shipped_files`).  They are read where nothing of
+one's own is recorded, which is said in one line on stderr, and under the name `shipped` beside one's own.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from gpbench import paths
+from gpbench.errors import AbsentError, ConfigError
+from gpbench.records.collection import Collection, open_existing, open_store
+from gpbench.records.record import Record
+from gpbench.records.store import Store, latest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SHIPPED = "shipped"
+"""The name, in the place of a results folder, of the records that ship with gpbench."""
+
+Results = str | PathLike[str] | Store | Sequence[str | PathLike[str] | Store] | None
+"""A results folder, a collected Parquet file, a store or "shipped", or several; None is the default folder."""
+
+_Answer = TypeVar("_Answer")
+
+
+class Several(Store):
+    """Several stores as one to read from: of a run in several the latest record counts.
+
+    Args:
+        stores: the stores.
+    """
+
+    def __init__(self, stores: Sequence[Store]) -> None:
+        super().__init__("")
+        self.stores = tuple(stores)
+        self.runs = Path(", ".join(str(store.runs) for store in stores))
+
+    def get(self, id: str, *, whole: bool = True) -> Record | None:
+        """The latest record of a run; None where no store has a readable one."""
+        records = [store.get(id, whole=whole) for store in self.stores if store.contains(id)]
+        return max((record for record in records if record), key=lambda record: record.age, default=None)
+
+    def all(self, *, whole: bool = False) -> list[Record]:
+        """Every readable record, each run once, oldest first."""
+        return latest(record for store in self.stores for record in store.all(whole=whole))
+
+    def contains(self, id: str) -> bool:
+        """True if a store has a run of this id."""
+        return any(store.contains(id) for store in self.stores)
+
+    def folder_of(self, id: str) -> Path:
+        """The folder of a run."""
+        return self._holder(id).folder_of(id)
+
+    def config_text(self, id: str) -> str:
+        """The text of a run's config.yaml."""
+        return self._holder(id).config_text(id)
+
+    def trace(self, id: str) -> "dict[str, np.ndarray]":
+        """The trace of a run."""
+        return self._holder(id).trace(id)
+
+    def predictions(self, id: str) -> "dict[str, np.ndarray]":
+        """The predictions of a run."""
+        return self._holder(id).predictions(id)
+
+    def state(self, id: str) -> "dict[str, np.ndarray]":
+        """The trained state of a run."""
+        return self._holder(id).state(id)
+
+    def write(self, record: Record, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refused: raises ConfigError."""
+        raise ConfigError(f"{self.runs} are several folders to read from; name one to write into")
+
+    def delete(self, id: str) -> NoReturn:
+        """Refused: raises ConfigError."""
+        raise ConfigError(f"{self.runs} are several folders to read from; name one to delete from")
+
+    def _holder(self, id: str) -> Store:
+        """The store with the latest record of a run; the first store where none has it."""
+        holders = [store for store in self.stores if store.contains(id)]
+        if len(holders) > 1:
+            holders.sort(key=lambda store: record.age if (record := store.get(id, whole=False)) else ("", ""))
+        return (holders or self.stores)[-1]
+
+    def _ids(self) -> Iterator[str]:
+        yield from dict.fromkeys(id for store in self.stores for id in store.ids())
+
+    def _read(self, id: str, *, whole: bool = False) -> tuple[Record | None, str]:
+        return self._holder(id)._read(id, whole=whole)
+
+
+def open_stores(results: Results = None) -> list[Store]:
+    """The stores of these results folders; by default that of the default folder, or without runs there the shipped.
+
+    Args:
+        results: folders, Parquet files, stores, or the word "shipped"; a folder of this name is "./shipped".
+
+    Raises:
+        ConfigError: a folder does not exist, or the list is empty.
+    """
+    if results is None:
+        own = open_store(paths.results_dir())
+        if not own.is_empty or not (stores := _shipped()):
+            return [own]
+        _say(stores, "nothing recorded here: these are")
+        return stores
+    several = [results] if isinstance(results, str | PathLike | Store) else list(results)
+    if not several:
+        raise ConfigError("the list of results folders is empty")
+    return [store for item in several for store in _open(item, marked=len(several) > 1)]
+
+
+def open_one(results: Results = None) -> Store:
+    """The stores of `open_stores` as one.
+
+    Args:
+        results: as for `open_stores`.
+
+    Raises:
+        ConfigError: as there.
+    """
+    return merged(open_stores(results))
+
+
+def merged(stores: Sequence[Store]) -> Store:
+    """These stores as one."""
+    return stores[0] if len(stores) == 1 else Several(stores)
+
+
+def answered(
+    results: Results,
+    answer: Callable[[list[Store]], _Answer],
+    is_nothing: Callable[[_Answer], bool] = lambda answer: False,
+) -> _Answer:
+    """The answer that recorded runs give.
+
+    Where no folder is named, and none of one's own runs is one of those asked for, the runs that ship with gpbench
+    answer, which is said on stderr.  Own and shipped runs are never mixed unless both are named.
+
+    Args:
+        results: as for `open_stores`.
+        answer: function of the stores, which raises AbsentError where these have no such run.
+        is_nothing: tests whether an answer tells nothing of any run.
+
+    Raises:
+        ConfigError: as `open_stores` and `answer` do; the error of one's own runs where neither answers.
+    """
+    stores = open_stores(results)
+    others = _shipped() if results is None and not isinstance(stores[0], Collection) else []
+    try:
+        own = answer(stores)
+    except AbsentError as error:
+        if not others:
+            raise
+        try:
+            theirs = answer(others)
+        except ConfigError:
+            raise error from None
+    else:
+        if not others or not is_nothing(own) or is_nothing(theirs := answer(others)):
+            return own
+    _say(others, "no such run is recorded here: these are of")
+    return theirs
+
+
+def _open(item: str | PathLike[str] | Store, marked: bool) -> list[Store]:
+    if isinstance(item, Store):
+        return [item]
+    if str(item) != SHIPPED:
+        return [open_existing(Path(item))]
+    if stores := _shipped(marked):
+        return stores
+    raise ConfigError(f"no records ship with this gpbench: {SHIPPED} names none")
+
+
+def _shipped(marked: bool = False) -> list[Store]:
+    """The stores of the shipped records, a file for each paper, in which a run may be twice."""
+    return [Collection(path, shipped=marked) for path in paths.shipped_files()]
+
+
+def _say(stores: Sequence[Store], words: str) -> None:
+    runs = len({id for store in stores for id in store.ids()})
+    print(f"gpbench: {words} the {runs:,} runs that ship with gpbench", file=sys.stderr)

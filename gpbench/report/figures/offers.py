@@ -1,0 +1,153 @@
+"""The kinds of pictures of one run: which suit it, what the others need, and the pictures."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy import ndarray
+
+from gpbench.errors import ConfigError, nearest
+from gpbench.records.record import Record
+from gpbench.records.store import Store
+from gpbench.report.figures import checks, predictions, runs, style
+
+
+@dataclass(frozen=True)
+class RunContent:
+    """A run with what pictures are drawn from.
+
+    Args:
+        record: Record of the run.
+        arrays: Its trace, and the arrays that it kept (`run.keep`).
+        predictions: Predictions of its test rows by column; {} without any.
+        columns: Names of the inputs; () where they are not known.
+    """
+
+    record: Record
+    arrays: Mapping[str, ndarray]
+    predictions: Mapping[str, ndarray]
+    columns: Sequence[str] = ()
+
+    @classmethod
+    def read(cls, store: Store, record: Record) -> "RunContent":
+        """The content of a run in a store."""
+        columns = store.config(record.id).get("dataset", {}).get("columns") or ()
+        return cls(record, store.trace(record.id), store.predictions(record.id), columns)
+
+
+class _Kind(NamedTuple):
+    suits: Callable[[RunContent], Any]
+    draw: Callable[[RunContent], Figure]
+    needs: str
+
+
+def kinds(content: RunContent) -> dict[str, str]:
+    """What each kind of picture needs that the run lacks: "" for the kinds that suit the run."""
+    return {name: "" if kind.suits(content) else kind.needs for name, kind in _KINDS.items()}
+
+
+def default(content: RunContent) -> str:
+    """The kind that is drawn where none is named: what the run kept, or else its trace, or else the first that suits.
+
+    Raises:
+        ConfigError: No kind suits the run.
+    """
+    suits = [name for name, lack in kinds(content).items() if not lack]
+    if not suits:
+        raise ConfigError(
+            f"there is nothing to draw of run {content.record.id}, without trace and predictions, as in collected"
+            " records; use the results folder of the run, or run it again with run.keep=true run.again=true"
+        )
+    return "learning" if suits[0] == "predictions" and not _has_fit(content) and "learning" in suits else suits[0]
+
+
+def draw_kind(content: RunContent, kind: str) -> Figure:
+    """Draws a picture of a run.
+
+    Args:
+        content: The run.
+        kind: One of `kinds`.
+
+    Raises:
+        ConfigError: No such kind, or the run lacks what it needs.
+    """
+    if kind not in _KINDS:
+        raise ConfigError(f"no kind of picture {kind!r}; {nearest(kind, _KINDS)}")
+    if lack := kinds(content)[kind]:
+        raise ConfigError(f"run {content.record.id} has no picture of the kind {kind}, which needs {lack}")
+    with style.context():
+        figure = _KINDS[kind].draw(content)
+        if isinstance(figure, style.Picture) and not figure.get_suptitle():
+            style.caption(figure, runs.run_title(content.record), [*figure.notes, f"run {content.record.id}"])
+            figure.notes = ()
+    return figure
+
+
+def _has_fit(content: RunContent) -> bool:
+    return "kept_grid" in content.arrays and "kept_shares" not in content.arrays
+
+
+def _draw_predictions(content: RunContent) -> Figure:
+    if _has_fit(content):
+        return runs.draw_run(content.record, content.arrays)
+    return checks.draw_intervals(content.predictions)
+
+
+def _draw_units(content: RunContent) -> style.Picture:
+    """Draws the predictive mean, and the mean of each hidden unit, on the grid of the run's inputs."""
+    run, hidden = content.arrays, content.arrays["kept_hidden"]
+    figure = style.figure(2.3 * (1 + hidden.shape[1]) + 0.3, 2.5)
+    axes = np.atleast_1d(figure.subplots(1, 1 + hidden.shape[1]))
+    values = [run.get("kept_mean", np.exp(run["kept_log_probs"][:, 1]) if "kept_log_probs" in run else None), *hidden.T]
+    names = ["prediction", *(f"hidden unit {unit}" for unit in range(1, len(axes)))]
+    for axis, name, value in zip(axes, names, values):
+        axis.set_title(name, fontsize=9)
+        if run["kept_grid"].shape[1] == 2:
+            axis.grid(False)
+            axis.set(xticks=[], yticks=[])
+            predictions.surface(axis, run, value)
+        else:
+            axis.plot(run["kept_grid"][:, 0], value, color=style.PALETTE["blue"])
+            rows = run["kept_X"][:, 0]
+            axis.set_xlim(rows.min(), rows.max())
+    return figure
+
+
+def _draw_learning(content: RunContent) -> Figure:
+    return runs.draw_learning(content.record, content.arrays)
+
+
+_KEEP = "run.keep=true (run.again=true where it is recorded)"
+_PREDICTED = "predictions of test rows: run.predictions=true, and its own results folder"
+_KINDS: Mapping[str, _Kind] = {
+    "effects": _Kind(
+        lambda run: "kept_shares" in run.arrays,
+        lambda run: runs.draw_run(run.record, run.arrays, run.columns),
+        f"method=gam and {_KEEP}",
+    ),
+    "predictions": _Kind(
+        lambda run: _has_fit(run) or "mean" in run.predictions,
+        _draw_predictions,
+        f"data with one or two inputs and {_KEEP}, or of regression {_PREDICTED}",
+    ),
+    "units": _Kind(
+        lambda run: "kept_hidden" in run.arrays,
+        _draw_units,
+        f"a deep GP with hidden units, data with one or two inputs, and {_KEEP}",
+    ),
+    "learning": _Kind(lambda run: runs.traced_metrics([run.arrays]), _draw_learning, "a trace: its own results folder"),
+    "calibration": _Kind(lambda run: run.predictions, lambda run: checks.draw_calibration(run.predictions), _PREDICTED),
+    "residuals": _Kind(
+        lambda run: "mean" in run.predictions,
+        lambda run: checks.draw_residuals(run.predictions),
+        f"regression, and {_PREDICTED}",
+    ),
+    "relevance": _Kind(
+        lambda run: "kept_lengthscales" in run.arrays,
+        lambda run: checks.draw_relevance(run.arrays["kept_lengthscales"], run.columns),
+        f"a method with a lengthscale for each of several inputs, and {_KEEP}",
+    ),
+}
+"""Kinds of pictures by name, in the order in which they are offered."""

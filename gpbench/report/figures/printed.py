@@ -1,0 +1,103 @@
+"""Ours against printed: every recorded number beside the one that a paper prints, with their deviations."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from gpbench.analysis.reproduction import Comparison
+from gpbench.errors import ConfigError
+from gpbench.report.figures import style
+
+_BAND = 2.0
+"""Joint standard errors within which two numbers are equal, as in `gpbench.analysis.reproduction`."""
+_MARKERS = {"equal": "o", "better": "^", "worse": "v"}
+
+
+def draw_printed(compared: Sequence[Comparison]) -> style.Picture:
+    """Draws targets: losses on logarithmic axes, log-likelihoods, and deviations in joint standard errors.
+
+    Args:
+        compared: Comparisons (`gpbench.analysis.reproduction`); those that are no targets are counted in the notes.
+
+    Raises:
+        ConfigError: No recorded number is beside a target.
+    """
+    targets = [comparison for comparison in compared if not comparison.exclusion]
+    if not targets:
+        raise ConfigError("no recorded number is beside a printed one that is a target; `gpbench ls experiments`")
+    colours = style.colours(list(dict.fromkeys(comparison.paper for comparison in targets)))
+    losses = [c for c in targets if c.entry.better == "lower"]
+    gains = [c for c in targets if c.entry.better != "lower"]
+    with style.context():
+        figure = style.figure(10.2, 3.9)
+        first, second, third = figure.subplots(1, 3, width_ratios=[1, 1, 1.35])
+        for axis, members, name in ((first, losses, "loss: nll, rmse"), (second, gains, "test log-likelihood")):
+            _against(axis, members, colours, logarithmic=axis is first)
+            axis.set_title(name)
+        _deviations(third, targets, colours)
+        handles = [*(_marker(third, "o", colour, paper) for paper, colour in colours.items())]
+        handles += [_marker(third, marker, "#777777", _count(targets, name)) for name, marker in _MARKERS.items()]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+        style.head(figure, f"Ours against printed: {len(targets)} numbers of the papers")
+    band = f"equal: within {_BAND:g} joint standard errors, the grey band; bars: ± {_BAND:g} of them"
+    others = f"{len(compared) - len(targets)} further printed numbers are no targets, for reasons that tables state"
+    figure.notes = [band, "up is in favour of ours", others]
+    return figure
+
+
+def deviation(comparison: Comparison) -> float:
+    """Ours - printed in joint standard errors, positive in favour of ours."""
+    delta = comparison.entry.delta_se or 0.0
+    return delta if comparison.entry.better == "higher" else -delta
+
+
+def _against(axis: Axes, members: Sequence[Comparison], colours: dict[str, str], logarithmic: bool) -> None:
+    """Ours against printed with two joint standard errors, around the diagonal."""
+    for comparison in members:
+        entry, printed = comparison.entry, comparison.published.value
+        assert entry.mean is not None and entry.delta_se is not None
+        joint = abs((entry.mean - printed) / entry.delta_se) if entry.delta_se else entry.stderr or 0.0
+        colour, marker = colours[comparison.paper], _MARKERS[comparison.outcome]
+        low = min(_BAND * joint, 0.9 * entry.mean) if logarithmic else _BAND * joint
+        axis.plot([printed] * 2, [entry.mean - low, entry.mean + _BAND * joint], color=colour, linewidth=0.8, alpha=0.5)
+        axis.plot(printed, entry.mean, marker, color=colour, markersize=4, markeredgecolor="white", markeredgewidth=0.4)
+    if logarithmic:
+        values = [value for c in members for value in (c.entry.mean, c.published.value) if value]
+        limits = 0.7 * min(values), 1.4 * max(values)  # bars of small losses reach far down on a logarithmic axis
+        axis.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
+        for direction in (axis.xaxis, axis.yaxis):
+            style.number_ticks(direction)
+    axis.axline((1, 1), (2, 2), color="black", linewidth=0.8, zorder=0)
+    axis.set(xlabel="printed", ylabel="ours")
+
+
+def _deviations(axis: Axes, targets: Sequence[Comparison], colours: dict[str, str]) -> None:
+    """Deviations of all targets in ascending order; those that are worse have names."""
+    ordered = sorted(targets, key=deviation)
+    axis.axhspan(-_BAND, _BAND, color="#555555", alpha=0.15, linewidth=0)
+    axis.axhline(0, color="black", linewidth=0.8)
+    n_worse = sum(comparison.outcome == "worse" for comparison in ordered)
+    for x, comparison in enumerate(ordered):
+        y, marker = deviation(comparison), _MARKERS[comparison.outcome]
+        axis.plot(x, y, marker, color=colours[comparison.paper], markersize=4, markeredgewidth=0)
+        if comparison.outcome == "worse":
+            text = f"{comparison.column}, {comparison.row}: {comparison.entry.metric}"
+            position = (0.16 * len(ordered), -4.2 * 2.1 ** (n_worse - 1 - x))
+            line = {"arrowstyle": "-", "color": "#777777", "linewidth": 0.6}
+            axis.annotate(text, (x, y), position, fontsize=7.5, va="center", arrowprops=line)
+    axis.set_yscale("symlog", linthresh=_BAND, linscale=1.2)
+    ends = np.array([min(deviation(ordered[0]), -_BAND), max(deviation(ordered[-1]), _BAND)])
+    ticks = [tick for tick in (-50, -20, -10, -5, -2, -1, 0, 1, 2, 5, 10, 20, 50) if 2 * ends[0] < tick < 2 * ends[1]]
+    axis.set_yticks(ticks, [f"{tick:+d}" if tick else "0" for tick in ticks], minor=False)
+    axis.set_yticks([], minor=True)
+    axis.set_ylim(min(1.5 * ends[0], -6 * 2.1 ** (n_worse - 1), -4), max(1.4 * ends[1], 4))
+    axis.set(xlabel="printed numbers, sorted", title="deviation in joint standard errors (up: ours better)", xticks=[])
+
+
+def _count(targets: Sequence[Comparison], outcome: str) -> str:
+    return f"{outcome}: {sum(comparison.outcome == outcome for comparison in targets)}"
+
+
+def _marker(axis: Axes, marker: str, colour: str, label: str):
+    return axis.plot([], [], marker, color=colour, markersize=5, label=label)[0]

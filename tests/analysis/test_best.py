@@ -1,0 +1,198 @@
+"""`gpbench best`: the numbers are those of the records, and its sentence claims what the tests show."""
+
+import hashlib
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from samples import sample
+from scipy import stats
+
+import gpbench
+from gpbench.analysis.best import comparison
+from gpbench.analysis.statistics import holm
+from gpbench.cli import main
+from gpbench.errors import ConfigError
+from gpbench.records.store import Store
+
+METHODS = ("a", "b", "c")
+SHIFT = {"a": 0.0, "b": 0.02, "c": 1.0}
+TRAIN, TEST = 36_000, 4_000
+
+
+def records(datasets=("kin8nm",), methods=METHODS, splits=6, **fields):
+    """Runs whose RMSE is a method's shift and noise of the split."""
+    noise = np.random.default_rng(0).normal(scale=0.05, size=(len(datasets), len(methods), splits))
+    return [
+        sample(
+            id=hashlib.sha256(repr((dataset, method, split, fields)).encode()).hexdigest()[:16],
+            dataset=dataset,
+            method=method,
+            split=split,
+            **{
+                "split_set": "random",
+                "held_out": True,
+                "metrics": {"rmse": 2 + SHIFT[method] + noise[i, j, split], "test_ll": -1.0},
+                "seconds": {"train": 10.0 + 90 * j},
+                "train_rows": TRAIN,
+                "test_rows": TEST,
+            }
+            | fields,
+        )
+        for i, dataset in enumerate(datasets)
+        for j, method in enumerate(methods)
+        for split in range(splits)
+    ]
+
+
+def values(runs, method, dataset="kin8nm"):
+    return np.array([r.metrics["rmse"] for r in runs if (r.method, r.dataset) == (method, dataset)])
+
+
+def write(folder, runs):
+    for record in runs:
+        Store(folder).write(record, {}, {})
+    return folder
+
+
+def test_means_intervals_and_p_values_are_those_of_the_corrected_resampled_t_test():
+    runs = records()
+    result = comparison(runs, "rmse")
+    p = {}
+    for first, second in (("a", "b"), ("a", "c"), ("b", "c")):
+        difference = values(runs, second) - values(runs, first)
+        stderr = np.sqrt(difference.var(ddof=1) * (1 / 6 + TEST / TRAIN))
+        p[first, second] = 2 * stats.t.sf(abs(difference.mean()) / stderr, 5)
+        if first == "a":
+            score, half = result.scores[second]["kin8nm"], stats.t.ppf(0.975, 5) * stderr
+            ends = difference.mean() - half, difference.mean() + half
+            np.testing.assert_allclose((score.minus_leader.low, score.minus_leader.high), ends, rtol=1e-9)
+            np.testing.assert_allclose(score.mean, values(runs, second).mean(), rtol=1e-12)
+    adjusted = dict(zip(p, holm([*p.values()])))
+    assert min(p.values()) * 3 == pytest.approx(min(adjusted.values()))
+    assert result.leader == "a" and result.scores["c"]["kin8nm"].p == pytest.approx(adjusted["a", "c"], rel=1e-6)
+    assert result.worse == ["c"] and result.verdict("b") == "open"
+
+
+def test_holms_correction_multiplies_step_by_step_and_never_falls():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06]) and holm([]) == []
+
+
+def test_average_ranks_and_wilcoxons_test_over_data_sets():
+    names = [f"set{i}" for i in range(9)]
+    runs = records(names)
+    result = comparison(runs, "rmse")
+    means = np.array([[values(runs, m, d).mean() for m in METHODS] for d in names])
+    ranks = stats.rankdata(means, axis=1).mean(axis=0)
+    assert result.average == pytest.approx(dict(sorted(zip(METHODS, ranks), key=lambda pair: pair[1])))
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    adjusted = dict(zip(pairs, holm([stats.wilcoxon(means[:, i] - means[:, j]).pvalue for i, j in pairs])))
+    leader = METHODS.index(result.leader)
+    assert result.p["c"] == pytest.approx(adjusted[tuple(sorted((leader, 2)))]) and result.verdict("c") == "worse"
+
+
+def test_with_few_data_sets_no_difference_over_them_is_claimed():
+    result = comparison(records(["set1", "set2", "set3"]), "rmse")
+    assert result.worse == [] and result.smallest_p > 0.05 and result.verdict_on("c", "set1") == "worse"
+
+
+def test_outputs_of_one_data_set_have_no_test_over_them():
+    runs = [r for output in ("x", "y") for r in records(output=output)]
+    result = comparison(runs, "rmse")
+    assert len(result.datasets) == 2 and result.p == {} and result.worse == []
+
+
+def test_runs_that_were_not_held_out_and_diverged_ones_count_nowhere():
+    runs = records()
+    leaked = records(methods=("b",), held_out=False, metrics={"rmse": 0.0})
+    int8 = records(methods=("b",), split_set="hla_int8", metrics={"rmse": 0.0})
+    diverged = records(methods=("b",), splits=2, seed=1, status="diverged", metrics={"rmse": None})
+    result = comparison([*runs, *leaked, *int8, *diverged], "rmse")
+    assert result.scores["b"]["kin8nm"].mean == pytest.approx(values(runs, "b").mean())
+    assert result.scores["b"]["kin8nm"].diverged == 2 and result.datasets == ["kin8nm"]
+
+
+def test_what_is_missing_has_its_reason():
+    runs = [
+        *records(["set1", "set2", "set3"], ("a", "b")),
+        *records(["set1"], ("c",)),
+        *records(["set4"], ("c",), setting="m=5"),
+    ]
+    result = comparison(runs, "rmse")
+    assert result.datasets == ["set1", "set2", "set3"] and "set4" in result.left_out
+    assert result.unranked == {"c": "not run on set2, set3"}
+    few = [r for r in records() if r.method != "c" or r.split < 2]
+    assert comparison(few, "rmse").unranked == {"c": "too few splits of kin8nm (2 of 6)"}
+
+
+def test_methods_slower_than_asked_are_not_ranked():
+    result = comparison(records(), "rmse", seconds=150)
+    assert [*result.average] == ["a", "b"] and result.unranked == {"c": "slower on kin8nm (190 s)"}
+
+
+@pytest.fixture
+def results(tmp_path):
+    other = records(("kegg",), protocol="evans2020", metrics={"rmse": 0.1})
+    small = records(("boston",), train_rows=450, test_rows=56)
+    return write(tmp_path / "results", [*records(("kin40k",)), *other, *small])
+
+
+def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(results, capsys):
+    words = ["best", "--task", "regression", "--results", str(results), "--rows"]
+    assert main([*words, "30k-60k"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        out.startswith("a has the lowest mean rmse (")
+        and "the only data set; it is shown to be better than 1 of" in out
+    )
+    assert "Few data: 1 data set" in out and "--protocol evans2020 (kegg)" in out and "boston" not in out
+    tables = [line for line in out.splitlines() if line.startswith(("method ", "a ", "b ", "c "))]
+    assert len(tables) == 5 and max(map(len, tables[1:])) <= 80
+    assert main([*words, "30k-60k", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["shown_worse"] == ["c"] and {row["dataset"] for row in answer["rows"]} == {"kin40k"}
+    assert main([*words, "100k-", "--json"]) == 2 and "no recorded run has regression" in capsys.readouterr().err
+
+
+def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two(results, tmp_path):
+    table = gpbench.best(data="boston", results=results)
+    assert set(table.frame["dataset"]) == {"boston"} and "253 to 1,012 rows" in str(table)
+    card = tmp_path / "mine.yaml"
+    source = "{kind: file, path: x.csv, target: y}"
+    card.write_text(f"name: mine\ntitle: Mine\ntask: regression\nrows: 50000\nsources: [{source}]\n")
+    table = gpbench.best(data=str(card), results=results)
+    assert set(table.frame["dataset"]) == {"kin40k"}
+    card.write_text(card.read_text().replace("rows: 50000\n", ""))
+    with pytest.raises(ConfigError, match="does not say how many rows"):
+        gpbench.best(data=str(card), results=results)
+
+
+def test_the_number_of_inputs_is_that_of_the_card(results):
+    assert len(gpbench.best(task="regression", rows="30k-60k", inputs="8", results=results).frame) == 3
+    with pytest.raises(ConfigError, match="no recorded run"):
+        gpbench.best(task="regression", rows="30k-60k", inputs="100-", results=results)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "say which task"),
+        ({"task": "regresion"}, "did you mean regression"),
+        ({"task": "regression", "rows": "many"}, "30k-60k"),
+        ({"task": "regression", "rows": "9-2"}, "larger than its last"),
+        ({"task": "regression", "metric": "rmsee"}, "did you mean rmse"),
+        ({"task": "regression", "protocol": "cleen"}, "no recorded run has"),
+        ({"data": "bostn"}, "did you mean boston"),
+    ],
+)
+def test_a_mistake_is_one_line(options, message, results):
+    with pytest.raises(ConfigError, match=message):
+        gpbench.best(**options, results=results)
+
+
+def test_the_verb_starts_no_jax(results):
+    words = ["best", "--task", "regression", "--rows", "30k-60k", "--results", str(results)]
+    code = f"import sys; from gpbench.cli import main; main({words!r}); sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -1,0 +1,102 @@
+"""The model of a table in its forms: parts that can be read, notes at their places, lines that fit, LaTeX."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpbench.analysis.formats import FORMATS, format_of, plain
+from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
+from gpbench.cli import main
+
+RESULTS = Path(__file__).resolve().parents[2] / "results"
+CELL = "-2.123 ± 0.045"
+
+
+def grid(columns, rows=3, text=CELL):
+    return Grid(
+        "test_ll",
+        ("data set", *(f"method-{c}" for c in range(columns))),
+        tuple((f"set{r}", *([text] * columns)) for r in range(rows)),
+    )
+
+
+def sheet_of(grids, **fields):
+    return Sheet(title="A table of 50 % & more.", grids=grids, rows=[{"a": 1}], name="x/table1", **fields)
+
+
+@pytest.mark.parametrize("n", [1, 9, 10, 18, 40])
+def test_a_part_has_at_most_ten_columns_and_none_is_lost(n):
+    pieces = parts(grid(n), lambda column: "odd" if column % 2 else "even")
+    assert all(len(piece.header) <= 10 for piece in pieces)
+    names = [text_of(name).text for piece in pieces for name in piece.header[1:]]
+    assert sorted(names) == sorted(grid(n).header[1:]) and len(pieces) == (1 if n < 10 else -(-n // 18) * 2)
+    assert text_of(pieces[0].title).text == ("test_ll" if n < 10 else "test_ll: even")
+
+
+def test_empty_columns_and_rows_are_left_out_and_an_empty_grid_is_none():
+    rows = (("a", "1", "", ""), ("b", "", "", ""), ("c", "", "", "3"))
+    (piece,) = parts(Grid("nll", ("data set", "x", "y", "z"), rows))
+    assert [text_of(name).text for name in piece.header] == ["data set", "x", "z"]
+    assert [text_of(row[0]).text for row in piece.rows] == ["a", "c"]
+    assert parts(Grid("nll", ("data set", "x"), (("a", ""),))) == []
+
+
+def test_a_note_of_all_cells_of_a_title_a_row_or_a_column_stands_there_alone():
+    def value(*notes):
+        return Text("1", notes=notes)
+
+    rows = (("a", value("all", "row"), value("all", "row")), ("b", value("all"), value("all", "one")))
+    (piece,) = parts(Grid("nll", ("data set", "x", "y"), rows))
+    assert text_of(piece.title).notes == ("all",) and text_of(piece.rows[0][0]).notes == ("row",)
+    assert [text_of(text).notes for row in piece.rows for text in row[1:]] == [(), (), (), ("one",)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+@pytest.mark.parametrize("experiment", ["aep_dgp/table3", "qsgp/table2"])
+def test_lines_of_a_committed_table_fit_the_terminal(experiment, width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["table", experiment, "--results", str(RESULTS / experiment.split("/")[0] / "records.parquet")]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= width
+
+
+def test_lines_of_committed_tables_are_at_most_300_characters_and_tables_at_most_ten_columns():
+    for path in RESULTS.glob("*/*.md"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            assert len(line) <= 300, f"{path}: {line[:80]}"
+            assert len(re.findall(r"(?<!\\)\|", line)) <= 11, f"{path}: {line[:80]}"
+
+
+def test_latex_is_a_float_with_rules_caption_and_label_for_each_grid_and_plain_is_the_tabulars_alone():
+    rows = (("50 %", Text("0.1 ± 0.2", "best", ("not held out",)), Text("a_b", "tied")),)
+    sheet = sheet_of([Grid("nll", ("data set", "x", "y"), rows), grid(9)], marks={"best": "best of its row"})
+    text = FORMATS["latex"](sheet)
+    for name in ("table", "tabular"):
+        assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") >= 2
+    n = text.count(r"\begin{tabular}")
+    assert text.count(r"\toprule") == text.count(r"\midrule") == text.count(r"\bottomrule") == n
+    assert r"\caption{A table of 50 \% \& more. nll." in text and r"\label{tab:x-table1-2}" in text
+    assert r"\textbf{0.1 $\pm$ 0.2}\textsuperscript{a}" in text and r"\textsuperscript{a}~not held out." in text
+    bare = FORMATS["latex"](plain(sheet))
+    assert bare.count(r"\begin{tabular}") == n and not any(c in bare for c in ("caption", "{table}", "superscript"))
+    for line in (line for line in text.splitlines() if line.endswith(r" \\")):
+        assert line.count(" & ") + 1 <= 10
+
+
+@pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
+def test_latex_compiles(tmp_path):
+    out = tmp_path / "table.tex"
+    assert (
+        main(["table", "aep_dgp/table3", "--results", str(RESULTS / "aep_dgp/records.parquet"), "--out", str(out)]) == 0
+    )
+    body = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{table}\end{document}"
+    (tmp_path / "paper.tex").write_text(body)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 0
+
+
+def test_the_ending_of_a_file_names_the_format():
+    endings = {"a.md": "md", "a.TEX": "latex", "a.csv": "csv", "a.html": "html", "a.txt": "terminal", "a": "terminal"}
+    assert {name: format_of(Path(name)) for name in endings} == endings and format_of(None) == "terminal"

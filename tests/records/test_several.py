@@ -1,0 +1,164 @@
+"""Records that ship with gpbench, read where nothing of one's own answers, and several results folders read as one."""
+
+import json
+
+import pytest
+from samples import sample
+
+import gpbench
+from gpbench import paths
+from gpbench.cli import main
+from gpbench.errors import AbsentError, ConfigError
+from gpbench.records import collection
+from gpbench.records.several import SHIPPED, Several, answered, open_one, open_stores
+from gpbench.records.store import Store
+
+SPLITS = range(3)
+
+
+def runs(method, first, dataset="pima", created="2026-01-01", nll=0.5):
+    """Runs of a method on three splits, with ids from `first` on."""
+    return [
+        sample(
+            id=f"{first + split:016x}",
+            dataset=dataset,
+            method=method,
+            split=split,
+            created=created,
+            metrics={"nll": nll + split / 10},
+            seconds={"train": 1.0},
+            train_rows=900,
+            test_rows=100,
+        )
+        for split in SPLITS
+    ]
+
+
+@pytest.fixture(autouse=True)
+def shipped(tmp_path, monkeypatch):
+    """Shipped records of sep and svi; one run of svi is in the files of two papers."""
+    folder = tmp_path / "shipped"
+    for paper, records in {"sep": runs("sep", 0) + runs("svi", 16), "gam": runs("svi", 16)[:1]}.items():
+        collection.write(folder / paper / "records.parquet", [(record, "method: {}") for record in records])
+    monkeypatch.setenv("GPBENCH_SHIPPED", str(folder))
+    monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path / "own"))
+    return folder
+
+
+def own(folder, records):
+    for record in records:
+        Store(folder).write(record, {}, {})
+    return folder
+
+
+def table(capsys, *words):
+    """The rows of `gpbench table`, and what it says on stderr."""
+    assert main(["table", "--metric", "nll", "--json", *words]) == 0
+    out, err = capsys.readouterr()
+    return {row["method"]: row["n_splits"] for row in json.loads(out)}, err
+
+
+def test_shipped_runs_are_read_where_nothing_is_recorded_and_one_line_says_so(capsys):
+    rows, err = table(capsys)
+    assert rows == {"sep": 3, "svi": 3}
+    assert err == "gpbench: nothing recorded here: these are the 6 runs that ship with gpbench\n"
+    for words in (["ls", "runs"], ["show", "--last"], ["rank", "--dataset", "pima"], ["show", "0000000000000001"]):
+        main(words)
+        assert capsys.readouterr().err.startswith("gpbench: nothing recorded here: these are the 6 runs")
+
+
+def test_own_runs_that_answer_are_read_alone(tmp_path, capsys):
+    own(tmp_path / "own", runs("sep", 32))
+    assert table(capsys) == ({"sep": 3}, "")
+
+
+def test_shipped_runs_answer_where_own_ones_have_no_such_run(tmp_path, capsys):
+    own(tmp_path / "own", runs("mine", 32, "wdbc"))
+    rows, err = table(capsys, "--method", "svi")
+    assert (
+        rows == {"svi": 3}
+        and err == "gpbench: no such run is recorded here: these are of the 6 runs that ship with gpbench\n"
+    )
+    assert main(["show", "0000000000000001"]) == 0 and "no such run is recorded here" in capsys.readouterr().err
+    assert main(["compare", "sep", "svi"]) == 0 and "no such run is recorded here" in capsys.readouterr().err
+
+
+def test_a_name_that_no_run_has_is_the_error_of_own_runs(tmp_path, capsys):
+    own(tmp_path / "own", runs("mine", 32))
+    assert main(["table", "--method", "mime"]) == 2
+    assert "did you mean mine?" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_named_is_read_alone(tmp_path, capsys):
+    folder = own(tmp_path / "other", runs("mine", 32))
+    assert table(capsys, "--results", str(folder)) == ({"mine": 3}, "")
+    assert main(["table", "--method", "svi", "--results", str(folder)]) == 2
+    capsys.readouterr()
+
+
+def test_own_and_shipped_runs_stand_beside_each_other_where_both_are_asked_for(tmp_path, capsys):
+    assert table(capsys, "--with-shipped")[0] == {"sep": 3, "svi": 3}  # nothing of one's own yet
+    own(tmp_path / "own", runs("mine", 32))
+    assert table(capsys, "--with-shipped") == ({"mine": 3, "sep": 3, "svi": 3}, "")
+    assert main(["table", "--metric", "nll", "--with-shipped"]) == 0
+    assert "ship with gpbench" in capsys.readouterr().out  # the mark of a cell
+    frame = gpbench.frame([tmp_path / "own", SHIPPED])
+    assert frame.groupby("method")["shipped"].sum().to_dict() == {"mine": 0, "sep": 3, "svi": 3}
+    assert gpbench.frame(SHIPPED)["shipped"].isna().all()  # alone they need no mark
+
+
+@pytest.mark.parametrize("verb", [["table", "--json"], ["ls", "runs", "--json"]])
+def test_every_results_folder_that_is_named_is_read(verb, tmp_path, capsys):
+    a, b = own(tmp_path / "a", runs("sep", 0)), own(tmp_path / "b", runs("svi", 16))
+    assert main([*verb, "--results", str(a), "--results", str(b)]) == 0
+    assert {row["method"] for row in json.loads(capsys.readouterr().out)} == {"sep", "svi"}
+
+
+def test_a_run_in_several_folders_counts_once_the_latest(tmp_path, capsys):
+    a, b = own(tmp_path / "a", runs("sep", 0)), own(tmp_path / "b", runs("sep", 0, created="2026-02-02", nll=0.1)[:1])
+    store = open_one([a, b])
+    assert (
+        [record.metrics["nll"] for record in store.all()]
+        == [0.6, 0.7, 0.1]
+        == [open_one([b, a]).get(record.id).metrics["nll"] for record in store.all()]
+    )
+    assert store.folder_of("0" * 16) == b / "runs" / ("0" * 16) and store.folder_of(f"{1:016x}").parent.parent == a
+    assert table(capsys, "--results", str(a), "--results", str(a)) == ({"sep": 3}, "")
+
+
+def test_a_verb_that_writes_refuses_a_second_folder(tmp_path, capsys):
+    for words in (["rm", "0000"], ["reproduce", "sep/table1"], ["doctor"]):
+        assert main([*words, "--results", str(tmp_path / "a"), "--results", str(tmp_path / "b")]) == 2
+        assert "--results is given twice" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="several folders"):
+        Several(open_stores(SHIPPED)).delete("0" * 16)
+
+
+def test_a_shipped_run_is_not_deleted(capsys, shipped):
+    before = (shipped / "sep" / "records.parquet").read_bytes()
+    assert main(["rm", "0000000000000001"]) == 2 and "no run" in capsys.readouterr().err
+    assert (shipped / "sep" / "records.parquet").read_bytes() == before
+
+
+def test_an_id_of_a_shipped_run_is_found_without_reading_other_papers(monkeypatch):
+    read, files = collection.read, []
+    monkeypatch.setattr(collection, "read", lambda path: files.append(path.parent.name) or read(path))
+    assert open_one().get("0" * 16).method == "sep" and files == ["sep"]
+
+
+def test_answers_of_own_runs_come_first(tmp_path):
+    own(tmp_path / "own", runs("mine", 32))
+    assert answered(None, len) == 1
+    assert answered(None, lambda stores: len(stores[0].all()), lambda n: n == 3) == 1  # of the first file
+
+    def fail(stores):
+        raise AbsentError(f"nothing in {stores[0].runs}")
+
+    with pytest.raises(AbsentError, match="own"):
+        answered(None, fail)
+
+
+def test_the_records_of_every_paper_ship(monkeypatch):
+    monkeypatch.delenv("GPBENCH_SHIPPED")
+    folders = {path.parent.name for path in (paths.conf_dir().parent / "results").glob("*/records.parquet")}
+    assert folders == {path.parent.name for path in paths.shipped_files()} and len(folders) == 6
