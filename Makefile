@@ -7,7 +7,7 @@
 # make pages   the same, and the site of the committed results in build/docs/report, as the forge publishes them
 # make dist   builds wheel and sdist, installs each outside the checkout, and trains with it;   make coverage   the
 #             tests, and the lines that none of them runs
-# make picture   draws docs/banana.png again;   make gallery   draws those of docs/gallery.md again
+# make gallery   draws the pictures of docs/gallery.md again
 # make clean   removes .venv and caches
 
 VENV ?= .venv
@@ -39,7 +39,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all attack coverage lint smoke dist docs pages picture gallery clean
+.PHONY: run test test-all attack coverage lint smoke dist docs pages gallery clean
 
 run: $(VENV)/.installed
 	$(BIN)/gpbench run $(ARGS)
@@ -87,9 +87,6 @@ dist: $(VENV)/.installed-dev
 
 gallery: $(VENV)/.installed-dev
 	$(BIN)/python scripts/gallery.py
-
-picture: $(VENV)/.installed
-	$(BIN)/python scripts/picture.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist

@@ -9,6 +9,45 @@ from gpbench.analysis.sheets import Grid
 Rows = Mapping[str, Mapping[str, Entry]]
 """Entries by the labels of their row and column."""
 
+_AGREES = 2.0
+"""Number of joint standard errors within which our number and the printed one are equal."""
+
+
+def exclusion(entry: Entry) -> str:
+    """The reason why the printed number beside an entry is no target; "" where it is one.
+
+    Args:
+        entry: An entry with a published value.
+    """
+    published = entry.published
+    if published is None:
+        return "no number is printed"
+    if not published.held_out:
+        return published.note or "the printed number is not of held-out rows"
+    if not entry.cell.held_out:
+        return "our runs are not held out"
+    if published.note or not entry.better:
+        return published.note or "the metric has no better direction"
+    if published.stderr is None:
+        return "printed without a standard error"
+    return "" if entry.delta_se is not None else "our number has no standard error"
+
+
+def outcome(entry: Entry) -> str:
+    """How an entry compares with a target: "equal", "better" or "worse"; without one "equal", "different" or "".
+
+    A target is met where it is equal, that is within two joint standard errors, or better.  Of a number that is no
+    target, a difference in either direction is "different", for a lower error on training rows is no merit; "" without
+    standard errors.
+    """
+    if entry.delta_se is None or entry.published is None:
+        return ""
+    if abs(entry.delta_se) <= _AGREES:
+        return "equal"
+    if exclusion(entry):
+        return "different"
+    return "better" if (entry.delta_se > 0) == (entry.better == "higher") else "worse"
+
 
 def agreement(entries: Sequence[Entry]) -> list[str]:
     """Lines on how many cells agree with the paper; none without targets.
@@ -25,7 +64,7 @@ def agreement(entries: Sequence[Entry]) -> list[str]:
 
 
 def _is_target(entry: Entry) -> bool:
-    return bool(entry.delta_se is not None and entry.published and entry.published.is_target)
+    return entry.delta_se is not None and not exclusion(entry)
 
 
 def _is_leaked(entry: Entry) -> bool:
@@ -35,8 +74,7 @@ def _is_leaked(entry: Entry) -> bool:
 
 def _deviates(entry: Entry) -> bool:
     """Whether a value differs from the printed one by over 2 standard errors: of a target, to the worse side."""
-    delta = entry.delta_se or 0.0
-    return (delta * (1 if entry.better == "lower" else -1) if _is_target(entry) else abs(delta)) > 2
+    return outcome(entry) in ("worse", "different")
 
 
 def deviations(blocks: Sequence[tuple[str, Rows]], rows_are: str) -> Iterator[Grid]:

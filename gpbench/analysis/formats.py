@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpbench.analysis.sheets import Grid, Sheet, Text, text_of
 from gpbench.analysis.writers import as_csv, as_html, as_latex, as_markdown, as_text
+from gpbench.errors import ConfigError
 
 FORMATS: Mapping[str, Callable[[Sheet], str]] = {
     "terminal": as_text,
@@ -24,12 +25,19 @@ _ENDINGS = {".md": "md", ".tex": "latex", ".csv": "csv", ".html": "html", ".txt"
 
 
 def format_of(out: Path | None) -> str:
-    """The format that the ending of a file names; "terminal" for other endings, and without a file.
+    """The format that the ending of a file names; "terminal" without an ending, and without a file.
 
     Args:
         out: Path of the file to write, or None.
+
+    Raises:
+        ConfigError: The ending names no format.
     """
-    return _ENDINGS.get(out.suffix.lower(), "terminal") if out else "terminal"
+    if out is None or not out.suffix:
+        return "terminal"
+    if (format := _ENDINGS.get(out.suffix.lower())) is None:
+        raise ConfigError(f"--out {out}: the ending says the form: {', '.join(_ENDINGS)}; or choose one by --format")
+    return format
 
 
 def plain(sheet: Sheet) -> Sheet:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpbench.analysis import experiment as experiment_tables
+from gpbench.analysis.agreement import exclusion, outcome
 from gpbench.analysis.cells import Entry
 from gpbench.errors import GpbenchError
 from gpbench.experiments import definition, plan
@@ -13,50 +14,11 @@ from gpbench.experiments.status import Cell
 from gpbench.papers.published import Published
 from gpbench.records.record import Record
 
-_AGREES = 2.0
-"""Number of joint standard errors within which our number and the printed one are equal."""
-
 _OUTCOMES = ("equal", "better", "worse")
 """Outcomes of a comparison with a target, in the order in which they are shown."""
 
 _PlannedCells = tuple[Experiment, str, Sequence[Cell]]
 """An experiment, a preset, and the preset's cells with their records."""
-
-
-def exclusion(entry: Entry) -> str:
-    """The reason why the printed number beside an entry is no target; "" where it is one.
-
-    Args:
-        entry: An entry with a published value.
-    """
-    published = entry.published
-    if published is None:
-        return "no number is printed"
-    if not published.held_out:
-        return published.note or "the printed number is not of held-out rows"
-    if not entry.cell.held_out:
-        return "our runs are not held out"
-    if published.note or not entry.better:
-        return published.note or "the metric has no better direction"
-    if published.stderr is None:
-        return "printed without a standard error"
-    return "" if entry.delta_se is not None else "our number has no standard error"
-
-
-def outcome(entry: Entry) -> str:
-    """How an entry compares with a target: "equal", "better" or "worse"; without one "equal", "different" or "".
-
-    A target is met where it is equal, that is within two joint standard errors, or better.  Of a number that is no
-    target, a difference in either direction is "different", for a lower error on training rows is no merit; "" without
-    standard errors.
-    """
-    if entry.delta_se is None or entry.published is None:
-        return ""
-    if abs(entry.delta_se) <= _AGREES:
-        return "equal"
-    if exclusion(entry):
-        return "different"
-    return "better" if (entry.delta_se > 0) == (entry.better == "higher") else "worse"
 
 
 @dataclass(frozen=True)

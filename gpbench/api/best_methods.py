@@ -10,7 +10,7 @@ from gpbench.api.selection import single_metric
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import AbsentError, ConfigError, nearest
+from gpbench.errors import AbsentError, ConfigError, DataError, nearest
 from gpbench.records.record import Record
 from gpbench.records.several import Results, answered
 from gpbench.records.store import Store, latest, recorded
@@ -73,11 +73,11 @@ def best(
     dirs = folders(config_dir)
     if data is not None:
         card = _card(data, dirs)
-        task, rows = task or card["task"], card.get("rows") if rows is None else rows
-        if rows is None:
-            raise ConfigError(f"{data}: its card does not say how many rows it has; give them too (rows)")
+        if task is not None and card["task"] not in TASKS.get(task, ()):
+            raise ConfigError(f"{data} is of the task {card['task']}, not {task}; leave the task out")
+        task, rows = task or card["task"], _rows_of(card, dirs) if rows is None else rows
     if task is None:
-        raise ConfigError(f"say which task: task={'|'.join(TASKS)}, or a data set of yours (data)")
+        raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set (task, data in Python)")
     if task not in TASKS:
         raise ConfigError(f"no task {task!r}; {nearest(task, TASKS)}")
     sizes, widths = _range(rows, "rows"), _range(inputs, "inputs")
@@ -110,6 +110,18 @@ def _card(data: str, dirs: Sequence[Path]) -> dict[str, Any]:
             raise ConfigError(f"{data}: no such card")
         return cards.checked(yamls.read(path), path, dirs)
     return cards.read(data, dirs)
+
+
+def _rows_of(card: dict[str, Any], dirs: Sequence[Path]) -> int:
+    """The number of rows that a card states, or else those of its data, where these are at hand."""
+    if card.get("rows"):
+        return int(card["rows"])
+    from gpbench.data import load
+
+    try:
+        return len(load(card, offline=True, config_dirs=dirs).y)
+    except DataError as error:
+        raise ConfigError(f"{error}; or say how many rows it has by --rows (rows in Python)") from None
 
 
 def _similar(

@@ -1,6 +1,7 @@
 """`gpbench report`: a static site of all recorded runs, beside the published values."""
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -45,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
     stores = open_stores(options.results(args))
     out = args.out or _site_folder(options.results_folder(args))
     site.check_folder(out)
+    if args.docs and not re.fullmatch(r"https?://\S+|[^:]*(/|\.html)", args.docs):
+        raise ConfigError(f"--docs {args.docs}: neither an http address nor a page, as ../index.html")
     records = latest(recorded(stores))
     created = {record.id: record.created for record in records}
     store_of = {r.id: store for store in stores for r in store.all() if r.created == created[r.id]}

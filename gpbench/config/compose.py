@@ -42,7 +42,11 @@ class Composer:
 
     def compose(self, overrides: Sequence[str]) -> dict:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
-        parsed = words.read(self.settled(overrides))
+        settled = self.settled(overrides)
+        for text in overrides:
+            if text.startswith(words.OPTIONAL) and text.removeprefix(words.OPTIONAL) not in settled:
+                require_known(text.partition("=")[0])
+        parsed = words.read(settled)
         choices = [word for word in parsed if self._is_choice(word)]
         if absent := [word for word in choices if word.value is None and word.key in GROUPS and word.sign != "~"]:
             raise ConfigError(f"{absent[0].text}: dataset, method and protocol each take a name, as in method=sep")
@@ -192,6 +196,15 @@ def folders(config_dirs: Sequence[Path]) -> list[Path]:
         if not folder.is_dir():
             raise ConfigError(f"--config-dir {folder}: no such folder")
     return [*config_dirs, *plugins.folders()]
+
+
+def require_known(key: str) -> None:
+    """Raises ConfigError for an optional key, such as "optional.method.stpes", that no method of gpbench has."""
+    section, _, name = key.removeprefix(words.OPTIONAL).partition(".")
+    if section != "method" or name.partition(".")[0] not in declared.ranges():
+        key = key.removeprefix(words.OPTIONAL)
+        hint = nearest(name.partition(".")[0], declared.ranges())
+        raise ConfigError(f"{words.OPTIONAL}{key}: no job has the key {key}; {hint}")
 
 
 def _changed(base: dict, changes: Sequence[Word]) -> dict:

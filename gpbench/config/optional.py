@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from gpbench.config import declared
-from gpbench.config.compose import Composer
+from gpbench.config.compose import Composer, require_known
 from gpbench.config.words import OPTIONAL
-from gpbench.errors import ConfigError, nearest
 
 
 def settled(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[list[str]], list[str]]:
@@ -28,9 +26,8 @@ def settled(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[lis
     lines = []
     for key in dict.fromkeys(_key(word) for words in jobs for word in words if word.startswith(OPTIONAL)):
         having, lacking = _methods(key, jobs, composer)
-        name = key.removeprefix("method.").partition(".")[0]
-        if not having and not (key.startswith("method.") and name in declared.ranges()):
-            raise ConfigError(f"{OPTIONAL}{key}: no job has the key {key}; {nearest(name, declared.ranges())}")
+        if not having:
+            require_known(key)
         if lacking:
             lines.append(f"{key} is not set for {_listed(lacking)}: no such key")
     return [list(words) for words in unique], lines

@@ -148,6 +148,8 @@ def _decoded(content: bytes, encoding: str | None) -> str:
     except LookupError:
         raise DataError(f"encoding: {encoding!r} is unknown; examples are utf-8, latin-1, cp1252, utf-16") from None
     except UnicodeDecodeError as error:
+        if b"\0" in content[:1000]:
+            raise DataError("null bytes, as UTF-16 has them; state it in the card by `encoding: utf-16`") from None
         line = content[: error.start].count(b"\n") + 1
         raise DataError(
             f"line {line}: byte 0x{content[error.start]:02x} is not {encoding.upper()}; state the encoding in the card,"

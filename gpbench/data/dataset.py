@@ -194,13 +194,14 @@ def check_finite(
     y: Float[np.ndarray, " N *O"],
     columns: Iterable[str],
     outputs: Sequence[str] = (),
+    mend: str = _MEND,
 ) -> None:
-    """Raises DataError that names the first column with NaN or infinite cells, and how many there are."""
+    """Raises DataError that names the first column with NaN or infinite cells, how many there are, and the remedy."""
     tables = [(columns, X), (outputs or ("target",), y.reshape(len(y), -1))]
     counts = [pair for names, table in tables for pair in zip(names, (~np.isfinite(table)).sum(axis=0).tolist())]
     if bad := [pair for pair in counts if pair[1]]:
         more = f" (and {len(bad) - 1} more columns)" if len(bad) > 1 else ""
-        raise DataError(f"{name}: column {bad[0][0]!r} has {bad[0][1]} missing or infinite cells{more}; {_MEND}")
+        raise DataError(f"{name}: column {bad[0][0]!r} has {bad[0][1]} missing or infinite cells{more}; {mend}")
 
 
 def _codes(

@@ -77,10 +77,14 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     )
 
 
+_MEND = "mend them, or leave these rows out"
+_DELIMITER = 'is the delimiter right, as in `delimiter: ";"` in the card?'
+
+
 def _columns(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """The cells of each column, stripped.  Raises DataError for a row of another length."""
     if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
-        raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; is the delimiter right?")
+        raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; {_DELIMITER}")
     return [[cell.strip() for cell in column] for column in zip(*rows)]
 
 
@@ -126,7 +130,7 @@ def _fault(cell: str, coded: Sequence[str]) -> str:
     if re.fullmatch(r"[+-]?\d{1,3}([,.' ]\d{3})+([.,]\d*)?", cell):
         return f'{cell!r} is not a number; state the sign between thousands, as in `thousands: ","`'
     if re.fullmatch(r"[+-]?\d+(_\d+)+", cell):
-        return f"{cell!r} is not a number: its underscores are not of a number in csv; name the column in `drop`"
+        return f"{cell!r} is not a number: take out its underscores"
     if re.fullmatch(r"\W+|n/?a|null|none|nil|missing|unknown", cell.lower()):
         return f'{cell!r} is not a number; if it marks a missing cell, state it, as in `missing: "{cell}"`'
     return f"{cell!r} is not a number; name the column in `drop`, or number its texts in `codes`"
@@ -169,7 +173,7 @@ def new_inputs(
         raise DataError(f"X has the shape {X.shape}; rows of {dataset.name} have {dataset.X.shape[1]} inputs")
     if not len(X):
         raise DataError("X has no rows")
-    check_finite(dataset.name, X, np.zeros(len(X)), dataset.columns)
+    check_finite(dataset.name, X, np.zeros(len(X)), dataset.columns, mend=_MEND)
     return X
 
 
@@ -205,7 +209,7 @@ def _from_cells(
         positions = list(range(len(names)))
     columns, codes = _columns(rows, len(first)), options.get("codes") or {}
     X = np.array([_numbers(columns[i], name, numbers, codes.get(name)) for i, name in zip(positions, names)]).T
-    check_finite(dataset.name, X, np.zeros(len(X)), names)
+    check_finite(dataset.name, X, np.zeros(len(X)), names, mend=_MEND)
     return X
 
 
@@ -225,5 +229,6 @@ def _by_name(header: Sequence[str], names: Sequence[str], numbers: Numbers) -> l
             raise DataError(f"the header has {name!r} more than once; rename the columns")
         positions += matches
     if lacking := [name for name in names if name.casefold() not in folded]:
-        raise DataError(f"no column {', '.join(map(repr, lacking[:20]))}; the table has {', '.join(header[:20])}")
+        hint = f"; {_DELIMITER}" if len(header) == 1 < len(names) else ""
+        raise DataError(f"no column {', '.join(map(repr, lacking[:20]))}; the table has {', '.join(header[:20])}{hint}")
     return positions

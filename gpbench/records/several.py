@@ -149,7 +149,7 @@ def answered(
         is_nothing: tests whether an answer tells nothing of any run.
 
     Raises:
-        ConfigError: as `open_stores` and `answer` do; the error of one's own runs where neither answers.
+        ConfigError: as `open_stores` and `answer` do; that of one's own runs where neither has such a run.
     """
     stores = open_stores(results)
     others = _shipped() if results is None and not isinstance(stores[0], Collection) else []
@@ -160,7 +160,7 @@ def answered(
             raise
         try:
             theirs = answer(others)
-        except ConfigError:
+        except AbsentError:
             raise error from None
     else:
         if not others or not is_nothing(own) or is_nothing(theirs := answer(others)):

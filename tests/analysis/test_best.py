@@ -165,7 +165,7 @@ def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two(results, tmp_p
     table = gpbench.best(data=str(card), results=results)
     assert set(table.frame["dataset"]) == {"kin40k"}
     card.write_text(card.read_text().replace("rows: 50000\n", ""))
-    with pytest.raises(ConfigError, match="does not say how many rows"):
+    with pytest.raises(ConfigError, match="or say how many rows it has by --rows"):
         gpbench.best(data=str(card), results=results)
 
 
@@ -178,18 +178,24 @@ def test_the_number_of_inputs_is_that_of_the_card(results):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "say which task"),
+        ({}, "say --task"),
         ({"task": "regresion"}, "did you mean regression"),
         ({"task": "regression", "rows": "many"}, "30k-60k"),
         ({"task": "regression", "rows": "9-2"}, "larger than its last"),
         ({"task": "regression", "metric": "rmsee"}, "did you mean rmse"),
         ({"task": "regression", "protocol": "cleen"}, "no recorded run has"),
         ({"data": "bostn"}, "did you mean boston"),
+        ({"data": "boston", "task": "binary"}, "boston is of the task regression, not binary"),
     ],
 )
 def test_a_mistake_is_one_line(options, message, results):
     with pytest.raises(ConfigError, match=message):
         gpbench.best(**options, results=results)
+
+
+def test_the_rows_of_ones_own_table_are_counted(results):
+    with pytest.raises(ConfigError, match=r"no recorded run has regression, \d+ to \d+ rows"):  # coffee is small
+        gpbench.best(data="coffee", config_dir="docs/examples", results=results)
 
 
 def test_the_verb_starts_no_jax(results):

@@ -10,6 +10,7 @@ import pytest
 from gpbench.analysis.formats import FORMATS, format_of, plain
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
 from gpbench.cli import main
+from gpbench.errors import ConfigError
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 CELL = "-2.123 ± 0.045"
@@ -100,3 +101,9 @@ def test_latex_compiles(tmp_path):
 def test_the_ending_of_a_file_names_the_format():
     endings = {"a.md": "md", "a.TEX": "latex", "a.csv": "csv", "a.html": "html", "a.txt": "terminal", "a": "terminal"}
     assert {name: format_of(Path(name)) for name in endings} == endings and format_of(None) == "terminal"
+
+
+def test_an_ending_that_names_no_form_is_refused():
+    assert format_of(Path("a.TEX")) == "latex" and format_of(Path("table")) == "terminal"
+    with pytest.raises(ConfigError, match=r"--out a\.xyz: the ending says the form: \.md, "):
+        format_of(Path("a.xyz"))

@@ -112,7 +112,7 @@ def test_markers_that_are_numbers_are_compared_as_numbers(marker):
 @pytest.mark.parametrize(
     ("cell", "mend"),
     [
-        ("100_3", "underscores"),
+        ("100_3", "take out its underscores"),
         ("1,5", "decimal"),
         ("1,234,567", "thousands"),
         ("?", 'missing: "[?]"'),
@@ -224,3 +224,14 @@ def test_a_table_without_header_is_read_by_position_where_that_is_said(tmp_path)
     path.write_text("1,2\n3,4\n")
     assert tables.new_inputs(path, OWN, NEW, header=False).tolist() == [[1, 2], [3, 4]]
     assert tables.new_inputs(pandas.DataFrame([[1.0, 2.0]]), OWN, NEW, header=False).tolist() == [[1, 2]]
+
+
+def test_utf_16_without_its_mark_is_named():
+    with pytest.raises(DataError, match=r"null bytes, as UTF-16 has them; .* `encoding: utf-16`"):
+        tables.table(["a,kind\n1,Bär\n".encode("utf-16-le")], {"target": "kind"})
+
+
+def test_a_semicolon_in_new_rows_asks_for_the_delimiter(tmp_path):
+    (tmp_path / "new.csv").write_text("speed;depth\n1;2\n")
+    with pytest.raises(DataError, match="no column 'speed', 'depth'; the table has speed;depth; is the delimiter"):
+        tables.new_inputs(tmp_path / "new.csv", OWN, NEW)

@@ -329,3 +329,9 @@ def test_marks_never_compare_two_split_sets():
     assert {(e.cell.method, e.cell.setting): e.mark for e in marked} == {
         (m, of): "best" * (m == "sep") for m in ("sep", "gfitc") for of in ("random90", "groups90")
     }
+
+
+@pytest.mark.parametrize("address", ["nonsense", "javascript:alert(1)", "javascript:x.html"])
+def test_a_link_to_the_documentation_is_an_address_or_a_page(results, tmp_path, address, capsys):
+    assert main(["report", "--results", str(results), "--out", str(tmp_path / "s"), "--docs", address]) == 2
+    assert "neither an http address nor a page" in capsys.readouterr().err
