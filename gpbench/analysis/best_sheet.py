@@ -28,7 +28,7 @@ def sentence(result: Comparison) -> str:
         start = (
             f"{result.leader} has the {_extreme(result)} mean {result.metric} ({number(mean)}) of {others + 1} methods"
         )
-        start += f" on {dataset}, the only data set"
+        start += f" on {dataset}, the only data set with enough of them"
     else:
         rank = result.average[result.leader]
         start = f"{result.leader} has the lowest average rank ({rank:.1f}) of {others + 1} methods by {result.metric}"
@@ -131,9 +131,7 @@ def _on_single_sets(result: Comparison) -> str:
     others = [name for name in result.average if name != result.leader]
     verdicts = [result.verdict_on(name, dataset) for name in others for dataset in result.datasets]
     worse, better = verdicts.count("worse"), verdicts.count("better")
-    return (
-        f"; on single data sets it is shown to be better in {worse} of {len(verdicts)} differences, worse in {better}"
-    )
+    return f"; on single data sets, each corrected by itself, it is shown to be better in {worse} of {len(verdicts)} differences, worse in {better}"
 
 
 def _few(result: Comparison) -> list[str]:

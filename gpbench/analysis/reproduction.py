@@ -131,7 +131,7 @@ def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()
 def _key(entry: Entry, published: Published) -> tuple:
     cell = entry.cell
     cell_key = (cell.dataset, cell.output, cell.method, published.setting, entry.metric)
-    return (published.source, published.table, published.value, *cell_key, cell.setting)
+    return (published.source, published.table, published.value, *cell_key)
 
 
 @dataclass(frozen=True)

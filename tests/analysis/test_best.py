@@ -145,7 +145,7 @@ def test_the_answer_is_one_sentence_and_a_table_that_name_what_they_are_of(resul
     out = capsys.readouterr().out
     assert (
         out.startswith("a has the lowest mean rmse (")
-        and "the only data set; it is shown to be better than 1 of" in out
+        and "the only data set with enough of them; it is shown to be better than 1 of" in out
     )
     assert "Few data: 1 data set" in out and "--protocol evans2020 (kegg)" in out and "boston" not in out
     tables = [line for line in out.splitlines() if line.startswith(("method ", "a ", "b ", "c "))]

@@ -105,7 +105,7 @@ def test_verify_prints_the_checksum_of_a_card_that_has_none_yet(capsys, tmp_path
 def test_rows_says_which_split_of_which_set_it_wrote(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dataset").mkdir()
-    (tmp_path / "dataset" / "mine.csv").write_text("a,y\n" + "".join(f"{k},{k * k}\n" for k in range(30)))
+    (tmp_path / "dataset" / "mine.csv").write_text("a,y\n" + "".join(f"{k / 2},{k * k}\n" for k in range(30)))
     (tmp_path / "dataset" / "mine.yaml").write_text(
         "name: mine\ntask: regression\nsources: [{kind: file, path: mine.csv, target: y}]\n"
         "splits: {set: random90, sets: {random90: 3, hla: 3}}\n"

@@ -25,7 +25,7 @@ def as_latex(sheet: Sheet) -> str:
         joined = [line for k, tabular in enumerate(tabulars) for line in ([r"\par\medskip"] * (k > 0) + tabular)]
         lines += ["", *(_float(sheet, grid, joined, number, notes) if sheet.title else joined)]
     summary = [*sheet.summary, *sheet.remarks, *(f"{name}: {text}" for name, text in sheet.facts.items())]
-    return "\n".join([*lines, "", *(f"% {printable(line)}" for line in summary)]).rstrip("\n")
+    return "\n".join([*lines, "", *(f"% {_tex(printable(line))}" for line in summary)]).rstrip("\n")
 
 
 def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes: Mapping[str, str]) -> list[str]:

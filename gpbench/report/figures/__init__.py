@@ -1,6 +1,7 @@
 """Figures of experiments, of comparisons and of runs, drawn from records and their arrays alone."""
 
 import io
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,7 +104,12 @@ def save(figure: "Figure", path: Path) -> list[Path]:
 def _page(title: str, picture: str, notes: Sequence[str]) -> str:
     """A page with a picture and its notes."""
     title = " ".join(title.split())
-    return "\n".join([title, "", f"![{title}]({picture})", "", *(f"- {note}" for note in notes), ""])
+    return "\n".join([title, "", f"![{title}]({picture})", "", *map(_item, notes), ""])
+
+
+def _item(note: str) -> str:
+    """A note as an item of a list, in lines of at most 120 characters."""
+    return textwrap.fill(f"- {note}", 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def write(figure: "Figure", file: "Path | io.BytesIO", format: str | None = None) -> None:
