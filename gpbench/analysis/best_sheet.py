@@ -131,7 +131,8 @@ def _on_single_sets(result: Comparison) -> str:
     others = [name for name in result.average if name != result.leader]
     verdicts = [result.verdict_on(name, dataset) for name in others for dataset in result.datasets]
     worse, better = verdicts.count("worse"), verdicts.count("better")
-    return f"; on single data sets, each corrected by itself, it is shown to be better in {worse} of {len(verdicts)} differences, worse in {better}"
+    differences = f"{worse} of {len(verdicts)} differences, worse in {better}"
+    return f"; on single data sets, each corrected by itself, it is shown to be better in {differences}"
 
 
 def _few(result: Comparison) -> list[str]:

@@ -77,7 +77,7 @@ def best(
             raise ConfigError(f"{data} is of the task {card['task']}, not {task}; leave the task out")
         task, rows = task or card["task"], _rows_of(card, dirs) if rows is None else rows
     if task is None:
-        raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set (task, data in Python)")
+        raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set")
     if task not in TASKS:
         raise ConfigError(f"no task {task!r}; {nearest(task, TASKS)}")
     sizes, widths = _range(rows, "rows"), _range(inputs, "inputs")
@@ -121,7 +121,7 @@ def _rows_of(card: dict[str, Any], dirs: Sequence[Path]) -> int:
     try:
         return len(load(card, offline=True, config_dirs=dirs).y)
     except DataError as error:
-        raise ConfigError(f"{error}; or say how many rows it has by --rows (rows in Python)") from None
+        raise ConfigError(f"{error}; or say how many rows it has by --rows") from None
 
 
 def _similar(

@@ -165,7 +165,7 @@ def test_a_data_set_gives_its_task_and_rows_up_to_a_factor_of_two(results, tmp_p
     table = gpbench.best(data=str(card), results=results)
     assert set(table.frame["dataset"]) == {"kin40k"}
     card.write_text(card.read_text().replace("rows: 50000\n", ""))
-    with pytest.raises(ConfigError, match="or say how many rows it has by --rows"):
+    with pytest.raises(ConfigError, match="or say how many rows it has by rows"):
         gpbench.best(data=str(card), results=results)
 
 
@@ -178,7 +178,7 @@ def test_the_number_of_inputs_is_that_of_the_card(results):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "say --task"),
+        ({}, "say task, one of"),
         ({"task": "regresion"}, "did you mean regression"),
         ({"task": "regression", "rows": "many"}, "30k-60k"),
         ({"task": "regression", "rows": "9-2"}, "larger than its last"),
