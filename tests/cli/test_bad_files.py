@@ -179,12 +179,21 @@ def test_a_results_folder_that_cannot_be_is_never_taken_for_another_process(tmp_
 
 
 @pytest.mark.parametrize("words", [["table"], ["compare", "sep", "svi"]])
-@pytest.mark.parametrize("out", ["folder", "a_file/below", "a_file/below.png"])
+@pytest.mark.parametrize("out", ["folder", "a_file/below", "a_file/below.md"])
 def test_an_out_that_cannot_be_written_is_one_line(tmp_path, results, call, words, out):
     (tmp_path / "folder").mkdir()
     (tmp_path / "a_file").write_text("mine")
     code, err = call(*words, "--results", results, "--out", tmp_path / out)
     assert code == 5 and f"cannot write {tmp_path / out}" in err and "--out" in err
+
+
+def test_a_picture_below_a_file_is_one_line_and_a_verb_without_picture_says_so(tmp_path, results, call):
+    (tmp_path / "a_file").write_text("mine")
+    out = tmp_path / "a_file" / "below.png"
+    code, err = call("compare", "sep", "svi", "--results", results, "--out", out)
+    assert code == 5 and f"cannot write {out}" in err and "--out" in err
+    code, err = call("table", "--results", results, "--out", out)
+    assert code == 2 and "the ending says the form: .md, .tex, .csv, .html, .txt" in err
 
 
 def test_a_table_of_which_nothing_is_recorded_says_what_to_run(tmp_path, call, monkeypatch):
