@@ -258,8 +258,11 @@ def _arrays(rng, trap, folder, record, config):
         lambda values: np.full(values.shape, np.datetime64("2020-01-01")),
     )
     for name in (files.STATE, files.TRACE):
-        with np.load(folder / name) as whole:
-            arrays = dict(whole)
+        try:
+            with np.load(folder / name) as whole:
+                arrays = dict(whole)
+        except (ValueError, OSError):  # another attack has been here
+            continue
         changed = rng.sample(sorted(arrays), rng.randint(1, len(arrays)))
         np.savez(folder / name, **arrays | {key: rng.choice(changes)(arrays[key]) for key in changed})
 
