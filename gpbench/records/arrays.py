@@ -3,8 +3,9 @@
 `predictions.parquet` in a run's folder has one line a test row, with the columns `row`, its number in the data set
 from 0; `target`, as the data set has it (-1/+1, 0..C-1, original units); `log_prob` of the target, in original units;
 and `mean` and `variance` in original units (regression), or `log_prob_0` to `log_prob_{C-1}`, the classes in order of
-code (classification).  Targets and means are stored in float64, since their difference is what counts, and the others
-in float32.
+code (classification).  Targets, means and variances are stored in float64, in which they were computed: of the first
+two the difference counts, and variances of targets around 1e30 or 1e-27 leave the range of float32.  The others are
+stored in float32.
 """
 
 import io
@@ -23,7 +24,7 @@ Predictions = Mapping[str, "ndarray"]
 PREDICTIONS = "predictions.parquet"
 MOST_ROWS = 10_000
 """Largest number of test rows whose predictions are kept by default (`run.predictions=auto`): 240 kB a run."""
-_TYPES = {"row": "int64", "target": "float64", "mean": "float64"}
+_TYPES = {"row": "int64", "target": "float64", "mean": "float64", "variance": "float64"}
 """Types of the columns that are not float32."""
 
 POINTS = 48
@@ -120,7 +121,11 @@ def write_predictions(folder: Path, predictions: Predictions) -> None:
 
 
 def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
-    """The columns by name of the file with this content.  Raises ValueError where it is damaged."""
+    """Reads the columns of a file of predictions, each (rows,).
+
+    Raises ValueError where it is damaged, or has not the columns and numbers that a run writes: pictures are drawn of
+    them.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -129,9 +134,32 @@ def unpack_predictions(content: bytes) -> "dict[str, ndarray]":
             size = 8 * file.metadata.num_rows * file.metadata.num_columns  # equal values take no space in the file
             limits.check(size, limits.PREDICTIONS, f"a file of {len(content):,} bytes unpacks to")
             table = file.read(use_threads=False)  # as in a collection
-        return {name: table.column(name).to_numpy() for name in table.column_names}
+        columns = {name: table.column(name).to_numpy() for name in table.column_names}
+        _check_predictions(columns)
+        return columns
     except (OSError, pa.ArrowException, KeyError, ValueError) as error:
         raise ValueError(f"its {PREDICTIONS} cannot be read ({npz.reason(error)})") from None
+
+
+def _check_predictions(columns: Predictions) -> None:
+    """Raises ValueError for columns that no run writes."""
+    import numpy as np
+
+    classes = [name for name in columns if name.startswith("log_prob_")]
+    moments = ["mean", "variance"] if not classes else [f"log_prob_{c}" for c in range(max(2, len(classes)))]
+    if absent := [name for name in ("row", "target", "log_prob", *moments) if name not in columns]:
+        raise ValueError(f"no column {absent[0]}")
+    for name, values in columns.items():
+        if values.dtype.kind not in "biuf" or not len(values):
+            raise ValueError(f"its column {name} is not of numbers")
+        is_finite = np.isfinite(values)
+        if name in ("row", "target", "mean") and not is_finite.all():
+            raise ValueError(f"its column {name} is not finite")
+        if values.dtype.itemsize > 4 and (np.abs(values[is_finite]) > _LARGEST).any():
+            raise ValueError(f"its column {name} has numbers beyond {_LARGEST:g}")
+        low, high = (0, np.inf) if name == "variance" else (-np.inf, 1e-3) if name in classes else (-np.inf, np.inf)
+        if name in ("variance", *classes) and not ((values >= low) & (values <= high)).all():
+            raise ValueError(f"its column {name} is out of range")
 
 
 def log_probs(predictions: Predictions) -> "ndarray":
