@@ -1,5 +1,7 @@
 """The reference pages of data sets and of experiments, made from files in conf/ for scripts/settings.py."""
 
+import re
+import textwrap
 from itertools import groupby
 from typing import Any
 from urllib.parse import urlparse
@@ -63,6 +65,18 @@ def experiments() -> str:
         lines += ["", f"## {paper}"]
         for id in ids:
             experiment = definition.read(id)
-            lines += ["", f"### {id}", "", f"{experiment.title}.", ""]
-            lines += [f"- `{preset}`: {text}" for preset, text in experiment.presets.items()]
+            lines += ["", f"### {id}", "", _wrapped(f"{experiment.title.rstrip('.')}."), ""]
+            for preset, text in experiment.presets.items():
+                lines += [f"- `{preset}`", *(_wrapped(piece, "    ") for piece in _pieces(text))]
     return "\n".join(lines) + "\n"
+
+
+def _pieces(text: str) -> list[str]:
+    """The parts of a text between semicolons, but for those in parentheses, as items of a list."""
+    return [f"    - {piece}" for piece in re.split(r"; (?![^(]*\))", text)]
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    """The text in lines of at most 120 characters."""
+    indent += "  " * bool(indent)
+    return textwrap.fill(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)

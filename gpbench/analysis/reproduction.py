@@ -109,6 +109,8 @@ def comparisons(planned: Iterable[_PlannedCells]) -> list[Comparison]:
 def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()) -> list[Comparison]:
     """The comparisons of all experiments, each in its full preset, or in the quick one where only that is recorded.
 
+    Quick runs that the full preset has too, such as the first 5 of 20 splits, are runs of the full preset.
+
     Args:
         records: Recorded runs.
         config_dirs: The user's folders with experiment files.

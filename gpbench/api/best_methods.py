@@ -12,8 +12,8 @@ from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import AbsentError, ConfigError, DataError, nearest
 from gpbench.records.record import Record
-from gpbench.records.several import Results, answered
 from gpbench.records.store import Store, latest, recorded
+from gpbench.records.unions import Results, first_answer
 
 TASKS: dict[str, tuple[str, ...]] = {
     "regression": ("regression",),
@@ -94,7 +94,7 @@ def best(
         name = single_metric(metric, matches)
         return comparisons.comparison(matches, name, seconds), elsewhere
 
-    comparison, notes = answered(results, answer)
+    comparison, notes = first_answer(results, answer)
     return Table(best_sheet.sheet(comparison, scope, notes, whole=whole), best_sheet.as_dict(comparison, scope))
 
 

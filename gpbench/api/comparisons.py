@@ -8,8 +8,8 @@ from gpbench.analysis.cells import group_runs
 from gpbench.api.selection import Filters, predictions_reader, select, single_metric
 from gpbench.api.tables import Table
 from gpbench.arguments import checked
-from gpbench.records.several import Results, answered
 from gpbench.records.store import Store, latest, recorded
+from gpbench.records.unions import Results, first_answer
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def rank(
     from gpbench.analysis import method_settings, rankings
     from gpbench.analysis.ranks import sheet
 
-    records = answered(results, lambda stores: select(latest(recorded(stores)), filters))
+    records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
     cells, name = group_runs(records, by_preset=False), single_metric(metric, records)
     notes: list[str] = []
     if not all_settings and not filters.get("setting"):
@@ -87,7 +87,7 @@ def compare(a: str, b: str, *, metric: str | None = None, results: Results = Non
     """
     from gpbench.analysis import differences, row_differences
 
-    stores, (first, second, pairs, unmatched) = answered(
+    stores, (first, second, pairs, unmatched) = first_answer(
         results, lambda stores: (stores, _differences(a, b, metric, stores, filters))
     )
     sheet = differences.sheet(first, second, pairs, unmatched)
@@ -116,7 +116,7 @@ def power(a: str, b: str, *, metric: str | None = None, results: Results = None,
     """
     from gpbench.analysis import power as powers
 
-    first, second, pairs, _ = answered(results, lambda stores: _differences(a, b, metric, stores, filters))
+    first, second, pairs, _ = first_answer(results, lambda stores: _differences(a, b, metric, stores, filters))
     sheet = powers.sheet(first, second, pairs)
     return Table(sheet)
 

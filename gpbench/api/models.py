@@ -9,8 +9,8 @@ from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, DataError
 from gpbench.records.record import Record
-from gpbench.records.several import Results, answered, merged
 from gpbench.records.store import Store
+from gpbench.records.unions import Results, first_answer, union
 
 if TYPE_CHECKING:
     import numpy as np
@@ -206,7 +206,7 @@ def load_run(run: str | None = None, *, results: Results = None, config_dir: Fol
     """
 
     def find(stores: list[Store]) -> tuple[Store, Record]:
-        store = merged(stores)
+        store = union(stores)
         return store, store.last() if run is None else store.find(run)
 
-    return RecordedRun(*answered(results, find), folders(config_dir))
+    return RecordedRun(*first_answer(results, find), folders(config_dir))

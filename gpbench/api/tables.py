@@ -14,8 +14,8 @@ from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, nearest
 from gpbench.records.record import Record
-from gpbench.records.several import Results, answered, merged
 from gpbench.records.store import Store, latest, recorded
+from gpbench.records.unions import Results, first_answer, union
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,7 @@ def table(
         return _experiment_table(experiment, preset, missing, config_dir, results)
     if missing:
         raise ConfigError("--missing: name the table whose missing runs to list, such as sep/table1")
-    records = answered(results, lambda stores: select(latest(recorded(stores)), filters))
+    records = first_answer(results, lambda stores: select(latest(recorded(stores)), filters))
     return table_of(records, metric)
 
 
@@ -152,8 +152,8 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
     experiment = definition.read(id, [path.expanduser().resolve() for path in folders(config_dir)])
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
-    preset, cells = answered(
-        results, lambda stores: plan.load_recorded(experiment, preset, folders(config_dir), merged(stores))
+    preset, cells = first_answer(
+        results, lambda stores: plan.load_recorded(experiment, preset, folders(config_dir), union(stores))
     )
     if missing:
         return Table(missing_runs(experiment, preset, cells))
@@ -195,7 +195,7 @@ def verify(
     files = paths.yaml_files("protocol", (*config_dirs, *plugins.folders()))
 
     def judge(stores: Sequence[Store]) -> "list[verdicts.Verdict]":
-        records = merged(stores).all()
+        records = union(stores).all()
         by_id = {record.id: record for record in records}
         if protocol is not None and protocol not in (known := {*files, *(record.protocol for record in records)}):
             raise ConfigError(f"no protocol {protocol!r}; {nearest(protocol, known)}")
@@ -212,6 +212,6 @@ def verify(
             if selection.includes(verdict.claim)
         ]
 
-    judged = answered(results, judge, lambda judgement: all(verdict.verdict == "not run" for verdict in judgement))
+    judged = first_answer(results, judge, lambda judgement: all(verdict.verdict == "not run" for verdict in judgement))
     sheet = report.sheet(judged)
     return Table(sheet, [report.as_dict(verdict) for verdict in judged])

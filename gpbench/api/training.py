@@ -122,7 +122,7 @@ def multirun(
     settings = [text for text in listed[0] if text.startswith(("run.", "data."))]
     cfg = composed([*settings, f"run.jobs={word(jobs)}"], config_dirs)
     launcher = chosen_launcher(words_of_hydra, config_dirs) if words_of_hydra else ("basic", None)
-    listed, lines = optional.settled(listed, Composer(config_dirs))
+    listed, lines = optional.applicable(listed, Composer(config_dirs))
     print("\n".join([*lines, ""]), end="")
     sweep = Jobs(config_dirs, cfg["run"], *launcher)
     sweep.launch(listed)

@@ -10,7 +10,7 @@ from gpbench.analysis import printing
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest
 from gpbench.papers import references
-from gpbench.records.several import Results, answered, merged, open_stores
+from gpbench.records.unions import Results, first_answer, open_stores, union
 
 
 def add_parser(subparsers: Any) -> None:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 def _parts(id: str, results: Results, known: Collection[str], folders: Sequence[Path]) -> list[str]:
     """Method, data set and protocol of a run, and gpbench."""
     try:
-        record = answered(results, lambda stores: merged(stores).find(id))
+        record = first_answer(results, lambda stores: union(stores).find(id))
     except ConfigError as error:
         if id and all(digit in "0123456789abcdef" for digit in id):
             raise  # it looks like the id of a run, and the message of the store is the better one

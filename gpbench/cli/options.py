@@ -13,7 +13,7 @@ from gpbench.analysis.formats import FORMATS, format_of
 from gpbench.analysis.sheets import Sheet
 from gpbench.api.selection import FIELDS, Filters
 from gpbench.errors import ConfigError, StorageError
-from gpbench.records.several import SHIPPED
+from gpbench.records.unions import SHIPPED
 
 if TYPE_CHECKING:
     from gpbench.api.tables import Table

@@ -13,10 +13,10 @@ from gpbench.errors import ConfigError
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent
-from gpbench.records import answered
+from gpbench.records import first_answer
 from gpbench.records.record import Record
-from gpbench.records.several import merged
 from gpbench.records.store import Store, latest, recorded
+from gpbench.records.unions import union
 
 _PRINTED = "printed"
 """Id of the figure of all recorded numbers against the printed ones."""
@@ -75,10 +75,10 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"{id} is a table: gpbench table {id}")
 
     def planned(stores: list[Store]) -> tuple[Store, str, list[Cell]]:
-        store = merged(stores)
+        store = union(stores)
         return store, *plan.load_recorded(experiment, args.preset, args.config_dir, store)
 
-    store, preset, cells = answered(options.results(args), planned)
+    store, preset, cells = first_answer(options.results(args), planned)
     folder = args.out or options.results_folder(args)
     files = plot(experiment, preset, cells, store, folder, all_settings=args.all_settings)
     if args.json:
@@ -100,7 +100,7 @@ def _plot_printed(args: argparse.Namespace) -> int:
     def compared(stores: list[Store]) -> list[reproduction.Comparison]:
         return reproduction.load_comparisons(latest(recorded(stores)), args.config_dir)
 
-    figure = draw_printed(answered(options.results(args), compared, lambda answer: not answer))
+    figure = draw_printed(first_answer(options.results(args), compared, lambda answer: not answer))
     files = figures.save(figure, (args.out or options.results_folder(args)) / _PRINTED)
     if args.json:
         printing.print_json({"files": [str(file) for file in files], "missing": 0})
@@ -116,10 +116,10 @@ def _plot_runs(args: argparse.Namespace) -> int:
     from gpbench.report.figures.runs import draw_traces
 
     def find(stores: list[Store]) -> tuple[Store, list[Record]]:
-        store = merged(stores)
+        store = union(stores)
         return store, [store.last()] if args.last else [store.find(id) for id in dict.fromkeys(args.ids)]
 
-    store, records = answered(options.results(args), find)
+    store, records = first_answer(options.results(args), find)
     folder = args.out or options.results_folder(args)
     lacks: dict[str, str] = {}
     if len(records) == 1 and not args.metric:

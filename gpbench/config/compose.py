@@ -42,7 +42,7 @@ class Composer:
 
     def compose(self, overrides: Sequence[str]) -> dict:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
-        settled = self.settled(overrides)
+        settled = self.applicable(overrides)
         for text in overrides:
             if text.startswith(words.OPTIONAL) and text.removeprefix(words.OPTIONAL) not in settled:
                 require_known(text.partition("=")[0])
@@ -80,7 +80,7 @@ class Composer:
         cfg["run"]["results"] = cfg["run"]["results"] or str(paths.results_dir())
         return cfg
 
-    def settled(self, overrides: Sequence[str]) -> list[str]:
+    def applicable(self, overrides: Sequence[str]) -> list[str]:
         """The words of a job: of those with the prefix `optional.`, which lose it, the ones whose keys exist."""
         bare = [text.removeprefix(words.OPTIONAL) for text in overrides]
         return [

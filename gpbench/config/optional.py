@@ -6,7 +6,7 @@ from gpbench.config.compose import Composer, require_known
 from gpbench.config.words import OPTIONAL
 
 
-def settled(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[list[str]], list[str]]:
+def applicable(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[list[str]], list[str]]:
     """Decides for each job which of its optional words count.
 
     Args:
@@ -22,7 +22,7 @@ def settled(jobs: Sequence[Sequence[str]], composer: Composer) -> tuple[list[lis
     """
     if not any(word.startswith(OPTIONAL) for words in jobs for word in words):
         return [list(words) for words in jobs], []
-    unique = dict.fromkeys(tuple(composer.settled(words)) for words in jobs)
+    unique = dict.fromkeys(tuple(composer.applicable(words)) for words in jobs)
     lines = []
     for key in dict.fromkeys(_key(word) for words in jobs for word in words if word.startswith(OPTIONAL)):
         having, lacking = _methods(key, jobs, composer)

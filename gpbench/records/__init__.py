@@ -15,7 +15,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "filters": ("matching",),
         "plan": ("Run", "RunPlan"),
         "record": ("Record",),
-        "several": ("SHIPPED", "answered", "open_one", "open_stores"),
+        "unions": ("SHIPPED", "first_answer", "open_one", "open_stores"),
         "store": ("Store", "latest", "recorded"),
     },
 )

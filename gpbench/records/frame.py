@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from gpbench.arguments import checked
 from gpbench.records.record import Record, field_types
-from gpbench.records.several import Results, open_stores
 from gpbench.records.store import latest, recorded
+from gpbench.records.unions import Results, open_stores
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -55,7 +55,7 @@ def sweep(overrides: Sequence[str], config_dirs: Sequence[Path], *, dry: bool = 
         # It would compose all jobs to see whether they can be; `Jobs` does so too, and ten times faster.
         sweeper.validate_batch_is_legal = lambda batch: None  # type: ignore[method-assign]
         sweeper.sweep([*of_jobs, *of_sweep])
-    settled, lines = optional.settled(listing.jobs, Composer(config_dirs))
+    settled, lines = optional.applicable(listing.jobs, Composer(config_dirs))
     jobs = None if dry else Jobs(config_dirs, bridge.plain(cfg.run), *launcher)
     print("\n".join([*_hints(overrides), *lines, ""]), end="", flush=True)
     if jobs is None:

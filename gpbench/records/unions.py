@@ -28,7 +28,7 @@ Results = str | PathLike[str] | Store | Sequence[str | PathLike[str] | Store] | 
 _Answer = TypeVar("_Answer")
 
 
-class Several(Store):
+class StoreUnion(Store):
     """Several stores as one to read from: of a run in several the latest record counts.
 
     Args:
@@ -125,15 +125,15 @@ def open_one(results: Results = None) -> Store:
     Raises:
         ConfigError: as there.
     """
-    return merged(open_stores(results))
+    return union(open_stores(results))
 
 
-def merged(stores: Sequence[Store]) -> Store:
+def union(stores: Sequence[Store]) -> Store:
     """These stores as one."""
-    return stores[0] if len(stores) == 1 else Several(stores)
+    return stores[0] if len(stores) == 1 else StoreUnion(stores)
 
 
-def answered(
+def first_answer(
     results: Results,
     answer: Callable[[list[Store]], _Answer],
     is_nothing: Callable[[_Answer], bool] = lambda answer: False,

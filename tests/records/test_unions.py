@@ -10,8 +10,8 @@ from gpbench import paths
 from gpbench.cli import main
 from gpbench.errors import AbsentError, ConfigError
 from gpbench.records import collection
-from gpbench.records.several import SHIPPED, Several, answered, open_one, open_stores
 from gpbench.records.store import Store
+from gpbench.records.unions import SHIPPED, StoreUnion, first_answer, open_one, open_stores
 
 SPLITS = range(3)
 
@@ -131,7 +131,7 @@ def test_a_verb_that_writes_refuses_a_second_folder(tmp_path, capsys):
         assert main([*words, "--results", str(tmp_path / "a"), "--results", str(tmp_path / "b")]) == 2
         assert "--results is given twice" in capsys.readouterr().err
     with pytest.raises(ConfigError, match="several folders"):
-        Several(open_stores(SHIPPED)).delete("0" * 16)
+        StoreUnion(open_stores(SHIPPED)).delete("0" * 16)
 
 
 def test_a_shipped_run_is_not_deleted(capsys, shipped):
@@ -148,14 +148,14 @@ def test_an_id_of_a_shipped_run_is_found_without_reading_other_papers(monkeypatc
 
 def test_answers_of_own_runs_come_first(tmp_path):
     own(tmp_path / "own", runs("mine", 32))
-    assert answered(None, len) == 1
-    assert answered(None, lambda stores: len(stores[0].all()), lambda n: n == 3) == 1  # of the first file
+    assert first_answer(None, len) == 1
+    assert first_answer(None, lambda stores: len(stores[0].all()), lambda n: n == 3) == 1  # of the first file
 
     def fail(stores):
         raise AbsentError(f"nothing in {stores[0].runs}")
 
     with pytest.raises(AbsentError, match="own"):
-        answered(None, fail)
+        first_answer(None, fail)
 
 
 def test_the_records_of_every_paper_ship(monkeypatch):
