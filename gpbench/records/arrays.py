@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpbench import limits, npz
+from gpbench.records import kept
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -33,8 +34,6 @@ _GROWTH = 1.3
 """The ratio of the steps of a thinned trace.  Steps do not depend on its length, so that those of splits agree."""
 _LARGEST = 1e300
 """Largest number of a trace: the width of an axis must be a number too."""
-KEPT = "kept_"
-"""Prefix of the names of arrays that `run.keep=true` keeps."""
 
 
 def thin(arrays: "Mapping[str, ndarray]", *, whole: bool) -> "dict[str, ndarray]":
@@ -46,7 +45,7 @@ def thin(arrays: "Mapping[str, ndarray]", *, whole: bool) -> "dict[str, ndarray]
 
     thinned = {}
     for name, values in arrays.items():
-        if name.startswith(KEPT):
+        if name.startswith(kept.PREFIX):
             selected = values if whole else None
         else:
             selected = values[_points(len(values))] if values.ndim else values
@@ -89,7 +88,7 @@ def unpack_trace(content: bytes) -> "dict[str, ndarray]":
     import numpy as np
 
     arrays = unpack(content)
-    traces = [values for name, values in arrays.items() if not name.startswith(KEPT)]
+    traces = [values for name, values in arrays.items() if not name.startswith(kept.PREFIX)]
     if any(values.dtype.kind not in "biuf" for values in arrays.values()):
         raise ValueError("its arrays are not of real numbers")
     if any(values.ndim != 1 or len(values) != len(traces[0]) for values in traces):
@@ -97,6 +96,7 @@ def unpack_trace(content: bytes) -> "dict[str, ndarray]":
     wide = [values for values in arrays.values() if values.dtype.itemsize > 4]  # float32 holds no such number
     if any((np.abs(values[np.isfinite(values)]) > _LARGEST).any() for values in wide):
         raise ValueError(f"its arrays have numbers beyond {_LARGEST:g}")
+    kept.check(arrays)
     return arrays
 
 

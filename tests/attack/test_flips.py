@@ -25,7 +25,8 @@ from gpbench.train.checkpoint import Checkpoint
 ID = "a" * 16
 RNG = np.random.default_rng(0)
 TRACE = {"step": np.arange(60), "nll": RNG.normal(size=60)}
-PREDICTIONS = {"row": np.arange(50), "target": RNG.normal(size=50), "mean": RNG.normal(size=50)}
+COLUMNS = ("target", "log_prob", "mean", "variance")
+PREDICTIONS = {"row": np.arange(50), **{name: RNG.uniform(size=50) for name in COLUMNS}}
 STATE = {"state/0": jnp.asarray(RNG.normal(size=(5, 5))), "state/1": jnp.arange(7)}
 
 

@@ -21,7 +21,8 @@ def results(tmp_path):
             seconds={"train": 2.0},
             created=f"2026-01-0{k + 1}T00:00:00+00:00",
         )
-        predictions = {"row": np.arange(5), "target": np.ones(5), "log_prob": np.zeros(5)} if k else None
+        columns = {name: np.ones(5) for name in ("target", "log_prob", "mean", "variance")}
+        predictions = {"row": np.arange(5), **columns} if k else None
         config = {"method": {"m": "15%"}}
         Store(tmp_path).write(record, config, {"step": np.arange(2)}, predictions=predictions)
     return tmp_path

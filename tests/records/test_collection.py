@@ -73,7 +73,7 @@ def test_of_a_run_made_twice_the_first_is_kept_and_other_numbers_are_told(folder
 
 
 def test_a_collection_has_thinned_traces_and_what_pictures_need_of_the_first_split(tmp_path):
-    arrays = {"step": np.arange(1000), "nll": np.geomspace(1, 0.1, 1000), "kept_grid": np.ones((50, 2))}
+    arrays = {"step": np.arange(1000), "nll": np.geomspace(1, 0.1, 1000), "kept_lengthscales": np.ones(50)}
     for split in (1, 0):
         Store(tmp_path / "results").write(record(f"{split}" * 16, split=split), {}, arrays)
     for source, out in (("results", "all.parquet"), ("all.parquet", "again.parquet")):  # thinned once

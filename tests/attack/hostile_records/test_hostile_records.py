@@ -68,7 +68,7 @@ def saved(tmp_path_factory):
     import matplotlib.font_manager  # noqa: F401
 
     results = tmp_path_factory.mktemp("saved")
-    for words in (["dataset=sinc", "method=linear"], ["dataset=wdbc", "method=logistic"]):
+    for words in (["dataset=sinc", "method=linear", "run.keep=true"], ["dataset=wdbc", "method=logistic"]):
         assert main(["run", f"run.results={results}", "run.save=true", "run.predictions=true", *words]) == 0
     return sorted((results / "runs").iterdir())
 

@@ -1,0 +1,100 @@
+"""The arrays that `run.keep=true` keeps: their names and axes, and a check of those that were read from a file.
+
+Pictures are drawn of them, and a file may come from somebody else.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from numpy import ndarray
+
+PREFIX = "kept_"
+"""Prefix of their names in a trace."""
+
+_AXES = {
+    "X": "n D",
+    "y": "n",
+    "X_shift": "D",
+    "X_scale": "D",
+    "y_mean": "",
+    "y_std": "",
+    "grid": "G D",
+    "mean": "G",
+    "var": "G",
+    "log_probs": "G C",
+    "hidden": "G H",
+    "lengthscales": "D",
+    "inducing": "M D",
+    "covariance_inducing": "K D",
+    "shares": "S components",
+    **{
+        f"effect{size}_{name}": axes
+        for size in (1, 2)
+        for name, axes in {
+            "inputs": f"E{size} {size}",
+            "grid": f"g{size} {size}",
+            "mean": f"E{size} g{size}",
+            "std": f"E{size} g{size}",
+            "joint": f"E{size}",
+            "place": f"E{size}",
+        }.items()
+    },
+}
+"""The axes of each array: training rows n, inputs D, points of the grid G, classes C, hidden units H, inducing points M
+and K, samples S; of effects of one and of two inputs their number E and the points g of their grid."""
+
+_NEEDS = {
+    "grid": ("X", "y"),
+    "X": ("y", "X_shift", "X_scale", "y_mean", "y_std"),
+    "mean": ("grid", "var"),
+    "var": ("mean",),
+    "log_probs": ("grid",),
+    "hidden": ("grid",),
+    "shares": ("X",),
+    **{
+        f"effect{size}_inputs": ("X", "shares", *(f"effect{size}_{name}" for name in ("grid", "mean", "std", "place")))
+        for size in (1, 2)
+    },
+}
+"""The arrays without which an array cannot be drawn."""
+
+_GRIDS = {"G": "D", "g2": "2"}
+"""Numbers of points that are squares where their grid has two inputs, by those of the inputs."""
+
+
+def check(arrays: "Mapping[str, ndarray]") -> None:
+    """Checks kept arrays; those of other names, which a user's method keeps, may have any axes.
+
+    Args:
+        arrays: The arrays by their names in the trace.
+
+    Raises:
+        ValueError: One has other axes than a run leaves, lacks what it is drawn with, or is not finite.
+    """
+    import numpy as np
+
+    by_name = {name.removeprefix(PREFIX): values for name, values in arrays.items() if name.startswith(PREFIX)}
+    sizes = {"1": 1, "2": 2}
+    for name, values in by_name.items():
+        axes = _AXES[name].split() if name in _AXES else ()
+        if name in _AXES and values.ndim != len(axes):
+            raise ValueError(f"the array {name} has {values.ndim} axes, not {len(axes)}")
+        for axis, size in zip(axes, values.shape):
+            if size < 1 or sizes.setdefault(axis, size) != size:
+                raise ValueError(f"the array {name} has another size than those beside it")
+        if absent := [other for other in _NEEDS.get(name, ()) if other not in by_name]:
+            raise ValueError(f"the array {name} is there without {absent[0]}")
+        # inducing points that are not drawn are NaN, and a probability may be 0
+        is_drawn = np.isfinite(values) | ((name == "log_probs") & (values < 0))
+        if name in _AXES and not name.endswith("inducing") and not is_drawn.all():
+            raise ValueError(f"the array {name} is not finite")
+    if "grid" in by_name and not {"mean", "log_probs"} & by_name.keys():
+        raise ValueError("the array grid is there without predictions")
+    for points, inputs in _GRIDS.items():
+        if points in sizes and sizes.get(inputs) == 2 and round(sizes[points] ** 0.5) ** 2 != sizes[points]:
+            raise ValueError("a grid of two inputs is not square")
+    for size in (1, 2):
+        for name, limit in ((f"effect{size}_inputs", sizes.get("D")), (f"effect{size}_place", sizes.get("components"))):
+            if name in by_name and not ((by_name[name] >= 0) & (by_name[name] < (limit or 0))).all():
+                raise ValueError(f"the array {name} has numbers out of range")
