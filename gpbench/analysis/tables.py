@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.families import family
-from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines
+from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines, split_notes
 from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
 from gpbench.metrics import find
@@ -50,7 +50,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
         grids=grids,
         twins=twins,
         rows=rows,
-        remarks=remarks(entries, grids, twins),
+        remarks=[*remarks(entries, grids, twins), *split_notes(record for cell in cells for record in cell.records)],
         facts={**({"settings": shared} if shared else {}), **facts_of(r for cell in cells for r in cell.records)},
     )
 
