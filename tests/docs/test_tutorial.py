@@ -17,6 +17,7 @@ from gpbench.cli import main
 METHOD = ROOT / "docs" / "tutorial" / "README.md"
 TABLE = ROOT / "docs" / "tutorial" / "own_table.md"
 OWN = {METHOD: {"quadratic.py": "python", "method/quadratic.yaml": "yaml"}, TABLE: {"dataset/flats.yaml": "yaml"}}
+VERDICTS = {"open", "worse", "better"}
 
 
 def commands(page: Path) -> list[list[str]]:
