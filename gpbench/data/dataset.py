@@ -74,6 +74,8 @@ class Dataset:
             None without groups.
         target: name of the target, where there is one output.
         order: the place of each row in time, (N,); None without an order.
+        left_out: columns of a user's table that are no inputs because they only label the rows, each with the reason.
+        missing: number of missing cells of each column, in rows that the card leaves out.
     """
 
     name: str
@@ -88,6 +90,8 @@ class Dataset:
     groups: Int[np.ndarray, " N"] | None = None
     target: str = "target"
     order: Float[np.ndarray, " N"] | None = None
+    left_out: tuple[str, ...] = ()
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     __repr__ = brief
 
