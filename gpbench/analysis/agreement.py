@@ -27,7 +27,7 @@ def exclusion(entry: Entry) -> str:
         return published.note or "the printed number is not of held-out rows"
     if not entry.cell.held_out:
         return "our runs are not held out"
-    if has_other_kernel(entry):
+    if _has_other_kernel(entry):
         return "our kernel is another than the paper's"
     if published.note or not entry.better:
         return published.note or "the metric has no better direction"
@@ -36,7 +36,7 @@ def exclusion(entry: Entry) -> str:
     return "" if entry.delta_se is not None else "our number has no standard error"
 
 
-def has_other_kernel(entry: Entry) -> bool:
+def _has_other_kernel(entry: Entry) -> bool:
     """Tests whether our kernel is another than that of the printed number beside an entry."""
     ours, published = parts(entry.cell.setting), entry.published
     return published is not None and "kernel" in ours and "kernel" not in parts(published.setting)
@@ -69,7 +69,7 @@ def agreement(entries: Sequence[Entry]) -> list[str]:
         _is_leaked: "values that are not held out are within 2 standard errors of the paper",
     }
     counts = {text: [_deviates(e) for e in entries if selects(e)] for selects, text in lines.items()}
-    others = sum(has_other_kernel(entry) for entry in entries)
+    others = sum(_has_other_kernel(entry) for entry in entries)
     return [
         *(f"{deviate.count(False)} of {len(deviate)} {text}." for text, deviate in counts.items() if deviate),
         *["No printed value beside is a target: the paper has another kernel."] * bool(others),

@@ -54,7 +54,23 @@ def _stacked(names: Sequence[str], row: Sequence[str], long: Sequence[int], widt
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, max(width, _NARROWEST), subsequent_indent=indent, break_on_hyphens=False)
+    # addresses and paths stay whole
+    width = max(width, _NARROWEST)
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+
+
+def fitted(line: str, width: int | None) -> list[str]:
+    """A line in pieces of at most this width; further ones begin below what follows the first wide gap.
+
+    Args:
+        line: The line, such as "  name   what it is".
+        width: Most characters; None for any number.
+    """
+    if width is None or len(line) <= width:
+        return [line]
+    gap = re.match(r"\s*\S+(?: \S+)*? {2,}(?=\S)", line)
+    hang = gap.end() if gap and gap.end() <= 0.6 * width else len(line) - len(line.lstrip()) + 4
+    return _wrap(line, width, " " * hang)
 
 
 def shrunk(widths: Sequence[int], width: int | None) -> list[int]:

@@ -54,7 +54,7 @@ def _kernels(records: Sequence[Record], defaults: dict[str, str]) -> str:
 
 
 def _steps(records: Sequence[Record]) -> str:
-    numbers = sorted({record.steps for record in records if (record.steps or 0) > 1})
+    numbers = sorted({record.steps for record in records if record.steps and record.steps > 1})
     texts = [f"{number:,}" for number in numbers]
     return _listed(texts) if len(texts) <= _FEW else f"{texts[0]} to {texts[-1]}"
 

@@ -3,15 +3,15 @@
 import argparse
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins
 from gpbench.analysis import printing
-from gpbench.api.selection import Filters, select
+from gpbench.api.selection import names
 from gpbench.cli import options
-from gpbench.errors import ConfigError, printable
+from gpbench.errors import ConfigError, nearest, printable
 from gpbench.records import filters, open_one
 from gpbench.records.record import Record
 
@@ -54,8 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"{flag} selects runs: write `gpbench ls runs {flag}`, or leave it out")
     if args.kind == "runs":
         records = open_one(options.results(args)).all()
-        if records:  # a name that no run has is a mistake, but not where nothing is recorded
-            select(records, Filters(dataset=args.dataset, method=args.method, protocol=args.protocol))
+        _check_names(args, records)
         records = filters.matching(records, [*flags, *args.where])
         if args.json:
             printing.print_json([record.to_json() for record in records])
@@ -82,13 +81,22 @@ def run(args: argparse.Namespace) -> int:
     return faults[0].exit_code if faults else 0
 
 
+def _check_names(args: argparse.Namespace, records: Sequence[Record]) -> None:
+    """Raises ConfigError for a data set, a method or a protocol that is none, and that no run has."""
+    for group in ("dataset", "method", "protocol"):
+        for name in names(getattr(args, group)):
+            known = {*_files(group, args.config_dir), *(str(getattr(record, group)) for record in records)}
+            if name not in known:
+                raise ConfigError(f"no run has {group} {name!r}; {nearest(name, known)}")
+
+
 def _run_lines(records: Sequence[Record], width: int | None) -> list[str]:
     """The lines of a table of runs; what does not fit the width is left out, from `created` to the further metrics.
 
     Fields that all runs share are then said once, below the table.
     """
     rows = [*map(_run_row, records)]
-    columns = dict(zip(_RUN_HEADER, zip(*rows))) if rows else dict.fromkeys(_RUN_HEADER, ())
+    columns: dict[str, tuple[str, ...]] = {name: tuple(row[c] for row in rows) for c, name in enumerate(_RUN_HEADER)}
     shared: dict[str, str] = {}
 
     def fits() -> bool:
@@ -135,9 +143,13 @@ def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
 
     Of files with the same name, that of gpbench counts.
     """
-    files = paths.yaml_files(group, (*config_dirs, *plugins.folders()))
+    files = _files(group, config_dirs)
     for name in sorted(files, key=printing.natural):
         yield {"name": name, "description": _first_comment(files[name])}
+
+
+def _files(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
+    return paths.yaml_files(group, (*config_dirs, *plugins.folders()))
 
 
 def _first_comment(path: Path) -> str:
