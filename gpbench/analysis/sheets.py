@@ -162,7 +162,7 @@ def _most_columns(grid: Grid, columns: Sequence[int]) -> int:
     """The most columns of a part: fewer than _MOST_COLUMNS where their names are long."""
     most = _MOST_COLUMNS - 1
     lengths = [len(text_of(text).text) + _GAP for text in grid.header]
-    while most > 1 and any(lengths[0] + sum(lengths[c] for c in part) > _LONGEST for part in _even(columns, most)):
+    while most > 1 and any(lengths[0] + sum(lengths[c] for c in group) > _LONGEST for group in _even(columns, most)):
         most -= 1
     return most
 

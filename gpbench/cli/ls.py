@@ -100,8 +100,8 @@ def _run_lines(records: Sequence[Record], width: int | None) -> list[str]:
     shared: dict[str, str] = {}
 
     def fits() -> bool:
-        used = sum(max(map(len, (name, *cells))) + 2 for name, cells in columns.items())
-        return width is None or used - 2 <= width
+        total = sum(max(map(len, (name, *cells))) + 2 for name, cells in columns.items())
+        return width is None or total - 2 <= width
 
     if not fits():
         columns["id"] = tuple(text[:_SHORT_ID] for text in columns["id"])
