@@ -260,9 +260,12 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection
 def _columns(row: Mapping[str, Mapping[int, float]], methods: Sequence[str]) -> list[Any]:
     """The splits of a data set, and by the number of a method its values there, to the 12 digits that ranks see."""
     splits = sorted({split for values in row.values() for split in values})
-    numbers = {name: [None if split not in row[name] else row[name][split] for split in splits] for name in row}
-    rounded = {name: [None if v is None else float(f"{v:.12g}") for v in values] for name, values in numbers.items()}
-    return [splits, {methods.index(name): values for name, values in rounded.items()}]
+    columns = {name: [values.get(split) for split in splits] for name, values in row.items()}
+    return [splits, {methods.index(name): [*map(_to_12_digits, values)] for name, values in columns.items()}]
+
+
+def _to_12_digits(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.12g}")
 
 
 def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:
