@@ -86,12 +86,12 @@ def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str], *, targets: b
         page_of: Pages of cells by the ids of their records.
         targets: Whether printed targets have marks.
     """
-    named = [(name, entry) for name, entry in entries.items() if entry.mean is not None]
-    if len(named) < 2:
+    pairs = [(name, entry) for name, entry in entries.items() if entry.mean is not None]
+    if len(pairs) < 2:
         return None
-    metric, direction = named[0][1].metric, named[0][1].better
-    named.sort(key=lambda item: item[1].mean or 0.0, reverse=direction == "higher")
-    drawn = [entry for _, entry in named]
+    metric, direction = pairs[0][1].metric, pairs[0][1].better
+    pairs.sort(key=lambda item: item[1].mean or 0.0, reverse=direction == "higher")
+    drawn = [entry for _, entry in pairs]
     spans = [_span(entry) for entry in drawn]
     printed = [target(entry) if targets else None for entry in drawn]
     scale = Scale(*span_limits(spans, direction, [value for value in printed if value is not None]), 1, 99)
@@ -101,7 +101,7 @@ def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str], *, targets: b
     positive = [value for value in seconds.values() if value > 0]
     along = Scale(min(positive) / 1.3, max(positive) * 1.3, 60, 385, log=True) if len(positive) > 1 else None
     results = []
-    for k, ((name, entry), span) in enumerate(zip(named, spans)):
+    for k, ((name, entry), span) in enumerate(zip(pairs, spans)):
         cell, (_, mean, _), value = entry.cell, span, printed[k]
         low, x, high = map(scale.pixel, span)
         mark = None if value is None else scale.pixel(value)

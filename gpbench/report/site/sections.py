@@ -37,7 +37,7 @@ def section(
     """
     experiment = planned.experiment
     name = f"{stem}-{planned.preset}"
-    shown: list[Mapping[str, Any]] = []
+    pictures: list[Mapping[str, Any]] = []
     undrawn: list[str] = []
     files: dict[str, bytes] = {}
     table: dict[str, Any] = {"grids": (), "blocks": ()}
@@ -47,7 +47,7 @@ def section(
         except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
             undrawn.append(str(error))
             continue
-        shown.append({"title": picture.title, **values})
+        pictures.append({"title": picture.title, **values})
         files |= more
     if planned.n_recorded and experiment.table and (sheet := _sheet(planned)):
         if experiment.table.get("kind") == "ranks":
@@ -61,7 +61,7 @@ def section(
     return {
         "planned": planned,
         "preset_line": status.preset_line(planned.cells, planned.preset, words),
-        "figures": shown,
+        "figures": pictures,
         "undrawn": undrawn,
         "incomplete": incomplete,
         **table,
