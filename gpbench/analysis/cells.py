@@ -213,8 +213,8 @@ def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, s
         namesakes.setdefault(name, {})[key] = labels[key]
     for group in namesakes.values():
         by_set = _add_differing(group, firsts, ("split_set",))
-        told = len({*by_set.values()}) == len(group)
-        labels |= by_set if told else _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))
+        is_unique = len({*by_set.values()}) == len(group)
+        labels |= by_set if is_unique else _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))
     return labels
 
 

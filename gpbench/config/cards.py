@@ -246,21 +246,21 @@ def _check_read(path: Path | str, splits: Mapping[Any, Any], sets: Iterable[str]
 
 def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
     splits = mapping(card.get("splits"), f"{path}: splits")
-    given = mapping(splits.get("sets"), f"{path}: splits.sets")
-    Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(given, f"{path}: splits.sets")
+    counts = mapping(splits.get("sets"), f"{path}: splits.sets")
+    Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(counts, f"{path}: splits.sets")
     SPLITS.keys["set"].range.check(f"{path}: splits: set", splits.get("set"))
-    if (name := split_set(card)) not in given and (name not in SPLIT_SETS or not SPLIT_SETS[name].count({})):
+    if (name := split_set(card)) not in counts and (name not in SPLIT_SETS or not SPLIT_SETS[name].count({})):
         known = (
-            f"; give the number of its splits, as in sets: {{{name}: 1}}" if name in SPLIT_SETS and not given else ""
+            f"; give the number of its splits, as in sets: {{{name}: 1}}" if name in SPLIT_SETS and not counts else ""
         )
-        raise ConfigError(f"{path}: no split set {name!r}{known or '; ' + nearest(name, {*given, *_COUNTED})}")
-    sets = dict.fromkeys([*given, name])
+        raise ConfigError(f"{path}: no split set {name!r}{known or '; ' + nearest(name, {*counts, *_COUNTED})}")
+    sets = dict.fromkeys([*counts, name])
     _check_read(path, splits, sets)
     keys = SPLITS
     for entry in sets:
         keys |= SPLIT_SETS[entry].options
     keys.check(splits, f"{path}: splits")
-    if "repeats" in splits and name in given:
+    if "repeats" in splits and name in counts:
         raise ConfigError(
             f"{path}: splits.repeats and splits.sets.{name}: both say how many splits there are; give one"
         )

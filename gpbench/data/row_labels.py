@@ -81,11 +81,11 @@ def fixed_parts(name: str, columns: np.ndarray) -> Int[np.ndarray, "N splits"]:
         return np.where(folds[:, None] == np.unique(folds), TEST, TRAIN)
     parts = np.empty(columns.shape, int)
     for (row, split), cell in np.ndenumerate(columns):
-        if (part := _PARTS.get(cell.lower())) is None:
+        if (code := _PARTS.get(cell.lower())) is None:
             kinds = "train, test or -" + (", nor is the column one of numbers of folds" if not split else "")
             raise DataError(f"{name}: the column of `split`, row {row + 1}: {str(cell)!r} is not {kinds}")
-        parts[row, split] = part
-    for part, text in ((TRAIN, "train"), (TEST, "test")):
-        if (empty := ~(parts == part).any(axis=0)).any():
+        parts[row, split] = code
+    for code, text in ((TRAIN, "train"), (TEST, "test")):
+        if (empty := ~(parts == code).any(axis=0)).any():
             raise DataError(f"{name}: split {int(empty.argmax())} of the column of `split` has no row {text!r}")
     return parts
