@@ -248,7 +248,7 @@ def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
     splits = mapping(card.get("splits"), f"{path}: splits")
     counts = mapping(splits.get("sets"), f"{path}: splits.sets")
     Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(counts, f"{path}: splits.sets")
-    SPLITS.keys["set"].range.check(f"{path}: splits: set", splits.get("set"))
+    TEXT.check(f"{path}: splits: set", splits.get("set"))
     if (name := split_set(card)) not in counts and (name not in SPLIT_SETS or not SPLIT_SETS[name].count({})):
         known = (
             f"; give the number of its splits, as in sets: {{{name}: 1}}" if name in SPLIT_SETS and not counts else ""
