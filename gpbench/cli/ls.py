@@ -11,6 +11,7 @@ from gpbench.analysis import printing
 from gpbench.cli import options
 from gpbench.errors import ConfigError, printable
 from gpbench.records import filters, open_one
+from gpbench.records.absences import absence
 from gpbench.records.record import Record
 
 KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
@@ -82,7 +83,9 @@ _RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
 
 
 def _run_row(record: Record) -> tuple[str, ...]:
-    metrics = ", ".join(f"{name} {printing.number(value)}" for name, value in record.metrics.items())
+    metrics = ", ".join(
+        f"{name} {absence(record, name) or printing.number(value)}" for name, value in record.metrics.items()
+    )
     created = (record.created or "")[:16].replace("T", " ")
     return (
         *(str(getattr(record, name)) for name in _RUN_FIELDS),

@@ -6,6 +6,7 @@ from typing import Any
 from gpbench.analysis import printing
 from gpbench.api.models import load_run
 from gpbench.cli import options
+from gpbench.records.absences import absence
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,11 +28,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     import yaml
 
-    print(
-        "\n".join(
-            printing.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"])
-        )
-    )
+    values = {name: absence(record, name) or value for name, value in record.metrics.items()}
+    fields = {**record.to_json(), "metrics": values}
+    rows_ = [(name, _line(value)) for name, value in fields.items() if name not in ("id", "undefined")]
+    print("\n".join(printing.aligned(("id", record.id), rows_)))
     print(f"folder  {run.folder}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:

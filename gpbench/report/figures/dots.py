@@ -107,8 +107,8 @@ def _panel(axis: Axes, row: Mapping[str, Entry], colours: Mapping[str, str], dir
             continue
         entry = row[method]
         published = target(entry)
-        if entry.mean is None and (entry.diverged or published is None):
-            _text(axis, 0.5, y, "diverged" if entry.diverged else "missing", "#999999")
+        if entry.mean is None and (entry.no_value or published is None):
+            _text(axis, 0.5, y, entry.no_value or "missing", "#999999")
         elif entry.mean is None:
             pass
         elif low <= entry.mean <= high:
@@ -147,6 +147,8 @@ def _notes(rows: Mapping[str, Mapping[str, Entry]], metric: str) -> Iterator[str
         for method, entry in row.items():
             if entry.diverged:
                 methods.setdefault("diverged runs do not count", {})[f"{method} on {dataset} ({entry.diverged})"] = None
+            for words, n in entry.undefined.items():
+                methods.setdefault(words, {})[f"{method} on {dataset} ({n})"] = None
             for note in caveats(entry.cell.dataset, metric, entry.cell.records, None):
                 methods.setdefault(note, {})[method] = None
     yield from (f"{note}: {', '.join(names)}" for note, names in methods.items() if note not in UNRANKED.values())

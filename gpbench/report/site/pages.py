@@ -269,7 +269,7 @@ def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
                 view.entry.cell.method,
                 view.entry.cell.label,
                 view.entry.metric,
-                view.ours or ("all diverged" if view.entry.diverged else "none yet"),
+                view.value,
                 None if view.entry.mean is None else float(f"{view.entry.mean:.7g}"),
                 {"best": "*", "tied": "≈"}.get(view.entry.mark, ""),
                 view.entry.n_splits,
