@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib.ticker import LogLocator, MaxNLocator
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
 from gpbench.analysis.printing import number
@@ -50,6 +49,8 @@ class Scale:
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Pixels and labels of round values."""
+        from matplotlib.ticker import LogLocator, MaxNLocator  # here: the package of figures imports Matplotlib
+
         wide = self.high > 100 * self.low
         locator = LogLocator(subs=(1,) if wide else (1, 2, 5)) if self.log else MaxNLocator(5)
         values = [value for value in locator.tick_values(self.low, self.high) if self.low <= value <= self.high]
