@@ -32,9 +32,9 @@ def run(args: argparse.Namespace) -> int:
     import yaml
 
     values = {name: absence(record, name) or value for name, value in record.metrics.items()}
-    fields = {**record.to_json(), "metrics": values}
-    rows_ = [(name, _line(value)) for name, value in fields.items() if name not in ("id", "undefined")]
-    print("\n".join(printing.aligned(("id", record.id), rows_)))
+    shown = {**record.to_json(), "metrics": values}
+    fields = [(name, _line(value)) for name, value in shown.items() if name not in ("id", "undefined")]
+    print("\n".join(printing.aligned(("id", record.id), fields, printing.width())))
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
         print(line)
     print(f"folder  {run.folder}")
