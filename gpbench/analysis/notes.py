@@ -147,7 +147,7 @@ def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> lis
 
 
 def facts_of(records: Iterable[Record]) -> dict[str, str]:
-    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds and versions.
+    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds, versions.
 
     A property in which the runs differ has the number of runs of each value.  Without records there are no facts.
     """
@@ -157,6 +157,7 @@ def facts_of(records: Iterable[Record]) -> dict[str, str]:
     facts = {
         name: ", ".join(f"{value} ({n:,})" if len(counts) > 1 else value for value, n in counts.items())
         for name, counts in provenance(runs).items()
+        if name != "jax"  # one of the versions
     }
     return {"runs": f"{len(runs):,}", **facts, **_totals(runs)}
 
