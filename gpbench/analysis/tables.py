@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.families import family
-from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines
+from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines, split_notes
 from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
@@ -52,7 +52,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
         grids=grids,
         twins=twins,
         rows=rows,
-        remarks=remarks(entries, grids, twins),
+        remarks=[*remarks(entries, grids, twins), *split_notes(records)],
         facts=run_facts(records, shared) | facts_of(records),
     )
 
