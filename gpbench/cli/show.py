@@ -32,8 +32,8 @@ def run(args: argparse.Namespace) -> int:
     import yaml
 
     values = {name: absence(record, name) or value for name, value in record.metrics.items()}
-    shown = {**record.to_json(), "metrics": values}
-    fields = [(name, _line(value)) for name, value in shown.items() if name not in ("id", "undefined")]
+    texts = {**record.to_json(), "metrics": values}
+    fields = [(name, _line(value)) for name, value in texts.items() if name not in ("id", "undefined")]
     print("\n".join(printing.aligned(("id", record.id), fields, printing.width())))
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
         print(line)

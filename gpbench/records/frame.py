@@ -75,7 +75,9 @@ def wide(records: Sequence[Record]) -> "pd.DataFrame":
     columns = {name: [_field(record, name) for record in records] for name in (*_RUN, *_ORIGIN)}
     for field in ("metrics", "seconds", "undefined"):
         tables = [getattr(record, field) or {} for record in records]
-        columns |= {f"{field}.{name}": [of.get(name) for of in tables] for name in dict.fromkeys(chain(*tables))}
+        columns |= {
+            f"{field}.{name}": [entries.get(name) for entries in tables] for name in dict.fromkeys(chain(*tables))
+        }
     return _typed(columns)
 
 
