@@ -105,12 +105,11 @@ def _value_cell(entry: Entry, usual: int) -> Text:
         usual: Number of splits that has no note.
     """
     notes = caveats(entry.cell.dataset, entry.metric, entry.cell.records, None) if entry.n_splits else []
-    diverged = f"{counted(entry.diverged, 'run')} diverged" if entry.diverged else ""
     if entry.n_splits and entry.n_splits != usual:
-        notes = [": ".join(filter(None, [counted(entry.n_splits, "split"), diverged])), *notes]
-    elif diverged:
-        notes = [diverged, *notes]
-    text = number(entry.mean, entry.stderr) if entry.n_splits else "diverged" * bool(diverged)
+        notes = [": ".join(filter(None, [counted(entry.n_splits, "split"), entry.lost])), *notes]
+    elif entry.lost:
+        notes = [entry.lost, *notes]
+    text = number(entry.mean, entry.stderr) if entry.n_splits else entry.no_value
     return Text(text, entry.mark, tuple(notes))
 
 
@@ -190,6 +189,7 @@ def as_dict(entry: Entry) -> dict:
     return {
         **row(entry),
         "diverged": entry.diverged,
+        "undefined": dict(entry.undefined),
         "imported": entry.cell.imported,
         "published_in": f"{published.source}, {published.table}" if published else None,
         "published_stderr": published.stderr if published else None,

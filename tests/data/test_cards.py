@@ -117,7 +117,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (SOURCE.format("kind: file, path: a, target: y, delimeter: ;"), "unknown key 'delimeter'; did you mean delim"),
         (SOURCE.format("kind: file, path: a, reader: npz, delimiter: ;"), "the file source has an unknown key 'delimi"),
         (SOURCE.format("kind: file, path: a, reader: npy"), "unknown reader 'npy': did you mean npz"),
-        (SOURCE.format("kind: file, path: a, reader: libsvm"), "the file source lacks inputs"),
+        (SOURCE.format("kind: file, path: a, reader: mat"), "the file source lacks matrix"),
         (SOURCE.format("kind: file, path: a, target: y, at: b"), "the file source has an unknown key 'at'"),
         (SOURCE.format("kind: file, path: a, target: y, missing: {a: 1}"), "a number or a list of them"),
         (SOURCE.format("kind: file, path: a, reader: mujoco_walk, frames: 3"), "frames=3: must be 1 or 2"),
