@@ -17,6 +17,7 @@ from gpbench.records.unions import Results, first_answer
 
 TASKS: dict[str, tuple[str, ...]] = {
     "regression": ("regression",),
+    "count": ("count",),
     "binary": ("binary",),
     "multiclass": ("multiclass",),
 }
@@ -51,7 +52,7 @@ def best(
     ranks, tests and corrections step by step.
 
     Args:
-        task: "regression", "binary", "multiclass" or "classification"; by default the task of `data`.
+        task: "regression", "count", "binary", "multiclass" or "classification"; by default the task of `data`.
         rows: rows of a data set, as "30k-60k", "30k-" or "-60k"; a single number N is N/2 to 2N.
         inputs: numbers of inputs, written likewise; by default any.
         data: a data set or the path of its card, for its task, and for its rows from half to twice as many.

@@ -25,7 +25,7 @@ NAME = re.compile(r"\w[\w.-]*")
 CARD = Keys(
     {
         "name": required(TEXT, "Name of the data set: that of the file."),
-        "task": required(["binary", "multiclass", "regression"], "Kind of targets."),
+        "task": required(["binary", "multiclass", "regression", "count"], "Kind of targets; count: 0, 1, 2, ..."),
         "sources": required(LIST, "Sources of the data, in the order in which they are tried."),
         "title": optional(TEXT, "Title in lists."),
         "rows": optional(_COUNT, "Number of rows."),
@@ -89,11 +89,17 @@ KINDS: Mapping[str, Keys] = {
             "rows": required(_COUNT, "Number of rows."),
         }
     ),
+    "rows": Keys(
+        {
+            "inputs": required(MAPPING, "Numbers of each input, by its name."),
+            "target": required(LIST, "Numbers of the target."),
+        }
+    ),
 }
 """The keys of each kind of source.
 
 mirror: the folder GPBENCH_MIRROR; official: the original address; copy: a repository at a fixed commit; file: a file of
-the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbench."""
+the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbench; rows: the card itself, which has the numbers."""
 
 SPLITS = Keys(
     {

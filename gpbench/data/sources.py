@@ -13,7 +13,7 @@ from gpbench.data.dataset import Dataset, checksum, from_raw
 from gpbench.data_registry import READERS, function_and_options
 from gpbench.errors import DataError
 
-_BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated}
+_BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": builtin.rows}
 
 
 def load(
@@ -142,7 +142,7 @@ def _warn_once(text: str) -> None:
 
 def describe(source: Mapping) -> str:
     """A short description of a source: its kind and its files."""
-    name = source.get("loader") or source.get("generator") or source.get("path") or ", ".join(source["files"])
+    name = source.get("loader") or source.get("generator") or source.get("path") or ", ".join(source.get("files", ["of the card"]))
     return f"{source['kind']} {source.get('at', '')}{name}"
 
 
