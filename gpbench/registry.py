@@ -80,12 +80,7 @@ LIKELIHOODS: Mapping[str, Entry] = {
     "robust_max": Entry(_L + "RobustMax", {"epsilon": PROBABILITY, "nodes": "count"}, ("multiclass",)),
 }
 
-AUTO: Mapping[str, str] = {
-    "regression": "gaussian",
-    "count": "poisson",
-    "binary": "probit",
-    "multiclass": "softmax",
-}
+AUTO: Mapping[str, str] = {"regression": "gaussian", "count": "poisson", "binary": "probit", "multiclass": "softmax"}
 """The likelihood of each task that "auto" stands for."""
 
 KINDS: Mapping[str, Mapping[str, Entry]] = {"kernel": KERNELS, "likelihood": LIKELIHOODS}

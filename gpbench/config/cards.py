@@ -99,7 +99,8 @@ KINDS: Mapping[str, Keys] = {
 """The keys of each kind of source.
 
 mirror: the folder GPBENCH_MIRROR; official: the original address; copy: a repository at a fixed commit; file: a file of
-the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbench; rows: the card itself, which has the numbers."""
+the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbench; rows: the card
+itself, which has the numbers."""
 
 SPLITS = Keys(
     {

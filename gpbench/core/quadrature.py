@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +97,7 @@ def log_concave_expectation(
         slope, curve = jax.jvp(slope_of, (f,), (jnp.ones_like(f),))
         return slope - (f - m) / v, 1.0 / v - curve
 
-    def newton(_: int, f: Array) -> Array:
+    def newton(_: Any, f: Array) -> Array:
         slope, precision = derivatives(f)
         return f + jnp.clip(slope / precision, -2.0, 2.0)
 

@@ -51,7 +51,9 @@ def rows(options: Mapping) -> Raw:
     try:
         table = np.array([list(column) for column in columns.values()], dtype=float)
     except (TypeError, ValueError):
-        raise ConfigError("the rows source: its inputs and target must be lists of numbers, all of one length") from None
+        raise ConfigError(
+            "the rows source: its inputs and target must be lists of numbers, all of one length"
+        ) from None
     return Raw(table[:-1].T, table[-1], tuple(map(str, options["inputs"])))
 
 

@@ -142,7 +142,8 @@ def _warn_once(text: str) -> None:
 
 def describe(source: Mapping) -> str:
     """A short description of a source: its kind and its files."""
-    name = source.get("loader") or source.get("generator") or source.get("path") or ", ".join(source.get("files", ["of the card"]))
+    names = (source.get(key) for key in ("loader", "generator", "path"))
+    name = next(filter(None, names), "") or ", ".join(source.get("files", ["of the card"]))
     return f"{source['kind']} {source.get('at', '')}{name}"
 
 

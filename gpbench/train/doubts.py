@@ -92,8 +92,8 @@ def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
 
 
 def _far(prepared: ScaledSplit) -> int:
-    """The number of test rows with an input, or a target that is a number, beyond the range of the training rows by more
-    than the width of this range."""
+    """The number of test rows with an input, or a target that is no class, beyond the range of the training rows by
+    more than the width of this range."""
     rows, others = prepared.X, prepared.X_test
     if prepared.task in ("regression", "count"):
         rows, others = np.column_stack([rows, prepared.y]), np.column_stack([others, prepared.y_test])

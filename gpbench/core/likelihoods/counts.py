@@ -62,9 +62,9 @@ class Poisson(_Counts):
     def expected_log_prob(
         self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
     ) -> Float[Array, " N"]:
-        """log p(y|mean) - e^m (e^(variance / 2) - 1), m = log_rate + mean: the closed form y m - e^(m + v/2) - log y!."""
+        """log p(y|mean) - e^m (e^(v/2) - 1), m = log_rate + mean, which is y m - e^(m + v/2) - log y!."""
         m = jnp.minimum(self.log_rate + mean, LARGEST)
-        rise = jnp.exp(jnp.minimum(m, LARGEST)) * jnp.expm1(jnp.minimum(0.5 * variance, LARGEST - m))
+        rise = jnp.exp(m) * jnp.expm1(jnp.minimum(0.5 * variance, LARGEST - m))
         return log_count(m, y, None) - rise
 
 

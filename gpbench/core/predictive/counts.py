@@ -1,10 +1,11 @@
 """Counts with a rate e^f and a normal f: probabilities, distribution functions, intervals and scores.
 
-All expressions are about f = log y, where the terms of a log probability cancel: with log y! subtracted at last, float32
-loses 0.1 nats at y = 1e5, and with log Γ(y + r) - log Γ(r) 0.7 nats at r = 1e6.
+All expressions are about f = log y, where the terms of a log probability cancel: with log y! subtracted at last,
+float32 loses 0.1 nats at y = 1e5, and with log Γ(y + r) - log Γ(r) 0.7 nats at r = 1e6.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -72,7 +73,12 @@ def _stirling(y: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def log_expected_power(
-    mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"], shape: Shape, alpha: float, nodes: int
+    mean: Float[Array, " N"],
+    variance: Float[Array, " N"],
+    y: Float[Array, " N"],
+    shape: Shape,
+    alpha: float,
+    nodes: int,
 ) -> Float[Array, " N"]:
     """log E p(y|f)^α for f ~ N(mean, variance), by quadrature about the mode of the integrand.
 
@@ -123,9 +129,9 @@ class CountPredictive(ContinuousPredictive):
         a, s = (y + 1.0)[:, None], jnp.sqrt(jnp.maximum(self.latent, 1e-8))[:, None]
         is_count = a > 0.0
         a = jnp.where(is_count, a, 1.0)
-        low, high = jnp.log(a) - _left(a), jnp.log(a) + _right(a)
+        low, high = jnp.log(a) - _reach_down(a), jnp.log(a) + _reach_up(a)
         if self.shape is not None:
-            low, high = low - _right(self.shape), high + _left(self.shape)
+            low, high = low - _reach_up(self.shape), high + _reach_down(self.shape)
         first, last = (jnp.arcsinh((end - self.location[:, None]) / s) for end in (low, high))
         v = first + (last - first) * jnp.linspace(0.0, 1.0, 64, dtype=s.dtype)
         log_weight = log_kernel(self.location[:, None] + s * jnp.sinh(v), a, self.shape) + jnp.log(jnp.cosh(v))
@@ -147,21 +153,21 @@ class CountPredictive(ContinuousPredictive):
         }
 
 
-def _left(a: Float[Array, "..."]) -> Float[Array, "..."]:
+def _reach_down(a: Float[Array, "..."]) -> Float[Array, "..."]:
     """Distance from log a to the lower end of the log of a gamma variable of shape a."""
     return _DEPTH / a + jnp.sqrt(2.0 * _DEPTH / a)
 
 
-def _right(a: Float[Array, "..."]) -> Float[Array, "..."]:
+def _reach_up(a: Float[Array, "..."]) -> Float[Array, "..."]:
     """Distance from log a to its upper end."""
-    return jnp.log1p(_left(a))
+    return jnp.log1p(_reach_down(a))
 
 
 def _quantile(cdf: Callable, mean: Float[Array, " N"], var: Float[Array, " N"], p: float) -> Float[Array, " N"]:
     """The smallest count whose cdf is p or more, by bisection in log(y + 2) up to Cantelli's bound."""
     reach = (p / (1.0 - p)) ** 0.5
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = 0.5 * (low + high)
         is_below = cdf(jnp.floor(jnp.exp(middle)) - 2.0) < p
@@ -171,7 +177,9 @@ def _quantile(cdf: Callable, mean: Float[Array, " N"], var: Float[Array, " N"], 
     return jnp.floor(jnp.exp(jax.lax.fori_loop(0, _HALVINGS, halve, ends)[1])) - 2.0
 
 
-def _score(cdf: Callable, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> Float[Array, " N"]:
+def _score(
+    cdf: Callable, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
+) -> Float[Array, " N"]:
     """Continuous ranked probability score Σ_k (F(k) - 1{k ≥ y})² of each row.
 
     From k = 32 on the sum is the integral from k - ½ to k + ½ with Euler's and Maclaurin's first correction, over
