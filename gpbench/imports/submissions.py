@@ -85,7 +85,8 @@ class Submission:
     def check_values(self, classes: int, target_variance: float) -> None:
         """Checks the predictions of a data set with so many classes: columns, range and sum.
 
-        `classes` is 0 for regression, and 1 for counts, which are refused.  `target_variance` is that of the training targets.  Raises DataError.
+        `classes` is 0 for regression, and 1 for counts, which are refused.  `target_variance` is that of the training
+        targets.  Raises DataError.
         """
         if classes == 1:
             raise DataError(f"{self.title}: predictions of counts cannot be imported, for they have no one form")
