@@ -4,7 +4,8 @@
 # make lint   checks style and types alone;   make smoke   runs the tests of SMOKE alone
 # make attack   kills, wrong inputs, odd data, hostile records and load, for ten minutes; ATTACK=--full for hours
 # make docs   builds the site of the documentation into build/docs, from docs/ and docstrings; every link is checked
-# make pages   the same, and the site of the committed results in build/docs/report, as the forge publishes them
+# make pages   the same, and the site of the committed results in build/docs/report, as the forge publishes them; it
+#             makes the badge of README.md again
 # make dist   builds wheel and sdist, installs each outside the checkout, and trains with it;   make coverage   the
 #             tests, and the lines that none of them runs
 # make gallery   draws the pictures of docs/gallery.md again
@@ -72,6 +73,7 @@ pages: docs
 	rm -rf build/report
 	$(BIN)/gpbench report --results shipped --docs ../index.html --out build/report
 	cp -R build/report/. build/docs/report
+	cp build/report/badge.svg docs/gallery/badge.svg
 
 # From DIST, where no checkout is: the wheel alone trains and lists its methods, then so does the source distribution.
 dist: $(VENV)/.installed-dev

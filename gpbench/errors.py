@@ -126,6 +126,17 @@ def either(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Joins names by commas; of more than `most` the first ones, the last one and their number.
+
+    Args:
+        names: Names, of which there may be thousands.
+        most: Largest number of names that are written.
+    """
+    names = [*names]
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[: most - 1])}, ... {names[-1]} ({len(names)})"
+
+
 def as_word(value: Any) -> str:
     """Formats a value as on a command line: true, null, 0.15, nan, [0, 1], {a: 1}; texts stay as they are."""
     if isinstance(value, Mapping):

@@ -57,7 +57,8 @@ class Score:
 
     Args:
         mean: Mean over the common splits.
-        stderr: Its standard error, corrected as in the t test; None where that has no test.
+        corrected_stderr: Its standard error, corrected as the t test is for training rows that splits share; None where
+            that has no test.
         seconds: Mean seconds of training over these splits; None where they were not recorded.
         minus_leader: Test of the differences from the leader; None for the leader.
         p: Its p-value after Holm's correction over all pairs; None without a test.
@@ -65,7 +66,7 @@ class Score:
     """
 
     mean: float
-    stderr: float | None
+    corrected_stderr: float | None
     seconds: float | None
     minus_leader: TTest | None
     p: float | None
@@ -280,7 +281,7 @@ def _scores(
         ratio, pair = cells[method].ratio, (method, leader)
         scores[method] = Score(
             mean=mean,
-            stderr=None if plain is None or ratio is None else plain * (1 + len(splits) * ratio) ** 0.5,
+            corrected_stderr=None if plain is None or ratio is None else plain * (1 + len(splits) * ratio) ** 0.5,
             seconds=_seconds(cells[method], splits),
             minus_leader=tests.get(pair),
             p=adjusted.get(pair),

@@ -99,7 +99,7 @@ def _row(result: Comparison, method: str, dataset: str, score: Score) -> dict:
         "metric": result.metric,
         "n_splits": len(result.splits[dataset]),
         "mean": score.mean,
-        "stderr": score.stderr,
+        "corrected_stderr": score.corrected_stderr,
         "minus_leader": test and test.mean,
         "low": test and test.low,
         "high": test and test.high,

@@ -6,6 +6,7 @@ from typing import Any
 
 from gpbench.analysis import best as comparisons
 from gpbench.analysis import best_sheet
+from gpbench.analysis.kinds import TASKS, Kind, number_range
 from gpbench.api.selection import single_metric
 from gpbench.api.tables import Table
 from gpbench.api.words import Folders, folders
@@ -14,19 +15,6 @@ from gpbench.errors import AbsentError, ConfigError, DataError, nearest
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer
-
-TASKS: dict[str, tuple[str, ...]] = {
-    "regression": ("regression",),
-    "count": ("count",),
-    "binary": ("binary",),
-    "multiclass": ("multiclass",),
-}
-TASKS["classification"] = ("binary", "multiclass")
-"""Tasks of cards by the name that a user gives."""
-
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
-_AROUND = 2
-"""Factor around a single number of rows or inputs."""
 
 
 @checked
@@ -81,19 +69,21 @@ def best(
         raise ConfigError(f"say --task, one of {', '.join(TASKS)}, or --data with a data set")
     if task not in TASKS:
         raise ConfigError(f"no task {task!r}; {nearest(task, TASKS)}")
-    sizes, widths = _range(rows, "rows"), _range(inputs, "inputs")
-    scope = f"{task}, {_words(sizes, 'rows')}, {_words(widths, 'inputs')}; protocol {protocol}, held-out rows alone"
+    kind = Kind(task, number_range(rows, "rows"), number_range(inputs, "inputs"))
+    scope = f"{kind}; protocol {protocol}, held-out rows alone"
     if seconds is not None:
         scope += f"; at most {seconds:g} seconds of training"
 
     def answer(stores: Sequence[Store]) -> tuple[comparisons.Comparison, list[str]]:
-        similar = _similar(latest(recorded(stores)), task or "", sizes, widths, dirs)
+        records = latest(recorded(stores))
+        similar = kind.records(records, dirs)
         matches = [record for record in similar if record.protocol == protocol]
         elsewhere = _elsewhere(similar, protocol)
         if not matches:
-            raise AbsentError(f"no recorded run has {scope}" + (f"; {elsewhere[0]}" if elsewhere else ""))
+            raise AbsentError(f"no recorded run has {scope}{_remedy(kind, records, dirs, elsewhere)}")
         name = single_metric(metric, matches)
-        return comparisons.comparison(matches, name, seconds), elsewhere
+        notes = [f"Not used: runs on such data under another protocol: {elsewhere}"] * bool(elsewhere)
+        return comparisons.comparison(matches, name, seconds), notes
 
     comparison, notes = first_answer(results, answer)
     return Table(best_sheet.sheet(comparison, scope, notes, whole=whole), best_sheet.as_dict(comparison, scope))
@@ -125,76 +115,18 @@ def _rows_of(card: dict[str, Any], dirs: Sequence[Path]) -> int:
         raise ConfigError(f"{error}; or say how many rows it has by --rows") from None
 
 
-def _similar(
-    records: Sequence[Record], task: str, rows: tuple[float, float], inputs: tuple[float, float], dirs: Sequence[Path]
-) -> list[Record]:
-    """The held-out records whose data have this task and these sizes."""
-    sized = [r for r in records if comparisons.is_held_out(r) and rows[0] <= comparisons.rows_of(r) <= rows[1]]
-    facts = {name: _facts(name, dirs) for name in {record.dataset for record in sized}}
-    return [
-        record
-        for record in sized
-        if _task(record, facts[record.dataset]) in TASKS[task]
-        and (inputs == _range(None, "") or inputs[0] <= (facts[record.dataset].get("inputs") or -1) <= inputs[1])
-    ]
-
-
-def _facts(dataset: str, dirs: Sequence[Path]) -> dict[str, Any]:
-    """The card of a data set; empty where there is none here."""
-    from gpbench.data import cards
-
-    try:
-        return cards.read(dataset, dirs)
-    except ConfigError:
-        return {}
-
-
-def _task(record: Record, card: dict[str, Any]) -> str:
-    """The task of a run: as its card says, or without a card as its metrics do."""
-    by_metrics = "regression" if "rmse" in record.metrics else "binary" if "auc" in record.metrics else "multiclass"
-    return str(card.get("task") or by_metrics)
-
-
-def _elsewhere(similar: Sequence[Record], protocol: str) -> list[str]:
-    """A line on the data sets of other protocols, which are not used."""
+def _elsewhere(similar: Sequence[Record], protocol: str) -> str:
+    """The options that choose the other protocols of these records, with their data sets, which are not used."""
     others: dict[str, set[str]] = {}
     for record in similar:
         if record.protocol != protocol:
             others.setdefault(record.protocol, set()).add(record.dataset)
-    parts = [f"--protocol {name} ({', '.join(sorted(sets))})" for name, sets in sorted(others.items())]
-    return [f"Not used: runs on such data under another protocol: {'; '.join(parts)}"] * bool(parts)
+    return "; ".join(f"--protocol {name} ({', '.join(sorted(sets))})" for name, sets in sorted(others.items()))
 
 
-def _range(value: str | int | None, name: str) -> tuple[float, float]:
-    """Smallest and largest number of a range as a user writes it."""
-    if value is None:
-        return 0, float("inf")
-    text = str(value).lower().replace(" ", "").replace(",", "").replace("_", "")
-    low, dash, high = text.partition("-")
-    try:
-        first, last = (_number(end) if end else None for end in (low, high))
-    except ValueError:
-        raise ConfigError(f"{name}={value}: write a number or a range, as 50k, 30k-60k, 30k- or -60k") from None
-    if first is None and last is None:
-        raise ConfigError(f"{name}={value}: write a number or a range, as 50k, 30k-60k, 30k- or -60k")
-    if not dash and first is not None:
-        return first / _AROUND, first * _AROUND
-    bounds = first or 0, float("inf") if last is None else last
-    if bounds[0] > bounds[1]:
-        raise ConfigError(f"{name}={value}: its first number is larger than its last")
-    return bounds
-
-
-def _number(text: str) -> float:
-    unit = text[-1] if text[-1] in _UNITS else ""
-    value = float(text.removesuffix(unit)) * _UNITS[unit]
-    if not 0 <= value < 1e15:
-        raise ValueError
-    return value
-
-
-def _words(bounds: tuple[float, float], noun: str) -> str:
-    low, high = bounds
-    if high == float("inf"):
-        return f"{low:,.0f} {noun} or more" if low else f"any number of {noun}"
-    return f"{low:,.0f} to {high:,.0f} {noun}"
+def _remedy(kind: Kind, records: Sequence[Record], dirs: Sequence[Path], elsewhere: str) -> str:
+    """What to ask instead where no run is of a kind: another protocol, or the nearest sizes."""
+    if elsewhere:
+        return f"; other protocols have: {elsewhere}"
+    near = kind.nearest(records, dirs)
+    return f"; the nearest recorded data are {', '.join(near)}" if near else ""

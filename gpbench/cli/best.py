@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from gpbench.analysis.kinds import TASKS
 from gpbench.api import best_methods as answers
 from gpbench.cli import options
 
@@ -15,7 +16,7 @@ def add_parser(subparsers: Any) -> None:
         " one protocol, and which of the differences are shown by tests.",
         epilog="examples: gpbench best --task regression --rows 30k-60k; gpbench best --data boston --seconds 60",
     )
-    parser.add_argument("--task", choices=answers.TASKS, help="default: the task of --data")
+    parser.add_argument("--task", choices=TASKS, help="default: the task of --data")
     parser.add_argument("--rows", metavar="A-B", help="rows, as 30k-60k, 30k- or -60k; 50k is 25k to 100k")
     parser.add_argument("--inputs", metavar="A-B", help="numbers of inputs, written likewise; default: any")
     parser.add_argument(

@@ -1,6 +1,6 @@
-"""`gpbench data ls|fetch|verify|info|rows|probe`: lists, fetches, verifies, describes and exports data sets.
+"""`gpbench data ls|info|check|fetch|verify|rows|probe`: lists, describes, checks, fetches and exports data sets.
 
-`ls` and `info` read cards only, not data.
+`ls` reads cards only; `info` takes the names of inputs from data that are here.
 """
 
 import argparse
@@ -13,13 +13,14 @@ from typing import Any
 from gpbench import paths
 from gpbench.analysis.printing import print_json
 from gpbench.api.words import folders
+from gpbench.cli import data_describe
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
 
 
 def add_parser(subparsers) -> None:
     """Adds the verb and its actions to the parser."""
     verb = subparsers.add_parser("data", description=__doc__)
-    actions = verb.add_subparsers(dest="action", required=True, metavar="ls|fetch|verify|info|rows|probe")
+    actions = verb.add_subparsers(dest="action", required=True, metavar="ls|info|check|fetch|verify|rows|probe")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON")
     common.add_argument("--mirror", type=Path, help="a folder of data files; default: GPBENCH_MIRROR")
@@ -29,7 +30,8 @@ def add_parser(subparsers) -> None:
         "ls": "one line per data set",
         "fetch": "download data sets into the store",
         "verify": "check store, mirror and built-in data against the checksums of the cards",
-        "info": "print all fields of the card",
+        "info": "print all fields of the card, the inputs and the target",
+        "check": "describe the rows and name what is doubtful in them: notes, each with its correction",
         "rows": "write the rows of a split into a NumPy file: X, y, and the row numbers train and test",
         "probe": "ask every address of the cards whether it still answers: size, redirects, checksums of small files",
     }.items():
@@ -58,7 +60,14 @@ def run(args: argparse.Namespace) -> int:
         names = cards.names(args.config_dir)
     if args.action == "probe":
         return _probe(names, args)
-    action = {"ls": _ls, "fetch": _fetch, "verify": _verify, "info": _info, "rows": _rows}[args.action]
+    action = {
+        "ls": _ls,
+        "fetch": _fetch,
+        "verify": _verify,
+        "info": _info,
+        "check": data_describe.check,
+        "rows": _rows,
+    }[args.action]
     if getattr(args, "out", None) and len(names) > 1:
         raise ConfigError(f"--out {args.out}: one file for {len(names)} data sets; leave it out, or name one data set")
     rows, code = [], 0
@@ -109,19 +118,7 @@ def _ls(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
 
 
 def _info(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
-    from gpbench.data.sources import describe
-
-    sources = [describe(source) for source in card["sources"]]
-    row = {**card, **_summary(card, args), "sources": sources}
-    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
-    lines = [(key, row[key]) for key in (*keys, "checksum") if row.get(key) not in (None, "")]
-    lines += [("splits", row["splits"])] + [("source", source) for source in sources]
-    lines += [("oddity", oddity) for oddity in card.get("oddities") or []] + [("stored", row["stored"] or "no")]
-    return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
-
-
-def _plain(value) -> str:
-    return ", ".join(f"{key}: {item}" for key, item in value.items()) if isinstance(value, Mapping) else str(value)
+    return data_describe.info(card, _summary(card, args), args)
 
 
 def _fetch(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:

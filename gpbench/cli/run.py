@@ -15,6 +15,7 @@ from gpbench.api.training import train_here
 from gpbench.api.words import composed
 from gpbench.cli import options
 from gpbench.cli.plot import plot_run
+from gpbench.cli.show import inputs_line
 from gpbench.errors import ConfigError, DivergedError, as_word, printable
 from gpbench.records.locks import claim
 from gpbench.records.plan import RunPlan
@@ -108,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"records": [record.to_json() for record in runs], "already": runs.recorded_before}))
     else:
+        if line := inputs_line(runs[0], cfg):
+            print(line)
         _report(runs)
         if args.plot:
             print(*plot_run(Store(runs.results), runs[0], args.plot, runs.results)[0], sep="\n")

@@ -1,11 +1,14 @@
 """`gpbench show`: one recorded run with its configuration."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from gpbench.analysis import printing
 from gpbench.api.models import load_run
 from gpbench.cli import options
+from gpbench.errors import listed, printable
+from gpbench.records.record import Record
 
 
 def add_parser(subparsers: Any) -> None:
@@ -32,11 +35,26 @@ def run(args: argparse.Namespace) -> int:
             printing.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"])
         )
     )
+    if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
+        print(line)
     print(f"folder  {run.folder}")
     print(f"predictions  {'none' if rows is None else f'of {rows:,} test rows'}")
     if config:
         print("\n" + yaml.safe_dump(config, sort_keys=False).rstrip())
     return 0
+
+
+def inputs_line(record: Record, config: Mapping[str, Any]) -> str:
+    """A line that names the inputs and the target of a run, "" where neither its record nor its card does.
+
+    Args:
+        record: The record.
+        config: Its configuration, which has the data card; may be empty.
+    """
+    card = config.get("dataset") or {}
+    inputs = record.inputs or printable(listed(map(str, card.get("columns") or [])))
+    target = record.target or printable(str(card.get("target") or ""))
+    return f"inputs {inputs}" + f"; target {target}" * bool(target) if inputs else ""
 
 
 def _line(value: Any) -> str:

@@ -7,6 +7,7 @@ average of f around there.
 """
 
 import abc
+import warnings
 from typing import Any
 
 import equinox as eqx
@@ -190,7 +191,10 @@ def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyA
         return rows
     if start == "kmeans":
         from sklearn.cluster import KMeans
+        from sklearn.exceptions import ConvergenceWarning
 
-        clusters = KMeans(m, init=np.asarray(rows), n_init=1, max_iter=50).fit(np.asarray(X[:_SUBSET]))
+        with warnings.catch_warnings():  # of fewer different rows than centres, which then are copies of each other
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            clusters = KMeans(m, init=np.asarray(rows), n_init=1, max_iter=50).fit(np.asarray(X[:_SUBSET]))
         return jnp.asarray(clusters.cluster_centers_, X.dtype)
     raise ConfigError(f"unknown start of inducing points '{start}': {nearest(start, ('rows', 'kmeans'))}")

@@ -69,6 +69,8 @@ class Dataset:
         groups: numbers 0 to G-1 of the groups of rows that belong together, such as a trajectory or a person, (N,);
             None without groups.
         target: name of the target, where there is one output.
+        left_out: columns of a user's table that are no inputs because they only label the rows, each with the reason.
+        missing: number of missing cells of each column, in rows that the card leaves out.
     """
 
     name: str
@@ -82,6 +84,8 @@ class Dataset:
     outputs: tuple[str, ...] = ()
     groups: Int[np.ndarray, " N"] | None = None
     target: str = "target"
+    left_out: tuple[str, ...] = ()
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     __repr__ = brief
 

@@ -2,14 +2,17 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+
+import numpy as np
 
 from gpbench import paths
 from gpbench.config.cards import reader, resolved
 from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
-from gpbench.data.dataset import Dataset, checksum, from_raw
+from gpbench.data.dataset import Dataset, Raw, checksum, from_raw
 from gpbench.data_registry import READERS, function_and_options
 from gpbench.errors import DataError
 
@@ -24,6 +27,7 @@ def load(
     offline: bool = False,
     again: bool = False,
     config_dirs: Sequence[Path | str] = (),
+    quiet: bool = False,
 ) -> Dataset:
     """Loads the data set of a card from the first source that has it with the right checksum.
 
@@ -34,13 +38,15 @@ def load(
         offline: download nothing.
         again: do not read the store.
         config_dirs: the user's folders, where `file` sources may lie.
+        quiet: do not warn of columns that are no inputs.
 
     Raises:
         DataError: no source has the data; the message names the files, their checksums and the places tried.
         ConfigError: the card is wrong.
     """
     checked = cards.checked(card, config_dirs=config_dirs)
-    return _load(checked, mirror=mirror, store=store, offline=offline, again=again, config_dirs=config_dirs)
+    options = {"offline": offline, "again": again, "quiet": quiet}
+    return _load(checked, mirror=mirror, store=store, config_dirs=config_dirs, **options)
 
 
 def _load(
@@ -50,6 +56,7 @@ def _load(
     store: Path | None,
     offline: bool,
     again: bool = False,
+    quiet: bool = False,
     config_dirs: Sequence[Path | str],
 ) -> Dataset:
     store = Path(store) if store else paths.store_dir()
@@ -71,6 +78,9 @@ def _load(
             if not isinstance(problem, files.Absent):
                 local.warn(f"{problem}; took the next source")
         local.save(dataset, card, store)
+        if dataset.left_out and not quiet:
+            lines = "; ".join(dataset.left_out)
+            _warn_once(f"{card['name']}: {lines}: no input; to make it one, name it in `keep`")
         return dataset
     remedy = ""
     if offline and any(reader(source) for source in card["sources"] if "at" in source):
@@ -125,13 +135,20 @@ def obtain(
         except DataError as error:
             raise DataError(f"{card['name']}: {describe(source)}: {error}") from None
     dataset = from_raw(card, raw, source.get("labels"))
-    if raw.left_out:
-        _warn_once(f"{card['name']}: {'; '.join(raw.left_out)}: no input; to make it one, name it in `keep`")
+    dataset = replace(dataset, left_out=raw.left_out, missing=_missing(dataset, raw))
     checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
     for key, actual in checksums.items():
         if card.get(key) and actual and actual != card[key]:
             raise DataError(f"{card['name']}: {describe(source)} gives arrays with {key} {actual}, not {card[key]}")
     return dataset
+
+
+def _missing(dataset: Dataset, raw: Raw) -> dict[str, int]:
+    """The missing cells of each column of a table, where it has some."""
+    counts = dict(zip(dataset.columns, np.isnan(raw.X).sum(axis=0).tolist())) if raw.X.dtype.kind == "f" else {}
+    if raw.target.dtype.kind == "U" and raw.target.ndim == 1:
+        counts[dataset.target] = int((raw.target == "").sum())
+    return {name: count for name, count in counts.items() if count}
 
 
 @functools.cache

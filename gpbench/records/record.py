@@ -73,6 +73,10 @@ class Record:
     """Number of test rows outside the range of the training inputs."""
     data_checksum: str | None = None
     """SHA-256 of the data set's arrays."""
+    inputs: str | None = None
+    """Names of the inputs; of many the first ones, the last one and their number."""
+    target: str | None = None
+    """Name of the target, or of the outputs."""
     steps: int | None = None
     """Number of training steps."""
     converged: bool | None = None

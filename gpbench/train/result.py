@@ -9,6 +9,7 @@ from gpbench import metrics
 from gpbench.core import memory
 from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
+from gpbench.errors import listed, printable
 from gpbench.methods.protocols import HasDiagnostics, HasSearch, diagnosis
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
@@ -115,6 +116,8 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
         status="done" if finite else "diverged",
         message=message,
         **context.facts,
+        inputs=printable(listed(context.dataset.columns)),
+        target=printable(listed(context.dataset.outputs or [context.dataset.target])),
         split=run.split,
         split_set=splits.identity(context.card)["set"],
         output=None if run.output is None else context.dataset.outputs[run.output],

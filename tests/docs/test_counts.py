@@ -36,6 +36,12 @@ def test_a_papers_page_has_the_verdicts_of_its_row_in_the_readme():
         assert f"judges the claims: {words}." in " ".join(page.split())
 
 
+def test_the_badge_has_the_numbers_of_targets():
+    met, targets = (sum(each[part] for each in TARGETS.values()) for part in (0, 1))
+    badge = (ROOT / "docs" / "gallery" / "badge.svg").read_text(encoding="utf-8")
+    assert f"{met} of {targets} targets reproduced" in badge and f"![{met} of {targets} t" in PAGES[0].read_text()
+
+
 def test_the_numbers_of_targets_are_those_of_the_records():
     records = [record for paper in TARGETS for record in open_store(ROOT / "results" / paper / "records.parquet").all()]
     found = summaries(load_comparisons(records))

@@ -64,12 +64,12 @@ def curve(
     """Draws the arrays of one run, in the scaled units in which it was trained."""
     rows = run["kept_X"][:, 0]
     low, high = rows.min() - margin * np.ptp(rows), rows.max() + margin * np.ptp(rows)
-    x, mean, spread = _within(run, low, high)
+    x, mean, spread = _within(run, float(low), float(high))
     axis.scatter(rows, run["kept_y"], s=3, color="#888888", linewidths=0, alpha=0.7)
     axis.fill_between(x, mean - spread, mean + spread, color=style.POSITIVE, alpha=0.2, linewidth=0)
     axis.plot(x, mean, color=style.POSITIVE)
     if reference:
-        x, mean, spread = _within(reference, low, high)
+        x, mean, spread = _within(reference, float(low), float(high))
         for edge in (mean - spread, mean + spread):
             axis.plot(x, edge, color="black", linestyle="dashed", linewidth=0.8)
     axis.set_xlim(x[0], x[-1])

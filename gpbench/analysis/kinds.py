@@ -1,0 +1,146 @@
+"""Kinds of data, by task and ranges of rows and inputs: `Kind.records` are the runs that `gpbench best` compares."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf, log
+from pathlib import Path
+from typing import Any
+
+from gpbench.analysis.best import is_held_out, rows_of
+from gpbench.data import cards
+from gpbench.errors import ConfigError
+from gpbench.records.record import Record
+
+TASKS: dict[str, tuple[str, ...]] = {
+    "regression": ("regression",),
+    "count": ("count",),
+    "binary": ("binary",),
+    "multiclass": ("multiclass",),
+    "classification": ("binary", "multiclass"),
+}
+"""Tasks of cards by the name that a user gives."""
+
+ANY = (0.0, inf)
+"""The range of every number."""
+
+_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
+_AROUND = 2
+"""Factor around a single number of rows or inputs."""
+_NEAREST = 3
+"""Number of data sets that are named where none has the sizes."""
+
+Range = tuple[float, float]
+"""Smallest and largest number."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Data of one task and of some sizes.
+
+    Args:
+        task: A name in `TASKS`.
+        rows: Range of the number of rows, training and test rows together.
+        inputs: Range of the number of inputs.
+    """
+
+    task: str
+    rows: Range = ANY
+    inputs: Range = ANY
+
+    def __str__(self) -> str:
+        return f"{self.task}, {_words(self.rows, 'rows')}, {_words(self.inputs, 'inputs')}"
+
+    def records(self, records: Sequence[Record], folders: Sequence[Path] = ()) -> list[Record]:
+        """The records whose data are of this kind and whose test rows were held out, of all protocols.
+
+        Args:
+            records: The records.
+            folders: Folders with further dataset/ cards.
+        """
+        sized = [r for r in records if is_held_out(r) and _holds(self.rows, rows_of(r))]
+        facts = {name: _facts(name, folders) for name in {record.dataset for record in sized}}
+        return [
+            record
+            for record in sized
+            if _task(record, facts[record.dataset]) in TASKS[self.task]
+            and (self.inputs == ANY or _holds(self.inputs, facts[record.dataset].get("inputs") or -1))
+        ]
+
+    def nearest(self, records: Sequence[Record], folders: Sequence[Path] = ()) -> list[str]:
+        """The recorded data sets of this task whose numbers of rows, then of inputs, are nearest, with their sizes."""
+        sizes: dict[str, int] = {}
+        for record in Kind(self.task).records(records, folders):
+            sizes[record.dataset] = max(sizes.get(record.dataset, 0), rows_of(record))
+        inputs = {name: _facts(name, folders).get("inputs") or 0 for name in sizes}
+        order = sorted(sizes, key=lambda n: (_gap(self.rows, sizes[n]), _gap(self.inputs, inputs[n]), n))
+        return [
+            f"{name} ({sizes[name]:,} rows{f', {inputs[name]:,} inputs' * bool(inputs[name])})"
+            for name in order[:_NEAREST]
+        ]
+
+
+def number_range(value: str | int | None, name: str) -> Range:
+    """Smallest and largest number of a range as a user writes it: 30k-60k, 30k-, -60k, or N for N/2 to 2N.
+
+    Args:
+        value: The range; None for all numbers.
+        name: What is counted, for the message.
+
+    Raises:
+        ConfigError: It is no range.
+    """
+    if value is None:
+        return ANY
+    text = str(value).lower().replace(" ", "").replace(",", "").replace("_", "")
+    low, dash, high = text.partition("-")
+    try:
+        first, last = (_number(end) if end else None for end in (low, high))
+    except ValueError:
+        first = last = None
+    if first is None and last is None:
+        raise ConfigError(f"{name}={value}: write a number or a range, as 50k, 30k-60k, 30k- or -60k")
+    if not dash and first is not None:
+        return first / _AROUND, first * _AROUND
+    bounds = first or 0.0, inf if last is None else last
+    if bounds[0] > bounds[1]:
+        raise ConfigError(f"{name}={value}: its first number is larger than its last")
+    return bounds
+
+
+def _number(text: str) -> float:
+    unit = text[-1] if text[-1] in _UNITS else ""
+    value = float(text.removesuffix(unit)) * _UNITS[unit]
+    if not 0 <= value < 1e15:
+        raise ValueError
+    return value
+
+
+def _holds(bounds: Range, value: float) -> bool:
+    return bounds[0] <= value <= bounds[1]
+
+
+def _gap(bounds: Range, value: float) -> float:
+    """The factor, as a logarithm, by which a number is outside a range; 0 inside."""
+    low, high = bounds
+    return max(log((low + 1) / (value + 1)), log((value + 1) / (high + 1)) if high < inf else 0.0, 0.0)
+
+
+def _facts(dataset: str, folders: Sequence[Path]) -> Mapping[str, Any]:
+    """The card of a data set; empty where there is none here."""
+    try:
+        return cards.read(dataset, folders)
+    except ConfigError:
+        return {}
+
+
+def _task(record: Record, card: Mapping[str, Any]) -> str:
+    """The task of a run: as its card says, or without a card as its metrics do."""
+    by_metrics = "regression" if "rmse" in record.metrics else "binary" if "auc" in record.metrics else "multiclass"
+    return str(card.get("task") or by_metrics)
+
+
+def _words(bounds: Range, noun: str) -> str:
+    low, high = bounds
+    if high == inf:
+        return f"{low:,.0f} {noun} or more" if low else f"any number of {noun}"
+    return f"{low:,.0f} to {high:,.0f} {noun}"

@@ -1,0 +1,106 @@
+"""The actions `info` and `check` of `gpbench data`: a data set described by its card, and by its rows."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from gpbench.errors import DataError, listed
+
+if TYPE_CHECKING:
+    from gpbench.data.checks import Column, Report
+
+_MOST = 30
+"""Largest number of inputs that have a line each."""
+
+
+def info(card: Mapping, summary: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
+    """Describes a data set by its card; the names of a user's inputs are those of the table.
+
+    Args:
+        card: The card.
+        summary: Its sizes, splits and place in the store.
+        args: The arguments of the command line.
+
+    Returns:
+        The description as plain data and as text.
+    """
+    from gpbench.data.sources import describe
+
+    names, target = _names(card, args)
+    sources = [describe(source) for source in card["sources"]]
+    row = {**card, **summary, "sources": sources, "input_names": names, "target_name": target}
+    inputs = f"{row['inputs'] or len(names)}" + f": {listed(names)}" * bool(names)
+    values = {**row, "inputs": inputs if inputs != "0" else None, "target": row.get("target") or target}
+    keys = ["title", "task", "rows", "inputs", "outputs", "target", "counts", "licence", "cite", "published"]
+    lines = [(key, values[key]) for key in (*keys, "checksum") if values.get(key) not in (None, "")]
+    lines += [("splits", row["splits"])] + [("source", source) for source in sources]
+    lines += [("oddity", oddity) for oddity in card.get("oddities") or []] + [("stored", row["stored"] or "no")]
+    return row, "\n".join([card["name"], *(f"  {key:<9} {_plain(value)}" for key, value in lines)])
+
+
+def _names(card: Mapping, args: argparse.Namespace) -> tuple[list[str], str | None]:
+    """Names of the inputs, and of the target, as far as the card or a table of the user's says them."""
+    if all(source["kind"] != "file" for source in card["sources"]):
+        return [*map(str, card.get("columns") or [])], None
+    from gpbench.data.sources import load
+
+    try:
+        dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store, offline=True)
+    except DataError:  # `check` says what is wrong
+        return [*map(str, card.get("columns") or [])], None
+    return [*dataset.columns], listed(dataset.outputs or [dataset.target])
+
+
+def _plain(value) -> str:
+    return ", ".join(f"{key}: {item}" for key, item in value.items()) if isinstance(value, Mapping) else str(value)
+
+
+def check(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
+    """Describes the rows of a data set, and what is doubtful in them.
+
+    Args:
+        card: The card.
+        args: The arguments of the command line.
+
+    Returns:
+        The report as plain data and as text, in which each finding is a line.
+
+    Raises:
+        DataError, ConfigError: The card cannot be used.
+    """
+    from gpbench.data.checks import check
+    from gpbench.data.sources import load
+
+    dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store, quiet=True)
+    report = check(card, dataset)
+    head = f"{report.name}: {report.task}, {report.rows:,} rows, {len(report.inputs)} inputs"
+    return report.to_json(), "\n".join([head, *(f"  {label:<8} {value}" for label, value in _lines(report))])
+
+
+def _lines(report: "Report") -> Iterator[tuple[str, str]]:
+    columns = report.inputs if len(report.inputs) <= _MOST else [*report.inputs[: _MOST - 2], report.inputs[-1]]
+    width = max(len(column.name) for column in [*columns, *report.targets])
+    for column in columns:
+        if column is columns[-1] and len(columns) < len(report.inputs):
+            yield "", f"... {len(report.inputs) - len(columns)} more"
+        yield "input", _column(column, width)
+    yield from (("target", _column(column, width)) for column in report.targets)
+    if report.classes:
+        yield "target", report.target
+        yield "classes", _classes(report.classes, report.rows)
+    if report.groups:
+        yield "groups", f"{report.groups:,}"
+    yield "splits", report.splits
+    for finding in report.findings:
+        yield "note", finding.text + f"; mend: {finding.mend}" * bool(finding.mend)
+    if not report.findings:
+        yield "note", "nothing is doubtful"
+
+
+def _column(column: "Column", width: int) -> str:
+    values = f"{column.low:.6g}" + f" to {column.high:.6g}" * (column.high > column.low)
+    return f"{column.name:<{width}}  {column.kind:<13}  {values}"
+
+
+def _classes(classes: Mapping[str, int], rows: int) -> str:
+    return ", ".join(f"{name} {count:,} ({100 * count / rows:.3g} %)" for name, count in classes.items())

@@ -1,0 +1,97 @@
+"""The findings of `gpbench data check`, each on data that have it and on data that have not."""
+
+import numpy as np
+import pytest
+
+from gpbench.cli import main
+from gpbench.data import splits
+from gpbench.data.checks import check
+from gpbench.data.dataset import Raw, from_raw
+
+RNG = np.random.default_rng(3)
+N = 60
+A, B, NOISE = RNG.normal(size=(3, N))
+TARGET = A * B + NOISE
+
+
+def report(columns: dict, target=TARGET, task="regression", **card):
+    card = {"name": "mine", "task": task, "sources": [{"kind": "file", "path": "a", "target": "y"}]} | card
+    raw = Raw(np.array([*columns.values()]).T, np.asarray(target), tuple(columns), outputs=("y",))
+    return check(card, from_raw(card, raw))
+
+
+def said(*args, **card) -> str:
+    return "\n".join(f"{finding.text}; {finding.mend}" for finding in report(*args, **card).findings)
+
+
+def test_ordinary_data_have_nothing_doubtful():
+    assert report({"a": A, "b": B}).findings == []
+    labels, one = np.where(NOISE > 0, "x", "y"), {"sets": {"random90": 1}}
+    assert report({"a": A, "b": B}, labels, "binary", splits=one).findings == []
+
+
+@pytest.mark.parametrize(
+    "column, text",
+    [
+        (np.full(N, 3.0), "constant: c; drop: [c]"),
+        (32 + 1.8 * A, "'c' is 'a' again, or linear in it; drop: [c]"),
+        (np.sort(B), "'c' orders the rows: .*; drop: [c] if it numbers them; order: c, splits: {set: temporal}"),
+        (RNG.permutation(N) + 5000, "'c' has another whole number in each row, as labels do; drop: [c]"),
+        (np.where(np.arange(N) % 9 == 4, -999, B), "'c' is -999 in 7 rows, far from all others; missing: -999"),
+        (TARGET + 1e-3 * B, "'c' alone tells 'y': is it known before 'y' is?; drop: [c]"),
+        (np.exp(3 * TARGET), "'c' alone tells 'y': is it known before 'y' is?; drop: [c]"),
+    ],
+)
+def test_doubtful_inputs_are_named_with_their_correction(column, text):
+    assert all(part in said({"a": A, "b": B, "c": column}) for part in text.split(".*"))
+
+
+def test_an_input_that_separates_classes_is_named_and_one_that_does_not_quite_is_not():
+    labels = np.where(NOISE > 0, "x", "y")
+    assert "'c' alone tells 'y'" in said({"a": A, "c": NOISE**3}, labels, "binary")
+    swapped = NOISE.copy()
+    swapped[[np.argmin(NOISE), np.argmax(NOISE)]] = NOISE.max(), NOISE.min()
+    assert "alone" not in said({"a": A, "c": swapped}, labels, "binary")
+    three = np.digitize(A, [-0.5, 0.5]).astype(str)
+    assert "'a' alone tells 'y'" in said({"a": A, "b": B}, three, "multiclass")
+
+
+def test_targets_of_few_values_and_in_order_are_noted():
+    assert "'y' has 3 different values; task: multiclass if they are classes" in said({"a": A}, np.arange(N) % 3)
+    assert "'y' has one value" in said({"a": A}, np.ones(N))
+    assert "the rows are in the order of 'y'" in said({"a": A}, np.sort(TARGET))
+
+
+def test_repeated_rows_of_each_split_are_counted_as_by_comparing_them_one_by_one():
+    X, y = RNG.integers(0, 3, (N, 2)).astype(float), RNG.integers(0, 2, N).astype(float)
+    card = {"name": "mine", "task": "regression", "sources": [{"kind": "file", "path": "a", "target": "y"}]}
+    dataset = from_raw(card, Raw(X, y))
+    rows = [(*x, target) for x, target in zip(X.tolist(), y.tolist())]
+    counts = []
+    for k in range(20):
+        train, test = splits.indices(card, dataset, k)
+        counts.append(sum(any(rows[i] == rows[j] for j in train) for i in test))
+    text = f"{N - len(set(rows))} of {N} rows repeat another one; {min(counts)} to {max(counts)} of the 6 test rows"
+    findings = [finding.text for finding in check(card, dataset).findings]
+    assert any(finding.startswith(text) for finding in findings)
+    assert f"the inputs have {len(set(map(tuple, X.tolist())))} different rows" in " ".join(findings)
+
+
+def test_groups_on_both_sides_and_classes_that_lack_are_counted():
+    card = {"name": "mine", "task": "regression", "sources": [{"kind": "file", "path": "a", "target": "y"}]}
+    dataset = from_raw(card, Raw(np.column_stack([A, B]), TARGET, groups=np.arange(N) % 4))
+    [finding] = check(card, dataset).findings
+    assert finding.text == "groups are on both sides in 20 of 20 splits" and "groups90" in finding.mend
+    grouped = card | {"splits": {"sets": {"groups90": 3}}}
+    assert check(grouped, dataset).findings == [] and check(grouped, dataset).groups == 4
+    labels = np.where(np.arange(N) < 2, "rare", np.where(NOISE > 0, "x", "y"))
+    text = said({"a": A, "b": B}, labels, "multiclass", splits={"sets": {"random90": 20}})
+    assert "class 'rare' has 2 of 60 rows" in text and text.count("splits: {set: stratified90}") <= 2
+
+
+@pytest.mark.parametrize("name", ["glass", "sinc20", "banana", "moons"])
+def test_check_describes_shipped_data(name, capsys, monkeypatch):
+    if main(["data", "check", name]) != 0:
+        pytest.skip("needs the mirror")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{name}: ") and any(line.startswith("  splits") for line in lines)
