@@ -70,7 +70,7 @@ def test_noise_that_does_not_deviate_is_gaussian_noise():
 
 def test_negative_binomial_counts_of_a_large_shape_are_poisson_counts():
     data, method = counts(), SVI(name="svi", inducing=4)
-    poisson = with_q(method, data, Poisson(jnp.asarray(0.3)))
+    poisson = with_q(method, data, Poisson(jnp.asarray(0.3), None))
     binomial = with_q(method, data, NegativeBinomial(jnp.asarray(0.3), jnp.log(1e9)))
     np.testing.assert_allclose(bound_of(method, binomial, data), bound_of(method, poisson, data), rtol=1e-6)
 

@@ -19,7 +19,8 @@ class _Counts(Likelihood):
     log_concave: ClassVar[bool] = True
 
     log_rate: Float[Array, ""]
-
+    log_shape: Float[Array, ""] | None
+    """The logarithm of the shape r of the negative binomial distribution; None for its limit, the Poisson one."""
     nodes: int = setting(20, "count", "Number of Gauss-Hermite nodes.")
 
     def started(self, y: Float[Array, " N"]) -> "_Counts":
@@ -27,8 +28,8 @@ class _Counts(Likelihood):
 
     @property
     def shape(self) -> Shape:
-        """The shape r of the negative binomial distribution; None for its limit, the Poisson distribution."""
-        return None
+        """r, or None."""
+        return None if self.log_shape is None else jnp.exp(self.log_shape)
 
     def log_prob(self, f: Float[Array, "..."], y: Float[Array, "..."]) -> Float[Array, "..."]:
         """The log probability of y."""
@@ -57,7 +58,7 @@ class Poisson(_Counts):
     @classmethod
     def initial(cls, noise: float, classes: int, dtype: Any, **options: Any) -> "Poisson":
         """Starts with a rate of 1."""
-        return cls(jnp.zeros((), dtype), **options)
+        return cls(jnp.zeros((), dtype), None, **options)
 
     def expected_log_prob(
         self, mean: Float[Array, " N"], variance: Float[Array, " N"], y: Float[Array, " N"]
@@ -74,7 +75,6 @@ class NegativeBinomial(_Counts):
     For r to infinity they are Poisson: 1/r is the variance, relative to μ², that f does not explain.
     """
 
-    log_shape: Float[Array, ""]
     start: float = setting(10.0, "positive", "Shape r at the start.")
 
     @classmethod
@@ -82,8 +82,3 @@ class NegativeBinomial(_Counts):
         """Starts with a rate of 1, and the shape `start`."""
         log_shape = jnp.asarray(jnp.log(options.get("start", 10.0)), dtype)
         return cls(jnp.zeros((), dtype), log_shape, **options)
-
-    @property
-    def shape(self) -> Shape:
-        """r."""
-        return jnp.exp(self.log_shape)

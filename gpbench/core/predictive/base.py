@@ -1,7 +1,6 @@
 """The interface of a predictive distribution, and distributions over classes."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import equinox as eqx
@@ -68,7 +67,7 @@ class ContinuousPredictive(Predictive):
 
     @staticmethod
     def intervals_of(
-        cdf: Callable, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
+        cdf: numerical.Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
     ) -> dict[str, Array]:
         """`intervals` of a distribution of this kind with this cdf and these moments, such as a mixture."""
         return numerical.intervals(cdf, mean, var, y)

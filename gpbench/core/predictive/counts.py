@@ -4,7 +4,6 @@ All expressions are about f = log y, where the terms of a log probability cancel
 float32 loses 0.1 nats at y = 1e5, and with log Γ(y + r) - log Γ(r) 0.7 nats at r = 1e6.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -16,6 +15,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core.predictive.base import ContinuousPredictive
+from gpbench.core.predictive.numerical import Cdf
 from gpbench.core.quadrature import log_concave_expectation
 
 LARGEST = 40.0
@@ -144,7 +144,7 @@ class CountPredictive(ContinuousPredictive):
 
     @staticmethod
     def intervals_of(
-        cdf: Callable, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
+        cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
     ) -> dict[str, Array]:
         return {
             "crps": _score(cdf, mean, var, y),
@@ -163,7 +163,7 @@ def _reach_up(a: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.log1p(_reach_down(a))
 
 
-def _quantile(cdf: Callable, mean: Float[Array, " N"], var: Float[Array, " N"], p: float) -> Float[Array, " N"]:
+def _quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: float) -> Float[Array, " N"]:
     """The smallest count whose cdf is p or more, by bisection in log(y + 2) up to Cantelli's bound."""
     reach = (p / (1.0 - p)) ** 0.5
 
@@ -177,9 +177,7 @@ def _quantile(cdf: Callable, mean: Float[Array, " N"], var: Float[Array, " N"], 
     return jnp.floor(jnp.exp(jax.lax.fori_loop(0, _HALVINGS, halve, ends)[1])) - 2.0
 
 
-def _score(
-    cdf: Callable, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
-) -> Float[Array, " N"]:
+def _score(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> Float[Array, " N"]:
     """Continuous ranked probability score Σ_k (F(k) - 1{k ≥ y})² of each row.
 
     From k = 32 on the sum is the integral from k - ½ to k + ½ with Euler's and Maclaurin's first correction, over
@@ -187,6 +185,9 @@ def _score(
     """
     w = jnp.sqrt(jnp.log1p(var / jnp.maximum(mean, 1e-30) ** 2))
     c = jnp.log(jnp.maximum(mean, 1e-30)) - 0.5 * w**2
+
+    def slope(k: Array) -> Array:
+        return cdf(k + 0.5) - cdf(k - 0.5)
 
     def square(k: Array, is_above: Array) -> Array:
         return (cdf(k) - is_above) ** 2
@@ -211,7 +212,6 @@ def _score(
     top = jnp.maximum(c + 12.0 * w, jnp.log(at_y))
     tail = integral(jnp.log(start), jnp.log(at_y), False) + integral(jnp.log(at_y), top, True)
     # -(g'(high) - g'(low)) / 24 of either integrand
-    slope = lambda k: cdf(k + 0.5) - cdf(k - 0.5)
     above = jnp.where(y >= _EXACT, slope(at_y), 0.0)
     below = slope(start) * jnp.where(y >= _EXACT, cdf(start), cdf(start) - 1.0)
     return exact + tail - (above - below) / 12.0

@@ -56,9 +56,9 @@ class MixturePredictive(Predictive):
         return arrays | self.intervals_of(self.cdf, arrays["mean"], arrays["var"], y) if "cdf" in arrays else arrays
 
     @property
-    def intervals_of(self) -> Callable:
+    def intervals_of(self) -> Callable[..., dict[str, Array]]:
         """The function of that name of the components."""
-        of_components: Callable = self.components.intervals_of  # type: ignore[attr-defined]
+        of_components: Callable[..., dict[str, Array]] = self.components.intervals_of  # type: ignore[attr-defined]
         return of_components
 
     def _mixed(self, arrays: dict[str, Array]) -> dict[str, Array]:
