@@ -85,6 +85,8 @@ class Metric:
         compute: Function of the predictions; None for what a run measures itself (seconds).  Our metrics get them in
             the units of training, custom ones in original units.
         title: Title beside the name, for custom metrics.
+        absence: Function of the predictions: why the metric does not exist on the test set, "" where it does; None for
+            a metric that always exists.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Metric:
     tasks: tuple[str, ...]
     compute: Callable[[Scored], Any] | None = None
     title: str = ""
+    absence: Callable[[Scored], str] | None = None
 
     @property
     def heading(self) -> str:
@@ -118,15 +121,30 @@ def score(task: str, scored: Scored) -> dict[str, float]:
         scored: Predictions of a test set.
 
     Returns:
-        Values by name, all NaN if a prediction is NaN.
+        Values by name: all NaN if a prediction is NaN, and NaN where a metric is `undefined`.
     """
     lost = bool(np.isnan(scored.log_prob).any())
-    with np.errstate(divide="ignore", invalid="ignore"):  # one test row has no variance: its nmse is null
+    absent = undefined(task, scored)
+    with np.errstate(divide="ignore", invalid="ignore"):  # infinite predictions are NaN or infinite without a warning
         return {
-            m.name: np.nan if lost else float(m.compute(scored))
+            m.name: np.nan if lost or m.name in absent else float(m.compute(scored))
             for m in METRICS.values()
             if m.compute and task in m.tasks and (m.name not in BOUNDS or scored.expected_log_prob.size)
         }
+
+
+def undefined(task: str, scored: Scored) -> dict[str, str]:
+    """The metrics of a task that do not exist on a test set, whatever was predicted, with the reason.
+
+    Args:
+        task: "binary", "multiclass" or "regression".
+        scored: Predictions of the test set.
+
+    Returns:
+        Reasons such as "1 class" by name.
+    """
+    known = ((m.name, m.absence(scored)) for m in METRICS.values() if m.absence and task in m.tasks)
+    return {name: reason for name, reason in known if reason}
 
 
 def find(name: str, records: Iterable[_Describes] = ()) -> Metric | None:
@@ -168,6 +186,11 @@ def _mse(s: Scored) -> float:
     return float(np.mean((s.y - s.mean) ** 2))
 
 
+def _nmse(s: Scored) -> float:
+    # paper svdgp's nMSE: over the variance of the TEST targets
+    return float(_mse(s) / np.var(s.y))
+
+
 def _test_ll(s: Scored) -> float:
     # y = y_mean + y_std t, so p(y) = p(t) / y_std
     return _log_prob(s) - float(np.log(s.y_std))
@@ -197,11 +220,9 @@ def _brier(s: Scored) -> float:
 
 
 def _auc(s: Scored) -> float:
-    """P(a +1 row has a higher p(+1) than a -1 row), ties counted half, from mid-ranks; NaN where a class is absent."""
+    """P(a +1 row has a higher p(+1) than a -1 row), ties counted half, from mid-ranks."""
     positive = s.y > 0
     n, n_positive = len(s.y), int(positive.sum())
-    if n_positive in (0, n):
-        return np.nan
     # log odds, so that probabilities that round to 1 are still in order
     _, order, counts = np.unique(s.log_probs[:, 1] - s.log_probs[:, 0], return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - 0.5 * (counts - 1))[order]
@@ -215,6 +236,14 @@ def _expected_calibration_error(s: Scored) -> float:
     bin_index = np.minimum((confidence * bins).astype(int), bins - 1)
     gaps = np.bincount(bin_index, weights=_hits(s) - confidence, minlength=bins)
     return float(np.sum(np.abs(gaps)) / len(confidence))
+
+
+def _one_class(s: Scored) -> str:
+    return "1 class" if np.ptp(s.y) == 0 else ""
+
+
+def _equal_targets(s: Scored) -> str:
+    return "equal targets" if np.ptp(s.y) == 0 else ""
 
 
 def _coverage(s: Scored) -> float:
@@ -244,7 +273,7 @@ METRICS: dict[str, Metric] = {
         Metric("error", "fraction misclassified", "lower", _CLASSIFICATION, lambda s: 1 - np.mean(_hits(s))),
         Metric("ece", "probability", "lower", _CLASSIFICATION, _expected_calibration_error),
         Metric("brier", "sum over classes of squared errors", "lower", _CLASSIFICATION, _brier),
-        Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc),
+        Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc, absence=_one_class),
         Metric("coverage_error", "probability", "lower", _NUMBERS, _coverage_error),
         Metric("rmse", "original units", "lower", _NUMBERS, lambda s: s.y_std * np.sqrt(_mse(s))),
         Metric("test_ll", "nats per row, original units", "higher", _NUMBERS, _test_ll),
@@ -255,8 +284,7 @@ METRICS: dict[str, Metric] = {
         Metric("width95", "original units", None, _NUMBERS, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
         Metric("rmse_std", "standard deviations", "lower", _NUMBERS, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
         Metric("ll_std", "nats per row, standardised", "higher", _REGRESSION, _standardised_ll),
-        # Paper svdgp's nMSE: over the variance of the TEST targets.
-        Metric("nmse", "fraction of the test variance", "lower", _NUMBERS, lambda s: _mse(s) / np.var(s.y)),
+        Metric("nmse", "fraction of the test variance", "lower", _NUMBERS, _nmse, absence=_equal_targets),
         # Paper svdgp evaluates the bound on held-out rows: their mean expected log-likelihood stands for all rows'.
         Metric("vlb", "nats, original units", "higher", _REGRESSION, lambda s: s.train_rows * _bound_per_row(s)),
         Metric("vlb_per_row", "nats per row, original units", "higher", _REGRESSION, _bound_per_row),

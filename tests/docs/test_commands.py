@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpbench.api.words import with_cards
 from gpbench.cli import VERBS, module_of
 from gpbench.config.build import check_class
 from gpbench.config.compose import compose
@@ -19,7 +20,8 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 def blocks(page: Path, language: str = "") -> list[str]:
     """The fenced blocks of a page in this language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [text for found, text in fenced if found == language]
 
 
 def commands() -> dict[str, None]:
@@ -63,9 +65,9 @@ def test_every_command_in_the_documentation_is_understood(command, monkeypatch):
     if words[0] == "run":
         for folder in args.config_dir:
             monkeypatch.syspath_prepend(folder)
-        own = [word for word in args.overrides if "hydra" not in word]
+        own, folders = with_cards([word for word in args.overrides if "hydra" not in word], args.config_dir)
         for job in jobs(own) if args.multirun else [own]:
-            check_class(compose(job, args.config_dir)["method"])
+            check_class(compose(job, folders)["method"])
 
 
 def test_there_are_commands_to_check():

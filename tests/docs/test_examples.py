@@ -1,5 +1,7 @@
 """The examples of the documentation are run as a user would, and are what the pages show."""
 
+import contextlib
+import io
 import json
 import os
 import subprocess
@@ -9,39 +11,54 @@ from pathlib import Path
 import pytest
 from test_commands import ROOT, blocks
 
+from gpbench.cli import main
+
 EXAMPLES = ROOT / "docs" / "examples"
 HOW_TO = ROOT / "docs" / "how-to"
 
 
+def variables(folder: Path) -> dict[str, str]:
+    """Variables of the environment that put results and caches into `folder`."""
+    return {f"GPBENCH_{name.upper()}": str(folder / name) for name in ("results", "store", "cache")}
+
+
 def gpbench(folder: Path, *words: str) -> str:
-    """What `gpbench WORDS` prints in `folder`, where its results and caches are too."""
-    own = {"RESULTS": "results", "STORE": "store", "CACHE": "cache"}
-    variables = {f"GPBENCH_{key}": str(folder / name) for key, name in own.items()}
+    """What a process `gpbench WORDS` prints in `folder`, where its results and caches are too."""
     command = [sys.executable, "-m", "gpbench", *words]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables(folder)}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
+def call(folder: Path, *words: str) -> str:
+    """As `gpbench`, in this process, which has imported JAX already."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
+        patch.chdir(folder)
+        for name, value in variables(folder).items():
+            patch.setenv(name, value)
+        assert main([*words]) == 0
+    return out.getvalue()
+
+
 def test_a_users_method_on_a_users_data_beats_the_linear_baseline(tmp_path):
     words = ["run", "--config-dir", str(EXAMPLES), "--json", "dataset=coffee"]
-    gp, linear = (json.loads(gpbench(tmp_path, *words, f"method={name}")) for name in ("robust_gp", "linear"))
+    gp, linear = (json.loads(call(tmp_path, *words, f"method={name}")) for name in ("robust_gp", "linear"))
     ours, theirs = gp["records"][0]["metrics"], linear["records"][0]["metrics"]
     assert ours["rmse"] < 0.5 * theirs["rmse"] and ours["test_ll"] > theirs["test_ll"] + 1
-    rows = json.loads(gpbench(tmp_path, "table", "--json", "--metric", "rmse"))
+    rows = json.loads(call(tmp_path, "table", "--json", "--metric", "rmse"))
     assert {(row["dataset"], row["method"]) for row in rows} == {("coffee", "robust_gp"), ("coffee", "linear")}
 
 
 def test_the_examples_are_listed_and_described(tmp_path):
-    assert "robust_gp" in gpbench(tmp_path, "ls", "methods", "--config-dir", str(EXAMPLES))
-    assert "Cooling coffee" in gpbench(tmp_path, "data", "info", "coffee", "--config-dir", str(EXAMPLES))
+    assert "robust_gp" in call(tmp_path, "ls", "methods", "--config-dir", str(EXAMPLES))
+    assert "Cooling coffee" in call(tmp_path, "data", "info", "coffee", "--config-dir", str(EXAMPLES))
 
 
 def test_a_reader_of_ones_own_reads_a_card_that_names_it(tmp_path):
-    assert "Power of a pump" in gpbench(tmp_path, "data", "info", "pump", "--config-dir", str(EXAMPLES))
+    assert "Power of a pump" in call(tmp_path, "data", "info", "pump", "--config-dir", str(EXAMPLES))
     words = ["run", "--config-dir", str(EXAMPLES), "--json", "dataset=pump", "method=linear", "split=0"]
-    (record,) = json.loads(gpbench(tmp_path, *words))["records"]
+    (record,) = json.loads(call(tmp_path, *words))["records"]
     assert record["status"] == "done" and record["metrics"]["nmse"] < 0.5
 
 

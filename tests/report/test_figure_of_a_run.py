@@ -4,7 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from samples import sample
 from scipy.stats import norm
+from test_figures import of_effects
 
 import gpbench
 from gpbench.cli import main
@@ -23,22 +25,44 @@ GAM = [
 ]
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """The results of a short run of `gam` that keeps its effects, and of one of `linear` that keeps nothing."""
-    folder = tmp_path_factory.mktemp("results")
-    for words in ([*GAM, "run.keep=true"], ["dataset=friedman", "split=0", "method=linear"]):
+LINEAR, LOGISTIC = (
+    ["split=0", f"dataset={data}", f"method={name}"] for data, name in (("friedman", "linear"), ("wdbc", "logistic"))
+)
+
+
+def train(folder, *runs):
+    for words in runs:
         assert main(["run", *words, f"run.results={folder}", "run.progress=false"]) == 0
     return folder
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The results of runs of `logistic` and of `linear`, which keep nothing."""
+    return train(tmp_path_factory.mktemp("results"), LOGISTIC, LINEAR)
+
+
+@pytest.fixture(scope="module")
+def additive(tmp_path_factory):
+    """The results of a short run of `gam` that keeps its effects, and of one of `linear`."""
+    return train(tmp_path_factory.mktemp("additive"), [*GAM, "run.keep=true"], LINEAR)
 
 
 def the_run(folder, method):
     return next(record for record in Store(folder).all() if record.method == method)
 
 
-def test_every_effect_has_a_panel_with_its_share_of_the_variance(results):
-    record = the_run(results, "gam")
-    kept = Store(results).trace(record.id)
+def test_effects_that_a_run_kept_have_a_panel_each_with_their_share_of_the_variance():
+    shares = np.array([[0.2, 0.3, 0.5]] * 9)  # of the components on input 3, on 0 and 1, and on 0
+    places = {"kept_effect1_place": np.array([2, 0]), "kept_effect2_place": np.array([1])}
+    figure = draw_run(sample(method="gam"), {**of_effects(""), **places, "kept_shares": shares})
+    titles = ["input 0: 50.0 % [50.0, 50.0]", "input 3: 20.0 % [20.0, 20.0]", "inputs 0 and 1: 30.0 % [30.0, 30.0]"]
+    assert [axis.get_title() for axis in figure.axes if axis.get_visible()] == titles
+
+
+def test_every_effect_has_a_panel_with_its_share_of_the_variance(additive):
+    record = the_run(additive, "gam")
+    kept = Store(additive).trace(record.id)
     named = draw_run(record, kept, columns=[f"x{d}" for d in range(10)])
     assert [axis.get_title().partition(":")[0] for axis in named.axes if axis.get_visible()] == ["x3", "x0", "x0, x1"]
     figure = draw_run(record, kept)
@@ -56,7 +80,7 @@ def test_every_effect_has_a_panel_with_its_share_of_the_variance(results):
 
 
 def test_the_verb_writes_png_and_pdf_named_by_the_run(results, tmp_path, capsys):
-    id = the_run(results, "gam").id
+    id = the_run(results, "logistic").id
     assert main(["plot", id[:8], "--results", str(results), "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.split() == [str(tmp_path / f"{id}.{ending}") for ending in ("png", "pdf")]
     assert (tmp_path / f"{id}.png").read_bytes()[:4] == b"\x89PNG"
@@ -73,7 +97,7 @@ def test_a_run_that_kept_nothing_and_an_unknown_one_are_told_in_one_line(results
 
 
 def test_effects_of_three_inputs_are_not_drawn(results):
-    record = the_run(results, "gam")
+    record = the_run(results, "linear")
     kept = {"kept_shares": np.ones((5, 1)), "kept_X": np.zeros((3, 10))}
     with pytest.raises(ConfigError, match="all components of this run have three inputs or more"):
         draw_run(record, kept)
@@ -82,7 +106,7 @@ def test_effects_of_three_inputs_are_not_drawn(results):
 def test_a_file_in_the_place_of_the_folder_is_told_in_one_line(results, tmp_path, capsys):
     (tmp_path / "file").touch()
     words = ["--results", str(results), "--out", str(tmp_path / "file")]
-    assert main(["plot", the_run(results, "gam").id, *words]) == 5
+    assert main(["plot", the_run(results, "linear").id, *words]) == 5
     error = capsys.readouterr().err.strip()
     assert "file" in error and "\n" not in error
 
@@ -93,9 +117,9 @@ def test_other_methods_cannot_keep_what_has_more_than_two_inputs(tmp_path, capsy
     assert "run.keep=true is for data with one or two inputs, and these have 10" in capsys.readouterr().err
 
 
-def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each_run(results, tmp_path, capsys):
-    records = [the_run(results, name) for name in ("gam", "linear")]
-    traces = [Store(results).trace(record.id) for record in records]
+def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each_run(additive, tmp_path, capsys):
+    records = [the_run(additive, name) for name in ("gam", "linear")]
+    traces = [Store(additive).trace(record.id) for record in records]
     figure = draw_traces(records, traces, ["rmse"])
     lines = figure.axes[0].get_lines()
     assert [line.get_label() for line in lines] == [f"{r.method}, {r.setting}".rstrip(", ") for r in records]
@@ -103,7 +127,7 @@ def test_traces_of_several_runs_have_a_panel_for_each_metric_and_a_line_for_each
         np.testing.assert_array_equal(line.get_ydata(), trace["rmse"])
         np.testing.assert_array_equal(line.get_xdata(), trace["seconds"] / record.group)
     ids = [record.id for record in records]
-    words = ["--results", str(results), "--out", str(tmp_path)]
+    words = ["--results", str(additive), "--out", str(tmp_path)]
     assert main(["plot", *ids, *words]) == 0
     assert capsys.readouterr().out.split()[0] == str(tmp_path / f"{ids[0]}-and-1.png")
     assert main(["plot", *ids, "--metric", "rsme", *words]) == 2
@@ -184,7 +208,7 @@ def test_the_kinds_that_suit_a_run_are_offered_and_what_the_others_need(results,
 
 
 def test_the_learning_curve_is_the_trace_against_seconds_and_steps(results):
-    record = the_run(results, "gam")
+    record = the_run(results, "logistic")
     trace = Store(results).trace(record.id)
     above, _, _, below, *_ = draw_learning(record, trace).axes
     np.testing.assert_array_equal(above.lines[0].get_xdata(), trace["seconds"] / record.group)
