@@ -199,7 +199,7 @@ def split_sets(card: Mapping[str, Any]) -> dict[str, int]:
 def split_set(card: Mapping[str, Any]) -> str:
     """The split set in use: the card's, or 90/10 splits at random, which keep the shares of classes."""
     splits = card.get("splits") or {}
-    default = "random90" if card.get("task", "regression") == "regression" else "stratified90"
+    default = "random90" if card.get("task", "regression") in ("regression", "count") else "stratified90"
     return str(splits.get("set") or next(iter(splits.get("sets") or [default])))
 
 
