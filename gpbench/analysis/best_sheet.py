@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gpbench.analysis.best import Comparison, Score
-from gpbench.analysis.notes import imported_note, provenance_lines, seconds_lines
+from gpbench.analysis.notes import imported_note, provenance_lines, seconds_lines, split_notes
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
@@ -106,6 +106,7 @@ def _row(result: Comparison, method: str, dataset: str, score: Score) -> dict:
         "p": score.p,
         "seconds": score.seconds,
         "diverged": score.diverged,
+        "undefined": sum(score.undefined.values()),
     }
 
 
@@ -218,8 +219,17 @@ def _feet(result: Comparison, names: Sequence[str], short: Mapping[str, str]) ->
     ]
     if diverged:
         feet.append(f"diverged runs, in no mean: {abridge(diverged)}")
+    undefined = {
+        f"{d}: {', '.join(score.undefined)}": None
+        for scores in result.scores.values()
+        for d, score in scores.items()
+        if score.undefined
+    }
+    if undefined:
+        feet.append(f"splits without {result.metric}, in no mean: {abridge([*undefined])}")
     return [
         *feet,
+        *split_notes(result.records),
         *filter(None, [imported_note(result.records)]),
         *_machines(result),
         *provenance_lines(result.records)[:1],

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.families import family
-from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines
+from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines, split_notes
 from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
@@ -54,7 +54,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
         grids=grids,
         twins=twins,
         rows=rows,
-        remarks=remarks(entries, grids, twins),
+        remarks=[*remarks(entries, grids, twins), *split_notes(records)],
         facts=run_facts(records, shared) | facts_of(records),
     )
 
@@ -110,12 +110,11 @@ def _value_cell(entry: Entry, usual: int) -> Text:
         usual: Number of splits that has no note.
     """
     notes = caveats(entry.cell.dataset, entry.metric, entry.cell.records, None) if entry.n_splits else []
-    diverged = f"{counted(entry.diverged, 'run')} diverged" if entry.diverged else ""
     if entry.n_splits and entry.n_splits != usual:
-        notes = [": ".join(filter(None, [counted(entry.n_splits, "split"), diverged])), *notes]
-    elif diverged:
-        notes = [diverged, *notes]
-    text = number(entry.mean, entry.stderr) if entry.n_splits else "diverged" * bool(diverged)
+        notes = [": ".join(filter(None, [counted(entry.n_splits, "split"), entry.lost])), *notes]
+    elif entry.lost:
+        notes = [entry.lost, *notes]
+    text = number(entry.mean, entry.stderr) if entry.n_splits else entry.no_value
     return Text(text, entry.mark, tuple(notes))
 
 
@@ -196,6 +195,7 @@ def as_dict(entry: Entry) -> dict:
     return {
         **row(entry),
         "diverged": entry.diverged,
+        "undefined": dict(entry.undefined),
         "imported": entry.cell.imported,
         "published_in": f"{published.source}, {published.table}" if published else None,
         "published_stderr": published.stderr if published else None,

@@ -15,6 +15,7 @@ from gpbench import paths
 from gpbench.analysis.printing import fitted, print_json, width
 from gpbench.api.words import folders
 from gpbench.cli import data_describe
+from gpbench.config.cards import split_sets
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
 
 
@@ -99,7 +100,7 @@ def _summary(card: Mapping, args: argparse.Namespace) -> dict:
         "rows": card.get("rows"),
         "inputs": card.get("inputs"),
         "outputs": card.get("outputs", 1),
-        "splits": (card.get("splits") or {}).get("sets", {"random90": 20}),
+        "splits": split_sets(card),
         "title": card.get("title", ""),
         "stored": str(stored) if stored and stored.is_file() else None,
     }

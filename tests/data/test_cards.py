@@ -44,7 +44,10 @@ def test_the_options_of_a_reader_are_those_that_it_reads(name):
 
 def test_the_keys_of_a_split_set_are_those_that_its_rule_reads():
     for name, entry in SPLIT_SETS.items():
-        read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", inspect.getsource(entry.function)))
+        source = inspect.getsource(entry.function)
+        read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", source))
+        read |= {"folds"} if ".folds(card" in source else set()
+        read |= {"repeats"} if "k // folds" in source else set()  # the number of the division into folds
         assert {*entry.options.known} == read, name
 
 
@@ -56,7 +59,7 @@ def test_every_card_says_what_a_reader_of_a_table_needs(name):
     for key in ("title", "rows", "inputs", "checksum", "splits", "oddities", "licence", "cite"):
         assert card[key] is not None or key in not_known, key
     assert splits.count(card) >= 1
-    assert (card["task"] == "regression") == ("labels" not in card)
+    assert (card["task"] in ("regression", "count")) == ("labels" not in card)
     if "counts" in card:
         assert sum(card["counts"].values()) == card["rows"]
     for source in card["sources"]:
@@ -95,14 +98,14 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (FILE + "incomplete: dropp", "the card: incomplete=dropp: must be drop or null"),
         (
             SOURCE.format("kind: web").replace("binary", "ranking"),
-            "task=ranking: must be binary, multiclass or regress",
+            "task=ranking: must be binary, multiclass, regression or",
         ),
         (FILE + "labels: {a: -1.5, b: 1}", "the code of label 'a'=-1.5: must be a whole number"),
         (FILE + "labels: {a: no, b: 1}", "the code of label 'a'=false: must be a whole number"),
         (FILE + "labels: [a, b]", r'labels=\["a", "b"\]: must be a mapping'),
         (FILE + "splits: {sets: {random09: 5}}", "splits.sets has an unknown key 'random09'; did you mean random90"),
         (FILE + "splits: {sets: {random90: 0}}", "splits.sets: random90=0: must be a whole number from 1"),
-        (FILE + "splits: {set: hla, sets: {random90: 5}}", "no split set 'hla'; known are random90"),
+        (FILE + "splits: {set: hla, sets: {random90: 5}}", "no split set 'hla'; known are fixed, groups90,"),
         (FILE + "splits: {sets: {random90: 5}, seed: 1}", "splits has an unknown key 'seed'; did you mean set or sets"),
         (FILE + "splits: {sets: {random90: 5}, test_rows: 9}", "splits.test_rows=9: the split set random90 does not"),
         (FILE + "splits: {sets: {random: 5}}", "splits lacks test_rows"),
@@ -114,7 +117,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (SOURCE.format("kind: file, path: a, target: y, delimeter: ;"), "unknown key 'delimeter'; did you mean delim"),
         (SOURCE.format("kind: file, path: a, reader: npz, delimiter: ;"), "the file source has an unknown key 'delimi"),
         (SOURCE.format("kind: file, path: a, reader: npy"), "unknown reader 'npy': did you mean npz"),
-        (SOURCE.format("kind: file, path: a, reader: libsvm"), "the file source lacks inputs"),
+        (SOURCE.format("kind: file, path: a, reader: mat"), "the file source lacks matrix"),
         (SOURCE.format("kind: file, path: a, target: y, at: b"), "the file source has an unknown key 'at'"),
         (SOURCE.format("kind: file, path: a, target: y, missing: {a: 1}"), "a number or a list of them"),
         (SOURCE.format("kind: file, path: a, reader: mujoco_walk, frames: 3"), "frames=3: must be 1 or 2"),

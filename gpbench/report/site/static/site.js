@@ -105,7 +105,9 @@ function makeBoards(parent) {
 
 // All results: rows of JSON with filters, some at a time.
 function makeResults(place) {
-  const { rows, pages, tasks } = JSON.parse(document.getElementById("entries").textContent);
+  const { cells: recorded, pages, tasks } = JSON.parse(document.getElementById("entries").textContent);
+  const rows = recorded.flatMap(([dataset, output, method, setting, page, badges, metrics]) =>
+    metrics.map(([metric, ...values]) => [dataset, output, method, setting, metric, ...values, badges, page]));
   const step = Number(place.dataset.page);
   const distinct = (values) => [...new Set(values)].sort(collator.compare);
   const [task, taskLabel] = chooser("task", distinct(rows.map((row) => tasks[row[0]] || "")).filter(Boolean), "any");
@@ -155,17 +157,23 @@ function makeResults(place) {
 
 // The runs of a cell, from the JSON of its records.
 function makeRuns(place) {
-  const shared = JSON.parse(document.getElementById("shared").textContent);
-  const runs = [...document.querySelectorAll("pre.run")].map((pre) => ({ ...shared, ...JSON.parse(pre.textContent) }));
+  const [shared, columns] = ["shared", "columns"].map((id) => JSON.parse(document.getElementById(id).textContent));
+  const fieldsOf = (lists, k) => Object.fromEntries(Object.entries(lists).map(([name, list]) =>
+    [name, Array.isArray(list) ? list[k] : fieldsOf(list, k)]));
+  const runs = columns.id.map((_, k) => ({ ...shared, ...fieldsOf(columns, k) }));
+  // a record has a place of its own, to which the table leads
+  document.getElementById("records").append(...runs.map((run, k) =>
+    make("pre", { className: "json run", id: run.id }, JSON.stringify(fieldsOf(columns, k)))));
   const metrics = [...new Set(runs.flatMap((run) => Object.keys(run.metrics)))];
   const short = (value, digits = 4) => value === null || value === undefined ? "" : String(Number(value.toPrecision(digits)));
   const heads = [["split", "number"], ["seed", "number"], ["status"], ...metrics.map((name) => [name, "number"]), ["objective", "number"],
                  ["train s", "number"], ["steps", "number"], ["preset"], ["commit"], ["created"], ["record"]];
   const status = (run) => run.status === "diverged"
     ? make("span", {}, make("span", { className: "badge diverged" }, "diverged"), ` ${run.message || ""}`) : run.status;
+  const value = (run, name) => name in (run.undefined || {}) ? `undefined (${run.undefined[name]})` : short(run.metrics[name]);
   const commit = (run) => make("span", {}, make("code", {}, (run.commit || (run.imported ? "imported" : "unknown")).slice(0, 12)),
     ...(run.dirty ? [" ", make("span", { className: "badge dirty" }, "uncommitted changes")] : []));
-  const cells = (run) => [String(run.split), String(run.seed), status(run), ...metrics.map((name) => short(run.metrics[name])),
+  const cells = (run) => [String(run.split), String(run.seed), status(run), ...metrics.map((name) => value(run, name)),
     short(run.objective, 6), short((run.seconds || {}).train, 3), short(run.steps), run.preset || "none", commit(run),
     (run.created || "").slice(0, 16).replace("T", " "), make("a", { href: `#${run.id}` }, run.id.slice(0, 8))];
   const table = makeTable(heads, runs.map(cells), "Runs");
@@ -309,7 +317,7 @@ function rankList(ranks) {
   }));
 }
 
-function notesOf(ranks, diverged) {
+function notesOf(ranks, data) {
   const lines = ranks.methods.length
     ? [`average rank over ${ranks.datasets.length} data sets (1 is best): ${ranks.datasets.join(", ")}`,
        `Friedman chi-square ${ranks.statistic.toFixed(2)}, p = ${ranks.p.toPrecision(2)}; critical difference ` +
@@ -322,16 +330,28 @@ function notesOf(ranks, diverged) {
     if (several.length) lines.push(`outputs and split sets of one data set are not independent, which makes p too small: ${several.join(", ")}`);
     if (ranks.single) lines.push(`ranked on a single split: ${ranks.single} of ${ranks.datasets.length}`);
   }
-  const counts = diverged.filter(([dataset, name]) => ranks.datasets.includes(dataset) && ranks.methods.includes(name));
+  const isRanked = ([dataset, name]) => ranks.datasets.includes(dataset) && ranks.methods.includes(name);
+  const counts = data.diverged.filter(isRanked);
   if (counts.length) {
     lines.push(`diverged runs do not count: ${counts.map(([dataset, name, n]) => `${name} on ${dataset} (${n})`).join("; ")}`);
   }
+  const absent = new Set(data.undefined.filter(isRanked).map(([dataset, , words]) => `${dataset}: ${words}`));
+  if (absent.size) lines.push(`splits without ${data.metric} do not count: ${[...absent].join("; ")}`);
   if (ranks.leftOut.length) lines.push(`left out (a method is missing): ${ranks.leftOut.join(", ")}`);
   return lines;
 }
 
-function makeChooser(section) {
+// The values of a section by data set, method and split.
+function ranksData(section) {
   const data = JSON.parse(section.querySelector("script").textContent);
+  const bySplit = (splits, values) => Object.fromEntries(splits.map((split, k) => [split, values[k]]).filter(([, v]) => v !== null));
+  const row = ([splits, columns]) =>
+    Object.fromEntries(Object.entries(columns).map(([j, values]) => [data.methods[j], bySplit(splits, values)]));
+  return { ...data, datasets: Object.fromEntries(Object.entries(data.datasets).map(([name, columns]) => [name, row(columns)])) };
+}
+
+function makeChooser(section) {
+  const data = ranksData(section);
   const diagram = section.querySelector(".diagram");
   const chooser = document.createElement("fieldset");
   chooser.className = "choose";
@@ -350,7 +370,7 @@ function makeChooser(section) {
     const ranks = ranking(data, data.methods.filter((_, j) => boxes[j].checked));
     const notes = document.createElement("ul");
     notes.className = "small plain";
-    notes.append(...notesOf(ranks, data.diverged).map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+    notes.append(...notesOf(ranks, data).map((text) => Object.assign(document.createElement("li"), { textContent: text })));
     diagram.replaceChildren();
     if (ranks.methods.length) {
       const figure = document.createElement("figure");
