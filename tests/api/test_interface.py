@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from committed import share
 
 import gpbench
 from gpbench.api.words import words
@@ -19,6 +20,12 @@ from gpbench.config.compose import compose
 ROOT = Path(__file__).resolve().parents[2]
 SEP = ROOT / "results" / "sep" / "records.parquet"
 LINEAR = {"method": "linear", "dataset": "sinc", "run__device": "cpu"}
+
+
+@pytest.fixture(autouse=True)
+def shared(monkeypatch):
+    """Reading the committed records costs more than most of these tests."""
+    share(monkeypatch)
 
 
 @pytest.fixture(scope="module")
