@@ -19,7 +19,7 @@ from gpbench import custom, targets
 from gpbench.errors import ConfigError, nearest
 from gpbench.keys import LIST, MAPPING, Keys, optional, required
 from gpbench.registry import TARGET
-from gpbench.schema import Range
+from gpbench.schema import Range, is_whole
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,27 @@ class Entry:
         options: Keys of a source that the reader has as options, or keys of `splits` that the split set has.
         package: Package that it needs beyond gpbench's own requirements.
         extra: Extra of gpbench that installs the package.
+        splits: Number of splits of a split set that has no `folds`; 0 where a card must give it.
     """
 
     path: str
     options: Keys = field(default_factory=Keys)
     package: str = ""
     extra: str = ""
+    splits: int = 0
 
     @property
     def function(self) -> Callable:
         """The function, imported."""
         return targets.load_own(self.path)
+
+    def folds(self, splits: Mapping[str, Any]) -> int:
+        """The number of folds, of a split set that has some."""
+        return int(splits.get("folds") or self.options.keys["folds"].default)
+
+    def count(self, splits: Mapping[str, Any]) -> int:
+        """The number of splits that a card's section `splits` implies; 0 where it must give it by `sets`."""
+        return self.folds(splits) * int(splits.get("repeats") or 1) if "folds" in self.options.known else self.splits
 
 
 _D = "gpbench.data."
@@ -70,6 +80,8 @@ READERS: Mapping[str, Entry] = {
             {
                 "target": _TARGET,
                 "group": optional("any", "Column that says which rows belong together."),
+                "order": optional("any", "Column of the order of rows in time: numbers or dates."),
+                "split": optional("any", "Column of fixed splits, or several: train, test or empty; or fold numbers."),
                 "delimiter": optional("text", "Delimiter of cells; `space` for white space.", ","),
                 "sheet": optional("text", "Sheet of an Excel file; by default the first."),
                 "header": optional("flag", "True for names in the first line; by default if `target` is a name."),
@@ -123,11 +135,22 @@ READERS: Mapping[str, Entry] = {
 """The readers.  Those that depend on a card's `variant` have it from the card."""
 
 _TRAIN, _TEST = "Number of training rows.", "Number of test rows."
-_S = _D + "splits."
+_S = _D + "split_sets."
+_FOLDS = {
+    "folds": optional(Range(lambda n: is_whole(n) and n >= 2, "a whole number from 2"), "Number of folds.", 10),
+    "repeats": optional(_COUNT, "Number of times that the rows are divided into folds.", 1),
+}
 
 SPLIT_SETS: Mapping[str, Entry] = {
-    "random90": Entry(_S + "random90"),
-    "groups90": Entry(_S + "groups90"),
+    "random90": Entry(_S + "random90", splits=20),
+    "stratified90": Entry(_S + "stratified90", splits=20),
+    "groups90": Entry(_S + "groups90", splits=20),
+    "kfold": Entry(_S + "kfold", Keys(_FOLDS)),
+    "groups_kfold": Entry(_S + "groups_kfold", Keys(_FOLDS)),
+    "temporal": Entry(
+        _S + "temporal", Keys({"folds": optional("count", "Number of splits, each of a later time.", 5)})
+    ),
+    "fixed": Entry(_S + "fixed", Keys({"folds": optional("count", "Number of splits that the data have.", 1)})),
     "random": Entry(
         _S + "random", Keys({"test_rows": required(_COUNT, _TEST), "train_rows": optional(_COUNT, _TRAIN)})
     ),

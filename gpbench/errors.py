@@ -108,7 +108,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
         known: Known names.
     """
     known = sorted(known)
-    if close := difflib.get_close_matches(name, known, n=3, cutoff=0.5):
+    if close := difflib.get_close_matches(name, known, n=3, cutoff=0.6):
         return f"did you mean {either(close)}?"
     if not known:
         return "there are none"

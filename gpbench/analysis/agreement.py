@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gpbench.analysis.cells import Entry
 from gpbench.analysis.printing import number
 from gpbench.analysis.sheets import Grid
+from gpbench.papers.published import parts
 
 Rows = Mapping[str, Mapping[str, Entry]]
 """Entries by the labels of their row and column."""
@@ -26,11 +27,19 @@ def exclusion(entry: Entry) -> str:
         return published.note or "the printed number is not of held-out rows"
     if not entry.cell.held_out:
         return "our runs are not held out"
+    if _has_other_kernel(entry):
+        return "our kernel is another than the paper's"
     if published.note or not entry.better:
         return published.note or "the metric has no better direction"
     if published.stderr is None:
         return "printed without a standard error"
     return "" if entry.delta_se is not None else "our number has no standard error"
+
+
+def _has_other_kernel(entry: Entry) -> bool:
+    """Tests whether our kernel is another than that of the printed number beside an entry."""
+    ours, published = parts(entry.cell.setting), entry.published
+    return published is not None and "kernel" in ours and "kernel" not in parts(published.setting)
 
 
 def outcome(entry: Entry) -> str:
@@ -60,7 +69,11 @@ def agreement(entries: Sequence[Entry]) -> list[str]:
         _is_leaked: "values that are not held out are within 2 standard errors of the paper",
     }
     counts = {text: [_deviates(e) for e in entries if selects(e)] for selects, text in lines.items()}
-    return [f"{deviate.count(False)} of {len(deviate)} {text}." for text, deviate in counts.items() if deviate]
+    others = sum(_has_other_kernel(entry) for entry in entries)
+    return [
+        *(f"{deviate.count(False)} of {len(deviate)} {text}." for text, deviate in counts.items() if deviate),
+        *["No printed value beside is a target: the paper has another kernel."] * bool(others),
+    ]
 
 
 def _is_target(entry: Entry) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gpbench.analysis.best import Comparison, Score
-from gpbench.analysis.notes import imported_note, provenance_lines, seconds_lines
+from gpbench.analysis.notes import imported_note, provenance_lines, seconds_lines, split_notes
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
@@ -220,6 +220,7 @@ def _feet(result: Comparison, names: Sequence[str], short: Mapping[str, str]) ->
         feet.append(f"diverged runs, in no mean: {abridge(diverged)}")
     return [
         *feet,
+        *split_notes(result.records),
         *filter(None, [imported_note(result.records)]),
         *_machines(result),
         *provenance_lines(result.records)[:1],

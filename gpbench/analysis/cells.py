@@ -11,13 +11,15 @@ from statistics import fmean
 
 from gpbench.analysis.notes import caveats
 from gpbench.analysis.printing import natural
-from gpbench.analysis.statistics import mean_stderr
+from gpbench.analysis.statistics import UNTESTED, mean_stderr
 from gpbench.metrics import better
 from gpbench.papers.published import Published, lookup
 from gpbench.records.record import Record
 
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
 _LABEL_FIELDS = ("protocol", "precision", "preset")
+_WORDS = {"split_set": "set"}
+"""Names of fields in labels, where a command line has another word."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,12 @@ class CellRuns:
 
     @property
     def ratio(self) -> float | None:
-        """Mean of n_test / n_train over the runs; None without runs, and where a record lacks either number."""
+        """Mean of n_test / n_train over the runs, by which tests correct variances.
+
+        None without runs, where a record lacks either number, and for splits without a correction (`UNTESTED`).
+        """
+        if self.split_set in UNTESTED:
+            return None
         sizes = [(record.train_rows, record.test_rows) for record in self.records]
         ratios = [test / train for train, test in sizes if train and test]
         return fmean(ratios) if ratios and len(ratios) == len(sizes) else None
@@ -205,7 +212,9 @@ def _labels(firsts: dict[tuple, Record], fields: Sequence[str]) -> dict[tuple, s
         name = (record.dataset, record.output, record.method, labels[key])
         namesakes.setdefault(name, {})[key] = labels[key]
     for group in namesakes.values():
-        labels |= _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))
+        by_set = _add_differing(group, firsts, ("split_set",))
+        is_unique = len({*by_set.values()}) == len(group)
+        labels |= by_set if is_unique else _add_differing(group, firsts, ("data_checksum", "cell", "held_out"))
     return labels
 
 
@@ -214,7 +223,7 @@ def _add_differing(labels: dict[tuple, str], firsts: dict[tuple, Record], fields
     differing = [name for name in fields if len({getattr(firsts[key], name) for key in labels}) > 1]
 
     def values(key: tuple) -> list[str]:
-        return [f"{name}={str(getattr(firsts[key], name) or 'none')[:12]}" for name in differing]
+        return [f"{_WORDS.get(name, name)}={str(getattr(firsts[key], name) or 'none')[:12]}" for name in differing]
 
     return {
         key: ", ".join(filter(None, [label, *(value for value in values(key) if value not in label.split(", "))]))

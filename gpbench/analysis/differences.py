@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.notes import facts_of, imported_note, seconds_lines
+from gpbench.analysis.notes import facts_of, imported_note, seconds_lines, split_notes
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
-from gpbench.analysis.statistics import TTest, common_splits, largest_ratio, paired_t_test
+from gpbench.analysis.statistics import UNTESTED, TTest, common_splits, largest_ratio, paired_t_test
 from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
@@ -142,14 +142,15 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
 
 
 def untested(differences: Sequence[Difference]) -> list[str]:
-    """A line for each reason for which differences have no test, with their names."""
+    """A line for each reason for which differences have no test or another correction, with their names."""
     reasons = {
         "a single split": [d.name for d in differences if d.n == 1],
         "records without the numbers of training and test rows": [
-            d.name for d in differences if d.n > 1 and d.ratio is None
+            d.name for d in differences if d.n > 1 and d.ratio is None and d.a.split_set not in UNTESTED
         ],
     }
-    return [f"no test ({reason}): {abridge(names)}" for reason, names in reasons.items() if names]
+    lines = [f"no test ({reason}): {abridge(names)}" for reason, names in reasons.items() if names]
+    return [*lines, *split_notes(record for d in differences for record in d.records)]
 
 
 def pair_names(d: Difference) -> dict:

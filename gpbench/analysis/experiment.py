@@ -12,10 +12,11 @@ from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
 from gpbench.analysis.marks import FEW_SPLITS, TIED, has_few, with_marks
 from gpbench.analysis.missing import missing_line
 from gpbench.analysis.notes import facts_of
+from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Sheet
 from gpbench.analysis.statistics import common_splits
 from gpbench.errors import ConfigError
-from gpbench.experiments.definition import Experiment
+from gpbench.experiments.definition import FACTS, Experiment, text
 from gpbench.experiments.kinds import TABLES
 from gpbench.experiments.status import Cell
 from gpbench.papers.published import lookup
@@ -72,6 +73,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     - `metrics`: Metrics, a block for each.
     - `blocks`: Key or keys whose values have blocks of their own; optional.
     - `average`: Metric whose average over data sets is the last row of the first block; optional.
+    - `printed`: Values of the keys `blocks` that the paper ran; the others have no printed values beside; optional.
     """
     blocks, columns = table_blocks(experiment, planned), column_labels(experiment, planned)
     entries = [entry for block in blocks for entry in block.entries]
@@ -100,7 +102,10 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
 
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:
     """What was run, by name: what the experiment says of its preset, then the facts of its records."""
-    return {**experiment.facts.get(preset, {}), **facts_of(record for cell in planned for record in cell.records)}
+    records = [record for cell in planned for record in cell.records]
+    own = experiment.facts.get(preset, {})
+    missing = {name: text for name, text in run_facts(records).items() if name not in own}
+    return {name: {**own, **missing}[name] for name in FACTS if name in {**own, **missing}} | facts_of(records)
 
 
 def preset_lines(preset: str, planned: Sequence[Cell]) -> list[str]:
@@ -120,6 +125,7 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
         ConfigError: Two cells are in the same row and column.
     """
     layout = experiment.table
+    without_printed = {_block(experiment, cell) for cell in planned if not _is_printed(experiment, cell)}
     blocks = []
     for metric, (name, cells) in itertools.product(layout["metrics"], _layout(experiment, planned).items()):
         rows = {label: {column: entry(cell, metric) for column, cell in row.items()} for label, row in cells.items()}
@@ -127,6 +133,8 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
             rows[f"average {averaged}"] = _combined(cells, averaged, fmean, dataset=_AVERAGE)
         if layout["rows"] == "output":
             rows |= {key: _combined(cells, metric, over, output=key) for key, over in _OVER_OUTPUTS.items()}
+        if name in without_printed:
+            rows = {label: {c: _without_published(e) for c, e in row.items()} for label, row in rows.items()}
         for label in rows.keys() - {"std"}:
             rows[label] = dict(zip(rows[label], with_marks([*rows[label].values()])))
         blocks.append(
@@ -137,6 +145,10 @@ def table_blocks(experiment: Experiment, planned: Sequence[Cell]) -> list[Block]
             )
         )
     return blocks
+
+
+def _without_published(entry: Entry) -> Entry:
+    return replace(entry, published=None, delta_se=None)
 
 
 def by_dataset(
@@ -158,13 +170,24 @@ def _column(experiment: Experiment, cell: Cell) -> str:
     return "-".join(experiment.labels_of(experiment.table["columns"], cell.job))
 
 
+def _block(experiment: Experiment, cell: Cell) -> str:
+    """The block of a cell: the labels of its values of the keys `blocks`."""
+    return ", ".join(experiment.labels_of(experiment.table.get("blocks", []), cell.job))
+
+
+def _is_printed(experiment: Experiment, cell: Cell) -> bool:
+    """Tests whether the paper ran what a cell is of, by the values `printed` of those of these keys that it has."""
+    options = experiment.table.get("printed", {}).items()
+    ran = {key: [*map(text, values if isinstance(values, list) else [values])] for key, values in options}
+    return all(cell.job[key] in values for key, values in ran.items() if key in cell.job)
+
+
 def _layout(experiment: Experiment, planned: Sequence[Cell]) -> Mapping[str, Mapping[str, _Row]]:
     """The cells by block, row and column."""
-    layout = experiment.table
-    row_key, block_keys = layout["rows"], layout.get("blocks", [])
+    row_key = experiment.table["rows"]
     blocks: dict[str, dict[str, dict[str, CellRuns]]] = {}
     for cell in planned:
-        block = ", ".join(experiment.labels_of(block_keys, cell.job))
+        block = _block(experiment, cell)
         name = cell.output if row_key == "output" else experiment.label(row_key, cell.job[row_key])
         row, column = blocks.setdefault(block, {}).setdefault(name, {}), _column(experiment, cell)
         if column in row:

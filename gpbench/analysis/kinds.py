@@ -19,7 +19,7 @@ TASKS: dict[str, tuple[str, ...]] = {
 }
 """Tasks of cards by the name that a user gives."""
 
-ANY = (0.0, inf)
+_ANY = (0.0, inf)
 """The range of every number."""
 
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -43,8 +43,8 @@ class Kind:
     """
 
     task: str
-    rows: Range = ANY
-    inputs: Range = ANY
+    rows: Range = _ANY
+    inputs: Range = _ANY
 
     def __str__(self) -> str:
         return f"{self.task}, {_words(self.rows, 'rows')}, {_words(self.inputs, 'inputs')}"
@@ -62,7 +62,7 @@ class Kind:
             record
             for record in sized
             if _task(record, facts[record.dataset]) in TASKS[self.task]
-            and (self.inputs == ANY or _holds(self.inputs, facts[record.dataset].get("inputs") or -1))
+            and (self.inputs == _ANY or _holds(self.inputs, facts[record.dataset].get("inputs") or -1))
         ]
 
     def nearest(self, records: Sequence[Record], folders: Sequence[Path] = ()) -> list[str]:
@@ -89,7 +89,7 @@ def number_range(value: str | int | None, name: str) -> Range:
         ConfigError: It is no range.
     """
     if value is None:
-        return ANY
+        return _ANY
     text = str(value).lower().replace(" ", "").replace(",", "").replace("_", "")
     low, dash, high = text.partition("-")
     try:

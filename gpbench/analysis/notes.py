@@ -7,7 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from gpbench.analysis.printing import counted
+from gpbench.analysis.printing import abridge, counted
+from gpbench.analysis.statistics import FOLDS, UNTESTED
 from gpbench.papers.published import UNRANKED, Published
 from gpbench.records.record import Record
 
@@ -42,6 +43,24 @@ def caveats(dataset: str, metric: str, records: Sequence[Record], published: Pub
         DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, records)) else "",
     ]
     return [line for line in dict.fromkeys(lines) if line]
+
+
+def split_notes(records: Iterable[Record]) -> list[str]:
+    """Lines on the variance of means over folds, and over splits that no test is known for; none for random splits."""
+    records = list(records)
+    notes = []
+    if names := _datasets(record for record in records if record.split_set in FOLDS):
+        notes.append(
+            f"{names}: k-fold; variance times 1/(k r) + n_test/n_train for r repeats (Bouckaert and Frank 2004)"
+        )
+    for name, reason in UNTESTED.items():
+        if names := _datasets(record for record in records if record.split_set == name):
+            notes.append(f"{names}: no test: splits of the set {name} are not exchangeable ({reason})")
+    return notes
+
+
+def _datasets(records: Iterable[Record]) -> str:
+    return abridge(sorted({record.dataset for record in records}))
 
 
 def imported_note(records: Iterable[Record]) -> str:
@@ -147,7 +166,7 @@ def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> lis
 
 
 def facts_of(records: Iterable[Record]) -> dict[str, str]:
-    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds and versions.
+    """What was run, by name: number of runs, protocol, preset, precision, device, commits, seconds, versions.
 
     A property in which the runs differ has the number of runs of each value.  Without records there are no facts.
     """
@@ -157,6 +176,7 @@ def facts_of(records: Iterable[Record]) -> dict[str, str]:
     facts = {
         name: ", ".join(f"{value} ({n:,})" if len(counts) > 1 else value for value, n in counts.items())
         for name, counts in provenance(runs).items()
+        if name != "jax"  # one of the versions
     }
     return {"runs": f"{len(runs):,}", **facts, **_totals(runs)}
 

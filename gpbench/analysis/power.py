@@ -105,8 +105,8 @@ def powers(differences: Sequence[Difference]) -> list[Power]:
     tested = [_power(d) for d in differences if d.test.possible]
     if not tested:
         raise ConfigError(
-            "no power without a test, which needs two splits that both sides have and records with the"
-            " numbers of training and test rows: train more splits with `gpbench run`"
+            "no power without a test, which needs two splits that both sides have, a known correction of their"
+            " variance, and records with the numbers of training and test rows: train more splits with `gpbench run`"
         )
     return tested
 

@@ -5,33 +5,89 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from gpbench.errors import UNPRINTABLE, printable
 
+_GAP = "  "
+_NARROWEST = 6
+"""Smallest width of a column of words."""
+_READABLE, _LONG = 30, 60
+"""A column narrower than _READABLE, of a text of more than _LONG characters, is not read."""
+
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Prints a table: ruled on a terminal, in aligned columns elsewhere."""
-    if not sys.stdout.isatty():
-        print("\n".join([printable(title)] * bool(title) + aligned(header, rows)))
-        return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    ruled = Table(*header, title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        ruled.add_row(*(Text(printable(cell)) for cell in row))  # Text: square brackets are no markup
-    Console().print(ruled)
+    """Prints a table in lines that fit the terminal."""
+    print("\n".join([printable(title)] * bool(title) + aligned(header, rows, width())))
 
 
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table whose columns are as wide as their widest cell, with two spaces between them."""
-    lines = [tuple(map(printable, row)) for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in lines]
+def aligned(
+    header: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, *, rule: bool = False
+) -> list[str]:
+    """The lines of a table of words: columns as wide as their widest cell, or narrower, where words are broken.
+
+    Where columns of long texts would be too narrow, each row has lines of its own instead.
+
+    Args:
+        header: Names of the columns.
+        rows: The cells.
+        width: Most characters of a line; None for any number.
+        rule: Draw a line below the header.
+    """
+    names, *lines = [tuple(map(printable, row)) for row in (header, *rows)]
+    natural_widths = [max(map(len, column)) for column in zip(names, *lines)]
+    widths = shrunk(natural_widths, width)
+    long = [c for c, (w, full) in enumerate(zip(widths, natural_widths)) if w < _READABLE and full > _LONG]
+    if long and width:
+        return [line for row in lines for line in _stacked(names, row, long, width)]
+    rules = [_GAP.join("-" * w for w in widths)] * rule
+    return [*_broken(names, widths), *rules, *(line for row in lines for line in _broken(row, widths))]
+
+
+def _stacked(names: Sequence[str], row: Sequence[str], long: Sequence[int], width: int) -> list[str]:
+    """A row as a line of its short cells, and lines of the long ones, with the names of all columns but the first."""
+    short = [row[0], *(f"{names[c]}: {row[c]}" for c in range(1, len(row)) if c not in long and row[c])]
+    texts = [(_GAP.join(short), ""), *((f"{names[c]}: {row[c]}", _GAP) for c in long if row[c])]
+    return [line for text, indent in texts for line in _wrap(indent + text, width, indent + _GAP)]
+
+
+def _wrap(text: str, width: int, indent: str = "") -> list[str]:
+    # addresses and paths stay whole
+    width = max(width, _NARROWEST)
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+
+
+def fitted(line: str, width: int | None) -> list[str]:
+    """A line in pieces of at most this width; further ones begin below what follows the first wide gap.
+
+    Args:
+        line: The line, such as "  name   what it is".
+        width: Most characters; None for any number.
+    """
+    if width is None or len(line) <= width:
+        return [line]
+    gap = re.match(r"\s*\S+(?: \S+)*? {2,}(?=\S)", line)
+    hang = gap.end() if gap and gap.end() <= 0.6 * width else len(line) - len(line.lstrip()) + 4
+    return _wrap(line, width, " " * hang)
+
+
+def shrunk(widths: Sequence[int], width: int | None) -> list[int]:
+    """The widths, of which the largest are made smaller until their columns fit."""
+    widths = list(widths)
+    room = (width or 10**9) - len(_GAP) * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _broken(texts: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """The lines of a row of words."""
+    columns = [[text] if len(text) <= w else textwrap.wrap(text, w) or [""] for text, w in zip(texts, widths)]
+    height = max(map(len, columns))
+    lines = zip(*(column + [""] * (height - len(column)) for column in columns))
+    return [_GAP.join(text.ljust(w) for text, w in zip(line, widths)).rstrip() for line in lines]
 
 
 def width() -> int | None:

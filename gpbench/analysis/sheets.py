@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 10
 """Largest number of columns of a grid of numbers, with that of the names of rows."""
 
+_LONGEST, _GAP = 180, 3
+"""Most characters of a line with the names of columns, and of what stands between two of them."""
+
 
 @dataclass(frozen=True)
 class Text:
@@ -151,8 +154,17 @@ def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[
     selected = []
     for name, members in families.items():
         piece = replace(grid, title=replace(title, text=": ".join(filter(None, [title.text, name]))))
-        selected += [piece.select(group) for group in _even(members, _MOST_COLUMNS - 1)]
+        selected += [piece.select(group) for group in _even(members, _most_columns(piece, members))]
     return [_gather_notes(_without_empty_rows(piece)) for piece in selected]
+
+
+def _most_columns(grid: Grid, columns: Sequence[int]) -> int:
+    """The most columns of a part: fewer than _MOST_COLUMNS where their names are long."""
+    most = _MOST_COLUMNS - 1
+    lengths = [len(text_of(text).text) + _GAP for text in grid.header]
+    while most > 1 and any(lengths[0] + sum(lengths[c] for c in group) > _LONGEST for group in _even(columns, most)):
+        most -= 1
+    return most
 
 
 def _without_empty_rows(grid: Grid) -> Grid:

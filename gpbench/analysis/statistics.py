@@ -3,6 +3,8 @@
 Splits of one data set share rows.  Their results are not independent, and a plain paired t test rejects far too often.
 The corrected resampled t test of C. Nadeau and Y. Bengio, Inference for the Generalization Error, Machine Learning 52
 (2003), pages 239-281, takes s^2 (1 / n + n_test / n_train) for the variance of a mean over n splits instead of s^2 / n.
+R. R. Bouckaert and E. Frank, Evaluating the Replicability of Significance Tests for Comparing Learning Algorithms,
+PAKDD (2004), take the same for r repeats of k folds: n = k r, and n_test / n_train is 1 / (k - 1).
 
 Tests of ranks over data sets are those of J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets,
 JMLR 7 (2006), section 3.2.  Only tests import SciPy, when they are called.
@@ -20,6 +22,16 @@ from numpy import ndarray
 
 LEVEL = 0.05
 """Significance level of all tests."""
+
+FOLDS = ("kfold",)
+"""Split sets of which the correction is that of repeated folds."""
+UNTESTED = {
+    "groups90": "whole groups are left out",
+    "groups_kfold": "whole groups are left out",
+    "temporal": "each split trains on the past of the next",
+    "fixed": "their rows were given",
+}
+"""Split sets whose splits are not exchangeable, with the reason: no correction of their variance is known."""
 
 
 class TTest(NamedTuple):

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.families import family
-from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines
+from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines, split_notes
 from gpbench.analysis.printing import counted, natural, number
+from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
 from gpbench.metrics import find
 from gpbench.records.record import Record
@@ -28,6 +29,7 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
         entries: Entries of `gpbench.analysis.cells.entries`.
     """
     cells = list({id(entry.cell): entry.cell for entry in entries}.values())
+    records = [record for cell in cells for record in cell.records]
     names, shared = _column_names(cells)
     several = len({cell.records[0].protocol for cell in cells}) > 1
     placed = {
@@ -50,8 +52,8 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
         grids=grids,
         twins=twins,
         rows=rows,
-        remarks=remarks(entries, grids, twins),
-        facts={**({"settings": shared} if shared else {}), **facts_of(r for cell in cells for r in cell.records)},
+        remarks=[*remarks(entries, grids, twins), *split_notes(records)],
+        facts=run_facts(records, shared) | facts_of(records),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import targets
 from gpbench.cli import options
+from gpbench.cli.formatting import HelpFormatter
 from gpbench.errors import ConfigError, ContractError
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ def add_parser(subparsers: Any) -> None:
     """Adds the verb to the parser."""
     parser = subparsers.add_parser(
         "check",
-        description="Check a method on small data sets of each of its tasks, or a kernel, a likelihood or a metric.\n"
-        "One line for each requirement.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Check a method on small data sets of each of its tasks, or a kernel, a likelihood or a metric."
+        " One line for each requirement.",
+        formatter_class=HelpFormatter,
         epilog=_EPILOG,
     )
     parser.add_argument(

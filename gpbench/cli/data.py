@@ -4,6 +4,7 @@
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import paths
-from gpbench.analysis.printing import print_json
+from gpbench.analysis.printing import fitted, print_json, width
 from gpbench.api.words import folders
 from gpbench.cli import data_describe
+from gpbench.config.cards import split_sets
 from gpbench.errors import ConfigError, DataError, GpbenchError, StorageError, printable
 
 
@@ -83,7 +85,8 @@ def run(args: argparse.Namespace) -> int:
         code = code or (DataError.exit_code if row.get("bad") else 0)
         rows.append(row)
         if text and not args.json:
-            print("\n".join(map(printable, text.split("\n"))), flush=True)
+            lines = (piece for line in text.split("\n") for piece in fitted(printable(line), width()))
+            print("\n".join(lines), flush=True)
     if args.json:
         print_json(rows)
     return code
@@ -97,7 +100,7 @@ def _summary(card: Mapping, args: argparse.Namespace) -> dict:
         "rows": card.get("rows"),
         "inputs": card.get("inputs"),
         "outputs": card.get("outputs", 1),
-        "splits": (card.get("splits") or {}).get("sets", {"random90": 20}),
+        "splits": split_sets(card),
         "title": card.get("title", ""),
         "stored": str(stored) if stored and stored.is_file() else None,
     }
@@ -114,7 +117,9 @@ def _ls(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
     splits = ", ".join(f"{name} {count}" for name, count in row["splits"].items())
     size = f"{row['rows'] or '?'} x {row['inputs'] or '?'}"
     mark = "stored" if row["stored"] else ""
-    return row, f"{row['name']:<16} {row['task']:<11} {size:>13}  {splits:<24} {mark:<7} {row['title']}"
+    facts = f"{row['name']:<16} {row['task']:<11} {size:>13}  {splits:<24} {mark:<7}"
+    is_long = len(f"{facts} {row['title']}") > (width() or math.inf)
+    return row, f"{facts.rstrip()}\n{'':<16} {row['title']}" if is_long else f"{facts} {row['title']}"
 
 
 def _info(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:

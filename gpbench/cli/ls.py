@@ -2,14 +2,16 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpbench import paths, plugins
 from gpbench.analysis import printing
+from gpbench.api.selection import names
 from gpbench.cli import options
-from gpbench.errors import ConfigError, printable
+from gpbench.errors import ConfigError, nearest, printable
 from gpbench.records import filters, open_one
 from gpbench.records.record import Record
 
@@ -51,11 +53,13 @@ def run(args: argparse.Namespace) -> int:
         flag = f"--{flags[0].replace('=', ' ')}" if flags else f"--where {args.where[0]}"
         raise ConfigError(f"{flag} selects runs: write `gpbench ls runs {flag}`, or leave it out")
     if args.kind == "runs":
-        records = filters.matching(open_one(options.results(args)).all(), [*flags, *args.where])
+        records = open_one(options.results(args)).all()
+        _check_names(args, records)
+        records = filters.matching(records, [*flags, *args.where])
         if args.json:
             printing.print_json([record.to_json() for record in records])
         else:
-            printing.print_table(_RUN_HEADER, [*map(_run_row, records)])
+            print("\n".join(_run_lines(records, printing.width())))
         return 0
     faults: list[ConfigError] = []
     if args.kind == "datasets":
@@ -77,12 +81,54 @@ def run(args: argparse.Namespace) -> int:
     return faults[0].exit_code if faults else 0
 
 
+def _check_names(args: argparse.Namespace, records: Sequence[Record]) -> None:
+    """Raises ConfigError for a data set, a method or a protocol that is none, and that no run has."""
+    for group in ("dataset", "method", "protocol"):
+        for name in names(getattr(args, group)):
+            known = {*_files(group, args.config_dir), *(str(getattr(record, group)) for record in records)}
+            if name not in known:
+                raise ConfigError(f"no run has {group} {name!r}; {nearest(name, known)}")
+
+
+def _run_lines(records: Sequence[Record], width: int | None) -> list[str]:
+    """The lines of a table of runs; what does not fit the width is left out, from `created` to the further metrics.
+
+    Fields that all runs share are then said once, below the table.
+    """
+    rows = [*map(_run_row, records)]
+    columns: dict[str, tuple[str, ...]] = {name: tuple(row[c] for row in rows) for c, name in enumerate(_RUN_HEADER)}
+    shared: dict[str, str] = {}
+
+    def fits() -> bool:
+        total = sum(max(map(len, (name, *cells))) + 2 for name, cells in columns.items())
+        return width is None or total - 2 <= width
+
+    if not fits():
+        columns["id"] = tuple(text[:_SHORT_ID] for text in columns["id"])
+        shared = {name: cells[0] for name, cells in columns.items() if len({*cells}) == 1 and len(cells) > 1}
+        shared = {name: text for name, text in shared.items() if name != "id"}
+        columns = {name: cells for name, cells in columns.items() if name not in shared}
+    for n_metrics in (2, 1):
+        if not fits() and "metrics" in columns:
+            columns["metrics"] = tuple(", ".join(text.split(", ")[:n_metrics]) for text in columns["metrics"])
+        if not fits():
+            columns.pop("created" if n_metrics == 2 else "seed", None)
+    below = ", ".join(f"{name} {text}".rstrip() for name, text in shared.items() if text)
+    lines = printing.aligned([*columns], [*zip(*columns.values())], width)
+    return lines + [""] * bool(below) + textwrap.wrap(f"all runs: {below}", width or 80) * bool(below)
+
+
+_FIRST = ("nll", "rmse", "test_ll", "error")
+"""Metrics that come before the others."""
+_SHORT_ID = 8
+"""Digits of an id where the line is short; `gpbench show` takes the first digits of an id."""
 _RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "split", "seed")
 _RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
 
 
 def _run_row(record: Record) -> tuple[str, ...]:
-    metrics = ", ".join(f"{name} {printing.number(value)}" for name, value in record.metrics.items())
+    names = sorted(record.metrics, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
+    metrics = ", ".join(f"{name} {printing.number(record.metrics[name])}" for name in names)
     created = (record.created or "")[:16].replace("T", " ")
     return (
         *(str(getattr(record, name)) for name in _RUN_FIELDS),
@@ -97,9 +143,13 @@ def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:
 
     Of files with the same name, that of gpbench counts.
     """
-    files = paths.yaml_files(group, (*config_dirs, *plugins.folders()))
+    files = _files(group, config_dirs)
     for name in sorted(files, key=printing.natural):
         yield {"name": name, "description": _first_comment(files[name])}
+
+
+def _files(group: str, config_dirs: Sequence[Path]) -> Mapping[str, Path]:
+    return paths.yaml_files(group, (*config_dirs, *plugins.folders()))
 
 
 def _first_comment(path: Path) -> str:

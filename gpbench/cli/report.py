@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from gpbench.analysis import printing
     from gpbench.cli.ls import descriptions
     from gpbench.data import cards
-    from gpbench.records import latest, open_stores, recorded
+    from gpbench.records import collection, latest, open_stores, recorded
     from gpbench.report import site
 
     stores = open_stores(options.results(args))
@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
         trace=lambda id: store_of[id].trace(id),
         config=lambda id: store_of[id].config_text(id),
         figures=_figures(planned),
+        shipped={run for file in paths.shipped_files() for run in collection.read_times(file)},
         docs=args.docs,
     )
     files = site.write_site(out, site.render_pages(facts))

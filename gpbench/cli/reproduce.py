@@ -7,6 +7,7 @@ from typing import Any
 
 from gpbench import targets
 from gpbench.cli import options
+from gpbench.cli.formatting import HelpFormatter
 from gpbench.errors import ConfigError, GpbenchError
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
 from gpbench.experiments.status import Cell
@@ -25,7 +26,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "reproduce",
         description="Run what is missing of a paper's table or figure, each job in a process of its own, and make it.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         epilog=_EPILOG,
     )
     parser.add_argument("experiment", metavar="ID", help="which: `gpbench ls experiments` lists them")

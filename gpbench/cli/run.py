@@ -14,6 +14,7 @@ from gpbench.api.runs import Runs
 from gpbench.api.training import train_here
 from gpbench.api.words import composed
 from gpbench.cli import options
+from gpbench.cli.formatting import HelpFormatter
 from gpbench.cli.plot import plot_run
 from gpbench.cli.show import inputs_line
 from gpbench.errors import ConfigError, DivergedError, as_word, printable
@@ -55,7 +56,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "run",
         description="Train a method on splits of a data set, score it on the test rows, and record the result.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         epilog=_EPILOG,
     )
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="settings that override the defaults")

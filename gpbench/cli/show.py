@@ -30,11 +30,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     import yaml
 
-    print(
-        "\n".join(
-            printing.aligned(("id", record.id), [(k, _line(v)) for k, v in record.to_json().items() if k != "id"])
-        )
-    )
+    fields = [(name, _line(value)) for name, value in record.to_json().items() if name != "id"]
+    print("\n".join(printing.aligned(("id", record.id), fields, printing.width())))
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
         print(line)
     print(f"folder  {run.folder}")

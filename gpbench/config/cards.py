@@ -41,7 +41,7 @@ CARD = Keys(
         "variants": optional(MAPPING, "Other rows of one source, by name: the keys of the card that they change."),
         "checksum": optional(TEXT, "Checksum of the arrays."),
         "folds_checksum": optional(TEXT, "Checksum of the index arrays."),
-        "splits": optional(MAPPING, "Split sets; see below.", "{sets: {random90: 20}}"),
+        "splits": optional(MAPPING, "Split sets; see below.", "{set: random90}, of classes {set: stratified90}"),
         "oddities": optional(LIST, "Facts that a user of the data should know."),
         "licence": optional("any", "Licence."),
         "cite": optional("any", "References."),
@@ -74,6 +74,7 @@ KINDS: Mapping[str, Keys] = {
             "reader": optional(_READER, "Reader of the file.", "table"),
             "member": _MEMBER,
             "sha256": optional(TEXT, "SHA-256 of the file."),
+            "split_file": optional(TEXT, "Table of fixed splits: a column for each, a line for each row of the data."),
         }
     ),
     "sklearn": Keys(
@@ -97,12 +98,14 @@ the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbe
 
 SPLITS = Keys(
     {
-        "sets": optional(MAPPING, "Number of splits of each split set.", "{random90: 20}"),
+        "sets": optional(MAPPING, "Number of splits of each split set; by default that of the set in use."),
         "set": optional(TEXT, "Split set in use; by default the first of `sets`."),
     }
 )
 """The keys of the section `splits`, besides those of the card's split sets."""
 
+_COUNTED = [name for name, entry in SPLIT_SETS.items() if entry.count({})]
+"""Split sets that need no number of splits."""
 _SPLIT_KEYS = {key for entry in SPLIT_SETS.values() for key in entry.options.known}
 
 
@@ -136,7 +139,7 @@ def check(card: Any, path: Path | str = "the card", folders: Sequence[Path] = ()
         Keys({name: optional(key.range) for name, key in CARD.keys.items()}).check(variant, f"{path}: a variant")
     if variants and (variant := str(card.get("variant"))) not in variants:
         raise ConfigError(f"{card['name']} has no variant {variant!r}: {nearest(variant, variants)}")
-    _check_splits(path, mapping(card.get("splits"), f"{path}: splits"))
+    _check_splits(path, card)
     return sources
 
 
@@ -169,6 +172,30 @@ def resolved(card: Mapping[str, Any]) -> dict[str, Any]:
     return {**card, **variants[card["variant"]]} if variants else dict(card)
 
 
+def split_sets(card: Mapping[str, Any]) -> dict[str, int]:
+    """Counts the splits of each split set of a card; the set in use is `split_set(card)`.
+
+    Raises:
+        ConfigError: The set in use has no number of splits.
+    """
+    splits = card.get("splits") or {}
+    name, sets = split_set(card), {str(key): int(count) for key, count in (splits.get("sets") or {}).items()}
+    if name not in sets and name in SPLIT_SETS and (count := SPLIT_SETS[name].count(splits)):
+        sets[name] = count
+    if name not in sets:
+        raise ConfigError(
+            f"{card.get('name', 'dataset')} has no split set {name!r}: {nearest(name, {*sets, *_COUNTED})}"
+        )
+    return sets
+
+
+def split_set(card: Mapping[str, Any]) -> str:
+    """The split set in use: the card's, or 90/10 splits at random, which keep the shares of classes."""
+    splits = card.get("splits") or {}
+    default = "random90" if card.get("task", "regression") == "regression" else "stratified90"
+    return str(splits.get("set") or next(iter(splits.get("sets") or [default])))
+
+
 def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
     """Checks that the split set in use reads the keys of `splits` that a command line sets.
 
@@ -179,10 +206,8 @@ def check_changes(card: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
     Raises:
         ConfigError: It does not read one of them.
     """
-    splits = card.get("splits") or {}
-    name = splits.get("set") or next(iter(splits.get("sets") or ["random90"]))
     settings = {key: changes[f"dataset.splits.{key}"] for key in _SPLIT_KEYS if f"dataset.splits.{key}" in changes}
-    _check_read("dataset", settings, [name])
+    _check_read("dataset", settings, [split_set(card)])
 
 
 def _checked_source(path: Path | str, source: Any, folders: Sequence[Path]) -> dict[str, Any]:
@@ -219,16 +244,26 @@ def _check_read(path: Path | str, splits: Mapping[Any, Any], sets: Iterable[str]
         raise ConfigError(f"{path}: splits.{key}={as_word(splits[key])}: {hint}")
 
 
-def _check_splits(path: Path | str, splits: Mapping[Any, Any]) -> None:
-    sets = mapping(splits.get("sets"), f"{path}: splits.sets") or {"random90": 20}
-    Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(sets, f"{path}: splits.sets")
+def _check_splits(path: Path | str, card: Mapping[str, Any]) -> None:
+    splits = mapping(card.get("splits"), f"{path}: splits")
+    counts = mapping(splits.get("sets"), f"{path}: splits.sets")
+    Keys(dict.fromkeys(SPLIT_SETS, optional("count"))).check(counts, f"{path}: splits.sets")
+    TEXT.check(f"{path}: splits: set", splits.get("set"))
+    if (name := split_set(card)) not in counts and (name not in SPLIT_SETS or not SPLIT_SETS[name].count({})):
+        known = (
+            f"; give the number of its splits, as in sets: {{{name}: 1}}" if name in SPLIT_SETS and not counts else ""
+        )
+        raise ConfigError(f"{path}: no split set {name!r}{known or '; ' + nearest(name, {*counts, *_COUNTED})}")
+    sets = dict.fromkeys([*counts, name])
     _check_read(path, splits, sets)
     keys = SPLITS
-    for name in sets:
-        keys |= SPLIT_SETS[name].options
+    for entry in sets:
+        keys |= SPLIT_SETS[entry].options
     keys.check(splits, f"{path}: splits")
-    if (split_set := splits.get("set")) not in (None, *sets):
-        raise ConfigError(f"{path}: no split set {split_set!r}; {nearest(str(split_set), sets)}")
+    if "repeats" in splits and name in counts:
+        raise ConfigError(
+            f"{path}: splits.repeats and splits.sets.{name}: both say how many splits there are; give one"
+        )
 
 
 def read_indices_as_int8(card: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from gpbench.data import row_labels
 from gpbench.data.cells import number
 from gpbench.errors import DataError
 
@@ -37,7 +38,8 @@ class Raw:
         target: labels as text, "" for a missing one, or numbers; a column for each output where there are several.
         columns, outputs: names of inputs and outputs, () where the file has none.
         folds: index arrays that came with the file.
-        groups: the group of each row, "" for a missing one; () for none.
+        groups, order: the group of each row and its place in time, "" for a missing one; () for none.
+        split: the part of each row in fixed splits as text (N, splits) (`row_labels.fixed_parts`); () for none.
         left_out: columns that are no inputs because they only label the rows, each with the reason.
     """
 
@@ -48,6 +50,8 @@ class Raw:
     outputs: tuple[str, ...] = ()
     groups: Sequence | np.ndarray = ()
     left_out: tuple[str, ...] = ()
+    order: Sequence | np.ndarray = ()
+    split: Sequence | np.ndarray = ()
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,12 @@ class Dataset:
         classes: original labels in the order of their codes, labels of one code joined by "/"; () for regression.
         checksum: sha256 of the arrays.
         folds: index arrays that came with the data: `yang` (N,), the fold of each row; `raetsch_train` and
-            `raetsch_test` (realisations, rows).
+            `raetsch_test` (realisations, rows); `fixed` (N, splits), the part of each row.
         outputs: names of the outputs, () for a single one.
         groups: numbers 0 to G-1 of the groups of rows that belong together, such as a trajectory or a person, (N,);
             None without groups.
         target: name of the target, where there is one output.
+        order: the place of each row in time, (N,); None without an order.
         left_out: columns of a user's table that are no inputs because they only label the rows, each with the reason.
         missing: number of missing cells of each column, in rows that the card leaves out.
     """
@@ -84,15 +89,19 @@ class Dataset:
     outputs: tuple[str, ...] = ()
     groups: Int[np.ndarray, " N"] | None = None
     target: str = "target"
+    order: Float[np.ndarray, " N"] | None = None
     left_out: tuple[str, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
 
     __repr__ = brief
 
 
-def canonical(X: np.ndarray, y: np.ndarray, groups: np.ndarray | None) -> dict[str, np.ndarray]:
-    """The arrays that the checksum of a data set covers, by name."""
-    return {"X": X, "y": y} | ({} if groups is None else {"groups": groups})
+def canonical(
+    X: np.ndarray, y: np.ndarray, groups: np.ndarray | None, order: np.ndarray | None, folds: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The arrays that the checksum of a data set covers, by name; other index arrays have a checksum of their own."""
+    arrays = {"X": X, "y": y, "groups": groups, "order": order, "fixed": folds.get("fixed")}
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def checksum(arrays: Mapping[str, np.ndarray]) -> str:
@@ -121,25 +130,32 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     name, task = card["name"], card["task"]
     _check_arrays(name, raw.X, raw.target)
     X, target, groups = raw.X.astype("<f8"), raw.target, np.asarray(raw.groups)
-    if not len(X) == len(target) == (len(groups) if groups.size else len(X)):
-        counts = f"{len(target)} targets" + (f" and {len(groups)} groups" if groups.size else "")
+    order = row_labels.times(name, raw.order)
+    parts = row_labels.fixed_parts(name, np.asarray(raw.split)) if len(raw.split) else np.empty((0, 0), int)
+    lengths = {
+        "targets": len(target),
+        "groups": len(groups),
+        "rows of `order`": len(order),
+        "rows of `split`": len(parts),
+    }
+    lengths = {noun: length for noun, length in lengths.items() if length or noun == "targets"}
+    if {*lengths.values()} != {len(X)}:
+        counts = " and ".join(f"{length} {noun}" for noun, length in lengths.items())
         raise DataError(f"{name}: {len(X)} rows of inputs, but {counts}")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
-    labelled = target != "" if target.dtype.kind == "U" else np.ones(target.shape, dtype=bool)
-    labelled = labelled.reshape(len(target), -1).all(axis=1)
-    grouped = groups != "" if groups.dtype.kind == "U" else np.ones(len(X), dtype=bool)
+    unlabelled = target == "" if target.dtype.kind == "U" else np.zeros(target.shape, dtype=bool)
+    unlabelled = unlabelled.reshape(len(target), -1).any(axis=1)
+    lacking = {noun: row_labels.missing(a) for noun, a in (("group", groups), ("order", order)) if len(a)}
     if card.get("incomplete") == "drop":
-        complete = labelled & (grouped if groups.size else True) & ~np.isnan(X).any(axis=1)
-        X, target, groups = X[complete], target[complete], groups[complete] if groups.size else groups
-    elif not labelled.all():
-        raise DataError(f"{name}: the target is missing in {int((~labelled).sum())} rows; {_MEND}")
-    elif groups.size and not grouped.all():
-        rows = (np.flatnonzero(~grouped) + 1).tolist()
-        raise DataError(
-            f"{name}: the group is missing in {len(rows)} rows ({', '.join(map(str, rows[:5]))}"
-            f"{', ...' if len(rows) > 5 else ''}); fill it in, or drop such rows by `incomplete: drop` in the card"
-        )
+        complete = ~np.any([unlabelled, np.isnan(X).any(axis=1), *lacking.values()], axis=0)
+        X, target = X[complete], target[complete]
+        groups, order, parts = (array[complete] if len(array) else array for array in (groups, order, parts))
+    elif unlabelled.any():
+        raise DataError(f"{name}: the target is missing in {int(unlabelled.sum())} rows; {_MEND}")
+    else:
+        for noun, rows in lacking.items():
+            row_labels.require(name, noun, rows)
     if X.size == 0:
         left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
         raise DataError(f"{name}: {f'no inputs{left_out}' if len(X) else 'no complete rows'}")
@@ -163,8 +179,10 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         if value.dtype.kind not in "biu":
             raise DataError(f"{name}: the index array {key!r} is of type {value.dtype}: must be whole numbers")
     folds = {key: np.ascontiguousarray(value, dtype="<i8") for key, value in raw.folds.items()}
-    digest = checksum(canonical(X, y, numbers))
-    return Dataset(name, task, X, y, columns, classes, digest, folds, outputs, numbers, target_names[0])
+    folds |= {"fixed": np.ascontiguousarray(parts, dtype="<i8")} if parts.size else {}
+    places = order if order.size else None
+    digest = checksum(canonical(X, y, numbers, places, folds))
+    return Dataset(name, task, X, y, columns, classes, digest, folds, outputs, numbers, target_names[0], places)
 
 
 def _check_arrays(name: str, X: np.ndarray, target: np.ndarray) -> None:

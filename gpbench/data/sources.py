@@ -13,6 +13,7 @@ from gpbench.config.cards import reader, resolved
 from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.dataset import Dataset, Raw, checksum, from_raw
+from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
 from gpbench.errors import DataError
 
@@ -134,6 +135,11 @@ def obtain(
             raw = read(blobs, {"variant": card.get("variant"), **source, **options})
         except DataError as error:
             raise DataError(f"{card['name']}: {describe(source)}: {error}") from None
+    if file := source.get("split_file"):
+        try:
+            raw = replace(raw, split=split_table(_own_file(source, file, folders), {}))
+        except DataError as error:
+            raise DataError(f"{card['name']}: {file}: {error}") from None
     dataset = from_raw(card, raw, source.get("labels"))
     dataset = replace(dataset, left_out=raw.left_out, missing=_missing(dataset, raw))
     checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
@@ -177,11 +183,7 @@ def _reader(source: Mapping) -> tuple[Callable, Mapping]:
 def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Sequence[Path]) -> list[bytes]:
     """The bytes of all files of a source, archive members taken out."""
     if source["kind"] == "file":
-        candidates = [folder / source["path"] for folder in folders if (folder / source["path"]).is_file()]
-        if not candidates:
-            note = f": {source['note']}" if source.get("note") else ""
-            raise files.Absent(f"no file {source['path']} in {', '.join(str(f.resolve()) for f in folders)}{note}")
-        blobs = [files.from_folder(candidates[0].parent, candidates[0].name, source.get("sha256"))]
+        blobs = [_own_file(source, source["path"], folders, source.get("sha256"))]
     elif source["kind"] == "mirror":
         if mirror is None:
             needed = ", ".join(f"{name} (sha256 {sha256})" for name, sha256 in source["files"].items())
@@ -192,3 +194,12 @@ def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Seque
     else:
         blobs = [files.from_address(source["at"], name, sha256) for name, sha256 in source["files"].items()]
     return [archives.member(blob, source["member"]) for blob in blobs] if source.get("member") else blobs
+
+
+def _own_file(source: Mapping, path: str, folders: Sequence[Path], sha256: str | None = None) -> bytes:
+    """The content of a user's file, from the first of these folders that has it."""
+    candidates = [folder / path for folder in folders if (folder / path).is_file()]
+    if not candidates:
+        note = f": {source['note']}" if source.get("note") else ""
+        raise files.Absent(f"no file {path} in {', '.join(str(f.resolve()) for f in folders)}{note}")
+    return files.from_folder(candidates[0].parent, candidates[0].name, sha256)

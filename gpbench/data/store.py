@@ -19,7 +19,7 @@ from gpbench.data.dataset import Dataset, canonical, checksum
 from gpbench.errors import DataError
 
 _NAMES = "names"
-_KNOWN = {"X", "y", "groups", "columns", "classes", "outputs", "target", _NAMES}
+_KNOWN = {"X", "y", "groups", "order", "columns", "classes", "outputs", "target", _NAMES}
 
 
 def warn(text: str) -> None:
@@ -54,12 +54,12 @@ def get(card: Mapping, store: Path) -> Dataset | None:
     except npz.damaged() as error:
         raise DataError(f"{file} is damaged ({' '.join(str(error).split())})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
-    groups = arrays.get("groups")
-    actual = checksum(canonical(X, y, groups))
+    groups, order = arrays.get("groups"), arrays.get("order")
+    actual = checksum(canonical(X, y, groups, order, folds))
     checksums = {"checksum": actual, "folds_checksum": folds and checksum(folds)}
     if any(card.get(key) and value and value != card[key] for key, value in checksums.items()):
         raise DataError(f"{file} is damaged (its arrays have another checksum)")
-    return Dataset(card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups, target)
+    return Dataset(card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups, target, order)
 
 
 def save(dataset: Dataset, card: Mapping, store: Path) -> None:
@@ -70,7 +70,7 @@ def save(dataset: Dataset, card: Mapping, store: Path) -> None:
     file = path(card, store)
     if file is None:
         return
-    arrays = {**canonical(dataset.X, dataset.y, dataset.groups), "X": _small(dataset.X)}
+    arrays = canonical(dataset.X, dataset.y, dataset.groups, dataset.order, {}) | {"X": _small(dataset.X)}
     arrays |= {key: np.array(getattr(dataset, key), dtype=str) for key in ("columns", "classes", "outputs", "target")}
     arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
     arrays = {_NAMES: np.array([*arrays]), **arrays}  # first, where no other entry's lengths can hide it

@@ -31,15 +31,15 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     Args:
         blobs: the files.
         options: `target` column name (then there is a header) or number (negative from the end), a list of them for
-            several outputs, `group` the column that says which rows belong together, `header`, `drop` and `keep`
-            columns, `missing` markers, `decimal` and `thousands` signs, `codes` {column: {text: number}}, and those of
-            `gpbench.data.cells.read`.
+            several outputs, `group` the column that says which rows belong together, `order` that of their time,
+            `split` that of fixed splits (or a list of them), `header`, `drop` and `keep` columns, `missing` markers,
+            `decimal` and `thousands` signs, `codes` {column: {text: number}}, and those of `gpbench.data.cells.read`.
 
     Raises:
         DataError: a file is damaged, a column is absent, or a cell is no number; the message names column and row.
     """
     options = {key: value for key, value in options.items() if value is not None}
-    targets = options["target"] if isinstance(options["target"], list | tuple) else [options["target"]]
+    targets = _listed(options["target"])
     header = options.get("header", isinstance(targets[0], str) or text.has_header(blobs[0]))
     files = [text.read(blob, options) for blob in blobs]
     rows = [row for file in files for row in file.rows]
@@ -50,11 +50,17 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     if repeated := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
     target_columns = [_position(names, target, header) for target in targets]
-    group = [_position(names, options["group"], header)] if "group" in options else []
-    excluded = {*target_columns, *group, *(_position(names, drop, header) for drop in options.get("drop", ()))}
+    roles = {"group": options.get("group"), "order": options.get("order"), "split": options.get("split")}
+    of_rows = {role: [_position(names, name, header) for name in _listed(value)] for role, value in roles.items()}
+    excluded = {
+        *target_columns,
+        *(i for columns in of_rows.values() for i in columns),
+        *(_position(names, drop, header) for drop in options.get("drop", ())),
+    }
     codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
     explicit = [*options.get("keep", ()), *(name for name in codes if name in names)]
     keep = {_position(names, name, header) for name in explicit}
+    excluded -= keep & {*of_rows["order"]}  # a time may also be an input
     labels_of_rows = text.bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
     left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | keep}
     inputs = [i for i in range(len(names)) if i not in excluded and i not in left_out]
@@ -64,14 +70,16 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     numbers = Numbers.from_options(options)
     X = [_numbers(columns[i], names[i], numbers, codes.get(names[i])) for i in inputs]
     labels = [list(map(numbers.plain, columns[i])) for i in target_columns]
-    groups = [cell for i in group for cell in map(numbers.plain, columns[i])]
+    group, order, split = ([list(map(numbers.plain, columns[i])) for i in indices] for indices in of_rows.values())
     input_names, outputs = (tuple(names[i] for i in indices) if header else () for indices in (inputs, target_columns))
     return Raw(
         np.array(X).reshape(len(inputs), len(rows)).T,
         np.array(labels if len(target_columns) > 1 else labels[0]).T,
         input_names,
         outputs=outputs,
-        groups=groups,
+        groups=group[0] if group else (),
+        order=order[0] if order else (),
+        split=np.array(split).T,
         # a trailing delimiter makes a column without name and cells, of which nobody needs to hear
         left_out=tuple(reason for i, reason in left_out.items() if any(columns[i])),
     )
@@ -79,6 +87,23 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 _MEND = "mend them, or leave these rows out"
 _DELIMITER = 'is the delimiter right, as in `delimiter: ";"` in the card?'
+
+
+def _listed(value: Any) -> list:
+    """One or several names of columns as a list; none for None."""
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+
+
+def split_table(content: bytes, options: Mapping) -> np.ndarray:
+    """Reads a file of fixed splits, (N, splits) of text: a header, and then a line for each row of the data.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    rows = text.read(content, options).rows
+    if len(rows) < 2:
+        raise DataError("the table has no rows")
+    return np.array(_columns(rows[1:], len(rows[0]))).T
 
 
 def _columns(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:

@@ -20,8 +20,8 @@ from gpbench.keys import MAPPING, MAPPING_OF_MAPPINGS, MAPPINGS, TEXT, Keys, map
 
 PRESETS = ("quick", "full")
 
-FACTS = ("names", "data", "splits", "settings", "budget", "paper")
-"""What a file may say of its runs: names of columns, data, splits, settings, steps, and what the paper has instead."""
+FACTS = ("names", "data", "splits", "kernel", "settings", "budget", "paper")
+"""What a file may say of its runs: names of columns, data, splits, kernel, settings, steps, and what the paper has."""
 
 _KEYS = Keys(
     {
@@ -171,13 +171,18 @@ def _experiment(id: str, content: Any, path: Path) -> Experiment:
         title=content["title"],
         paper=content.get("paper") or "",
         blocks=blocks,
-        presets={preset: "; ".join(words.values()) for preset, words in facts.items()},
+        presets={preset: "; ".join(itertools.starmap(_fact, words.items())) for preset, words in facts.items()},
         facts=facts,
         labels=labels,
         table=content.get("table") or {},
         figure=content.get("figure") or {},
         figures=content.get("figures") or {},
     )
+
+
+def _fact(name: str, words: str) -> str:
+    """A fact with its name, unless it tells what it is of itself."""
+    return words if name in ("names", "settings") else f"{name}: {words}"
 
 
 def _facts(content: Mapping[str, Any], path: Path) -> dict[str, dict[str, str]]:

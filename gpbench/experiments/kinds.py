@@ -40,7 +40,7 @@ TABLES: Mapping[str, Kind] = {
     "values": Kind(
         "gpbench.analysis.experiment.value_table",
         {"rows": "key or output", "columns": "columns", "metrics": "metrics"},
-        {"blocks": "keys", "average": "metric"},
+        {"blocks": "keys", "average": "metric", "printed": "values"},
     ),
     "ranks": Kind("gpbench.analysis.rankings.table", _RANKS, _RANK_SETS),
 }

@@ -132,6 +132,14 @@ class _File:
                 if not is_number(number):
                     raise ConfigError(f"{self.path}: {option}.{key}.{name}={as_word(number)}: must be a number")
 
+    def values(self, option: str, value: Mapping[str, Any]) -> None:
+        """Checks values by key of some of the runs."""
+        for key, values in value.items():
+            self.key_of_some(option, key)
+            known = [str(entry) for block in self.runs for entry in _values(block.get(key))]
+            for entry in _values(values):
+                self._known(f"{option}.{key}", "value", str(entry), known)
+
     def each(self, check_value: "Callable[[_File, str, Any], None]", option: str, values: Sequence[Any]) -> None:
         """Checks each of these values, which must differ."""
         for k, value in enumerate(values):
@@ -189,6 +197,7 @@ CHECKS: Mapping[str, tuple[Range, Callable[[_File, str, Any], None]]] = {
     "settings": (_SETTINGS, lambda file, option, value: None),
     "truth": (_TRUTH, lambda file, option, value: None),
     "exponents": (_EXPONENTS, _File.exponents),
+    "values": (WORDS["section"], _File.values),
     "fraction": (WORDS["share"], lambda file, option, value: None),
 }
 """Ranges and checks of options (`gpbench.experiments.kinds`) by the values that these can have."""

@@ -222,6 +222,12 @@ def read_ids(path: Path) -> list[str]:
     return [id for id in _values(table.column("id")) if isinstance(id, str)] if table.column_names else []
 
 
+def read_times(path: Path) -> list[tuple[str, str | None]]:
+    """The id and the time of each record of a collection, which are not read.  Raises ConfigError."""
+    table = _table(path, ["id", "created"])
+    return list(zip(*(_values(table.column(name)) for name in ("id", "created")), strict=True))
+
+
 def read_traces(path: Path) -> dict[str, bytes | None]:
     """The packed arrays of every record by its id; None where it has none.  Raises ConfigError."""
     table = _table(path, ["id", _TRACE])

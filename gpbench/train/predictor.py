@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from gpbench.config.build import check_recorded
 from gpbench.config.compose import folders
+from gpbench.data import splits
 from gpbench.data.dataset import Dataset
 from gpbench.errors import ConfigError, DataError
 from gpbench.records.plan import RunPlan
@@ -91,7 +92,8 @@ class Predictor:
 def _plan(cfg: Mapping[str, Any], record: Record) -> RunPlan:
     """The plan of this run alone, on one device."""
     alone = {"devices": None, "processes": 1, "again": False}
-    plan = RunPlan.from_config({**cfg, "split": record.split, "run": {**cfg["run"], **alone}})
+    card = splits.with_set(cfg["dataset"], record.split_set)  # what a card without one has may change
+    plan = RunPlan.from_config({**cfg, "dataset": card, "split": record.split, "run": {**cfg["run"], **alone}})
     outputs = [run for run in plan.runs if run.output_name == (record.output or "")]
     if not outputs:
         raise ConfigError(f"the data set {record.dataset} has no output {record.output!r}")

@@ -56,6 +56,11 @@ def test_runs_are_filtered(results, capsys, filters, splits):
     assert [r["split"] for r in listing(capsys, "runs", "--results", results, *filters)] == splits
 
 
+def test_a_name_that_is_none_is_refused(results, capsys):
+    assert main(["ls", "runs", "--results", str(results), "--protocol", "cleen"]) == 2
+    assert capsys.readouterr().err == "gpbench: no run has protocol 'cleen'; did you mean clean?\n"
+
+
 def test_runs_are_aligned_text_without_a_terminal(results, capsys):
     main(["ls", "runs", "--results", str(results)])
     header, *rows = capsys.readouterr().out.splitlines()

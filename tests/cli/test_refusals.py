@@ -57,7 +57,7 @@ REFUSED = {
     "method.likelihood=probitt": "method.likelihood: unknown likelihood 'probitt': did you mean probit?",
     "+dataset.splits.train_rows=40": "dataset: splits.train_rows=40: the split set random90 does not read it",
     "+dataset.splits.rows=40": "dataset: splits has an unknown key 'rows'",
-    "dataset.splits.set=randm90": "dataset: no split set 'randm90'; did you mean random90?",
+    "dataset.splits.set=randm90": "dataset: no split set 'randm90'; did you mean random90",
     "+dataset.colums=[a]": "dataset: the card has an unknown key 'colums'; did you mean columns or counts?",
     "+dataset.incomplete=dropp": "dataset: the card: incomplete=dropp: must be drop or null",
     "++methd.steps=20": "++methd.steps=20: no such section; did you mean method?",

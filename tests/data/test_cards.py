@@ -44,7 +44,10 @@ def test_the_options_of_a_reader_are_those_that_it_reads(name):
 
 def test_the_keys_of_a_split_set_are_those_that_its_rule_reads():
     for name, entry in SPLIT_SETS.items():
-        read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", inspect.getsource(entry.function)))
+        source = inspect.getsource(entry.function)
+        read = set(re.findall(r"""\["splits"\](?:\.get\(|\[)"(\w+)""", source))
+        read |= {"folds"} if ".folds(card" in source else set()
+        read |= {"repeats"} if "k // folds" in source else set()  # the number of the division into folds
         assert {*entry.options.known} == read, name
 
 
@@ -102,7 +105,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (FILE + "labels: [a, b]", r'labels=\["a", "b"\]: must be a mapping'),
         (FILE + "splits: {sets: {random09: 5}}", "splits.sets has an unknown key 'random09'; did you mean random90"),
         (FILE + "splits: {sets: {random90: 0}}", "splits.sets: random90=0: must be a whole number from 1"),
-        (FILE + "splits: {set: hla, sets: {random90: 5}}", "no split set 'hla'; known are random90"),
+        (FILE + "splits: {set: hla, sets: {random90: 5}}", "no split set 'hla'; known are fixed, groups90,"),
         (FILE + "splits: {sets: {random90: 5}, seed: 1}", "splits has an unknown key 'seed'; did you mean set or sets"),
         (FILE + "splits: {sets: {random90: 5}, test_rows: 9}", "splits.test_rows=9: the split set random90 does not"),
         (FILE + "splits: {sets: {random: 5}}", "splits lacks test_rows"),

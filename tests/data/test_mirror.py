@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpbench.data import cards, prepare, sources, splits
+from gpbench.data import cards, prepare, sources, split_sets, splits
 
 CARDS = {name: cards.read(name) for name in cards.names()}
 MIRRORED = {name: card for name, card in CARDS.items() if card["sources"][0]["kind"] == "mirror"}
@@ -32,7 +32,7 @@ def test_hla_splits_are_the_published_index_files_bit_for_bit(name, mirror):
     dataset = obtain(name, mirror)
     with np.load(mirror / f"{name}.npz") as archive:
         for k in range(splits.count(CARDS[name])):
-            train, test = splits.hla(CARDS[name], dataset, k)
+            train, test = split_sets.hla(CARDS[name], dataset, k)
             np.testing.assert_array_equal(train, archive[f"train_idx_{k}"])
             np.testing.assert_array_equal(test, archive[f"test_idx_{k}"])
 

@@ -34,6 +34,11 @@ EXAMPLES = {
     "raetsch": (card("raetsch", 1), make(**RAETSCH)),
     "official": (card("official", 1, train_rows=30), make()),
     "draws": (card("draws", 3, test_rows=10, train_rows=10), make()),
+    "stratified90": (card("stratified90"), make()),
+    "kfold": (card("kfold", 8, folds=4), make()),
+    "groups_kfold": (card("groups_kfold", 8, folds=4), replace(make(), groups=np.arange(40) // 4)),
+    "temporal": (card("temporal", 4, folds=4), replace(make(), order=np.arange(40.0))),
+    "fixed": (card("fixed", 2, folds=2), make(fixed=np.stack([np.arange(40) < 30, np.arange(40) < 20], 1) + 1)),
 }
 LEAKING = {"hla_int8"}
 
@@ -47,7 +52,7 @@ def test_no_test_row_is_a_training_row_in_any_set_but_that_of_int8(chosen):
         assert prepare(replace(dataset, X=np.eye(len(dataset.y))), train, test).held_out == (chosen not in LEAKING)
 
 
-@pytest.mark.parametrize("chosen", sorted(SPLIT_SETS.keys() - LEAKING - {"draws"}))
+@pytest.mark.parametrize("chosen", sorted(SPLIT_SETS.keys() - LEAKING - {"draws", "temporal"}))
 def test_every_row_is_in_exactly_one_part_of_every_split(chosen):
     card, dataset = EXAMPLES[chosen]
     for k in range(splits.count(card)):
@@ -71,6 +76,8 @@ def test_draws_train_on_rows_of_their_own_and_share_the_test_rows():
     [
         card(),
         card("hla"),
+        card("stratified90"),
+        {"name": "toy", "splits": {"set": "kfold", "folds": 5}},
         card("random", 3, test_rows=7),
         card("random", 3, test_rows=7, train_rows=20),
         card("official", 1, train_rows=30),
@@ -84,7 +91,7 @@ def test_sizes_that_the_card_alone_says_are_those_of_every_split(card, rows):
     assert splits.sizes(card) is None and splits.sizes({**card, "rows": None}) is None
 
 
-@pytest.mark.parametrize("chosen", ["yang", "raetsch", "groups90"])
+@pytest.mark.parametrize("chosen", ["yang", "raetsch", "groups90", "groups_kfold", "temporal"])
 def test_sizes_that_only_the_data_say_are_unknown(chosen):
     assert splits.sizes({**card(chosen), "rows": 40}) is None
 

@@ -19,7 +19,8 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 def blocks(page: Path, language: str = "") -> list[str]:
     """The fenced blocks of a page in this language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [text for found, text in fenced if found == language]
 
 
 def commands() -> dict[str, None]:

@@ -107,8 +107,7 @@ def test_chosen_ranks_are_those_of_the_verb(site, results, browser, capsys, meth
     expected = json.loads(capsys.readouterr().out)
     browser.open(site / "ranks.html")
     ranks = browser.value(f"""(() => {{
-      const data = JSON.parse(document.querySelector("details.ranks script").textContent);
-      return ranking(data, {json.dumps(methods)});
+      return ranking(ranksData(document.querySelector("details.ranks")), {json.dumps(methods)});
     }})()""")
     assert ranks["methods"] == expected["methods"]
     for name in ("average", "critical", "statistic", "p"):

@@ -12,7 +12,7 @@ _GAP = "  "
 _HEADER = 14
 """Width to which the names of columns are broken, where the cells are narrower."""
 _NARROWEST = 6
-"""Smallest width of a column of words, and of lines of text."""
+"""Smallest width of lines of text."""
 
 
 def as_text(sheet: Sheet, width: int | None = None) -> str:
@@ -61,18 +61,16 @@ def _grid_lines(grid: Grid, width: int | None = None, notes: Mapping[str, str] |
     notes = notes or {}
     header = [_marked(text, notes) for text in grid.header]
     if grid.prose:
-        rows = [[_marked(text, notes) for text in row] for row in grid.rows]
-        widths = _shrunk([max(map(len, column)) for column in zip(header, *rows)], width)
-        return [*_broken(header, widths), _rule(widths), *(line for row in rows for line in _broken(row, widths))]
+        return printing.aligned(header, [[_marked(text, notes) for text in row] for row in grid.rows], width, rule=True)
     tails = [max((_tail(text) for text in column), default=0) for column in zip(*grid.rows)] or [0] * len(header)
     rows = [
         [_marked(text, notes) + " " * (tail - _tail(text)) * (c > 0) for c, (text, tail) in enumerate(zip(row, tails))]
         for row in grid.rows
     ]
     widths = [max(_narrow(name), *(len(row[c]) for row in rows), 0) for c, name in enumerate(header)]
-    names = [textwrap.wrap(name, w, break_long_words=False, break_on_hyphens=False) for name, w in zip(header, widths)]
-    heads = [[""] * (max(map(len, names)) - len(parts)) + parts for parts in names]
-    return [_joined(h, widths) for h in zip(*heads)] + [_rule(widths)] + [_joined(row, widths) for row in rows]
+    names = [heads(name, w) for name, w in zip(header, widths)]
+    tops = [[""] * (max(map(len, names)) - len(parts)) + parts for parts in names]
+    return [_joined(top, widths) for top in zip(*tops)] + [_rule(widths)] + [_joined(row, widths) for row in rows]
 
 
 def _tail(text: AnyText) -> int:
@@ -100,6 +98,16 @@ def _narrow(name: str) -> int:
     return max(min(len(name), _HEADER), *map(len, name.split()), 0)
 
 
+def heads(name: str, width: int = 0) -> list[str]:
+    """The lines of the name of a column.
+
+    Args:
+        name: The name.
+        width: Most characters of a line, unless a word has more; by default as many as beside narrow cells.
+    """
+    return textwrap.wrap(name, width or _narrow(name), break_long_words=False, break_on_hyphens=False)
+
+
 def _widths(grid: Grid) -> list[int]:
     """The widths of the columns, with room for a mark and a letter."""
     return [
@@ -109,23 +117,6 @@ def _widths(grid: Grid) -> list[int]:
         )
         for head, *cells in zip(grid.header, *grid.rows)
     ]
-
-
-def _shrunk(widths: list[int], width: int | None) -> list[int]:
-    """The widths, of which the largest are made smaller until their columns fit."""
-    room = (width or 10**9) - len(_GAP) * (len(widths) - 1)
-    while sum(widths) > room and max(widths) > _NARROWEST:
-        widest = widths.index(max(widths))
-        widths = [w - (c == widest) for c, w in enumerate(widths)]
-    return widths
-
-
-def _broken(texts: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """The lines of a row of words."""
-    columns = [textwrap.wrap(text, w) or [""] for text, w in zip(texts, widths)]
-    height = max(map(len, columns))
-    lines = zip(*(column + [""] * (height - len(column)) for column in columns))
-    return [_GAP.join(text.ljust(w) for text, w in zip(line, widths)).rstrip() for line in lines]
 
 
 def _wrapped(texts: Sequence[str], width: int | None, indent: str = "") -> list[str]:

@@ -23,7 +23,7 @@ from gpbench.report.figures import style
 
 _STEP = 0.26
 """Distance between two names in inches."""
-MAX_NAME = 40
+_MAX_NAME = 40
 """Largest number of characters of a line of a name; longer names have several lines."""
 _AXIS = 3.4
 """Length of the axis of ranks in inches, where a diagram stands alone."""
@@ -102,7 +102,7 @@ def _names(axis: Axes, ranking: Ranking, below: float) -> None:
     for side, names in zip(("right", "left"), _halves(ranking)):
         y, edge, gap = below - 0.1, *((0.75, -0.012 * k) if side == "right" else (k + 0.25, 0.012 * k))
         for name in names:
-            rank, text, y = average[name], fill(name, MAX_NAME), y - (_step(name) - _STEP) / 2
+            rank, text, y = average[name], fill(name, _MAX_NAME), y - (_step(name) - _STEP) / 2
             axis.plot([rank, rank, edge], [0, y, y], color="#555555", linewidth=0.8)
             label = f"{text}  {rank:.2f}" if side == "right" else f"{rank:.2f}  {text}"
             axis.text(edge + gap, y, label, ha=side, va="center", fontsize=9, multialignment=side)
@@ -117,12 +117,12 @@ def _halves(ranking: Ranking) -> tuple[Sequence[str], Sequence[str]]:
 
 def _step(name: str) -> float:
     """The height of a name in inches; a long name has several lines."""
-    return _STEP + 0.15 * (len(wrap(name, MAX_NAME)) - 1)
+    return _STEP + 0.15 * (len(wrap(name, _MAX_NAME)) - 1)
 
 
 def _room(names: Iterable[str]) -> float:
     """The room in inches that the longest line of these names and its rank need on each side of the axis."""
-    longest = max(len(line) for name in names for line in wrap(name, MAX_NAME))
+    longest = max(len(line) for name in names for line in wrap(name, _MAX_NAME))
     return 0.3 + 0.075 * (longest + 6)
 
 

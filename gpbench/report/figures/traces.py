@@ -4,28 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy import ndarray
 
-from gpbench.analysis.statistics import mean_stderr
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
+from gpbench.report.curves import Curve, curve
 from gpbench.report.figures import style
 
 LABELS = {"nll": "negative test log-likelihood", "error": "test error", "rmse": "test RMSE"}
 """Labels of vertical axes; an experiment may have its own under `labels: axes`."""
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """A metric along training: mean and standard error over splits at each point, and the seconds of one split."""
-
-    seconds: Float[ndarray, " T"]
-    mean: Float[ndarray, " T"]
-    stderr: Float[ndarray, " T"]
 
 
 @dataclass(frozen=True)
@@ -80,27 +69,6 @@ def draw(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> F
     return figure
 
 
-def curve(cell: Cell, metric: str, arrays: Callable[[str], Mapping[str, ndarray]]) -> _Curve | None:
-    """The curve of a cell over the splits that did not diverge; None without any.
-
-    A split whose training ended early, by convergence, keeps its last values.  The traces of splits that were trained
-    as a group have the seconds of the group, of which each split counts its share.
-    """
-    traces = [(record, arrays(record.id)) for record in cell.finished]
-    traces = [(record, trace) for record, trace in traces if metric in trace and len(trace[metric])]
-    if not traces:
-        return None
-    length = max(len(trace[metric]) for _, trace in traces)
-
-    def extended(values: ndarray) -> ndarray:
-        return np.pad(values, (0, length - len(values)), mode="edge")
-
-    seconds = np.mean([extended(trace["seconds"]) / (record.group or 1) for record, trace in traces], axis=0)
-    points = np.stack([extended(trace[metric]) for _, trace in traces], axis=1).tolist()
-    mean, stderr = zip(*map(mean_stderr, points))
-    return _Curve(seconds, np.array(mean), np.array([value or 0.0 for value in stderr]))
-
-
 def _look(options: Mapping, planned: Sequence[Cell]) -> _Look:
     def values(key: str) -> list[str]:
         return list(dict.fromkeys(cell.job[key] for cell in planned))
@@ -113,7 +81,7 @@ def _look(options: Mapping, planned: Sequence[Cell]) -> _Look:
     return _Look(colour_key, dash_key, colours, style.dashes(values(dash_key), dashes))
 
 
-def _plot(axis: Axes, curve: _Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
+def _plot(axis: Axes, curve: Curve, colour: str, dash: style.Dash, horizontal: bool) -> None:
     if horizontal:
         axis.axhline(curve.mean[-1], color=colour, linestyle=dash)
         return
@@ -122,7 +90,7 @@ def _plot(axis: Axes, curve: _Curve, colour: str, dash: style.Dash, horizontal: 
     axis.fill_between(curve.seconds, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _scale(axis: Axes, curves: Sequence[_Curve], vertical: str) -> None:
+def _scale(axis: Axes, curves: Sequence[Curve], vertical: str) -> None:
     axis.set(xscale="log", yscale=vertical)
     if not curves:
         return

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib.ticker import LogLocator, MaxNLocator
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
 from gpbench.analysis.printing import number
@@ -18,42 +17,13 @@ from gpbench.claims.verdicts import Judged
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
 from gpbench.records.arrays import thin
-from gpbench.report.figures.dots import span_limits
-from gpbench.report.figures.traces import curve
+from gpbench.report.curves import curve
+from gpbench.report.dots import span_limits, target
+from gpbench.report.site.scales import Scale
 
 _CURVE_RUNS = 3
 """Largest number of runs of a learning curve; reading the traces of all would take most of the time of a report."""
 _PANELS = 3
-
-
-@dataclass(frozen=True)
-class Scale:
-    """A scale from the values `low` to `high` to the pixels `start` to `end`."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    log: bool = False
-
-    def pixel(self, value: float) -> float:
-        """The pixel of a value; outside of the scale that of the nearer end."""
-        return float(self.pixels(np.array([value]))[0])
-
-    def pixels(self, values: np.ndarray) -> np.ndarray:
-        """The pixels of several values."""
-        transform = np.log if self.log else np.asarray
-        low, high = transform(self.low), transform(self.high)
-        fraction = (transform(np.clip(values, self.low, self.high)) - low) / (high - low)
-        return np.round(self.start + fraction * (self.end - self.start), 1)
-
-    @property
-    def ticks(self) -> list[tuple[float, str]]:
-        """Pixels and labels of round values."""
-        wide = self.high > 100 * self.low
-        locator = LogLocator(subs=(1,) if wide else (1, 2, 5)) if self.log else MaxNLocator(5)
-        values = [value for value in locator.tick_values(self.low, self.high) if self.low <= value <= self.high]
-        return [(self.pixel(value), f"{value:.6g}") for value in values]
 
 
 @dataclass(frozen=True)
@@ -68,6 +38,7 @@ class _Dot:
         x, low, high: Places of the mean and of its interval, in percent of the track.
         outside: The mean as text where it is beyond the axis, else "".
         seconds: Pixels of mean seconds of training and of the mean, or None.
+        target: Place of the printed value if that is a target, or None.
         label: Whether its number stands there, for it touches no other.
     """
 
@@ -80,6 +51,7 @@ class _Dot:
     high: float
     outside: str
     seconds: tuple[float, float] | None
+    target: float | None = None
     label: bool = True
 
 
@@ -106,29 +78,37 @@ class _LearningCurve:
     n: int
 
 
-def dots(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Dots | None:
-    """The charts of the entries of one metric; None where fewer than two have a mean."""
-    drawn = [entry for entry in entries if entry.mean is not None]
-    if len(drawn) < 2:
+def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str], *, targets: bool = False) -> Dots | None:
+    """The charts of the entries of one metric, by their names; None where fewer than two have a mean.
+
+    Args:
+        entries: The entries by name.
+        page_of: Pages of cells by the ids of their records.
+        targets: Whether printed targets have marks.
+    """
+    pairs = [(name, entry) for name, entry in entries.items() if entry.mean is not None]
+    if len(pairs) < 2:
         return None
-    metric, direction = drawn[0].metric, drawn[0].better
-    drawn.sort(key=lambda entry: entry.mean or 0.0, reverse=direction == "higher")
+    metric, direction = pairs[0][1].metric, pairs[0][1].better
+    pairs.sort(key=lambda item: item[1].mean or 0.0, reverse=direction == "higher")
+    drawn = [entry for _, entry in pairs]
     spans = [_span(entry) for entry in drawn]
-    scale = Scale(*span_limits(spans, direction), 1, 99)
+    printed = [target(entry) if targets else None for entry in drawn]
+    scale = Scale(*span_limits(spans, direction, [value for value in printed if value is not None]), 1, 99)
     quality = Scale(scale.low, scale.high, 250, 20)
     by_cell = [by_split(entry.cell, "seconds") for entry in drawn]
     seconds = {k: float(np.mean([*values.values()])) for k, values in enumerate(by_cell) if values}
     positive = [value for value in seconds.values() if value > 0]
     along = Scale(min(positive) / 1.3, max(positive) * 1.3, 60, 385, log=True) if len(positive) > 1 else None
     results = []
-    for k, (entry, span) in enumerate(zip(drawn, spans)):
-        cell, (_, mean, _) = entry.cell, span
-        name = f"{cell.method} {cell.label} {cell.output}".strip()
+    for k, ((name, entry), span) in enumerate(zip(pairs, spans)):
+        cell, (_, mean, _), value = entry.cell, span, printed[k]
         low, x, high = map(scale.pixel, span)
+        mark = None if value is None else scale.pixel(value)
         outside = "" if scale.low <= mean <= scale.high else number(mean)
         position = (along.pixel(seconds[k]), quality.pixel(mean)) if along and seconds.get(k, 0) > 0 else None
         text = number(mean, entry.stderr)
-        results.append(_Dot(k + 1, name, page_of[cell.records[0].id], text, x, low, high, outside, position))
+        results.append(_Dot(k + 1, name, page_of[cell.records[0].id], text, x, low, high, outside, position, mark))
     flags = free([dot.seconds for dot in results])
     return Dots(metric, scale, [replace(dot, label=flag) for dot, flag in zip(results, flags)], along, quality)
 

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -55,7 +55,8 @@ class Facts:
         verdicts: Verdicts on claims by paper.
         trace: Function that maps the id of a record to its arrays.
         config: Function that maps the id of a record to the text of its configuration.
-        figures: Committed figures by experiment and label, shown where runs kept no arrays to draw them from.
+        figures: Committed figures by experiment and label, shown of shipped runs and where runs kept no arrays.
+        shipped: Ids and times of the runs that ship with gpbench.
         docs: Address of the documentation from the site's root; "" for no link.
     """
 
@@ -67,6 +68,7 @@ class Facts:
     trace: "Callable[[str], dict[str, np.ndarray]]"
     config: Callable[[str], str]
     figures: Mapping[tuple[str, str], Path] = field(default_factory=dict)
+    shipped: Collection[tuple[str, str | None]] = ()
     docs: str = ""
 
     @cached_property
@@ -121,6 +123,10 @@ class Facts:
     def summaries(self) -> list[PaperSummary]:
         """Targets and claims by paper."""
         return summaries(self.compared, {paper: count(judged) for paper, judged in self.verdicts.items()})
+
+    def are_shipped(self, records: Iterable[Record]) -> bool:
+        """Whether all of these runs ship with gpbench."""
+        return all((record.id, record.created) in self.shipped for record in records)
 
     def presets(self, id: str) -> list[PlannedExperiment]:
         """The presets of an experiment, full before quick, but those with records first.

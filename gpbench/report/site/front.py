@@ -9,8 +9,9 @@ from typing import Any
 from gpbench.analysis.cells import Entry, by_split
 from gpbench.analysis.printing import natural, number
 from gpbench.analysis.reproduction import Comparison
-from gpbench.report.site.charts import Scale, free
+from gpbench.report.site.charts import free
 from gpbench.report.site.facts import Facts, page
+from gpbench.report.site.scales import Scale
 
 _SIZES = {1_000: "under 1,000 rows", 10_000: "1,000 to 10,000 rows", 100_000: "10,000 to 100,000 rows"}
 _LARGEST, _UNKNOWN = "100,000 rows and more", "size not recorded"

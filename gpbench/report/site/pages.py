@@ -1,5 +1,6 @@
 """The pages of the site: pairs of a path from the site's root and bytes, made one after another."""
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -54,7 +55,7 @@ class _Site:
             finalize=_visible,
         )
         self.environment.policies["json.dumps_function"] = lambda value, **_: escape_json(_ENCODE(value))
-        self.environment.filters["record"] = _json
+        self.environment.filters |= {"record": _json, "short": views.short}
         self.environment.globals |= {
             "version": gpbench.__version__,
             "page": facts.page,
@@ -80,12 +81,9 @@ class _Site:
         """These entries as a table."""
         return views.table(entries, self.facts.page_of)
 
-    def by_metric(self, entries: Sequence[Entry], marks: bool = True) -> dict[str, views.Table]:
-        """A table for each metric; with `marks` the best of each data set is marked, except in seconds."""
-        if marks:
-            entries = views.mark_datasets(entries)
-        metrics = dict.fromkeys(entry.metric for entry in entries)
-        return {metric: self.table([e for e in entries if e.metric == metric]) for metric in metrics}
+    def by_cell(self, entries: Sequence[Entry]) -> list[views.CellTable]:
+        """These entries as tables with a row for each cell, one table for each first metric."""
+        return views.by_cell(entries, self.facts.page_of)
 
 
 def render_pages(site_facts: Facts) -> Iterator[Page]:
@@ -102,7 +100,7 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
         yield name, (resources.files(__package__) / "static" / name).read_bytes()
     presets = {planned.experiment.id: site_facts.presets(planned.experiment.id) for planned in site_facts.planned}
     marked = views.mark_datasets(site_facts.entries)
-    yield site.page("results.html", "results.html", "All results", table=_rows(site, marked))
+    yield site.page("results.html", "results.html", "All results", table=_rows(site, marked), n=len(marked))
     ranks = rank_sections(site_facts.records)
     yield site.page("ranks.html", "ranks.html", "Average ranks", sections=ranks)
     pictures: list[tuple[str, str]] = []
@@ -142,10 +140,10 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
             "method.html",
             name,
             description=site_facts.methods.get(name, ""),
-            by_metric=site.by_metric(ours, marks=False),
+            tables=site.by_cell(ours),
         )
     for cell in site_facts.cells:
-        yield _cell(site, cell)
+        yield from _cell(site, cell)
 
 
 def _claims(site: _Site, paper: str, judged: Sequence[Verdict]) -> Iterator[Page]:
@@ -201,17 +199,22 @@ def _paper(site: _Site, paper: str, citation: str, planned: Sequence[PlannedExpe
 def _dataset(site: _Site, name: str) -> Page:
     ours = [entry for entry in site.facts.entries if entry.cell.dataset == name]
     rows = [row for file in ("papers", "later") for row in published.rows_of(file) if row["dataset"] == name]
-    metrics = dict.fromkeys(entry.metric for entry in ours if entry.metric != "seconds")
-    dots = [charts.dots([e for e in ours if e.metric == metric], site.facts.page_of) for metric in metrics]
+    groups: dict[tuple[str, str], dict[str, Entry]] = {}
+    several = len({entry.cell.split_set for entry in ours}) > 1
+    for entry in ours:
+        if entry.metric != "seconds":
+            on = " ".join(filter(None, [entry.cell.output, entry.cell.split_set if several else ""]))
+            groups.setdefault((entry.metric, on), {})[f"{entry.cell.method} {entry.cell.label}".rstrip()] = entry
+    dots = {key: charts.dots(entries, site.facts.page_of) for key, entries in groups.items()}
     return site.page(
         facts.page("dataset", name),
         "dataset.html",
         name,
         card=site.facts.cards.get(name, {}),
-        by_metric=site.by_metric(ours),
+        tables=site.by_cell(views.mark_datasets(ours)),
         published=rows,
         notes=published.NOTES,
-        charts=[*filter(None, dots)],
+        charts={", ".join(filter(None, key)): chart for key, chart in dots.items() if chart},
     )
 
 
@@ -221,17 +224,22 @@ def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[P
     path = facts.page("experiment", experiment.id)
     sections: list[dict[str, Any]] = []
     for planned in presets:
-        # of several presets the first is drawn: drawing takes a third of the time
-        drawn = not any(values["pictures"] or values["committed"] for values in sections)
+        # of several presets the first has the figures
+        drawn = not any(values["figures"] for values in sections)
         values, files = section(site.facts, planned, path.removesuffix(".html"), drawn=drawn)
         sections.append(values)
         yield from files.items()
     yield site.page(path, "experiment.html", experiment.id, experiment=experiment, sections=sections)
 
 
-def _cell(site: _Site, cell: CellRuns) -> Page:
+def _cell(site: _Site, cell: CellRuns) -> Iterator[Page]:
+    """The page of a cell, and the file of its configuration, which many cells share."""
     records = sorted(cell.records, key=lambda record: (record.split, record.seed))
-    return site.page(
+    config = "".join(_SECTIONS.findall(site.facts.config(cell.records[-1].id))).encode()
+    file = f"config/{hashlib.sha256(config).hexdigest()[:12]}.txt" if config else ""
+    if file:
+        yield file, config
+    yield site.page(
         facts.cell_page(cell),
         "cell.html",
         f"{cell.method} {cell.label}".rstrip() + f" on {cell.dataset} {cell.output}".rstrip(),
@@ -241,45 +249,50 @@ def _cell(site: _Site, cell: CellRuns) -> Page:
         table=site.table(entries([cell], ["all"])),
         curves=charts.learning_curves(cell, site.facts.trace),
         provenance=provenance(records),
-        config="".join(_SECTIONS.findall(site.facts.config(cell.records[-1].id))),
+        config=file,
     )
 
 
 def _records(records: Sequence[Record]) -> dict[str, Any]:
-    """The fields that all of these records share, and of each record the others and its id."""
+    """The fields that all of these records share; and the others as lists by name, one value a record.
+
+    A field of fields, such as `metrics`, has a list for each of its fields where all records have the same ones.
+    """
     every = [record.to_json() for record in records]
-    shared = {name: value for name, value in every[0].items() if all(other[name] == value for other in every)}
-    own = [{name: value for name, value in fields.items() if name not in shared} for fields in every]
-    return {"shared": shared, "runs": [{"id": record.id, **fields} for record, fields in zip(records, own)]}
+    names = dict.fromkeys(name for fields in every for name in fields)
+    columns = {name: [fields.get(name) for fields in every] for name in names}
+    own = [name for name, values in columns.items() if name == "id" or any(value != values[0] for value in values)]
+    return {
+        "shared": {name: values[0] for name, values in columns.items() if name not in own},
+        "columns": {name: _by_field(columns[name]) for name in own},
+    }
+
+
+def _by_field(values: list[Any]) -> Any:
+    """Lists by field, of mappings with the same fields; other values as they are."""
+    if all(isinstance(value, dict) and value.keys() == values[0].keys() for value in values):
+        return {field: [value[field] for value in values] for field in values[0]}
+    return values
 
 
 def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
-    """All entries for site.js, which draws them as a table with filters."""
-    views_ = site.table(entries).views
+    """All entries for site.js, which draws them as a table with filters: cells, each with its metrics."""
+    cells: dict[str, list[Any]] = {}
+    for view in site.table(entries).views:
+        cell, entry = view.entry.cell, view.entry
+        badges = ", ".join(text for _, text in view.badges)
+        row = cells.setdefault(view.page, [cell.dataset, cell.output, cell.method, cell.label, view.page, badges, []])
+        ours = view.ours or ("all diverged" if entry.diverged else "none yet")
+        mean = None if entry.mean is None else float(f"{entry.mean:.7g}")
+        mark = {"best": "*", "tied": "≈"}.get(entry.mark, "")
+        row[-1].append([entry.metric, ours, mean, mark, entry.n_splits, view.published, view.delta])
     return {
         "pages": {
             "dataset": {name: facts.page("dataset", name) for name in site.facts.datasets},
             "method": {name: facts.page("method", name) for name in site.facts.method_names},
         },
         "tasks": {name: str(card.get("task", "")) for name, card in site.facts.cards.items()},
-        "rows": [
-            [
-                view.entry.cell.dataset,
-                view.entry.cell.output,
-                view.entry.cell.method,
-                view.entry.cell.label,
-                view.entry.metric,
-                view.ours or ("all diverged" if view.entry.diverged else "none yet"),
-                None if view.entry.mean is None else float(f"{view.entry.mean:.7g}"),
-                {"best": "*", "tied": "≈"}.get(view.entry.mark, ""),
-                view.entry.n_splits,
-                view.published,
-                view.delta,
-                ", ".join(text for _, text in view.badges),
-                view.page,
-            ]
-            for view in views_
-        ],
+        "cells": [*cells.values()],
     }
 
 

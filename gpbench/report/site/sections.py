@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
-
 from gpbench.analysis import experiment as experiment_tables
+from gpbench.analysis import rankings
 from gpbench.analysis.agreement import agreement
 from gpbench.analysis.notes import provenance_footer
 from gpbench.analysis.sheets import Sheet
@@ -17,9 +16,8 @@ from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
-from gpbench.report import figures
-from gpbench.report.figures import style
-from gpbench.report.site import views
+from gpbench.report import dots, figures
+from gpbench.report.site import charts, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 
 
@@ -32,33 +30,25 @@ def section(
         facts: The content of the site.
         planned: The experiment under this preset, with its cells.
         stem: Path of the experiment's page from the root of the site, without its ending.
-        drawn: Whether to draw its figures.
+        drawn: Whether to show its figures.
 
     Returns:
         The values of the section by name, as `experiment.html` has them; and its files by path.
     """
     experiment = planned.experiment
     name = f"{stem}-{planned.preset}"
-    pictures: dict[str, tuple[str, Sequence[str]]] = {}
+    pictures: list[Mapping[str, Any]] = []
     undrawn: list[str] = []
-    committed: dict[str, str] = {}
     files: dict[str, bytes] = {}
     table: dict[str, Any] = {"grids": (), "blocks": ()}
     for label, picture in experiment.pictures.items() if planned.n_recorded and drawn else ():
-        format = FIGURES[picture.figure["kind"]].format
         try:
-            content, notes = _picture(facts, picture, planned, format)
+            values, more = _figure(facts, picture, planned, name, label)
         except ConfigError as error:  # all of its runs diverged, none kept its arrays, or no methods to rank
-            file = f"{stem}{label and '-'}{label}.webp"
-            if source := facts.figures.get((experiment.id, label)):
-                committed[file] = picture.title
-                files[file] = _smaller(source)
-            else:
-                undrawn.append(str(error))
+            undrawn.append(str(error))
             continue
-        file = f"{'-'.join(filter(None, [name, label]))}.{format}"
-        pictures[file] = (picture.title, notes)
-        files[file] = content
+        pictures.append({"title": picture.title, **values})
+        files |= more
     if planned.n_recorded and experiment.table and (sheet := _sheet(planned)):
         if experiment.table.get("kind") == "ranks":
             table |= {"grids": sheet.grids, "feet": sheet.lines}
@@ -71,12 +61,63 @@ def section(
     return {
         "planned": planned,
         "preset_line": status.preset_line(planned.cells, planned.preset, words),
-        "pictures": pictures,
-        "committed": committed,
+        "figures": pictures,
         "undrawn": undrawn,
         "incomplete": incomplete,
         **table,
     }, files
+
+
+def _figure(
+    facts: Facts, picture: Experiment, planned: PlannedExperiment, name: str, label: str
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The values of a figure for `experiment.html`, and its files.
+
+    Dots and ranks are drawn by the page, and of runs that ship with gpbench the committed figures are shown; only what
+    is left needs Matplotlib.
+    """
+    kind = picture.figure["kind"]
+    if charted := _CHARTS.get(kind):
+        options = {"settings": rankings.MAIN, **picture.figure}
+        status.require_recorded(picture.id, planned.preset, planned.cells)
+        charts_, notes_ = charted(facts, picture, planned, options)
+        return {"kind": kind, "charts": charts_, "notes": notes_}, {}
+    source, format = facts.figures.get((picture.id, label)), FIGURES[kind].format
+    shipped = source and facts.are_shipped(record for cell in planned.cells for record in cell.records)
+    try:
+        content, lines = (b"", ()) if shipped else _drawn(facts, picture, planned, format)
+    except ConfigError:
+        if not source:
+            raise
+        content = b""
+    if content or not source:
+        file = f"{'-'.join(filter(None, [name, label]))}.{format}"
+        return {"kind": "drawn", "file": file, "notes": lines}, {file: content}
+    file = f"{name.removesuffix(f'-{planned.preset}')}{label and '-'}{label}.webp"
+    return {"kind": "committed", "file": file, "notes": ()}, {file: _smaller(source)}
+
+
+def _dots(
+    facts: Facts, picture: Experiment, planned: PlannedExperiment, options: Mapping[str, Any]
+) -> tuple[dict[str, charts.Dots], list[str]]:
+    """The dots of each data set, and the notes beside them."""
+    metric = options["metric"]
+    rows = rankings.selected_rows(picture, planned.cells, options, metric)
+    drawn = {dataset: charts.dots(row, facts.page_of, targets=True) for dataset, row in rows.items()}
+    lines = [*dots.notes(rows, metric), *rankings.settings_notes(options)]
+    return {dataset: chart for dataset, chart in drawn.items() if chart}, lines[1:]
+
+
+def _ranks(
+    facts: Facts, picture: Experiment, planned: PlannedExperiment, options: Mapping[str, Any]
+) -> tuple[list[rankings.SetRanking], list[str]]:
+    """The rankings, and the notes beside their diagrams."""
+    results = rankings.rankings(picture, planned.cells, options)
+    return results, [*rankings.shared_notes(results), *rankings.settings_notes(options)]
+
+
+_CHARTS = {"dots": _dots, "ranks": _ranks}
+"""Functions of the kinds of figures that the page itself draws."""
 
 
 def _table(facts: Facts, planned: PlannedExperiment) -> dict[str, Any]:
@@ -109,14 +150,18 @@ def _sheet(planned: PlannedExperiment) -> Sheet | None:
 
 def _smaller(picture: Path) -> bytes:
     """A committed picture, a third as large."""
+    from PIL import Image
+
     file = io.BytesIO()
     with Image.open(picture) as image:
         image.convert("RGB").save(file, "webp", quality=82, method=2)
     return file.getvalue()
 
 
-def _picture(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> tuple[bytes, Sequence[str]]:
-    """The content of a picture's file, and the notes that stand beside it."""
+def _drawn(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> tuple[bytes, Sequence[str]]:
+    """The content of a figure by Matplotlib, and the notes that stand beside it."""
+    from gpbench.report.figures import style
+
     figure = figures.draw(picture, planned.preset, planned.cells, facts.trace)
     file = io.BytesIO()
     figures.write(figure, file, format)

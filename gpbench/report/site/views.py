@@ -20,11 +20,19 @@ from gpbench.errors import ConfigError
 from gpbench.metrics import METRICS, better
 from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
-from gpbench.report.figures.comparisons import MAX_NAME
 
 _TONES = {"good": "whole", "bad": "diverged", "open": "partial", "none": "none"}
 VERDICT_BADGES = {grade.word: _TONES[grade.tone] for grade in SCALE}
 """Kinds of badges by verdict."""
+
+
+_LONGEST = 40
+"""Largest number of characters of a method's name in a diagram of ranks."""
+
+
+def short(name: str) -> str:
+    """The name of a method as diagrams of ranks have it."""
+    return shorten(name, _LONGEST, placeholder=" …")
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,62 @@ class Table:
     def remarked(self) -> bool:
         """Whether one of them has a badge."""
         return any(view.badges for view in self.views)
+
+
+@dataclass(frozen=True)
+class _CellRow:
+    """A cell with its views by metric, the number of splits of the first, and its warnings."""
+
+    cell: CellRuns
+    views: Mapping[str, View]
+    splits: int
+    badges: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """A table with a row for each cell and a column for each of these metrics; the rest as in `Table`."""
+
+    metrics: Sequence[str]
+    rows: Sequence[_CellRow]
+    footnotes: Sequence[str]
+    remarks: Sequence[str]
+
+    @property
+    def outputs(self) -> bool:
+        """Whether a row is of one output of several."""
+        return any(row.cell.output for row in self.rows)
+
+    @property
+    def remarked(self) -> bool:
+        """Whether one of them has a badge."""
+        return any(row.badges for row in self.rows)
+
+
+def by_cell(entries: Sequence[Entry], page_of: Mapping[str, str]) -> list[CellTable]:
+    """Tables of these entries with a row for each cell, one table for all cells with the same first metric."""
+    by_page: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_page.setdefault(entry.cell.records[0].id, []).append(entry)
+    groups: dict[str, list[list[Entry]]] = {}
+    for ours in by_page.values():
+        groups.setdefault(ours[0].metric, []).append(ours)
+    return [_cell_table(group, page_of) for group in groups.values()]
+
+
+def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) -> CellTable:
+    every = [entry for ours in cells for entry in ours]
+    footnotes = notes(every)
+    rows = [
+        _CellRow(
+            ours[0].cell,
+            {entry.metric: view(entry, page_of, footnotes) for entry in ours},
+            max(entry.n_splits for entry in ours),
+            badges(ours[0].cell, max(entry.diverged for entry in ours)),
+        )
+        for ours in cells
+    ]
+    return CellTable([*dict.fromkeys(entry.metric for entry in every)], rows, footnotes, seconds_notes(every))
 
 
 def table(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Table:
@@ -127,7 +191,7 @@ class _RankSection:
     Args:
         title: Metric, protocol and precision.
         quick: Whether runs of the quick preset are among these.
-        data: Values by data set, method and split, for site.js.
+        data: Values by data set, method and split, in columns, for site.js.
         ranking: The ranking of the methods with the most data sets.
         names: Their names in the diagram.
         notes: Notes on the ranking.
@@ -177,7 +241,7 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection
     quick = sorted({name for name, cell in labelled if "quick" in cell.preset})
     pairs = [(name, *method_of(cell)) for name, cell in labelled]
     settings = sorted({f"{name} {label}" for name, method, label in pairs if name == method and label})
-    names = [shorten(name, MAX_NAME, placeholder=" …") for name in ranking.methods]
+    names = [*map(short, ranking.methods)]
     data = {
         "metric": metric,
         "higher": better(metric, records) == "higher",
@@ -186,11 +250,22 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection
         "default": [name in most for name in count],
         "quick": quick,
         "diverged": [(*key, n) for key, n in diverged.items()],
-        "datasets": table,
+        "datasets": {dataset: _columns(row, list(count)) for dataset, row in table.items()},
     }
     imported = imported_note(record for cell in cells for record in cell.records)
     notes = [*ranking_notes(ranking), *filter(None, [imported])]
     return _RankSection(title, bool(quick), data, ranking, names, notes, settings)
+
+
+def _columns(row: Mapping[str, Mapping[int, float]], methods: Sequence[str]) -> list[Any]:
+    """The splits of a data set, and by the number of a method its values there, to the 12 digits that ranks see."""
+    splits = sorted({split for values in row.values() for split in values})
+    columns = {name: [values.get(split) for split in splits] for name, values in row.items()}
+    return [splits, {methods.index(name): [*map(_to_12_digits, values)] for name, values in columns.items()}]
+
+
+def _to_12_digits(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.12g}")
 
 
 def links(judged: Judged, page_of: Mapping[str, str]) -> list[tuple[str, str]]:

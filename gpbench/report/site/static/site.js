@@ -105,7 +105,9 @@ function makeBoards(parent) {
 
 // All results: rows of JSON with filters, some at a time.
 function makeResults(place) {
-  const { rows, pages, tasks } = JSON.parse(document.getElementById("entries").textContent);
+  const { cells: recorded, pages, tasks } = JSON.parse(document.getElementById("entries").textContent);
+  const rows = recorded.flatMap(([dataset, output, method, setting, page, badges, metrics]) =>
+    metrics.map(([metric, ...values]) => [dataset, output, method, setting, metric, ...values, badges, page]));
   const step = Number(place.dataset.page);
   const distinct = (values) => [...new Set(values)].sort(collator.compare);
   const [task, taskLabel] = chooser("task", distinct(rows.map((row) => tasks[row[0]] || "")).filter(Boolean), "any");
@@ -155,8 +157,13 @@ function makeResults(place) {
 
 // The runs of a cell, from the JSON of its records.
 function makeRuns(place) {
-  const shared = JSON.parse(document.getElementById("shared").textContent);
-  const runs = [...document.querySelectorAll("pre.run")].map((pre) => ({ ...shared, ...JSON.parse(pre.textContent) }));
+  const [shared, columns] = ["shared", "columns"].map((id) => JSON.parse(document.getElementById(id).textContent));
+  const fieldsOf = (lists, k) => Object.fromEntries(Object.entries(lists).map(([name, list]) =>
+    [name, Array.isArray(list) ? list[k] : fieldsOf(list, k)]));
+  const runs = columns.id.map((_, k) => ({ ...shared, ...fieldsOf(columns, k) }));
+  // a record has a place of its own, to which the table leads
+  document.getElementById("records").append(...runs.map((run, k) =>
+    make("pre", { className: "json run", id: run.id }, JSON.stringify(fieldsOf(columns, k)))));
   const metrics = [...new Set(runs.flatMap((run) => Object.keys(run.metrics)))];
   const short = (value, digits = 4) => value === null || value === undefined ? "" : String(Number(value.toPrecision(digits)));
   const heads = [["split", "number"], ["seed", "number"], ["status"], ...metrics.map((name) => [name, "number"]), ["objective", "number"],
@@ -330,8 +337,17 @@ function notesOf(ranks, diverged) {
   return lines;
 }
 
-function makeChooser(section) {
+// The values of a section by data set, method and split.
+function ranksData(section) {
   const data = JSON.parse(section.querySelector("script").textContent);
+  const bySplit = (splits, values) => Object.fromEntries(splits.map((split, k) => [split, values[k]]).filter(([, v]) => v !== null));
+  const row = ([splits, columns]) =>
+    Object.fromEntries(Object.entries(columns).map(([j, values]) => [data.methods[j], bySplit(splits, values)]));
+  return { ...data, datasets: Object.fromEntries(Object.entries(data.datasets).map(([name, columns]) => [name, row(columns)])) };
+}
+
+function makeChooser(section) {
+  const data = ranksData(section);
   const diagram = section.querySelector(".diagram");
   const chooser = document.createElement("fieldset");
   chooser.className = "choose";

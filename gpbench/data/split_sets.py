@@ -1,0 +1,209 @@
+"""Split sets: functions from the card, the data set and the number of a split to its training and test rows.
+
+Drawn from a stream of their own: `random90`; `stratified90`, the same with the shares of classes; `groups90`, the same
+of groups of rows that stay together, such as trajectories; `random` (`test_rows` rows test, and of the others all or
+`train_rows` train; the test rows are the same however many train); `kfold` and `groups_kfold`, once or repeatedly.
+
+Given by the data: `temporal` (the past trains), `fixed` (a column says which rows train and test), `official` (the
+first `train_rows` rows train), `draws` (the first `test_rows` rows test in every split, and each split has `train_rows`
+training rows of its own after them).
+
+Published: `hla` (Hernández-Lobato & Adams 2015, 20 x 90/10), `hla_int8` (the same index files read as 8-bit integers, a
+fault of the paper `aep_dgp`: its test rows are training rows), `yang` (ten disjoint folds that came with the data),
+`raetsch` (index files that came with the data).
+"""
+
+import hashlib
+
+import numpy as np
+
+from gpbench.data.dataset import Dataset
+from gpbench.data.row_labels import TEST, TRAIN
+from gpbench.data_registry import SPLIT_SETS
+from gpbench.errors import ConfigError, DataError
+
+
+def generator(*names) -> np.random.Generator:
+    """A stream of its own for these names, the same on every machine and in every run order."""
+    digest = hashlib.sha256("/".join(map(str, names)).encode()).digest()
+    return np.random.default_rng(int.from_bytes(digest[:16], "big"))
+
+
+def random90(card, dataset, k):
+    """Nine tenths of the rows and a tenth, at random."""
+    n = len(dataset.y)
+    order = generator(dataset.name, k).permutation(n)
+    return order[: round(0.9 * n)], order[round(0.9 * n) :]
+
+
+def stratified90(card, dataset, k):
+    """The same, with the shares of the classes in both parts; a class of one row trains."""
+    n, draws = len(dataset.y), generator(dataset.name, "stratified90", k)
+    _, of_row, sizes = np.unique(dataset.y, return_inverse=True, return_counts=True)
+    order = _by_class(dataset, draws)
+    order = order[sizes[of_row[order]] > 1]
+    # Test rows at equal distances in the order of classes: a class with n_c rows has n_c / 10 of them, rounded.
+    tests = min(n - round(0.9 * n), len(order) // 2)
+    test = order[((np.arange(tests) + draws.random()) * len(order) / max(tests, 1)).astype(int)]
+    return np.setdiff1d(np.arange(n), test), test
+
+
+def groups90(card, dataset, k):
+    """The same of groups of rows, which stay together."""
+    n = _count_groups(dataset)
+    tested = generator(dataset.name, "groups90", k).permutation(n)[min(round(0.9 * n), n - 1) :]
+    tests = np.isin(dataset.groups, tested)
+    return np.flatnonzero(~tests), np.flatnonzero(tests)
+
+
+def kfold(card, dataset, k):
+    """A fold and the others, of folds that differ in size by one row at most and keep the shares of classes.
+
+    Splits 0 to folds - 1 are the folds of one division of the rows, the next ones those of another.
+    """
+    folds, n = SPLIT_SETS["kfold"].folds(card["splits"]), len(dataset.y)
+    if n < folds:
+        raise DataError(f"{dataset.name}: splits.folds={folds}: there are {n} rows; choose at most {n}")
+    if dataset.classes:
+        codes, sizes = np.unique(dataset.y, return_counts=True)
+        if (fewest := int(sizes.min())) < folds:
+            label = dataset.classes[int(sizes.argmin())] if len(codes) == len(dataset.classes) else "?"
+            remedy = f"choose 2 to {fewest} folds, or" if fewest > 1 else "choose"
+            raise DataError(
+                f"{dataset.name}: splits.folds={folds}: the class {label!r} has too few rows ({fewest}); {remedy} the"
+                " split set stratified90"
+            )
+    order = _by_class(dataset, generator(dataset.name, "kfold", folds, k // folds))
+    return np.delete(order, np.s_[k % folds :: folds]), order[k % folds :: folds]
+
+
+def groups_kfold(card, dataset, k):
+    """A fold of groups and the others; each group, in random order, joins the fold with the fewest rows."""
+    folds, n = SPLIT_SETS["groups_kfold"].folds(card["splits"]), _count_groups(dataset)
+    if n < folds:
+        raise DataError(f"{dataset.name}: splits.folds={folds}: there are {n} groups; choose at most {n} folds")
+    rows, sizes, fold = np.bincount(dataset.groups), np.zeros(folds, int), np.empty(n, int)
+    for group in generator(dataset.name, "groups_kfold", folds, k // folds).permutation(n):
+        fold[group] = sizes.argmin()
+        sizes[fold[group]] += rows[group]
+    tests = fold[dataset.groups] == k % folds
+    return np.flatnonzero(~tests), np.flatnonzero(tests)
+
+
+def temporal(card, dataset, k):
+    """A block of rows and all rows before it in time; rows of one time stay together.
+
+    Where all times differ, blocks are as large as those of scikit-learn's `TimeSeriesSplit`.
+    """
+    folds, n = SPLIT_SETS["temporal"].folds(card["splits"]), len(dataset.y)
+    if dataset.order is None:
+        raise DataError(f"{dataset.name} has no order of rows to split by; a source names its column by `order`")
+    values, value_of = np.unique(dataset.order, return_inverse=True)
+    if len(values) <= folds:
+        raise DataError(
+            f"{dataset.name}: splits.folds={folds}: the column of `order` has too few different values ({len(values)});"
+            f" choose at most {len(values) - 1} folds"
+        )
+    starts = np.sort(value_of)[n - (n // (folds + 1)) * np.arange(folds, 0, -1)]
+    steps = np.arange(folds)  # each block begins at a later value than the one before, and the first has a past
+    starts = np.minimum(np.maximum.accumulate(np.maximum(starts - steps, 1)), len(values) - folds) + steps
+    start, end = [*starts, len(values)][k : k + 2]
+    return np.flatnonzero(value_of < start), np.flatnonzero((value_of >= start) & (value_of < end))
+
+
+def fixed(card, dataset, k):
+    """The rows that a column of the data names."""
+    if "fixed" not in dataset.folds:
+        raise DataError(f"{dataset.name} has no fixed splits; a source names their column by `split`")
+    parts, count = _folds(dataset, "fixed", 2), SPLIT_SETS["fixed"].folds(card["splits"])
+    if parts.shape[1] != count:
+        raise ConfigError(
+            f"{dataset.name}: splits.folds={count}: the column of `split` has another number of splits; write folds:"
+            f" {parts.shape[1]}"
+        )
+    return np.flatnonzero(parts[:, k] == TRAIN), np.flatnonzero(parts[:, k] == TEST)
+
+
+def random(card, dataset, k):
+    """Random test rows, the same however many rows train."""
+    n, test, train = len(dataset.y), card["splits"].get("test_rows"), card["splits"].get("train_rows")
+    if not test or test + (train or 0) > n:
+        raise ConfigError(
+            f"{card['name']}: splits.test_rows={test} and splits.train_rows={train} of {n} rows: give a"
+            " number of test rows, and no more than the rows there are"
+        )
+    order = generator(dataset.name, "random", k).permutation(n)
+    return order[test:][:train], order[:test]
+
+
+def hla(card, dataset, k):
+    """The published index files of Hernández-Lobato and Adams (2015)."""
+    # The published index files are k+1 draws from one legacy stream; NumPy freezes that stream for good.
+    n, stream = len(dataset.y), np.random.RandomState(1)
+    for _ in range(k + 1):
+        order = stream.choice(n, n, replace=False)
+    return order[: round(0.9 * n)], order[round(0.9 * n) :]
+
+
+def hla_int8(card, dataset, k):
+    """The same files read as 8-bit integers."""
+    # 300 becomes 44 and 8191 becomes -1, the last row: each index names one of 256 rows
+    n = len(dataset.y)
+    return tuple(rows.astype(np.int8).astype(np.int64) % n for rows in hla(card, dataset, k))
+
+
+def yang(card, dataset, k):
+    """Fold k and the other folds."""
+    fold = _folds(dataset, "yang", 1)
+    if len(fold) != len(dataset.y):
+        raise DataError(f"{dataset.name} has {len(dataset.y)} rows, and its index files are for {len(fold)}")
+    return np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+
+def raetsch(card, dataset, k):
+    """The published index files of each split."""
+    parts = [_folds(dataset, f"raetsch_{name}", 2) for name in ("train", "test")]
+    if k >= (available := min(map(len, parts))):
+        raise DataError(f"{dataset.name}: split {k} of the set 'raetsch': the index files have {available} splits")
+    return parts[0][k], parts[1][k]
+
+
+def official(card, dataset, k):
+    """The first rows and the others."""
+    return np.split(np.arange(len(dataset.y)), [int(card["splits"]["train_rows"])])
+
+
+def draws(card, dataset, k):
+    """The first rows test; each split trains on rows of its own after them."""
+    n, test, train = len(dataset.y), card["splits"]["test_rows"], card["splits"]["train_rows"]
+    start = test + k * train
+    if start + train > n:
+        sizes = f"splits.test_rows={test} and splits.train_rows={train}"
+        raise ConfigError(f"{card['name']}: {sizes}: split {k} needs {start + train} rows, and there are {n}")
+    return np.arange(start, start + train), np.arange(test)
+
+
+def _by_class(dataset: Dataset, draws: np.random.Generator) -> np.ndarray:
+    """The rows in random order, those of a class one after another."""
+    order = draws.permutation(len(dataset.y))
+    return order[np.argsort(dataset.y[order], kind="stable")] if dataset.classes else order
+
+
+def _count_groups(dataset: Dataset) -> int:
+    """The number of groups.  Raises DataError where there are fewer than two."""
+    if dataset.groups is None:
+        raise DataError(f"{dataset.name} has no groups of rows to split by; a source names them by `group`")
+    if (n := int(dataset.groups.max()) + 1) < 2:
+        raise DataError(f"{dataset.name}: all rows are one group: the column of `group` has one value, and needs two")
+    return n
+
+
+def _folds(dataset: Dataset, key: str, axes: int) -> np.ndarray:
+    if key not in dataset.folds:
+        raise DataError(
+            f"{dataset.name} came from a source without the index files of this split set; "
+            f"set GPBENCH_MIRROR to a mirror that has them and run `gpbench data fetch --again {dataset.name}`"
+        )
+    if (array := dataset.folds[key]).ndim != axes:
+        raise DataError(f"{dataset.name}: the index array {key!r} has {array.ndim} axes, not {axes}")
+    return array

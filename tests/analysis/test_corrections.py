@@ -1,0 +1,74 @@
+"""Statistics of each kind of split: the correction of folds, and no verdict where none is known."""
+
+import math
+
+import pytest
+from samples import sample
+
+from gpbench.analysis import best, differences, marks, tables
+from gpbench.analysis.cells import entries, group_runs
+from gpbench.analysis.sides import parse_sides
+from gpbench.analysis.statistics import UNTESTED
+
+A, B = [0.41, 0.50, 0.48, 0.54, 0.40, 0.46], [1.44, 1.53, 1.48, 1.60, 1.44, 1.49]
+
+
+def runs(split_set: str, methods=(("sep", A), ("svi", B)), **fields):
+    """Two repeats of three folds: 60 rows train and 30 test."""
+    return [
+        sample(
+            id=f"{method}{split_set}{k}",
+            dataset="coffee",
+            method=method,
+            setting="",
+            split=k,
+            metrics={"nll": value},
+            split_set=split_set,
+            cell=f"{method}{split_set}",
+            train_rows=60,
+            test_rows=30,
+            precision="float64",
+            **fields,
+        )
+        for method, values in methods
+        for k, value in enumerate(values)
+    ]
+
+
+def compared(records):
+    (difference,), _ = differences.paired_differences(*parse_sides("sep", "svi", records), records, "nll")
+    return difference
+
+
+def test_the_variance_over_repeated_folds_is_that_of_bouckaert_and_frank():
+    test = compared(runs("kfold")).test
+    values = [a - b for a, b in zip(A, B)]
+    mean = sum(values) / 6
+    variance = sum((value - mean) ** 2 for value in values) / 5
+    k, r = 3, 2
+    assert test.stderr == pytest.approx(math.sqrt((1 / (k * r) + 30 / 60) * variance))
+    assert test.significant and compared(runs("kfold")).winner == "A"
+    (line,) = differences.untested([compared(runs("kfold"))])
+    assert line.startswith("coffee: k-fold; variance times 1/(k r) + n_test/n_train for r repeats (Bouckaert and Frank")
+    assert not differences.untested([compared(runs("random90"))])
+
+
+@pytest.mark.parametrize("split_set", UNTESTED)
+def test_splits_that_are_not_exchangeable_have_no_verdict_and_the_foot_says_so(split_set):
+    records = runs(split_set)
+    difference = compared(records)
+    assert (difference.test.p, difference.test.low, difference.winner) == (None, None, "")
+    line = f"coffee: no test: splits of the set {split_set} are not exchangeable ({UNTESTED[split_set]})"
+    row = entries(group_runs(records))
+    assert {entry.mark for entry in marks.with_marks(row)} == {""}
+    result = best.comparison(records, "nll")
+    assert all(score.p is None for scores in result.scores.values() for score in scores.values())
+    for remarks in (tables.sheet(row).remarks, differences.untested([difference])):
+        assert remarks.count(line) == 1
+
+
+def test_runs_of_two_kinds_of_splits_share_no_cell_and_their_label_tells_them_apart():
+    cells = group_runs([*runs("kfold"), *runs("stratified90")])
+    assert {(cell.method, cell.label, len(cell.records)) for cell in cells} == {
+        (method, f"set={name}", 6) for method in ("sep", "svi") for name in ("kfold", "stratified90")
+    }
