@@ -238,7 +238,7 @@ def _say_unseen(name: str, kind: str, unseen: Sequence[str], levels: Sequence[st
     which = f"column {name!r}: {unseen[0]!r} is not among its levels, {', '.join(levels[:20])}"
     if kind == encoding.ORDINAL:
         raise DataError(which)
-    warn(f"{which}: {len(unseen)} rows have 0 in each of them")
+    warn(f"{which}: its inputs are 0 there (rows: {len(unseen)})")
 
 
 def _complete(X: Float[np.ndarray, "T D"], dataset: Dataset) -> Float[np.ndarray, "T C"]:

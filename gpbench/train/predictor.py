@@ -79,7 +79,7 @@ class Predictor:
         """
         context, split = self._context, self._split
         if split.filler and (count := split.filler.count_absent(rows)):
-            warn(f"{count} rows have a level that no training row of this run has: its input is 0")
+            warn(f"a level that no training row of this run has: its input is 0 (rows: {count})")
         X = split.scale_inputs(rows)[None].astype(context.precision)
         # targets are not known, and their log probabilities not used
         group = replace(self._group, X_test=X, y_test=np.zeros(X.shape[:2], X.dtype))

@@ -66,7 +66,7 @@ def test_new_rows_have_the_encoding_of_the_data_and_unseen_levels_are_said(own, 
     assert new(own_data, "X,city\n5,Rome\n6,Oslo\n").tolist() == [[0, 0, 1, 5], [0, 1, 0, 6]]
     assert not capsys.readouterr().err
     assert new(own_data, "x,city\n5,Paris\n6,Oslo\n").tolist() == [[0, 0, 0, 5], [0, 1, 0, 6]]
-    line = "column 'city': 'Paris' is not among its levels, Bern, Oslo, Rome: 1 rows have 0 in each of them\n"
+    line = "column 'city': 'Paris' is not among its levels, Bern, Oslo, Rome: its inputs are 0 there (rows: 1)\n"
     assert capsys.readouterr().err == f"gpbench: warning: {line}"
 
 
