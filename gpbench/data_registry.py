@@ -110,7 +110,9 @@ READERS: Mapping[str, Entry] = {
             }
         ),
     ),
-    "libsvm": Entry(_D + "readers.libsvm", Keys({"inputs": required(_COUNT, "Number of inputs.")})),
+    "libsvm": Entry(
+        _D + "readers.libsvm", Keys({"inputs": optional(_COUNT, "Number of inputs; by default the largest index.")})
+    ),
     "idx": Entry(_D + "readers.idx"),
     "uci_datasets": Entry(_D + "readers.uci_datasets"),
     "mat": Entry(

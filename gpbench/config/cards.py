@@ -31,7 +31,7 @@ NAME = re.compile(r"\w[\w.-]*")
 CARD = Keys(
     {
         "name": required(TEXT, "Name of the data set: that of the file."),
-        "task": required(["binary", "multiclass", "regression"], "Kind of targets."),
+        "task": required(["binary", "multiclass", "regression", "count"], "Kind of targets; count: 0, 1, 2, ..."),
         "sources": required(LIST, "Sources of the data, in the order in which they are tried."),
         "title": optional(TEXT, "Title in lists."),
         "rows": optional(_COUNT, "Number of rows."),
@@ -97,11 +97,18 @@ KINDS: Mapping[str, Keys] = {
             "rows": required(_COUNT, "Number of rows."),
         }
     ),
+    "rows": Keys(
+        {
+            "inputs": required(MAPPING, "Numbers of each input, by its name."),
+            "target": required(LIST, "Numbers of the target."),
+        }
+    ),
 }
 """The keys of each kind of source.
 
 mirror: the folder GPBENCH_MIRROR; official: the original address; copy: a repository at a fixed commit; file: a file of
-the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbench."""
+the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbench; rows: the card
+itself, which has the numbers."""
 
 SPLITS = Keys(
     {
@@ -199,7 +206,7 @@ def split_sets(card: Mapping[str, Any]) -> dict[str, int]:
 def split_set(card: Mapping[str, Any]) -> str:
     """The split set in use: the card's, or 90/10 splits at random, which keep the shares of classes."""
     splits = card.get("splits") or {}
-    default = "random90" if card.get("task", "regression") == "regression" else "stratified90"
+    default = "random90" if card.get("task", "regression") in ("regression", "count") else "stratified90"
     return str(splits.get("set") or next(iter(splits.get("sets") or [default])))
 
 

@@ -34,10 +34,12 @@ class Cells(NamedTuple):
     Attributes:
         rows: Rows of cells, the header among them where there is one; "" is an empty cell.
         labels: Names of the columns that hold the index of a pandas DataFrame.
+        nominal: Names of the columns that the file says are classes.
     """
 
     rows: list[list[str]]
     labels: frozenset[str] = frozenset()
+    nominal: frozenset[str] = frozenset()
 
 
 def has_header(content: bytes) -> bool:
@@ -74,7 +76,8 @@ def read(content: bytes, options: Mapping[str, Any]) -> Cells:
         return Cells(rows[skip:], index)
     text = _decoded(archives.decompressed(content).read(), options.get("encoding"))
     if _ARFF.match(content):
-        return Cells(_arff(text)[skip:])
+        rows, nominal = _arff(text)
+        return Cells(rows[skip:], nominal=nominal)
     return Cells(list(_delimited(text, skip, options.get("delimiter", ","), options.get("comment"))))
 
 
@@ -214,14 +217,18 @@ def _arrow(table: "pa.Table") -> tuple[list[list[str]], frozenset[str]]:
     return [list(table.column_names), *map(list, zip(*columns))], index
 
 
-def _arff(text: str) -> list[list[str]]:
-    """Header and rows of an ARFF file with numeric and nominal attributes (`scipy.io.arff`: no strings, no sparse)."""
+def _arff(text: str) -> tuple[list[list[str]], frozenset[str]]:
+    """Header and rows of an ARFF file, and its nominal columns; SciPy reads neither strings nor sparse rows."""
     from scipy.io import arff
 
     with _reading("ARFF file of numbers and nominal values"):
         data, meta = arff.loadarff(io.StringIO(text))
-        rows = [[cell.decode() if isinstance(cell, bytes) else repr(float(cell)) for cell in row] for row in data]
-    return [list(meta.names()), *([cell if cell not in ("?", "nan") else "" for cell in row] for row in rows)]
+        # whole numbers without a point, as codes and columns that count the rows have them
+        plain = lambda value: str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+        rows = [[cell.decode() if isinstance(cell, bytes) else plain(float(cell)) for cell in row] for row in data]
+    cleaned = [[cell if cell not in ("?", "nan") else "" for cell in row] for row in rows]
+    nominal = frozenset(name for name, kind in zip(meta.names(), meta.types()) if kind == "nominal")
+    return [list(meta.names()), *cleaned], nominal
 
 
 def _excel(content: bytes, sheet: str | None) -> list[list[str]]:

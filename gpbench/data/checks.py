@@ -274,7 +274,7 @@ def _values(dataset: Dataset) -> Iterator[Finding]:
         different = len(np.unique(column))
         if different == 1:
             yield Finding(f"{name!r} has one value: there is nothing to learn")
-        elif different <= 10 and len(column) >= 5 * different:
+        elif dataset.task != "count" and different <= 10 and len(column) >= 5 * different:
             kind = "binary" if different == 2 else "multiclass"
             yield Finding(f"{name!r} has {different} different values", f"task: {kind} if they are classes")
 

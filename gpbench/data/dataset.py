@@ -63,7 +63,7 @@ class Dataset:
 
     Attributes:
         name: name of the data card.
-        task: "regression", "binary" or "multiclass".
+        task: "regression", "count", "binary" or "multiclass".
         X: inputs (N, D).
         y: targets (N,), float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units (regression); (N, O) for
             O > 1 outputs.
@@ -261,12 +261,15 @@ def _codes(
     name: str, task: str, target: np.ndarray, labels: Mapping | None, outputs: Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Targets as float64, and the class names in order of code."""
-    if task == "regression":
+    if task in ("regression", "count"):
         if target.dtype.kind == "U":
             for (row, column), cell in np.ndenumerate(target.reshape(len(target), -1)):
                 if number(cell) is None:
                     raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {str(cell)!r} is not a number")
-        return target.astype("<f8"), ()
+        y = target.astype("<f8")
+        if task == "count":
+            check_counts(name, y, outputs[0])
+        return y, ()
     values, index = np.unique(target, return_inverse=True)
     spellings = [normal_label(value) for value in values]
     present = sorted(set(spellings))
@@ -281,6 +284,16 @@ def _codes(
     if sorted(set(codes.values())) != expected:
         raise DataError(f"{name}: the card's labels must have the codes {expected} for task {task}")
     return np.array([codes[label] for label in spellings], dtype="<f8")[index], _classes(codes)
+
+
+def check_counts(name: str, y: Float[np.ndarray, " N"], column: str = "target") -> None:
+    """Raises DataError, which names the column and the first such row, unless all targets are 0, 1, 2, ..."""
+    bad = np.flatnonzero(np.isfinite(y) & ((y < 0) | (y != np.floor(y))))  # others have a message of their own
+    if bad.size:
+        raise DataError(
+            f"{name}: column {column!r}, row {bad[0] + 1}: {y[bad[0]]:g} is no count (0, 1, 2, ...); mend it, or say"
+            " `task: regression`"
+        )
 
 
 def _classes(codes: Mapping[str, int]) -> tuple[str, ...]:

@@ -18,14 +18,14 @@ class ScaledSplit:
 
     Attributes:
         X: inputs of the training rows (n, D), scaled.
-        y: their targets (n,): scaled for regression, -1/+1 for two classes, 0 to C-1 for several.
+        y: their targets (n,): scaled for regression, counts as they are, -1/+1 for two classes, 0 to C-1 for several.
         X_test: inputs of the test rows (t, D), scaled as the training rows are.
         y_test: their targets (t,).
         X_shift, X_scale: original inputs are `X * X_scale + X_shift`, (D,) each.
         X_constant: columns (D,) that are constant among the training rows; the scalers that divide set them to 0.
         y_mean, y_std: original targets are `y * y_std + y_mean`; 0 and 1 for classification.
-        task: "regression", "binary" or "multiclass".
-        classes: the number of classes; 0 for regression.
+        task: "regression", "count", "binary" or "multiclass".
+        classes: the number of classes; 0 for regression, 1 for counts.
         columns: names of the inputs, () where the data set has none.
         target: name of the target.
         labels: names of the classes in the order of their codes; () for regression.
@@ -93,7 +93,7 @@ def prepare(
     Args:
         dataset: the data set, which stays as it is.
         train_idx, test_idx: numbers of the training and test rows.
-        inputs, targets: names of `SCALERS`; class labels are never scaled.
+        inputs, targets: names of `SCALERS`; counts and class labels are never scaled.
         output: number of the output that is the target, from 0: for data sets with several, and only for those.
 
     Raises:
@@ -133,7 +133,7 @@ def prepare(
         y_mean=float(y_scaler.shift),
         y_std=float(y_scaler.scale),
         task=dataset.task,
-        classes=len(dataset.classes),
+        classes=1 if dataset.task == "count" else len(dataset.classes),
         columns=dataset.columns,
         target=target,
         labels=dataset.classes,
