@@ -6,6 +6,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
+from gpbench import registry
 from gpbench.data.dataset import check_counts
 from gpbench.estimators.base import NAME, Estimator, tasks_of
 
@@ -183,11 +184,10 @@ class Regressor(RegressorMixin, Estimator):
         return self
 
     def _is_of_counts(self) -> bool:
-        """True where the likelihood is one of counts."""
-        from gpbench.core.likelihoods import likelihood_spec
-
+        """True where the likelihood is one of gpbench's for counts."""
         likelihood = self._composed(2)["method"].get("likelihood", "auto")
-        return likelihood != "auto" and likelihood_spec(likelihood).tasks == {"count"}
+        entry = registry.LIKELIHOODS.get(registry.read("likelihood", likelihood).name)
+        return entry is not None and entry.tasks == ("count",)
 
     def predict(self, X, return_std: bool = False):
         """Predictive means, and standard deviations on request.
