@@ -7,8 +7,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from gpbench import registry
-from gpbench.data.dataset import check_counts
-from gpbench.estimators.base import NAME, Estimator, tasks_of
+from gpbench.estimators.base import Estimator, tasks_of
 
 
 class Classifier(ClassifierMixin, Estimator):
@@ -176,11 +175,7 @@ class Regressor(RegressorMixin, Estimator):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2, copy=True)
         y = y.astype(np.float64)
-        if self._is_of_counts():
-            check_counts(NAME, y, "y")
-            self._fit(X, y, "count", 1)
-        else:
-            self._fit(X, y, "regression", 0)
+        self._fit(X, y, *(("count", 1) if self._is_of_counts() else ("regression", 0)))
         return self
 
     def _is_of_counts(self) -> bool:
