@@ -259,6 +259,10 @@ def _classes(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
     mend = "splits: {set: stratified90} keeps the shares of classes"
     if counts[rarest] < 10 or counts[rarest] < 0.05 * len(dataset.y):
         yield Finding(f"class {rarest!r} has {counts[rarest]:,} of {len(dataset.y):,} rows")
+    folded = [name.casefold() for name in counts]
+    if alike := [name for name in counts if folded.count(name.casefold()) > 1]:
+        mend_case = f"labels: {{{alike[0]}: 0, {alike[1]}: 0, ...}} joins them"
+        yield Finding(f"classes that differ in case only: {listed(alike)}", mend_case)
     alone = sum(len(np.unique(dataset.y[test])) == 1 for _, test in parts)
     if alone:
         yield Finding(f"the test rows have one class only in {alone} of {len(parts)} splits: they have no AUC", mend)

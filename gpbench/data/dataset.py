@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from gpbench.data import row_labels
 from gpbench.data.cells import number
+from gpbench.data.faults import fault
 from gpbench.errors import DataError
 
 _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the card"
@@ -234,7 +235,7 @@ def _codes(
         if target.dtype.kind == "U":
             for (row, column), cell in np.ndenumerate(target.reshape(len(target), -1)):
                 if number(cell) is None:
-                    raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {str(cell)!r} is not a number")
+                    raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {fault(str(cell))}")
         y = target.astype("<f8")
         if task == "count":
             check_counts(name, y, outputs[0])

@@ -1,6 +1,5 @@
 """Tables of users: rows of text to arrays, for a data set and for new rows to predict."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -13,6 +12,7 @@ from jaxtyping import Float
 from gpbench.data import cells as text
 from gpbench.data.cells import Numbers
 from gpbench.data.dataset import Dataset, Raw, check_finite, normal_label
+from gpbench.data.faults import fault
 from gpbench.errors import DataError, nearest
 
 if TYPE_CHECKING:
@@ -150,15 +150,7 @@ def _fault(cell: str, coded: Sequence[str]) -> str:
         if cell.lower() in ("yes", "no", "on", "off") and {*coded} & {"True", "False"}:
             return f"{cell!r} has no code: quote yes, no, on and off in the card, for YAML reads them as true and false"
         return f"{cell!r} is not among its codes, {', '.join(coded[:20])}"
-    if re.fullmatch(r"[+-]?[\d.]*,\d+", cell):
-        return f'{cell!r} is not a number; state the decimal sign, as in `decimal: ","`'
-    if re.fullmatch(r"[+-]?\d{1,3}([,.' ]\d{3})+([.,]\d*)?", cell):
-        return f'{cell!r} is not a number; state the sign between thousands, as in `thousands: ","`'
-    if re.fullmatch(r"[+-]?\d+(_\d+)+", cell):
-        return f"{cell!r} is not a number: take out its underscores"
-    if re.fullmatch(r"\W+|n/?a|null|none|nil|missing|unknown", cell.lower()):
-        return f'{cell!r} is not a number; if it marks a missing cell, state it, as in `missing: "{cell}"`'
-    return f"{cell!r} is not a number; name the column in `drop`, or number its texts in `codes`"
+    return fault(cell)
 
 
 def new_inputs(
