@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gpbench.config.cards import reader
-from gpbench.data import splits
+from gpbench.data import filling, splits
 from gpbench.data.dataset import Dataset
 from gpbench.errors import listed
 
@@ -70,7 +70,8 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         DataError, ConfigError: the card's splits cannot be made.
     """
     outputs = dataset.y.reshape(len(dataset.y), -1)
-    dataset = replace(dataset, X=np.asfortranarray(dataset.X))  # columns are read one by one
+    filler = filling.fit(dataset, dataset.X)
+    dataset = replace(dataset, X=np.asfortranarray(filler(dataset.X) if filler else dataset.X))  # read by columns
     parts = [splits.indices(card, dataset, k) for k in range(splits.count(card))]
     findings = [
         *_missing(dataset),
@@ -122,7 +123,8 @@ def _missing(dataset: Dataset) -> Iterator[Finding]:
         yield Finding(f"{reason}: no input", f"keep: [{name[1]}]" if name else "name it in the file to keep it")
     if dataset.missing:
         cells = listed([f"{name} {count}" for name, count in dataset.missing.items()])
-        yield Finding(f"rows with missing cells are left out ({cells})")
+        remedy = "missing cells are filled" if dataset.impute else "rows with missing cells are left out"
+        yield Finding(f"{remedy} ({cells})")
 
 
 def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:

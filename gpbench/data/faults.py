@@ -30,7 +30,7 @@ def fault(cell: str) -> str:
     for pattern, reason in _KINDS.items():
         if re.fullmatch(pattern, cell, re.ASCII):
             return f"{_short(cell)} {reason}"
-    return f"{_short(cell)} is not a number; name the column in `drop`, or number its texts in `codes`"
+    return f"{_short(cell)} is not a number; name the column in `drop`, or encode its texts by `encode` or `codes`"
 
 
 def _short(cell: str) -> str:
