@@ -4,6 +4,7 @@ import codecs
 import csv
 import io
 import json
+import math
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,7 +48,7 @@ def has_header(content: bytes) -> bool:
     return content.startswith((_PARQUET, _ZIP, _FEATHER)) or _ARFF.match(content) is not None
 
 
-def read(content: bytes, options: Mapping[str, Any]) -> Cells:
+def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     """Reads a table.
 
     Args:
@@ -55,6 +56,7 @@ def read(content: bytes, options: Mapping[str, Any]) -> Cells:
         options: `delimiter` (default ","; "space" for runs of white space), `encoding` (default UTF-8, or what the
             file's byte order mark says), `comment` with which lines begin that are left out, `skip` first rows, and
             `sheet` of an Excel file (default: the first).
+        levels: number of times that a packed file may be packed.
 
     Raises:
         DataError: The file is damaged, of another encoding, or unpacks to too much.
@@ -67,35 +69,52 @@ def read(content: bytes, options: Mapping[str, Any]) -> Cells:
             return Cells(_excel(content, options.get("sheet"))[skip:])
         if len(names) != 1:
             raise DataError(f"a zip archive of {len(names)} files ({', '.join(names[:5])}); name one by `member`")
-        return read(archives.member(content, names[0]), options)
+        return _unpacked(archives.member(content, names[0]), options, levels)
     if content.startswith(_PARQUET):
         rows, index = _parquet(content)
         return Cells(rows[skip:], index)
     if content.startswith(_FEATHER):
         rows, index = _feather(content)
         return Cells(rows[skip:], index)
-    text = _decoded(archives.decompressed(content).read(), options.get("encoding"))
+    if archives.is_packed(content):
+        return _unpacked(archives.decompressed(content).read(), options, levels)
+    text = _decoded(content, options.get("encoding"))
     if _ARFF.match(content):
         rows, nominal = _arff(text)
         return Cells(rows[skip:], nominal=nominal)
     return Cells(list(_delimited(text, skip, options.get("delimiter", ","), options.get("comment"))))
 
 
+def _unpacked(content: bytes, options: Mapping[str, Any], levels: int) -> Cells:
+    """The table in a packed file.  Some archives hold themselves, and so without end."""
+    if levels == 0:
+        raise DataError("packed more than twice: unpack it")
+    return read(content, options, levels - 1)
+
+
 def text_of(cell: Any) -> str:
     """Writes a cell as a csv file has it: "" for none, 1 and 0 for true and false, numbers with all their digits."""
     if cell is None:
         return ""
+    if isinstance(cell, bytes):
+        return cell.decode(errors="backslashreplace")
     return str(int(cell)) if isinstance(cell, bool) else str(cell)
 
 
 def number(cell: str) -> float | None:
-    """Reads a number with a decimal point; None where the text is none.  Unlike Python's `float` it takes no 1_000."""
+    """Reads a number with a decimal point; None where the text is none.
+
+    Unlike Python's `float` it takes no 1_000, and no whole number of which a float loses digits.
+    """
     if "_" in cell or not cell.isascii():
         return None
     try:
-        return float(cell)
+        value = float(cell)
     except ValueError:
         return None
+    if len(cell) > 15 and cell.lstrip("+-").isdigit() and math.isfinite(value) and int(cell) != value:
+        return None
+    return value
 
 
 class Numbers:

@@ -106,7 +106,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (FILE + "splits: {sets: {random09: 5}}", "splits.sets has an unknown key 'random09'; did you mean random90"),
         (FILE + "splits: {sets: {random90: 0}}", "splits.sets: random90=0: must be a whole number from 1"),
         (FILE + "splits: {set: hla, sets: {random90: 5}}", "no split set 'hla'; known are fixed, groups90,"),
-        (FILE + "splits: {sets: {random90: 5}, seed: 1}", "splits has an unknown key 'seed'; did you mean set or sets"),
+        (FILE + "splits: {sets: {random90: 5}, seed: 1}", "splits has an unknown key 'seed'; known are set, sets"),
         (FILE + "splits: {sets: {random90: 5}, test_rows: 9}", "splits.test_rows=9: the split set random90 does not"),
         (FILE + "splits: {sets: {random: 5}}", "splits lacks test_rows"),
         (FILE + "splits: {sets: {random: 5}, test_rows: 1.5}", "splits: test_rows=1.5: must be a whole number from 1"),
