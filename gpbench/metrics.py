@@ -14,6 +14,7 @@ from numpy import ndarray
 
 _CLASSIFICATION = ("binary", "multiclass")
 _REGRESSION = ("regression",)
+_NUMBERS = ("regression", "count")
 BOUNDS = ("vlb", "vlb_per_row")
 """Metrics of methods that predict both terms of a variational bound."""
 
@@ -23,11 +24,12 @@ class Scored:
     """A test set and what a method predicted for it, in the units in which the method was trained.
 
     Attributes:
-        y: Targets: -1/+1 (binary), 0..C-1 (multiclass) or scaled values (regression).
+        y: Targets: -1/+1 (binary), 0..C-1 (multiclass), counts or scaled values (regression).
         log_prob: Log density or log probability of the targets, in nats.
-        mean: Predictive means; regression, else empty, as are the next five.
+        mean: Predictive means; regression and counts, else empty, as are the next five.
         var: Predictive variances.
         cdf: P(target ≤ y).
+        below: P(target < y), of counts; else empty.
         crps: Continuous ranked probability score at y.
         low95, high95: Ends of the central 95 % interval.
         log_probs: Log probability of each class (binary: -1, then +1); classification, else empty.
@@ -44,6 +46,7 @@ class Scored:
     mean: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     var: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     cdf: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    below: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     crps: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     low95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     high95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
@@ -61,7 +64,7 @@ class Scored:
         arrays = {
             **{name: shift + scale * getattr(self, name) for name in ("y", "mean", "low95", "high95")},
             **{name: getattr(self, name) - np.log(scale) for name in ("log_prob", "expected_log_prob")},
-            **{name: +getattr(self, name) for name in ("cdf", "log_probs")},
+            **{name: +getattr(self, name) for name in ("cdf", "below", "log_probs")},
             "var": scale**2 * self.var,
             "crps": scale * self.crps,
         }
@@ -82,6 +85,8 @@ class Metric:
         compute: Function of the predictions; None for what a run measures itself (seconds).  Our metrics get them in
             the units of training, custom ones in original units.
         title: Title beside the name, for custom metrics.
+        absence: Function of the predictions: why the metric does not exist on the test set, "" where it does; None for
+            a metric that always exists.
     """
 
     name: str
@@ -90,6 +95,7 @@ class Metric:
     tasks: tuple[str, ...]
     compute: Callable[[Scored], Any] | None = None
     title: str = ""
+    absence: Callable[[Scored], str] | None = None
 
     @property
     def heading(self) -> str:
@@ -111,19 +117,34 @@ def score(task: str, scored: Scored) -> dict[str, float]:
     """Computes every metric of a task.
 
     Args:
-        task: "binary", "multiclass" or "regression".
+        task: "binary", "multiclass", "regression" or "count".
         scored: Predictions of a test set.
 
     Returns:
-        Values by name, all NaN if a prediction is NaN.
+        Values by name: all NaN if a prediction is NaN, and NaN where a metric is `undefined`.
     """
     lost = bool(np.isnan(scored.log_prob).any())
-    with np.errstate(divide="ignore", invalid="ignore"):  # one test row has no variance: its nmse is null
+    absent = undefined(task, scored)
+    with np.errstate(divide="ignore", invalid="ignore"):  # infinite predictions are NaN or infinite without a warning
         return {
-            m.name: np.nan if lost else float(m.compute(scored))
+            m.name: np.nan if lost or m.name in absent else float(m.compute(scored))
             for m in METRICS.values()
             if m.compute and task in m.tasks and (m.name not in BOUNDS or scored.expected_log_prob.size)
         }
+
+
+def undefined(task: str, scored: Scored) -> dict[str, str]:
+    """The metrics of a task that do not exist on a test set, whatever was predicted, with the reason.
+
+    Args:
+        task: "binary", "multiclass" or "regression".
+        scored: Predictions of the test set.
+
+    Returns:
+        Reasons such as "1 class" by name.
+    """
+    known = ((m.name, m.absence(scored)) for m in METRICS.values() if m.absence and task in m.tasks)
+    return {name: reason for name, reason in known if reason}
 
 
 def find(name: str, records: Iterable[_Describes] = ()) -> Metric | None:
@@ -165,6 +186,11 @@ def _mse(s: Scored) -> float:
     return float(np.mean((s.y - s.mean) ** 2))
 
 
+def _nmse(s: Scored) -> float:
+    # paper svdgp's nMSE: over the variance of the TEST targets
+    return float(_mse(s) / np.var(s.y))
+
+
 def _test_ll(s: Scored) -> float:
     # y = y_mean + y_std t, so p(y) = p(t) / y_std
     return _log_prob(s) - float(np.log(s.y_std))
@@ -194,11 +220,9 @@ def _brier(s: Scored) -> float:
 
 
 def _auc(s: Scored) -> float:
-    """P(a +1 row has a higher p(+1) than a -1 row), ties counted half, from mid-ranks; NaN where a class is absent."""
+    """P(a +1 row has a higher p(+1) than a -1 row), ties counted half, from mid-ranks."""
     positive = s.y > 0
     n, n_positive = len(s.y), int(positive.sum())
-    if n_positive in (0, n):
-        return np.nan
     # log odds, so that probabilities that round to 1 are still in order
     _, order, counts = np.unique(s.log_probs[:, 1] - s.log_probs[:, 0], return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - 0.5 * (counts - 1))[order]
@@ -214,14 +238,31 @@ def _expected_calibration_error(s: Scored) -> float:
     return float(np.sum(np.abs(gaps)) / len(confidence))
 
 
+def _one_class(s: Scored) -> str:
+    return "1 class" if np.ptp(s.y) == 0 else ""
+
+
+def _equal_targets(s: Scored) -> str:
+    return "equal targets" if np.ptp(s.y) == 0 else ""
+
+
 def _coverage(s: Scored) -> float:
     return float(np.mean((s.low95 <= s.y) & (s.y <= s.high95)))
 
 
 def _coverage_error(s: Scored) -> float:
-    """Mean |empirical - nominal| coverage of central intervals of 5 %, ..., 95 %: p covers y if |2 cdf(y) - 1| ≤ p."""
+    """Mean |empirical - nominal| coverage of central intervals of 5 %, ..., 95 %: p covers y if |2 cdf(y) - 1| ≤ p.
+
+    A count is covered to the part of [P(target < y), P(target ≤ y)] that lies in the interval: the expectation under
+    a randomised transform (Czado, Gneiting and Held 2009).
+    """
     levels = np.arange(0.05, 0.96, 0.05)
-    covered = np.abs(2 * s.cdf - 1)[:, None] <= levels
+    if s.below.size:
+        low, high = ((1 + sign * levels) / 2 for sign in (-1, 1))
+        inside = np.clip(s.cdf[:, None], low, high) - np.clip(s.below[:, None], low, high)
+        covered = inside / np.maximum(s.cdf - s.below, 1e-12)[:, None]
+    else:
+        covered = np.abs(2 * s.cdf - 1)[:, None] <= levels
     return float(np.mean(np.abs(np.mean(covered, axis=0) - levels)))
 
 
@@ -232,22 +273,21 @@ METRICS: dict[str, Metric] = {
         Metric("error", "fraction misclassified", "lower", _CLASSIFICATION, lambda s: 1 - np.mean(_hits(s))),
         Metric("ece", "probability", "lower", _CLASSIFICATION, _expected_calibration_error),
         Metric("brier", "sum over classes of squared errors", "lower", _CLASSIFICATION, _brier),
-        Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc),
-        Metric("coverage_error", "probability", "lower", _REGRESSION, _coverage_error),
-        Metric("rmse", "original units", "lower", _REGRESSION, lambda s: s.y_std * np.sqrt(_mse(s))),
-        Metric("test_ll", "nats per row, original units", "higher", _REGRESSION, _test_ll),
-        Metric("mnlp", "nats per row, original units", "lower", _REGRESSION, lambda s: -_test_ll(s)),
-        Metric("crps", "original units", "lower", _REGRESSION, lambda s: s.y_std * float(np.mean(s.crps))),
-        Metric("coverage95", "fraction of rows in the 95 % interval", None, _REGRESSION, _coverage),
+        Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc, absence=_one_class),
+        Metric("coverage_error", "probability", "lower", _NUMBERS, _coverage_error),
+        Metric("rmse", "original units", "lower", _NUMBERS, lambda s: s.y_std * np.sqrt(_mse(s))),
+        Metric("test_ll", "nats per row, original units", "higher", _NUMBERS, _test_ll),
+        Metric("mnlp", "nats per row, original units", "lower", _NUMBERS, lambda s: -_test_ll(s)),
+        Metric("crps", "original units", "lower", _NUMBERS, lambda s: s.y_std * float(np.mean(s.crps))),
+        Metric("coverage95", "fraction of rows in the 95 % interval", None, _NUMBERS, _coverage),
         # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
-        Metric("width95", "original units", None, _REGRESSION, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
-        Metric("rmse_std", "standard deviations", "lower", _REGRESSION, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
+        Metric("width95", "original units", None, _NUMBERS, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
+        Metric("rmse_std", "standard deviations", "lower", _NUMBERS, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
         Metric("ll_std", "nats per row, standardised", "higher", _REGRESSION, _standardised_ll),
-        # Paper svdgp's nMSE: over the variance of the TEST targets.
-        Metric("nmse", "fraction of the test variance", "lower", _REGRESSION, lambda s: _mse(s) / np.var(s.y)),
+        Metric("nmse", "fraction of the test variance", "lower", _NUMBERS, _nmse, absence=_equal_targets),
         # Paper svdgp evaluates the bound on held-out rows: their mean expected log-likelihood stands for all rows'.
         Metric("vlb", "nats, original units", "higher", _REGRESSION, lambda s: s.train_rows * _bound_per_row(s)),
         Metric("vlb_per_row", "nats per row, original units", "higher", _REGRESSION, _bound_per_row),
-        Metric("seconds", "seconds of training", "lower", _CLASSIFICATION + _REGRESSION),
+        Metric("seconds", "seconds of training", "lower", _CLASSIFICATION + _NUMBERS),
     )
 }

@@ -1,7 +1,5 @@
 """Every metric has the right value, unit and direction."""
 
-import math
-
 import numpy as np
 import pytest
 from jax import numpy as jnp
@@ -9,7 +7,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
 from gpbench.core.predictive import GaussianPredictive, LaplacePredictive
-from gpbench.metrics import BOUNDS, METRICS, Scored, better, score
+from gpbench.metrics import BOUNDS, METRICS, Scored, better, score, undefined
 
 RNG = np.random.default_rng(1)
 
@@ -121,8 +119,19 @@ def test_auc_counts_pairs_in_the_right_order_and_ties_half(p, auc):
     assert score("binary", classes(np.array([-1.0, -1.0, 1.0]), np.stack([1 - p, p], axis=1)))["auc"] == auc
 
 
-def test_auc_of_one_class_is_not_finite():
-    assert np.isnan(score("binary", classes(np.ones(3), np.tile([0.1, 0.9], (3, 1))))["auc"])
+@pytest.mark.filterwarnings("error")
+def test_what_does_not_exist_on_a_test_set_is_undefined_with_the_reason():
+    one_class = classes(np.ones(3), np.tile([0.1, 0.9], (3, 1)))
+    equal = gaussian(np.ones(2), np.zeros(2), np.ones(2))
+    for task, scored, reasons in (
+        ("binary", one_class, {"auc": "1 class"}),
+        ("regression", equal, {"nmse": "equal targets"}),
+        ("regression", gaussian(np.ones(1), np.zeros(1), np.ones(1)), {"nmse": "equal targets"}),
+        ("multiclass", one_class, {}),
+        ("binary", classes(np.array([1.0, -1.0, 1.0]), np.tile([0.1, 0.9], (3, 1))), {}),
+    ):
+        assert undefined(task, scored) == reasons
+        assert {name for name, value in score(task, scored).items() if np.isnan(value)} == {*reasons}
 
 
 def test_crps_is_the_mean_in_original_units_and_prefers_the_right_width():
@@ -151,11 +160,6 @@ def test_a_density_that_is_not_gaussian_is_calibrated_by_its_own_cdf():
     normal = {**arrays, "cdf": norm.cdf(y, 0.0, np.sqrt(2.0))}
     right, wrong = (score("regression", Scored(y=y, **part))["coverage_error"] for part in (arrays, normal))
     assert right < 0.015 < 0.04 < wrong
-
-
-@pytest.mark.filterwarnings("error")
-def test_one_test_row_has_no_nmse_and_warns_of_nothing():
-    assert not math.isfinite(score("regression", gaussian(np.ones(1), np.zeros(1), np.ones(1)))["nmse"])
 
 
 def test_the_bound_is_in_original_units_with_the_held_out_rows_in_the_place_of_all():

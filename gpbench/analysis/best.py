@@ -3,7 +3,7 @@
 All runs have one protocol, and their test rows were held out.  The names of the steps are those of `Comparison`.
 
 1. A *method* is the name of a method with its setting; a *data set* is one of its outputs and split sets.  The value of
-   a method on a split is the mean of the metric over seeds, without diverged runs.
+   a method on a split is the mean of the metric over seeds, without diverged runs and those for which it is undefined.
 2. On each data set, the methods that count have at least half as many splits with a value as the method with the most.
    The *richest* data set has the most names of methods among them, then the most methods, then the first name.  The
    data sets that count have at least half of its methods.  *Ranked* are the methods that count on each of these.
@@ -42,6 +42,7 @@ from gpbench.analysis.statistics import (
 from gpbench.errors import AbsentError, ConfigError
 from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED
+from gpbench.records.absences import absences
 from gpbench.records.record import Record
 
 _HALF = 0.5
@@ -63,6 +64,7 @@ class Score:
         minus_leader: Test of the differences from the leader; None for the leader.
         p: Its p-value after Holm's correction over all pairs; None without a test.
         diverged: Number of diverged runs, which are in no mean.
+        undefined: Numbers of other runs without a value, by reason.
     """
 
     mean: float
@@ -71,6 +73,7 @@ class Score:
     minus_leader: TTest | None
     p: float | None
     diverged: int
+    undefined: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,7 @@ def comparison(records: Iterable[Record], metric: str, seconds: float | None = N
     independent = len({d.partition(" ")[0] for d in datasets}) == len(datasets) > 1
     over_datasets = wilcoxon_holm(_rounded(means)) if independent else None
     leader = ranked[order[0]]
-    scores = {d: _scores(ranked, leader, table[d], values[d], splits[d]) for d in datasets}
+    scores = {d: _scores(metric, ranked, leader, table[d], values[d], splits[d]) for d in datasets}
     return Comparison(
         metric=metric,
         direction=direction,
@@ -259,6 +262,7 @@ def _reason(
 
 
 def _scores(
+    metric: str,
     methods: Sequence[str],
     leader: str,
     cells: Mapping[str, CellRuns],
@@ -286,6 +290,7 @@ def _scores(
             minus_leader=tests.get(pair),
             p=adjusted.get(pair),
             diverged=_diverged(cells[method]),
+            undefined=absences(cells[method].records, metric),
         )
     return scores
 

@@ -106,6 +106,7 @@ def _row(result: Comparison, method: str, dataset: str, score: Score) -> dict:
         "p": score.p,
         "seconds": score.seconds,
         "diverged": score.diverged,
+        "undefined": sum(score.undefined.values()),
     }
 
 
@@ -218,6 +219,14 @@ def _feet(result: Comparison, names: Sequence[str], short: Mapping[str, str]) ->
     ]
     if diverged:
         feet.append(f"diverged runs, in no mean: {abridge(diverged)}")
+    undefined = {
+        f"{d}: {', '.join(score.undefined)}": None
+        for scores in result.scores.values()
+        for d, score in scores.items()
+        if score.undefined
+    }
+    if undefined:
+        feet.append(f"splits without {result.metric}, in no mean: {abridge([*undefined])}")
     return [
         *feet,
         *split_notes(result.records),

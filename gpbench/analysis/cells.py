@@ -1,19 +1,20 @@
 """Cells of a table: runs of one configuration on one data set, their means over splits, and caveats.
 
-A cell never mixes configurations, and diverged runs are in no mean.
+A cell never mixes configurations.  Diverged runs, and those for which a metric does not exist, are in no mean of it.
 """
 
 import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from gpbench.analysis.notes import caveats
-from gpbench.analysis.printing import natural
+from gpbench.analysis.printing import counted, natural
 from gpbench.analysis.statistics import UNTESTED, mean_stderr
 from gpbench.metrics import better
 from gpbench.papers.published import Published, lookup
+from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
 _DEFAULT_METRICS = (("nll",), ("rmse", "test_ll"))  # classification, regression
@@ -76,10 +77,11 @@ class Entry:
     Args:
         cell: The cell.
         metric: Name of the metric.
-        values: Values by split, averaged over seeds, without diverged runs.
+        values: Values by split, averaged over seeds, without runs that have none.
         mean: Mean over splits; None without values.
         stderr: Standard error of the mean over splits, not corrected for shared rows; None below two values.
-        diverged: Number of runs that diverged or have a metric that is not finite.
+        diverged: Number of runs that diverged.
+        undefined: Numbers of other runs without a value, by reason (`gpbench.records.absences`).
         published: The published value, or None.
         delta_se: (ours - published) in joint standard errors, or None.
         mark: "best", "tied" (not significantly different from the best) or "".
@@ -94,6 +96,7 @@ class Entry:
     published: Published | None
     delta_se: float | None
     mark: str = ""
+    undefined: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def n_splits(self) -> int:
@@ -104,6 +107,17 @@ class Entry:
     def held_out(self) -> bool:
         """True where both our value and the published one are of held-out rows."""
         return self.cell.held_out and (self.published is None or self.published.held_out)
+
+    @property
+    def lost(self) -> str:
+        """The runs that are not in the mean, in words: diverged, and undefined with the reason; "" without any."""
+        diverged = f"{counted(self.diverged, 'run')} diverged" if self.diverged else ""
+        return ", ".join(filter(None, [diverged, absences_text(self.undefined)]))
+
+    @property
+    def no_value(self) -> str:
+        """What stands in place of a mean where no run has a value: "diverged" or "undefined"; "" without such runs."""
+        return "diverged" if self.diverged else "undefined" * bool(self.undefined)
 
     @functools.cached_property
     def better(self) -> str | None:
@@ -161,17 +175,18 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
 
 def entry(cell: CellRuns, metric: str) -> Entry:
     """Summarises a cell by one metric: the mean over seeds, then mean and standard error over splits."""
-    diverged = sum(_diverged(record, metric) for record in cell.records)
+    diverged = sum(record.diverged for record in cell.records)
     published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
-    return summarise(cell, metric, by_split(cell, metric), published, diverged)
+    entry = summarise(cell, metric, by_split(cell, metric), published, diverged)
+    return replace(entry, undefined=absences(cell.records, metric))
 
 
 def by_split(cell: CellRuns, metric: str) -> dict[int, float]:
-    """The metric by split, averaged over seeds, without diverged runs."""
+    """The metric by split, averaged over seeds, without diverged runs and those for which it does not exist."""
     values: dict[int, list[float]] = {}
     for record in cell.records:
         value = _value(record, metric)
-        if value is not None and not _diverged(record, metric):
+        if value is not None and not record.diverged:
             values.setdefault(record.split, []).append(value)
     return {split: fmean(seeds) for split, seeds in values.items()}
 
@@ -244,10 +259,6 @@ def _value(record: Record, metric: str) -> float | None:
     if metric == "seconds":
         return record.seconds.get("train")
     return getattr(record, metric) if metric in ("objective", "step_memory_mb") else record.metrics.get(metric)
-
-
-def _diverged(record: Record, metric: str) -> bool:
-    return record.diverged or (metric in record.metrics and _value(record, metric) is None)
 
 
 def _delta_se(mean: float | None, stderr: float | None, published: Published | None) -> float | None:

@@ -1,7 +1,7 @@
 """Paired differences of two methods, protocols, presets, precisions or commits, on the splits that both have."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
@@ -13,6 +13,7 @@ from gpbench.analysis.statistics import UNTESTED, TTest, common_splits, largest_
 from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
+from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
 NOTE = (
@@ -37,6 +38,7 @@ class Difference:
         n: Number of common splits.
         ratio: n_test / n_train; None where unknown.
         diverged: Number of diverged runs of both sides.
+        undefined: Numbers of other runs of both sides without a value, by reason.
     """
 
     a: CellRuns
@@ -48,6 +50,7 @@ class Difference:
     n: int
     ratio: float | None
     diverged: int
+    undefined: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -127,6 +130,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
     feet = [NOTE, *untested(differences)]
     if differences[0].metric == "seconds":
         feet += seconds_lines(record for records in sides.values() for record in records)
+    feet += [f"{d.name}: {absences_text(d.undefined)}" for d in differences if d.undefined]
     feet += filter(None, [imported_note(record for records in sides.values() for record in records)])
     if unmatched:
         names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
@@ -179,12 +183,15 @@ def row(d: Difference) -> dict:
         "p": d.test.p,
         "n_splits": d.n,
         "diverged": d.diverged,
+        "undefined": sum(d.undefined.values()),
         "better": d.winner or None,
     }
 
 
 def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
     test = d.test
+    counts = {"diverged": d.diverged, **d.undefined}
+    lost = [f"{n} {words.partition(' (')[0]}" for words, n in counts.items() if n]  # the foot has the reasons
     return (
         d.name,
         number(d.mean_a),
@@ -192,7 +199,7 @@ def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
         f"{test.mean:+.4g}",
         "" if test.low is None else f"[{test.low:+.4g}, {test.high:+.4g}]",
         "" if test.p is None else f"{test.p:.2g}",
-        f"{d.n}" + (f" ({d.diverged} diverged)" if d.diverged else ""),
+        f"{d.n}" + (f" ({', '.join(lost)})" if lost else ""),
         {"A": a.value, "B": b.value, "": "-" if test.possible else ""}[d.winner],
     )
 
@@ -250,5 +257,6 @@ def _difference(a: CellRuns, b: CellRuns, metric: str) -> Difference | None:
     mean_a, mean_b = (fmean(values[split] for split in common) for values in (values_a, values_b))
     ratio = largest_ratio([a.ratio, b.ratio])
     test = paired_t_test([values_a[split] - values_b[split] for split in common], ratio)
-    diverged = sum(record.diverged for record in (*a.records, *b.records))
-    return Difference(a, b, metric, mean_a, mean_b, test, n=len(common), ratio=ratio, diverged=diverged)
+    records = (*a.records, *b.records)
+    diverged, undefined = sum(record.diverged for record in records), absences(records, metric)
+    return Difference(a, b, metric, mean_a, mean_b, test, len(common), ratio, diverged, undefined)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from gpbench.analysis.cells import CellRuns, by_split
 from gpbench.papers.published import UNRANKED, terms
+from gpbench.records.absences import absence
 
 RULE = (
     "one setting a method, by a rule that reads no result: under the protocol that most methods have, the one with runs"
@@ -87,8 +88,12 @@ def _without_common_data(groups: dict[str, list[CellRuns]]) -> list[str]:
 
 
 def with_metric(cells: Sequence[CellRuns], metric: str) -> list[CellRuns]:
-    """The cells that have the metric, and those whose runs all diverged, which may lack it for that reason."""
-    return [cell for cell in cells if by_split(cell, metric) or all(record.diverged for record in cell.records)]
+    """The cells that have the metric, and those whose runs all diverged or have it undefined."""
+    return [
+        cell
+        for cell in cells
+        if by_split(cell, metric) or all(record.diverged or absence(record, metric) for record in cell.records)
+    ]
 
 
 def method_of(cell: CellRuns) -> tuple[str, str]:

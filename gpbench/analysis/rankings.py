@@ -16,6 +16,7 @@ from gpbench.errors import AbsentError, ConfigError, nearest
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.status import Cell
 from gpbench.metrics import find
+from gpbench.records.absences import absences
 
 MAIN = "main"
 """Value of the option `settings` of figures, for one setting a method."""
@@ -169,13 +170,14 @@ def ranking(cells: Sequence[CellRuns], metric: str, test: str = "nemenyi", notes
         raise ConfigError(f"no test {test!r}; {nearest(str(test), TESTS)}")
     records = [record for cell in cells for record in cell.records]
     timed = seconds_lines(records) if metric == "seconds" else []
-    table, diverged = metric_table(cells, metric)
-    return rank_table(
-        table, metric, test, diverged, [*cells_notes(with_metric(cells, metric)), *notes, *timed], records
-    )
+    table, diverged, undefined = metric_table(cells, metric)
+    caveats = [*cells_notes(with_metric(cells, metric)), *notes, *timed]
+    return rank_table(table, metric, test, diverged, undefined, caveats, records)
 
 
-def metric_table(cells: Sequence[CellRuns], metric: str) -> tuple[Table, dict[tuple[str, str], int]]:
+def metric_table(
+    cells: Sequence[CellRuns], metric: str
+) -> tuple[Table, dict[tuple[str, str], int], dict[tuple[str, str], dict[str, int]]]:
     """A metric of cells by the names of their data sets and methods.
 
     Args:
@@ -183,17 +185,21 @@ def metric_table(cells: Sequence[CellRuns], metric: str) -> tuple[Table, dict[tu
         metric: Name of the metric.
 
     Returns:
-        The metric, without cells that lack it; and the numbers of diverged runs, where there are any.
+        The metric, without cells that lack it; the numbers of diverged runs, where there are any; and those of runs
+        for which the metric is undefined, by reason.
     """
     table: dict[str, dict[str, Mapping[int, float]]] = {}
     diverged: dict[tuple[str, str], int] = {}
+    undefined: dict[tuple[str, str], dict[str, int]] = {}
     cells = with_metric(cells, metric)
     for cell, row, name in zip(cells, _row_names(cells), labels(cells)):
         if values := by_split(cell, metric):
             table.setdefault(row, {})[name] = values
         if n := sum(record.diverged for record in cell.records):
             diverged[row, name] = n
-    return table, diverged
+        if counts := absences(cell.records, metric):
+            undefined[row, name] = counts
+    return table, diverged, undefined
 
 
 def _row_names(cells: Sequence[CellRuns]) -> list[str]:
@@ -219,13 +225,15 @@ def _set_ranking(
         if entry.values:
             values[dataset][method] = entry.values
     diverged = {key: entry.diverged for key, entry in entries.items() if entry.diverged}
+    undefined = {key: entry.undefined for key, entry in entries.items() if entry.undefined}
     ranked = {method for row in values.values() for method in row}
     others = [method for method in dict.fromkeys(method for _, method in entries) if method not in ranked]
     caveats = [f"not ranked, without runs: {', '.join(others)}"] * bool(others)
     caveats += [LEAKED] * any(not entry.cell.held_out for entry in entries.values())
     records = [record for entry in entries.values() for record in entry.cell.records]
     try:
-        return SetRanking(name, metric, rank_table(values, metric, diverged=diverged, caveats=caveats, records=records))
+        ranking = rank_table(values, metric, "nemenyi", diverged, undefined, caveats, records)
+        return SetRanking(name, metric, ranking)
     except ConfigError as error:
         return SetRanking(name, metric, None, str(error))
 

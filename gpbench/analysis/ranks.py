@@ -5,7 +5,7 @@ J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets, JMLR
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +49,7 @@ class Ranking:
         datasets: Names of the data sets.
         left_out: Data sets that do not count, with the reason.
         diverged: Data sets and methods whose means lack diverged runs, with their number.
+        undefined: Data sets, and methods unless it holds for all, whose means lack runs without a value; the reasons.
         caveats: Lines on what weakens the comparison.
         statistic: Friedman's chi-square, corrected for ties.
         p: Its p-value.
@@ -64,6 +65,7 @@ class Ranking:
     datasets: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     diverged: tuple[str, ...] = ()
+    undefined: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
     statistic: float
     p: float
@@ -77,6 +79,7 @@ def rank_table(
     metric: str,
     test: str = "nemenyi",
     diverged: Mapping[tuple[str, str], int] | None = None,
+    undefined: Mapping[tuple[str, str], Mapping[str, int]] | None = None,
     caveats: Sequence[str] = (),
     records: Iterable[Record] = (),
 ) -> Ranking:
@@ -90,6 +93,7 @@ def rank_table(
         metric: Name of the metric.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
         diverged: Numbers of diverged runs by data set and method.
+        undefined: Numbers of other runs without a value, by data set and method, then by reason.
         caveats: Further caveats of the ranking.
         records: Records that describe a custom metric.
 
@@ -112,6 +116,8 @@ def rank_table(
         else:
             some = [*absent[:_NAMED], *([f"{len(absent) - _NAMED} more"] if len(absent) > _NAMED else [])]
             left_out.append(f"{dataset} (without {', '.join(some)})" if absent else f"{dataset} (no split in common)")
+    undefined = {key: counts for key, counts in (undefined or {}).items() if key[1] in names or key[0] not in table}
+    left_out += [f"{d}: {text}" for d, text in _without_values(undefined, names) if d not in table]
     rows = Counter(name.partition(" ")[0] for name in means)
     if len(rows) < 2:
         raise ConfigError(
@@ -132,6 +138,7 @@ def rank_table(
         datasets=[*means],
         left_out=left_out,
         diverged=counts,
+        undefined=[f"{d}: {text}" for d, text in _without_values(undefined, names) if d in means],
         caveats=[*_caveats(rows, single), *caveats],
     )
 
@@ -153,7 +160,7 @@ def rank_values(
         metric: Name of the metric.
         test: "nemenyi", or "wilcoxon" with Holm's correction.
         records: Records that describe a custom metric.
-        notes: `datasets`, `left_out`, `diverged` and `caveats` of the ranking.
+        notes: `datasets`, `left_out`, `diverged`, `undefined` and `caveats` of the ranking.
 
     Raises:
         ConfigError: Neither a lower nor a higher value of the metric is better.
@@ -203,7 +210,21 @@ def ranking_notes(ranking: Ranking, statistics: bool = True) -> list[str]:
         lines.append(f"left out: {'; '.join(ranking.left_out)}")
     if ranking.diverged:
         lines.append(f"diverged runs do not count: {'; '.join(ranking.diverged)}")
+    if ranking.undefined:
+        lines.append(f"splits without {ranking.metric} do not count: {'; '.join(ranking.undefined)}")
     return lines
+
+
+def _without_values(
+    undefined: Mapping[tuple[str, str], Mapping[str, int]], names: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yields each data set, and why runs on it have no value: all methods', or those of the ones that it names."""
+    methods: dict[tuple[str, str], list[str]] = {}
+    for (dataset, name), counts in undefined.items():
+        for reason in counts:
+            methods.setdefault((dataset, reason), []).append(name)
+    for (dataset, reason), some in methods.items():
+        yield dataset, reason if {*names} <= {*some} else f"{reason} with {', '.join(some)}"
 
 
 def _power_caveats(ranking: Ranking) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpbench.api.words import Folders, composed, folders, words
+from gpbench.api.words import Folders, composed, folders, with_cards, words
 from gpbench.arguments import checked
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LoadedDataset:
 
     @property
     def task(self) -> str:
-        """The task: "regression", "binary" or "multiclass"."""
+        """The task: "regression", "count", "binary" or "multiclass"."""
         return self.rows.task
 
     @property
@@ -117,7 +117,8 @@ def load(
         data.split(0).X                    # the training rows of the first split, scaled
 
     Args:
-        dataset: the name of a data card (`gpbench ls datasets`).
+        dataset: the name of a data card (`gpbench ls datasets`); or the path of a table, with `target="COLUMN"`, or
+            "openml:NUMBER", for which a card is written.
         protocol: the protocol that says which splits there are and how they are scaled.
         overrides: words as on the command line.
         config_dir: folders with dataset/ and protocol/ files of yours.
@@ -129,6 +130,6 @@ def load(
     """
     from gpbench.data.sources import configured
 
-    config_dirs = folders(config_dir)
-    cfg = composed([*words({"dataset": dataset, "protocol": protocol} | keys), *overrides], config_dirs)
+    texts = [*words({"dataset": dataset, "protocol": protocol} | keys), *overrides]
+    cfg = composed(*with_cards(texts, folders(config_dir)))
     return LoadedDataset(configured(cfg), cfg["dataset"], cfg["protocol"])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, overload
 
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, nearest, printable
+from gpbench.records.absences import NOT_FINITE, absences, absences_text
 from gpbench.records.record import Record
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Runs(Sequence[Record]):
 
     @checked
     def mean(self, metric: str) -> float:
-        """The mean of a metric over the runs that did not diverge; NaN where a value is not finite.
+        """The mean of a metric over the runs that have a value: which neither diverged nor have it undefined, else NaN.
 
         Raises:
             ConfigError: the runs have no such metric.
@@ -80,7 +81,7 @@ class Runs(Sequence[Record]):
             raise ConfigError(f"no run has the metric {metric!r}; {nearest(metric, known)}")
         values = [record.metrics.get(metric) for record in finished]
         finite = [value for value in values if value is not None]
-        if len(finite) < len(values):
+        if not finite or NOT_FINITE in absences(finished, metric):
             return float("nan"), float("nan")
         mean, stderr = _mean_stderr(finite)
         return mean, float("nan") if stderr is None else stderr
@@ -116,10 +117,7 @@ class Runs(Sequence[Record]):
 def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
     """Each metric's mean ± standard error, the seconds of all runs, and the number of runs."""
     finished = [record for record in records if not record.diverged]
-    rows = [
-        (metric, _mean_text([record.metrics[metric] for record in finished]))
-        for metric in (finished[0].metrics if finished else ())
-    ]
+    rows = [(metric, _mean_text(finished, metric)) for metric in (finished[0].metrics if finished else ())]
     for name in records[0].seconds:
         rows.append((f"{name} s", f"{sum(record.seconds.get(name) or 0 for record in records):.2f}"))
     outputs = len({record.output for record in records})
@@ -127,13 +125,15 @@ def _rows(records: Sequence[Record]) -> list[tuple[str, str]]:
     return [*rows, ("splits", count) if outputs == 1 else ("runs", f"{count}, of {outputs} outputs")]
 
 
-def _mean_text(values: Sequence[float | None]) -> str:
-    """Mean ± standard error; a value that is not finite was recorded as None."""
-    numbers = [value for value in values if value is not None]
-    if len(numbers) < len(values) or not numbers:
-        return "not finite"
-    mean, stderr = _mean_stderr(numbers)
-    return f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
+def _mean_text(records: Sequence[Record], metric: str) -> str:
+    """Mean ± standard error over the runs that have a value, and why the others have none."""
+    values = [value for record in records if (value := record.metrics.get(metric)) is not None]
+    lost = absences(records, metric)
+    if not values or NOT_FINITE in lost:
+        return absences_text(lost)
+    mean, stderr = _mean_stderr(values)
+    text = f"{mean:.4f}" if stderr is None else f"{mean:.4f} ± {stderr:.4f}"
+    return ", ".join(filter(None, [text, absences_text(lost)]))
 
 
 def _mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpbench import runtime
 from gpbench.api.runs import Runs
-from gpbench.api.words import Folders, composed, folders, with_results, word, words
+from gpbench.api.words import Folders, composed, folders, with_cards, with_results, word, words
 from gpbench.arguments import checked
 from gpbench.errors import ConfigError, DivergedError, GpbenchError
 from gpbench.records.collection import open_store
@@ -61,8 +61,8 @@ def run(
     for group in ("dataset", "method", "protocol"):
         if isinstance(value := keys.get(group), Iterable) and not isinstance(value, str | Mapping):
             raise ConfigError(f"{group} has several values, which is a sweep: call gpbench.multirun")
-    config_dirs = folders(config_dir)
-    cfg = composed(words(with_results(keys, overrides, results), overrides), config_dirs)
+    texts, config_dirs = with_cards(words(with_results(keys, overrides, results), overrides), folders(config_dir))
+    cfg = composed(texts, config_dirs)
     in_process = _trains_here(cfg["run"])
     if in_process:
         _configure(cfg["run"])  # before a plan imports NumPy

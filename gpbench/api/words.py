@@ -71,6 +71,15 @@ def folders(config_dir: Folders) -> list[Path]:
     return targets.add_folders(several)
 
 
+def with_cards(texts: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[str], list[Path]]:
+    """The words, in which cards replace tables as in dataset=PATH target=NAME (`gpbench.data.first_look`)."""
+    if not any(text.startswith("dataset=") and ("." in text or ":" in text) for text in texts):
+        return [*texts], [*config_dirs]
+    from gpbench.data import first_look
+
+    return first_look.with_cards(texts, config_dirs)
+
+
 def composed(overrides: Sequence[str], config_dirs: Sequence[Path]) -> dict[str, Any]:
     """The resolved configuration of these words.  Raises ConfigError for a key or value that is wrong."""
     from gpbench.config.compose import compose

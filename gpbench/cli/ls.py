@@ -13,6 +13,7 @@ from gpbench.api.selection import names
 from gpbench.cli import options
 from gpbench.errors import ConfigError, nearest, printable
 from gpbench.records import filters, open_one
+from gpbench.records.absences import absence
 from gpbench.records.record import Record
 
 KINDS = {"methods": "method", "datasets": "dataset", "protocols": "protocol", "experiments": "experiment", "runs": ""}
@@ -128,7 +129,7 @@ _RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
 
 def _run_row(record: Record) -> tuple[str, ...]:
     names = sorted(record.metrics, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
-    metrics = ", ".join(f"{name} {printing.number(record.metrics[name])}" for name in names)
+    metrics = ", ".join(f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in names)
     created = (record.created or "")[:16].replace("T", " ")
     return (
         *(str(getattr(record, name)) for name in _RUN_FIELDS),

@@ -30,6 +30,7 @@ _DERIVED = ("implied", "changes", "explicit", "config_dirs")
 _EPILOG = """\
 main keys (gpbench run --cfg shows all, with their values):
   dataset=NAME method=NAME protocol=NAME   `gpbench ls datasets`, `ls methods`, `ls protocols` list them
+  dataset=PATH.csv target=COLUMN           a table of yours: writes a card beside it; or dataset=openml:NUMBER
   split=0 | split=[0,3] | split=all        which train/test splits
   optional.method.KEY=VALUE                the same, only for the methods of a sweep that have the key
   seed=0                                   randomness of the method
@@ -76,7 +77,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit code.  Raises ConfigError, DivergedError, Stopped, SweepError."""
-    folders = words.folders(args.config_dir)
+    args.overrides, folders = words.with_cards(args.overrides, words.folders(args.config_dir))
     if args.plot and (args.multirun or args.json):
         raise ConfigError("--plot is for one job, without -m and --json; `gpbench plot RUN --kind A,B` draws others")
     if args.multirun and not args.cfg:

@@ -8,6 +8,7 @@ from gpbench.analysis import printing
 from gpbench.api.models import load_run
 from gpbench.cli import options
 from gpbench.errors import listed, printable
+from gpbench.records.absences import absence
 from gpbench.records.record import Record
 
 
@@ -30,7 +31,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     import yaml
 
-    fields = [(name, _line(value)) for name, value in record.to_json().items() if name != "id"]
+    values = {name: absence(record, name) or value for name, value in record.metrics.items()}
+    texts = {**record.to_json(), "metrics": values}
+    fields = [(name, _line(value)) for name, value in texts.items() if name not in ("id", "undefined")]
     print("\n".join(printing.aligned(("id", record.id), fields, printing.width())))
     if not record.inputs and (line := inputs_line(record, config or {})):  # of a record from before it named them
         print(line)

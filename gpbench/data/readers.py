@@ -39,25 +39,29 @@ def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
 
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0.
+    """Reads `label index:value ...` lines with indices from 1; what a line leaves out is 0, and `#` begins a comment.
 
     Args:
-        blobs: the text, gzipped or not.
-        options: the number of `inputs`.
+        blobs: the text, plain or compressed by gzip, bzip2 or xz.
+        options: the number of `inputs`; by default the largest index.
 
     Raises:
         DataError: a line is something else, or has an index out of range.
     """
-    lines = [line.split() for line in archives.unzipped(blobs[0]).decode(errors="replace").splitlines() if line.strip()]
-    with archives.parsing(f"libsvm text with {options['inputs']} inputs"):
-        archives.require_size(8 * len(lines) * options["inputs"])
-        X = np.zeros((len(lines), options["inputs"]))
-        for row, (_, *pairs) in enumerate(lines):
-            for index, value in (pair.split(":") for pair in pairs):
-                if not 1 <= int(index) <= options["inputs"]:
+    text = archives.decompressed(blobs[0]).read().decode(errors="replace")
+    lines = [words for line in text.splitlines() if (words := line.partition("#")[0].split())]
+    inputs = options.get("inputs")
+    with archives.parsing("libsvm text" + f" with {inputs} inputs" * bool(inputs)):
+        pairs = [[pair.split(":") for pair in words[1:]] for words in lines]
+        inputs = inputs or max((int(index) for row in pairs for index, _ in row), default=0)
+        archives.require_size(8 * len(lines) * inputs)
+        X = np.zeros((len(lines), inputs))
+        for row, entries in enumerate(pairs):
+            for index, value in entries:
+                if not 1 <= int(index) <= inputs:
                     raise ValueError(f"line {row + 1} has index {index}, and indices count from 1")
                 X[row, int(index) - 1] = float(value)
-    return Raw(X, np.array([line[0] for line in lines]))
+    return Raw(X, np.array([words[0] for words in lines]))
 
 
 @archives.parsing("an idx file of unsigned bytes")

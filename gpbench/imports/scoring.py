@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpbench import data as data_layer
-from gpbench import metrics, own_metrics
+from gpbench import own_metrics
 from gpbench.config.compose import folders
 from gpbench.data import cards, members, splits
 from gpbench.errors import ConfigError, DataError, GpbenchError
@@ -98,7 +98,6 @@ class Importer:
         shared = identity.identify(config, dataset.checksum)
         member = members.Member(submission.split, submission.output)
         test_set = result.scored(prepared, batch, 0)
-        own = self._own_metrics.score(prepared.task, test_set.in_original_units())
         record = Record.create(
             schema=identity.SCHEMA,
             id=identity.run_id(**shared, **member.identity, seed=0),
@@ -123,8 +122,7 @@ class Importer:
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             split=submission.split,
             output=None if submission.output is None else dataset.outputs[submission.output],
-            metrics=metrics.score(prepared.task, test_set) | own,
-            **({"own_metrics": self._own_metrics.describe(own)} if own else {}),
+            **result.metric_fields(prepared.task, test_set, self._own_metrics),
             seconds={} if submission.seconds is None else {"train": submission.seconds},
             held_out=prepared.held_out,
             split_set=splits.identity(card)["set"],

@@ -1,6 +1,7 @@
 """Records as a pandas DataFrame: a row for each run, or for each run and metric."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpbench.arguments import checked
@@ -53,13 +54,14 @@ def frame(results: Results = None, *, long: bool = False) -> "pd.DataFrame":
         results: one of them or several, or "shipped", the runs that ship with gpbench, in which a run has `shipped`
             where they stand beside others; by default the results folder, or without runs there the shipped ones.  Of
             a run in several the latest record counts.
-        long: one row for each run and metric, with the columns `metric` and `value` (float), instead of one row for
-            each run with a column `metrics.NAME` for each metric and `seconds.PART` for each part of the time.
+        long: one row for each run and metric, with the columns `metric`, `value` (float) and `undefined` (the reason
+            for which it does not exist), instead of one row for each run with a column `metrics.NAME` for each metric,
+            `seconds.PART` for each part of the time, and `undefined.NAME` for each metric that a run has undefined.
 
     Returns:
         The frame.  A missing value is NaN in a column of floats, and otherwise `pandas.NA`: whole numbers stay whole,
-        and truth values stay truth values (`Int64`, `boolean`, `string`).  A metric that is not finite is NaN, as where
-        it was not recorded.
+        and truth values stay truth values (`Int64`, `boolean`, `string`).  A metric that is not finite, or does not
+        exist, is NaN, as where it was not recorded.
 
     Raises:
         ConfigError: a folder does not exist, or nothing is recorded.
@@ -71,16 +73,19 @@ def frame(results: Results = None, *, long: bool = False) -> "pd.DataFrame":
 def wide(records: Sequence[Record]) -> "pd.DataFrame":
     """A row for each of these records, with the columns that `frame` describes."""
     columns = {name: [_field(record, name) for record in records] for name in (*_RUN, *_ORIGIN)}
-    for field in ("metrics", "seconds"):
-        names = dict.fromkeys(name for record in records for name in getattr(record, field))
-        columns |= {f"{field}.{name}": [getattr(record, field).get(name) for record in records] for name in names}
+    for field in ("metrics", "seconds", "undefined"):
+        tables = [getattr(record, field) or {} for record in records]
+        columns |= {
+            f"{field}.{name}": [entries.get(name) for entries in tables] for name in dict.fromkeys(chain(*tables))
+        }
     return _typed(columns)
 
 
 def _long(records: list[Record]) -> "pd.DataFrame":
     pairs = [(record, name, value) for record in records for name, value in record.metrics.items()]
     columns = {name: [_field(record, name) for record, _, _ in pairs] for name in _RUN}
-    return _typed(columns | {"metric": [name for _, name, _ in pairs], "value": [value for _, _, value in pairs]})
+    columns |= {"metric": [name for _, name, _ in pairs], "value": [value for _, _, value in pairs]}
+    return _typed(columns | {"undefined": [(record.undefined or {}).get(name) for record, name, _ in pairs]})
 
 
 def _field(record: Record, name: str) -> object:
@@ -98,8 +103,8 @@ def _typed(columns: Mapping[str, Sequence[object]]) -> "pd.DataFrame":
     dtypes = {bool: "boolean", int: "Int64", float: "float64", str: "string"}
 
     def dtype(name: str) -> str:
-        if name not in types:
-            return "string" if name == "metric" else "float64"
+        if name not in types or name == "undefined":
+            return "string" if name.partition(".")[0] in ("metric", "undefined") else "float64"
         return next(dtype for kind, dtype in reversed(dtypes.items()) if kind in types[name])
 
     return pd.DataFrame({name: pd.array(values, dtype=dtype(name)) for name, values in columns.items()})

@@ -41,10 +41,12 @@ class Record:
     seed: int
     """Seed of the run's random keys."""
     metrics: Mapping[str, float | None]
-    """Metrics on the test rows by name; None where one is not finite."""
+    """Metrics on the test rows by name; None where one is not finite, or does not exist (`undefined`)."""
     seconds: Mapping[str, float | None]
     """Seconds of this run by phase (`compile`, `train`, `evaluate`, ...); a group's are shared equally."""
 
+    undefined: Mapping[str, str] | None = None
+    """Reasons for which metrics do not exist on the test rows, by name, as in `{"auc": "1 class"}`."""
     own_metrics: Mapping[str, Mapping[str, str | None]] | None = None
     """Title, unit and direction (`better`: lower, higher or None) of the metrics that are a user's own, by name."""
     schema: int | None = None
@@ -231,6 +233,9 @@ def _problem(value: Any, id: str | None) -> str:
                 return f"{_short(name)} is not a number"
             if not abs(number) <= LARGEST:
                 return f"{_short(name)} is {number:g}, beyond {LARGEST:g}"
+    for name, reason in (value.get("undefined") or {}).items():
+        if not (isinstance(reason, str) and reason.isprintable() and len(reason) <= 200):
+            return f"undefined.{_short(name)} is no reason in a line"
     for name, described in (value.get("own_metrics") or {}).items():
         if not _describes_metric(described):
             return f"own_metrics.{_short(name)} is no title, unit and direction"

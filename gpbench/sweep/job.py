@@ -8,6 +8,7 @@ from statistics import fmean
 
 from gpbench.errors import ClaimedError, DivergedError, Stopped
 from gpbench.records import locks
+from gpbench.records.absences import NOT_FINITE, absences, absences_text
 from gpbench.records.collection import open_store
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
@@ -83,7 +84,9 @@ def _scores(records: list[Record]) -> str:
     means = []
     for metric in records[0].metrics:
         values = [value for record in records if (value := record.metrics[metric]) is not None]
-        means.append(f"{metric} " + ("not finite" if len(values) < len(records) else f"{fmean(values):.4g}"))
+        lost = absences(records, metric)
+        mean = f"{fmean(values):.4g}" if values and NOT_FINITE not in lost else ""
+        means.append(f"{metric} " + ", ".join(filter(None, [mean, absences_text(lost)])))
     return "  ".join(means)
 
 

@@ -1,5 +1,6 @@
 """Results of a trained run: its metrics, its record and the predictions of its test rows."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from gpbench.data import splits
 from gpbench.data.scaled import ScaledSplit
 from gpbench.errors import listed, printable
 from gpbench.methods.protocols import HasDiagnostics, HasSearch, diagnosis
+from gpbench.own_metrics import OwnMetrics
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
 from gpbench.records.record import Record
@@ -41,6 +43,30 @@ def scored(prepared: ScaledSplit, predictions: Predictions, i: int) -> metrics.S
         train_rows=len(prepared.y),
         **values,
     )
+
+
+def metric_fields(
+    task: str, test_set: metrics.Scored, own_metrics: OwnMetrics, finite: bool = True
+) -> dict[str, dict[str, Any]]:
+    """Computes the fields of a record that have the metrics of a test set.
+
+    Args:
+        task: "binary", "multiclass" or "regression".
+        test_set: predictions in the units of training.
+        own_metrics: the user's own metrics.
+        finite: False for a run that diverged, whose metrics have no values.
+
+    Returns:
+        `metrics`; `undefined` and `own_metrics` where there are any.
+    """
+    own = own_metrics.score(task, test_set.in_original_units())
+    values = metrics.score(task, test_set) | own
+    undefined = metrics.undefined(task, test_set) | {name: "NaN" for name, value in own.items() if np.isnan(value)}
+    return {
+        "metrics": values if finite else dict.fromkeys(values),
+        **({"undefined": undefined} if finite and undefined else {}),
+        **({"own_metrics": own_metrics.describe(own)} if own else {}),
+    }
 
 
 def scores_of_all(prepared: Sequence[ScaledSplit], predictions: Predictions) -> dict[str, np.ndarray]:
@@ -94,14 +120,12 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
     method = context.method
     size = len(fit.predictions["log_prob"])
     objective = fit.trace["objective"][-1][i] if "objective" in fit.trace else np.nan
-    finite = np.isfinite(fit.predictions["log_prob"][i]).all() and (method.steps == 0 or np.isfinite(objective))
+    finite = bool(np.isfinite(fit.predictions["log_prob"][i]).all()) and (method.steps == 0 or math.isfinite(objective))
     state, message = context.state(fit, i), None
     if not finite:
         reason = diagnosis(method, state) or "the objective or the predictions are not finite"
         message = f"at step {fit.step} of {method.steps}: {reason}"
     test_set = scored(prepared, fit.predictions, i)
-    own = context.own_metrics.score(prepared.task, test_set.in_original_units())
-    values = metrics.score(prepared.task, test_set) | own
     diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
     if not ended and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
@@ -121,8 +145,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
         split=run.split,
         split_set=splits.identity(context.card)["set"],
         output=None if run.output is None else context.dataset.outputs[run.output],
-        metrics=values if finite else dict.fromkeys(values),
-        **({"own_metrics": context.own_metrics.describe(own)} if own else {}),
+        **metric_fields(prepared.task, test_set, context.own_metrics, finite),
         seconds={name: seconds / size for name, seconds in fit.seconds.items()},
         group=size,
         objective=float(objective),

@@ -50,7 +50,14 @@ def test_one_split_has_no_standard_error_and_no_delta():
 def test_diverged_runs_are_counted_and_never_averaged():
     records = [run(0, 0.4), run(1, 0.6), run(2, 99.0, status="diverged"), run(3, None)]
     ours = one(records)
-    assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 2, 2)
+    assert (ours.mean, ours.n_splits, ours.diverged) == (pytest.approx(0.5), 2, 1)
+    assert ours.undefined == {"not finite": 1} and ours.lost == "1 run diverged, 1 run not finite"
+
+
+def test_undefined_values_are_counted_by_their_reason():
+    records = [run(0, 0.4), *(run(k, None, undefined={"nll": "1 class"}) for k in (1, 2))]
+    assert (one(records).mean, one(records).lost) == (0.4, "2 runs undefined (1 class)")
+    assert one(records[1:]).no_value == "undefined" and one(records, "error").lost == ""
 
 
 def test_a_cell_of_diverged_runs_alone_has_an_entry():

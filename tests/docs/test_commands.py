@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpbench.api.words import with_cards
 from gpbench.cli import VERBS, module_of
 from gpbench.config.build import check_class
 from gpbench.config.compose import compose
@@ -64,9 +65,9 @@ def test_every_command_in_the_documentation_is_understood(command, monkeypatch):
     if words[0] == "run":
         for folder in args.config_dir:
             monkeypatch.syspath_prepend(folder)
-        own = [word for word in args.overrides if "hydra" not in word]
+        own, folders = with_cards([word for word in args.overrides if "hydra" not in word], args.config_dir)
         for job in jobs(own) if args.multirun else [own]:
-            check_class(compose(job, args.config_dir)["method"])
+            check_class(compose(job, folders)["method"])
 
 
 def test_there_are_commands_to_check():

@@ -1,6 +1,9 @@
 """Figures of experiments, of comparisons and of runs, drawn from records and their arrays alone."""
 
+import contextlib
 import io
+import os
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +16,16 @@ from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent, preset_line, require_recorded
 
 __all__ = ["Arrays", "draw", "save", "write"]
+
+if "matplotlib" not in sys.modules:
+    # Matplotlib cannot be imported where the MPLBACKEND of a notebook is not installed; figures need no backend.
+    _backend = os.environ.pop("MPLBACKEND", None)
+    import matplotlib
+
+    if _backend is not None:
+        os.environ["MPLBACKEND"] = _backend
+        with contextlib.suppress(ValueError):
+            matplotlib.rcParams["backend"] = _backend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

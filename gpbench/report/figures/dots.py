@@ -73,8 +73,8 @@ def _panel(axis: Axes, row: Mapping[str, Entry], colours: Mapping[str, str], dir
             continue
         entry = row[method]
         published = target(entry)
-        if entry.mean is None and (entry.diverged or published is None):
-            _text(axis, 0.5, y, "diverged" if entry.diverged else "missing", "#999999")
+        if entry.mean is None and (entry.no_value or published is None):
+            _text(axis, 0.5, y, entry.no_value or "missing", "#999999")
         elif entry.mean is None:
             pass
         elif low <= entry.mean <= high:

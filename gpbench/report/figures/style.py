@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-import matplotlib
+import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -45,7 +45,6 @@ SHADES = ("#b9d2ea", "#ffffff", "#f1cdb9")
 """Background colours from probability 0 to 1."""
 
 _SETTINGS: Any = {
-    "backend": "agg",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
@@ -77,11 +76,11 @@ _SETTINGS: Any = {
 
 @contextmanager
 def context() -> Iterator[None]:
-    """Applies the style within a `with` statement, with a backend that needs no display.
+    """Applies the style within a `with` statement, in place of the settings of the user's matplotlibrc or notebook.
 
     Letters that its fonts lack are drawn as boxes, without a warning.
     """
-    with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
+    with matplotlib.style.context(_SETTINGS, after_reset=True), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         yield
 

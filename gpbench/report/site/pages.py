@@ -291,19 +291,18 @@ def _rows(site: _Site, entries: Sequence[Entry]) -> dict[str, Any]:
     cells: dict[str, list[Any]] = {}
     for view in site.table(entries).views:
         cell, entry = view.entry.cell, view.entry
-        badges = ", ".join(text for _, text in view.badges)
-        row = cells.setdefault(view.page, [cell.dataset, cell.output, cell.method, cell.label, view.page, badges, []])
-        ours = view.ours or ("all diverged" if entry.diverged else "none yet")
+        row = cells.setdefault(view.page, [cell.dataset, cell.output, cell.method, cell.label, view.page, {}, []])
+        row[-2] |= dict.fromkeys(text for _, text in view.badges)
         mean = None if entry.mean is None else float(f"{entry.mean:.7g}")
         mark = {"best": "*", "tied": "≈"}.get(entry.mark, "")
-        row[-1].append([entry.metric, ours, mean, mark, entry.n_splits, view.published, view.delta])
+        row[-1].append([entry.metric, view.value, mean, mark, entry.n_splits, view.published, view.delta])
     return {
         "pages": {
             "dataset": {name: facts.page("dataset", name) for name in site.facts.datasets},
             "method": {name: facts.page("method", name) for name in site.facts.method_names},
         },
         "tasks": {name: str(card.get("task", "")) for name, card in site.facts.cards.items()},
-        "cells": [*cells.values()],
+        "cells": [[*row[:-2], ", ".join(row[-2]), row[-1]] for row in cells.values()],
     }
 
 

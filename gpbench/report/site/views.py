@@ -45,7 +45,7 @@ class View:
         ours: Our mean and standard error; "" where absent, like the next two.
         published: The published value.
         delta: Their difference in standard errors.
-        badges: Pairs (kind, text) with kind quick, imported, dirty or diverged.
+        badges: Pairs (kind, text) with kind quick, imported, dirty, diverged or undefined.
         notes: Numbers of footnotes, from 1.
     """
 
@@ -56,6 +56,11 @@ class View:
     delta: str
     badges: tuple[tuple[str, str], ...]
     notes: tuple[int, ...]
+
+    @property
+    def value(self) -> str:
+        """Our mean, or why there is none."""
+        return self.ours or (f"all {self.entry.no_value}" if self.entry.no_value else "none yet")
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,7 @@ def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) ->
             ours[0].cell,
             {entry.metric: view(entry, page_of, footnotes) for entry in ours},
             max(entry.n_splits for entry in ours),
-            badges(ours[0].cell, max(entry.diverged for entry in ours)),
+            badges(ours[0].cell, ours),
         )
         for ours in cells
     ]
@@ -147,19 +152,19 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
         ours=number(entry.mean, entry.stderr) if entry.n_splits else "",
         published=number(entry.published.value) if entry.published else "",
         delta="" if entry.delta_se is None else f"{entry.delta_se:+.1f}",
-        badges=tuple(badges(entry.cell, entry.diverged)),
+        badges=tuple(badges(entry.cell, [entry])),
         notes=tuple(footnotes.index(note) + 1 for note in entry.notes),
     )
 
 
-def badges(cell: CellRuns, diverged: int | None = None) -> list[tuple[str, str]]:
-    """Warnings beside a value: quick preset, imported, diverged (by default all of its cell), uncommitted changes."""
-    if diverged is None:
-        diverged = sum(record.diverged for record in cell.records)
+def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str]]:
+    """Warnings beside values: quick preset, imported, diverged, metrics without a value, uncommitted changes."""
+    diverged = sum(record.diverged for record in cell.records)
     return [
         *_counted("quick", "quick", cell, lambda record: record.preset == "quick"),
         *_counted("imported", "imported", cell, lambda record: bool(record.imported)),
         *([("diverged", f"{diverged} diverged")] if diverged else []),
+        *(("undefined", f"{e.metric} {words} ({n})") for e in entries for words, n in e.undefined.items()),
         *_counted("dirty", "uncommitted changes", cell, lambda record: bool(record.dirty)),
     ]
 
@@ -228,13 +233,13 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection
     cells = [cell for cell in with_metric(cells, metric) if cell.dataset not in UNRANKED]
     n_datasets = Counter(method_of(cell) for cell in cells if by_split(cell, metric))
     cells = [cell for cell in cells if n_datasets[method_of(cell)] > 1]  # one data set ranks nothing
-    table, diverged = metric_table(cells, metric)
+    table, diverged, undefined = metric_table(cells, metric)
     count = Counter(name for row in table.values() for name in row)
     most = {name for name in count if count[name] == max(count.values())}
     default = {dataset: {name: row[name] for name in row if name in most} for dataset, row in table.items()}
     records = [record for cell in cells for record in cell.records]
     try:
-        ranking = rank_table(default, metric, diverged=diverged, records=records)
+        ranking = rank_table(default, metric, diverged=diverged, undefined=undefined, records=records)
     except ConfigError:
         return None
     labelled = [(name, cell) for name, cell in zip(labels(cells), cells) if name in count]
@@ -250,6 +255,7 @@ def _section(cells: Sequence[CellRuns], metric: str, title: str) -> _RankSection
         "default": [name in most for name in count],
         "quick": quick,
         "diverged": [(*key, n) for key, n in diverged.items()],
+        "undefined": [(*key, words) for key, counts in undefined.items() for words in counts],
         "datasets": {dataset: _columns(row, list(count)) for dataset, row in table.items()},
     }
     imported = imported_note(record for cell in cells for record in cell.records)

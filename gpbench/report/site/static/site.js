@@ -172,9 +172,10 @@ function makeRuns(place) {
                  ["train s", "number"], ["steps", "number"], ["preset"], ["commit"], ["created"], ["record"]];
   const status = (run) => run.status === "diverged"
     ? make("span", {}, make("span", { className: "badge diverged" }, "diverged"), ` ${run.message || ""}`) : run.status;
+  const value = (run, name) => name in (run.undefined || {}) ? `undefined (${run.undefined[name]})` : short(run.metrics[name]);
   const commit = (run) => make("span", {}, make("code", {}, (run.commit || (run.imported ? "imported" : "unknown")).slice(0, 12)),
     ...(run.dirty ? [" ", make("span", { className: "badge dirty" }, "uncommitted changes")] : []));
-  const cells = (run) => [String(run.split), String(run.seed), status(run), ...metrics.map((name) => short(run.metrics[name])),
+  const cells = (run) => [String(run.split), String(run.seed), status(run), ...metrics.map((name) => value(run, name)),
     short(run.objective, 6), short((run.seconds || {}).train, 3), short(run.steps), run.preset || "none", commit(run),
     (run.created || "").slice(0, 16).replace("T", " "), make("a", { href: `#${run.id}` }, run.id.slice(0, 8))];
   const table = makeTable(heads, runs.map(cells), "Runs");
@@ -318,7 +319,7 @@ function rankList(ranks) {
   }));
 }
 
-function notesOf(ranks, diverged) {
+function notesOf(ranks, data) {
   const lines = ranks.methods.length
     ? [`average rank over ${ranks.datasets.length} data sets (1 is best): ${ranks.datasets.join(", ")}`,
        `Friedman chi-square ${ranks.statistic.toFixed(2)}, p = ${ranks.p.toPrecision(2)}; critical difference ` +
@@ -331,10 +332,13 @@ function notesOf(ranks, diverged) {
     if (several.length) lines.push(`outputs and split sets of one data set are not independent, which makes p too small: ${several.join(", ")}`);
     if (ranks.single) lines.push(`ranked on a single split: ${ranks.single} of ${ranks.datasets.length}`);
   }
-  const counts = diverged.filter(([dataset, name]) => ranks.datasets.includes(dataset) && ranks.methods.includes(name));
+  const isRanked = ([dataset, name]) => ranks.datasets.includes(dataset) && ranks.methods.includes(name);
+  const counts = data.diverged.filter(isRanked);
   if (counts.length) {
     lines.push(`diverged runs do not count: ${counts.map(([dataset, name, n]) => `${name} on ${dataset} (${n})`).join("; ")}`);
   }
+  const absent = new Set(data.undefined.filter(isRanked).map(([dataset, , words]) => `${dataset}: ${words}`));
+  if (absent.size) lines.push(`splits without ${data.metric} do not count: ${[...absent].join("; ")}`);
   if (ranks.leftOut.length) lines.push(`left out (a method is missing): ${ranks.leftOut.join(", ")}`);
   return lines;
 }
@@ -368,7 +372,7 @@ function makeChooser(section) {
     const ranks = ranking(data, data.methods.filter((_, j) => boxes[j].checked));
     const notes = document.createElement("ul");
     notes.className = "small plain";
-    notes.append(...notesOf(ranks, data.diverged).map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+    notes.append(...notesOf(ranks, data).map((text) => Object.assign(document.createElement("li"), { textContent: text })));
     diagram.replaceChildren();
     if (ranks.methods.length) {
       const figure = document.createElement("figure");

@@ -1,0 +1,183 @@
+"""Tables without a card: `dataset=PATH target=NAME` and `dataset=openml:NUMBER` write one beside, to be edited.
+
+A card that is there is used as it is, and never overwritten.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpbench import paths
+from gpbench.data import guesses
+from gpbench.errors import ConfigError, DataError
+
+_TABLES = (
+    *(".csv", ".tsv", ".txt", ".data", ".dat", ".arff", ".parquet", ".pq", ".feather", ".arrow", ".xlsx"),
+    *(*guesses.LIBSVM, ".gz", ".bz2", ".xz", ".zip"),
+)
+_OPENML = "https://www.openml.org/api/v1/json/data/"
+
+
+def with_cards(words: Sequence[str], config_dirs: Sequence[Path]) -> tuple[list[str], list[Path]]:
+    """Replaces tables in the words of a command line by the names of their cards, which are written where they lack.
+
+    Args:
+        words: Words such as "dataset=coffee.csv", "target=cup" and "dataset=openml:61"; others stay as they are.
+        config_dirs: Folders with custom group files.
+
+    Returns:
+        The words, and the folders with those of the cards before them.
+
+    Raises:
+        ConfigError: There is no such table, it has no such column, or a card that is there has another target.
+        DataError: The table cannot be read or downloaded.
+    """
+    tables = [i for i, word in enumerate(words) if word.startswith("dataset=") and _is_table(word[8:])]
+    if not tables:
+        return [*words], [*config_dirs]
+    target = next((_unquoted(word[7:]) for word in reversed(words) if word.startswith("target=")), None)
+    offline = any(re.fullmatch(r"\+*data\.offline=true", word, re.IGNORECASE) for word in words)
+    column = None if target is None else _target(target)
+    result, folders = [word for word in words if not word.startswith("target=")], [*config_dirs]
+    for word in (words[i] for i in tables):
+        names = []
+        for value in _values(word[8:]):
+            name = value
+            if _is_table(value):
+                name, folder = _openml(value, column, offline) if value.startswith("openml:") else _own(value, column)
+                folders = [folder, *(other for other in folders if other != folder)]
+            names.append(name)
+        result[result.index(word)] = f"dataset={','.join(names)}"
+    return result, folders
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("\\" + text[0], text[0]) if len(text) > 1 and text[0] == text[-1] in "'\"" else text
+
+
+def _values(text: str) -> list[str]:
+    """The data sets of a word: one path, which may have commas, or several of a sweep."""
+    path = _unquoted(text)
+    return [path] if path != text or Path(path).expanduser().is_file() else [*map(_unquoted, text.split(","))]
+
+
+def _is_table(text: str) -> bool:
+    return any(re.fullmatch(r"openml:\d+", value) or Path(value).suffix.lower() in _TABLES for value in _values(text))
+
+
+def _own(value: str, target: Any) -> tuple[str, Path]:
+    """The name of the card of a table, and the folder of `--config-dir` in which it is."""
+    path = Path(value).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"dataset={value}: no such file")
+    folder = path.parent.resolve()
+    folder = folder.parent if folder.name == "dataset" else folder
+    stem = path
+    while stem.suffix.lower() in _TABLES:
+        stem = stem.with_suffix("")
+    name = re.sub(r"[^\w.-]", "_", stem.name).lstrip(".-") or "table"
+    name = f"my_{name}" if (paths.conf_dir() / "dataset" / f"{name}.yaml").exists() else name
+    card = folder / "dataset" / f"{name}.yaml"
+    if card.exists():
+        return _existing(card, target, path.name)
+    shadow = Path(path.name)  # a path is looked for in the current folder first
+    source = {"kind": "file", "path": str(path.resolve()) if _differ(shadow, path) else path.name}
+    return _write(card, path.name, source, path.read_bytes(), target)
+
+
+def _differ(shadow: Path, path: Path) -> bool:
+    return shadow.exists() and not shadow.samefile(path)
+
+
+def _existing(card: Path, target: Any, table: str | None = None) -> tuple[str, Path]:
+    """The card that is there, if it is of this table and this target."""
+    from gpbench import yamls
+
+    content = yamls.read(card)
+    sources = (content.get("sources") if isinstance(content, dict) else None) or [{}]
+    source = sources[0] if isinstance(sources[0], Mapping) else {}
+    if table and Path(str(source.get("path"))).name != table:
+        raise ConfigError(f"{card} is the card of {source.get('path')}: rename {table}, or the card")
+    if target is not None and target != source.get("target"):
+        raise ConfigError(
+            f"target={target}: {card} has the target {source.get('target')}; edit it, or leave target out"
+        )
+    return card.stem, card.parent.parent
+
+
+def _target(text: str) -> Any:
+    """The target as a card has it: a name, a number of a column, or several in brackets."""
+    if text.startswith("[") and text.endswith("]"):
+        return [_target(_unquoted(entry.strip())) for entry in text[1:-1].split(",")]
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+def _write(
+    card: Path,
+    title: str,
+    source: dict[str, Any],
+    content: bytes,
+    target: Any,
+    labels: Sequence[str] = (),
+    facts: Mapping[str, Any] = {},
+) -> tuple[str, Path]:
+    """Writes a card and says so in a line."""
+    import yaml
+
+    task, options, summary = guesses.guess(content, title, target, labels)
+    drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}
+    node = {"name": card.stem, "task": task, "sources": [source | options], **drops, **facts}
+    text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/command-to/own_data.md)\n"
+    card.parent.mkdir(exist_ok=True)
+    with open(card, "x", encoding="utf-8") as file:
+        file.write(text + yaml.safe_dump(node, sort_keys=False, allow_unicode=True, width=100))
+    command = f"--config-dir {card.parent.parent} dataset={card.stem}"
+    print(f"gpbench: wrote {card} ({summary}): edit it, then run with {command}", file=sys.stderr)
+    return card.stem, card.parent.parent
+
+
+def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:
+    """The name of the card of a data set of OpenML, in dataset/ of the current folder."""
+    from hashlib import md5, sha256
+    from urllib.parse import urlsplit
+
+    import requests
+
+    from gpbench.data import files
+
+    number = value.partition(":")[2]
+    folder = Path().resolve()
+    card = folder / "dataset" / f"openml_{number}.yaml"
+    if card.exists():
+        return _existing(card, target)
+    if offline:
+        raise DataError(
+            f"dataset={value}: data.offline=true, and {card} is not there: write it where there is a network"
+        )
+    try:
+        description = json.loads(files.download(f"{_OPENML}{number}", largest=2**20))["data_set_description"]
+        url = str(description["url"])
+        if urlsplit(url).scheme != urlsplit(_OPENML).scheme:
+            raise DataError(f"dataset={value}: its file is at {url}, which nothing protects on the way")
+        content = files.download(url)
+    except requests.RequestException as error:
+        raise DataError(
+            f"dataset={value}: OpenML does not answer ({type(error).__name__}): check the network"
+        ) from None
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"dataset={value}: the answer of OpenML is no description of a data set") from None
+    expected = str(description.get("md5_checksum") or "").lower()
+    if expected and md5(content).hexdigest() != expected:
+        raise DataError(f"{url}: md5 is {md5(content).hexdigest()}, not {expected}: damaged or another version")
+    address, _, file = url.rpartition("/")
+    ignored = [description.get("row_id_attribute"), description.get("ignore_attribute")]
+    drop = [name for entry in ignored for name in (entry if isinstance(entry, list) else [entry]) if name]
+    source = {"kind": "official", "at": f"{address}/", "files": {file: sha256(content).hexdigest()}, "reader": "table"}
+    facts = {
+        key: str(description[name]) for key, name in (("title", "name"), ("licence", "licence")) if name in description
+    }
+    target = target or description.get("default_target_attribute")
+    return _write(card, value, source, content, target, drop, facts)

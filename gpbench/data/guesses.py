@@ -1,0 +1,175 @@
+"""What a table without a card seems to be: its spelling, its task, and columns that are no numbers.
+
+A guess is written into a card, where people see and change it; nothing that is read later depends on one.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpbench.data import cells
+from gpbench.errors import ConfigError, DataError, listed, nearest
+
+LIBSVM = (".libsvm", ".svm", ".svmlight")
+"""Endings of files of libsvm."""
+
+_MOST_CLASSES = 50
+_MOST_LEVELS = 20
+"""Largest number of texts of a column that become columns of their own."""
+_UNKNOWN = ("?", "na", "n/a", "nan", "null", "none", "-", "missing", "unknown")
+"""Texts that mark missing cells among numbers, in lower case."""
+
+
+class _Guess(NamedTuple):
+    """A task, options of a card's source (with `incomplete`: rows are left out), and both in words."""
+
+    task: str
+    options: dict[str, Any]
+    summary: str
+
+
+def guess(content: bytes, title: str, target: Any, labels: Sequence[str] = ()) -> _Guess:
+    """Guesses how a table is to be read.
+
+    Args:
+        content: The file.
+        title: Its name, for messages.
+        target: Name or number of the target, or a list of them; None is refused, except for files of libsvm.
+        labels: Columns that are known to be no inputs.
+
+    Raises:
+        ConfigError: There is no such column, or its texts are too many for classes.
+        DataError: The file cannot be read.
+    """
+    return _libsvm(content) if Path(title).suffix.lower() in LIBSVM else _table(content, title, target, labels)
+
+
+def _libsvm(content: bytes) -> _Guess:
+    from gpbench.data.readers import libsvm
+
+    raw = libsvm([content], {})
+    task = _task([*map(str, raw.target)], is_nominal=False)
+    return _Guess(task, {"reader": "libsvm", "inputs": raw.X.shape[1]}, f"{task}, {raw.X.shape[1]} inputs")
+
+
+def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _Guess:
+    options = _spelling(content)
+    table = cells.read(content, options)
+    first = [cell.strip() for cell in table.rows[0]] if table.rows else []
+    numbers = cells.Numbers.from_options(options)
+    header = cells.has_header(content) or not all(numbers.parse(cell) is not None for cell in first)
+    names = first if header else [str(i) for i in range(len(first))]
+    if target is None:
+        raise ConfigError(
+            f"dataset={title}: name the column to predict by target=NAME; columns are {listed(names, 20)}"
+        )
+    targets = target if isinstance(target, list) else [target]
+    positions = [_position(names, entry, title) for entry in targets]
+    rows = [row for row in table.rows[header:] if len(row) == len(names)]  # others are refused where they are read
+    if not rows:
+        raise DataError(f"dataset={title}: the table has no rows")
+    columns = [[cell.strip() for cell in column] for column in zip(*rows)]
+    inputs = [i for i, name in enumerate(names) if i not in positions and name not in labels]
+    marks = {cell for i in [*inputs, *positions] for cell in _marks(columns[i], numbers)}
+    if marks:
+        options["missing"] = sorted(marks)
+        numbers = cells.Numbers.from_options(options)
+    counted = cells.bookkeeping(names, columns, table.labels)
+    codes, encode, drop = _texts({names[i]: columns[i] for i in inputs if i not in counted}, numbers)
+    options |= {"codes": codes} if codes else {}
+    options |= {"encode": encode} if encode else {}
+    options |= {"drop": [*labels, *drop]} if labels or drop else {}
+    inputs = [i for i in inputs if i not in counted and names[i] not in drop]
+    lacking = sum(any(map(numbers.is_missing, row)) for row in zip(*(columns[i] for i in [*inputs, *positions])))
+    task = "regression"
+    if len(positions) == 1:
+        known = [cell for cell in columns[positions[0]] if not numbers.is_missing(cell)]
+        plain = [cell if (value := numbers.parse(cell)) is None else str(value) for cell in known]
+        task = _task(plain, is_nominal=names[positions[0]] in table.nominal)
+    target_names = [names[i] if header else i for i in positions]
+    summary = [f"{task} of {listed(map(str, target_names))}"]
+    summary += [f"{listed(drop)} left out"] * bool(drop) + [f"codes for {listed(codes)}"] * bool(codes)
+    summary += [f"columns for the texts of {listed(encode)}"] * bool(encode)
+    summary += [f"{lacking} rows with missing cells left out"] * bool(lacking)
+    source = {
+        "target": target_names if isinstance(target, list) else target_names[0],
+        **options,
+        "incomplete": bool(lacking),
+    }
+    return _Guess(task, source, "; ".join(summary))
+
+
+def _position(names: Sequence[str], target: Any, title: str) -> int:
+    """The column of a name or a number.  Raises ConfigError where there is none."""
+    if str(target) in names:
+        return names.index(str(target))
+    if isinstance(target, int) and -len(names) <= target < len(names):
+        return target % len(names)
+    raise ConfigError(f"target={target}: no such column in {title}; {nearest(str(target), names)}")
+
+
+def _texts(
+    columns: Mapping[str, Sequence[str]], numbers: cells.Numbers
+) -> tuple[dict[str, dict[str, int]], dict[str, str], list[str]]:
+    """Codes of columns with two texts, encodings of those with few, and columns to leave out.
+
+    These have many texts, or half of their cells is missing.
+    """
+    codes: dict[str, dict[str, int]] = {}
+    encode: dict[str, str] = {}
+    drop: list[str] = []
+    for name, column in columns.items():
+        known = [cell for cell in column if not numbers.is_missing(cell)]
+        kinds = sorted({*known})
+        is_flag = {kind.lower() for kind in kinds} <= {"true", "false"}
+        is_text = not is_flag and any(numbers.parse(kind) is None for kind in kinds)
+        if 2 * len(known) < len(column) or (is_text and len(kinds) > min(_MOST_LEVELS, len(known) // 4)):
+            drop.append(name)
+        elif is_text and len(kinds) == 2:
+            codes[name] = {kind: code for code, kind in enumerate(kinds)}
+        elif is_text:
+            encode[name] = "onehot"
+    return codes, encode, drop
+
+
+def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:
+    """Texts of a column of numbers that mark missing cells."""
+    others = {cell for cell in column if cell and numbers.parse(cell) is None}
+    is_numeric = any(numbers.parse(cell) is not None for cell in column)
+    return others if is_numeric and others and all(cell.lower() in _UNKNOWN for cell in others) else set()
+
+
+def _task(labels: Sequence[str], is_nominal: bool) -> str:
+    """The task by the labels: of text or of two values classes, of more numbers regression."""
+    kinds = {*labels}
+    try:
+        is_text = is_nominal or not {*map(float, kinds)}
+    except ValueError:
+        is_text = True
+    if len(kinds) == 2:
+        return "binary"
+    if is_text and len(kinds) > min(_MOST_CLASSES, len(labels) // 2):
+        raise ConfigError(f"the target has {len(kinds)} different texts, as {listed(sorted(kinds), 4)}: no classes")
+    return "multiclass" if is_text else "regression"
+
+
+def _spelling(content: bytes) -> dict[str, Any]:
+    """The delimiter and the decimal sign of delimited text, where they are not the usual ones."""
+    if cells.has_header(content) and not content.startswith(b"PK"):
+        return {}
+    widths = {}
+    for delimiter in (",", ";", "\t", "|", "space"):
+        try:
+            rows = cells.read(content, {"delimiter": delimiter}).rows[:50]
+        except DataError:
+            if delimiter == ",":
+                raise
+            continue
+        if len({*map(len, rows)}) == 1 and len(rows[0]) > 1:
+            widths[delimiter] = rows
+    if not widths or "," in widths:
+        return {}
+    delimiter, rows = next(iter(widths.items()))
+    is_comma = sum(bool(re.fullmatch(r"[+-]?\d+,\d+", cell.strip())) for row in rows for cell in row) > len(rows) // 2
+    return {"delimiter": delimiter} | ({"decimal": ","} if is_comma else {})

@@ -1,0 +1,29 @@
+"""Values that finished runs do not have: metrics that do not exist on a test set, or are not finite.
+
+A run that diverged has no values either, and is counted apart.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from gpbench.records.record import Record
+
+NOT_FINITE = "not finite"
+
+
+def absence(record: Record, metric: str) -> str:
+    """Why a finished run has no value of a metric: "undefined (1 class)" or "not finite"; "" for any other run."""
+    if record.diverged or record.metrics.get(metric, 0.0) is not None:
+        return ""
+    reason = (record.undefined or {}).get(metric)
+    return f"undefined ({reason})" if reason else NOT_FINITE
+
+
+def absences(records: Iterable[Record], metric: str) -> dict[str, int]:
+    """The numbers of finished runs without a value of a metric, by the words of `absence`."""
+    return dict(Counter(words for record in records if (words := absence(record, metric))))
+
+
+def absences_text(counts: Mapping[str, int]) -> str:
+    """These numbers in a line, as in "17 runs undefined (1 class)"; "" without any."""
+    return ", ".join(f"{n} run{'s' * (n != 1)} {words}" for words, n in counts.items())

@@ -1,0 +1,183 @@
+"""Tables without a card: the card that `dataset=PATH target=NAME` and `dataset=openml:NUMBER` write."""
+
+import hashlib
+import http.server
+import json
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpbench
+from gpbench.api.words import with_cards
+from gpbench.cli import main
+from gpbench.config import words as grammar
+from gpbench.data import cards, first_look, load
+from gpbench.errors import ConfigError, DataError
+
+ROWS = "".join(
+    f"{k // 2},{5 * (k % 2)};{'on' if k % 3 else 'off'};{['x', 'y', 'z'][k % 3]};{k * k % 7},5\n" for k in range(30)
+)
+CSV = f"speed;valve;kind;drag\n{ROWS}?;on;x;1,5\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "pump 1.csv").write_text(CSV)
+    return tmp_path
+
+
+def test_a_card_is_written_beside_the_table_and_never_overwritten(folder, capsys):
+    path = "dataset=tables/pump 1.csv"
+    words, folders = with_cards(["method=linear", path, "target=drag"], [Path("mine")])
+    assert words == ["method=linear", "dataset=pump_1"] and folders == [folder / "tables", Path("mine")]
+    line = capsys.readouterr().err
+    assert (
+        line.count("\n") == 1
+        and "regression of drag; codes for valve; columns for the texts of kind; 1 rows with missing" in line
+    )
+    card = folder / "tables" / "dataset" / "pump_1.yaml"
+    dataset = load(cards.read("pump_1", folders[:1]), config_dirs=folders[:1])
+    assert dataset.columns == ("speed", "valve", "kind=x", "kind=y", "kind=z") and dataset.task == "regression"
+    assert dataset.X[:2].tolist() == [[0, 0, 1, 0, 0], [0.5, 1, 0, 1, 0]] and dataset.y[:3].tolist() == [0.5, 1.5, 4.5]
+    card.write_text(card.read_text() + "title: mine\n")
+    for target in ([], ["target=drag"]):
+        assert with_cards([path, *target], []) == (["dataset=pump_1"], folders[:1])
+    assert card.read_text().endswith("title: mine\n") and not capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"target=speed: .* has the target drag; edit it"):
+        with_cards([path, "target=speed"], [])
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["dataset=tables/pump 1.csv"], "target=NAME; columns are speed, valve, kind, drag"),
+        (["dataset=tables/pump 1.csv", "target=drug"], "target=drug: no such column in pump 1.csv; did you mean drag"),
+        (["dataset=tables/pump 1.csv", "target=9"], "target=9: no such column"),
+        (["dataset=tables/none.csv", "target=drag"], "dataset=tables/none.csv: no such file"),
+        (["dataset=openml:61", "data.offline=true"], "data.offline=true, and .*openml_61.yaml is not there"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_line_and_writes_no_card(folder, words, message):
+    with pytest.raises((ConfigError, DataError), match=message):
+        with_cards(words, [])
+    assert not [*folder.rglob("*.yaml")]
+
+
+def test_other_words_are_those_of_the_grammar():
+    words = ["dataset=pima,heart", "method.kernel={a: 1}", "+x='a.csv'", "seed=0,1"]
+    assert with_cards(words, [])[0] == words
+    quoted = ["dataset='tables/pump 1.csv'", "target=drag"]
+    [word] = grammar.read(with_cards(quoted, [])[0])
+    assert (word.key, word.value) == ("dataset", "pump_1")
+
+
+def test_several_tables_are_the_data_sets_of_a_sweep(folder):
+    for name in ("a", "b"):
+        (folder / f"{name}.csv").write_text("x,y\n" + "".join(f"{k % 7},{k}.5\n" for k in range(20)))
+    assert with_cards(["dataset=a.csv,b.csv,pima", "target=y"], []) == (["dataset=a,b,pima"], [folder])
+
+
+def test_names_of_ours_and_of_other_tables_are_not_taken(folder):
+    (folder / "wine.csv").write_text("x,y\n" + "1,2\n2,3\n3,4.5\n" * 4)
+    assert with_cards(["dataset=wine.csv", "target=y"], [])[0] == ["dataset=my_wine"]
+    (folder / "tables" / "wine.csv").write_text("x,y\n" + "1,2\n2,3\n3,5.5\n" * 4)
+    folders = with_cards(["dataset=tables/wine.csv", "target=y"], [])[1]
+    assert load(cards.read("my_wine", folders), config_dirs=folders).y.max() == 5.5  # and not the one of this folder
+    (folder / "wine.tsv").write_text("x\ty\n1\t2\n")
+    with pytest.raises(ConfigError, match=r"my_wine.yaml is the card of wine.csv: rename wine.tsv"):
+        with_cards(["dataset=wine.tsv"], [])
+
+
+LIBSVM = "+1 1:0.5 3:2 # first\n-1 2:1.5\n\n+1 1:1 2:1\n-1 3:1\n"
+ARFF = """@relation r
+@attribute id numeric
+@attribute a numeric
+@attribute grade {1,2,3}
+@data
+%s"""
+
+
+@pytest.mark.parametrize(
+    "name, content, target, task, columns",
+    [
+        ("a.csv", "1,2.5\n2,3.5\n4,1\n", "-1", "regression", 1),
+        ("a.tsv", "a\tb\tc\n1\t2\tu\n2\t3\tv\n3\t1\tu\n", "c", "binary", 2),
+        ("a.txt", "a b  y\n1 2   3.5\n4 5  6\n7 8 9\n", "y", "regression", 2),
+        ("a.arff", ARFF % "".join(f"{k},{k * k},{k % 3 + 1}\n" for k in range(12)), "grade", "multiclass", 1),
+        ("a.libsvm", LIBSVM, None, "binary", 3),
+        ("a.csv", "wet,y\nTrue,1.5\nFalse,2\nTrue,3\n", "y", "regression", 1),
+    ],
+)
+def test_the_task_and_the_spelling_are_guessed(folder, name, content, target, task, columns):
+    (folder / name).write_text(content)
+    folders = with_cards([f"dataset={name}", *([f"target={target}"] if target else [])], [])[1]
+    dataset = load(cards.read("a", folders), config_dirs=folders)
+    assert (dataset.task, dataset.X.shape[1]) == (task, columns)
+
+
+def test_a_first_look_is_a_configuration_on_the_command_line_and_in_python(folder, capsys):
+    assert main(["run", "dataset=tables/pump 1.csv", "target=drag", "method=linear", "--cfg"]) == 0
+    assert "name: pump_1" in capsys.readouterr().out
+    data = gpbench.load("tables/pump 1.csv")
+    assert data.columns[:2] == ("speed", "valve") and len(data.y) == 30
+
+
+@pytest.fixture
+def openml(folder, monkeypatch):
+    """A server that answers as OpenML does, with a description and a file."""
+    content = (ARFF % "".join(f"{k},{k * k % 11},{k % 3 + 1}\n" for k in range(30))).encode()
+    about = {"name": "toy", "licence": "CC0", "default_target_attribute": "grade", "row_id_attribute": "id"}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            about["url"] = f"{address}/v1/download/7/toy.arff"
+            answer = json.dumps({"data_set_description": about}).encode()
+            self.wfile.write(content if self.path.endswith("toy.arff") else answer)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    address = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(first_look, "_OPENML", f"{address}/json/data/")
+    about["md5_checksum"] = hashlib.md5(content).hexdigest()
+    yield about
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_data_set_of_openml_is_downloaded_with_its_checksum(folder, openml):
+    words, folders = with_cards(["dataset=openml:7"], [])
+    assert (words, folders) == (["dataset=openml_7"], [folder])
+    card = cards.read("openml_7", folders)
+    assert card["task"] == "multiclass" and card["licence"] == "CC0" and card["sources"][0]["drop"] == ["id"]
+    dataset = load(card)
+    assert dataset.columns == ("a",) and dataset.classes == ("1", "2", "3")
+    np.testing.assert_array_equal(dataset.X[:, 0], [k * k % 11 for k in range(30)])
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"md5_checksum": "0" * 32}, "md5 is .*, not 0000.*: damaged or another version"),
+        ({"default_target_attribute": None}, "target=NAME; columns are id, a, grade"),
+    ],
+)
+def test_other_files_of_openml_are_refused(folder, openml, change, message):
+    openml |= change
+    with pytest.raises((ConfigError, DataError), match=message):
+        with_cards(["dataset=openml:7"], [])
+    assert not (folder / "dataset").exists()
+
+
+def test_openml_without_a_network_is_one_line(monkeypatch):
+    monkeypatch.setattr(first_look, "_OPENML", "http://127.0.0.1:9/")
+    with pytest.raises(DataError, match=r"dataset=openml:7: OpenML does not answer .*: check the network"):
+        with_cards(["dataset=openml:7"], [])
