@@ -6,8 +6,8 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
-from gpbench.data.dataset import check_counts
-from gpbench.estimators.base import NAME, Estimator, tasks_of
+from gpbench import registry
+from gpbench.estimators.base import Estimator, tasks_of
 
 
 class Classifier(ClassifierMixin, Estimator):
@@ -175,19 +175,14 @@ class Regressor(RegressorMixin, Estimator):
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2, copy=True)
         y = y.astype(np.float64)
-        if self._is_of_counts():
-            check_counts(NAME, y, "y")
-            self._fit(X, y, "count", 1)
-        else:
-            self._fit(X, y, "regression", 0)
+        self._fit(X, y, *(("count", 1) if self._is_of_counts() else ("regression", 0)))
         return self
 
     def _is_of_counts(self) -> bool:
-        """True where the likelihood is one of counts."""
-        from gpbench.core.likelihoods import likelihood_spec
-
+        """True where the likelihood is one of gpbench's for counts."""
         likelihood = self._composed(2)["method"].get("likelihood", "auto")
-        return likelihood != "auto" and likelihood_spec(likelihood).tasks == {"count"}
+        entry = registry.LIKELIHOODS.get(registry.read("likelihood", likelihood).name)
+        return entry is not None and entry.tasks == ("count",)
 
     def predict(self, X, return_std: bool = False):
         """Predictive means, and standard deviations on request.

@@ -146,11 +146,8 @@ class CountPredictive(ContinuousPredictive):
     def intervals_of(
         cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
     ) -> dict[str, Array]:
-        return {
-            "crps": _score(cdf, mean, var, y),
-            "low95": _quantile(cdf, mean, var, 0.025),
-            "high95": _quantile(cdf, mean, var, 0.975),
-        }
+        low, high = _quantiles(cdf, mean, var, (0.025, 0.975))
+        return {"crps": _score(cdf, mean, var, y), "low95": low, "high95": high}
 
 
 def _reach_down(a: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -163,18 +160,23 @@ def _reach_up(a: Float[Array, "..."]) -> Float[Array, "..."]:
     return jnp.log1p(_reach_down(a))
 
 
-def _quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: float) -> Float[Array, " N"]:
-    """The smallest count whose cdf is p or more, by bisection in log(y + 2) up to Cantelli's bound."""
-    reach = (p / (1.0 - p)) ** 0.5
+# The cdf is mapped over a leading axis: a program with a copy of it for each use takes seconds to compile.
+
+
+def _quantiles(
+    cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: tuple[float, ...]
+) -> Float[Array, "P N"]:
+    """The smallest counts whose cdf is p or more, by bisection in log(y + 2) up to Cantelli's bound."""
+    levels = jnp.asarray(p, mean.dtype)[:, None]
 
     def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = 0.5 * (low + high)
-        is_below = cdf(jnp.floor(jnp.exp(middle)) - 2.0) < p
+        is_below = jax.vmap(cdf)(jnp.floor(jnp.exp(middle)) - 2.0) < levels
         return jnp.where(is_below, middle, low), jnp.where(is_below, high, middle)
 
-    ends = jnp.zeros_like(mean), jnp.log(mean + reach * jnp.sqrt(var) + 3.0)
-    return jnp.floor(jnp.exp(jax.lax.fori_loop(0, _HALVINGS, halve, ends)[1])) - 2.0
+    high = jnp.log(mean + jnp.sqrt(levels / (1.0 - levels) * var) + 3.0)
+    return jnp.floor(jnp.exp(jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.zeros_like(high), high))[1])) - 2.0
 
 
 def _score(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> Float[Array, " N"]:
@@ -186,32 +188,27 @@ def _score(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float
     w = jnp.sqrt(jnp.log1p(var / jnp.maximum(mean, 1e-30) ** 2))
     c = jnp.log(jnp.maximum(mean, 1e-30)) - 0.5 * w**2
 
-    def slope(k: Array) -> Array:
-        return cdf(k + 0.5) - cdf(k - 0.5)
-
-    def square(k: Array, is_above: Array) -> Array:
-        return (cdf(k) - is_above) ** 2
-
     def add(total: Array, k: Array) -> tuple[Array, None]:
-        return total + square(jnp.full_like(y, k), k >= y), None
+        return total + (cdf(jnp.full_like(y, k)) - (k >= y)) ** 2, None
 
     exact = jax.lax.scan(add, jnp.zeros_like(y), jnp.arange(_EXACT, dtype=y.dtype))[0]
-
-    def integral(low: Array, high: Array, is_above: bool) -> Array:
-        first, last = jnp.arcsinh((low - c) / w), jnp.arcsinh((high - c) / w)
-
-        def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
-            v = 0.5 * (first + last) + 0.5 * (last - first) * node[0]
-            k = jnp.exp(c + w * jnp.sinh(v))
-            return total + node[1] * square(k, jnp.asarray(is_above)) * k * jnp.cosh(v), None
-
-        rule = jnp.asarray(_NODES, y.dtype), jnp.asarray(_WEIGHTS, y.dtype)
-        return 0.5 * (last - first) * w * jax.lax.scan(add, jnp.zeros_like(y), rule)[0]
-
     start, at_y = jnp.full_like(y, _EXACT - 0.5), jnp.maximum(y, _EXACT) - 0.5
-    top = jnp.maximum(c + 12.0 * w, jnp.log(at_y))
-    tail = integral(jnp.log(start), jnp.log(at_y), False) + integral(jnp.log(at_y), top, True)
-    # -(g'(high) - g'(low)) / 24 of either integrand
-    above = jnp.where(y >= _EXACT, slope(at_y), 0.0)
-    below = slope(start) * jnp.where(y >= _EXACT, cdf(start), cdf(start) - 1.0)
-    return exact + tail - (above - below) / 12.0
+    bounds = jnp.stack([jnp.log(start), jnp.log(at_y), jnp.maximum(c + 12.0 * w, jnp.log(at_y))])
+    # the integrals from `start` to the count of F², and from there on of (F - 1)²
+    ends = jnp.arcsinh((bounds - c) / w)
+    middle, half = 0.5 * (ends[1:] + ends[:-1]), 0.5 * (ends[1:] - ends[:-1])
+    is_above = jnp.arange(2.0, dtype=y.dtype)[:, None]
+
+    def add_node(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
+        v = middle + half * node[0]
+        k = jnp.exp(c + w * jnp.sinh(v))
+        return total + node[1] * (jax.vmap(cdf)(k) - is_above) ** 2 * k * jnp.cosh(v), None
+
+    rule = jnp.asarray(_NODES, y.dtype), jnp.asarray(_WEIGHTS, y.dtype)
+    tail = jnp.sum(w * half * jax.lax.scan(add_node, jnp.zeros_like(middle), rule)[0], axis=0)
+    # -(g'(high) - g'(low)) / 24 of either integrand g
+    points = jnp.stack([start + 0.5, start - 0.5, start, at_y + 0.5, at_y - 0.5])
+    up, down, centre, up_at_y, down_at_y = jax.vmap(cdf)(points)
+    is_large = y >= _EXACT
+    high, low = jnp.where(is_large, up_at_y - down_at_y, 0.0), (up - down) * (centre - ~is_large)
+    return exact + tail - (high - low) / 12.0
