@@ -342,11 +342,11 @@ def test_marks_never_compare_two_split_sets():
         sites.record("heart", m, k, id=f"{m}{k}{of}", split_set=of, setting=of)
         for m in ("sep", "gfitc")
         for k in range(4)
-        for of in ("random90", "random80")
+        for of in ("random90", "raetsch")
     ]
     marked = mark_datasets(entries(group_runs(runs), ["nll"]))
     assert {(e.cell.method, e.cell.setting): e.mark for e in marked} == {
-        (m, of): "best" * (m == "sep") for m in ("sep", "gfitc") for of in ("random90", "random80")
+        (m, of): "best" * (m == "sep") for m in ("sep", "gfitc") for of in ("random90", "raetsch")
     }
 
 
