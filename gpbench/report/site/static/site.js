@@ -186,7 +186,9 @@ function makeRuns(place) {
 
 // The search over names and claims; its index is read with the first letter.
 function makeSearch(form) {
-  const input = form.querySelector("input"), list = form.querySelector("ul");
+  const input = make("input", { type: "search", ariaLabel: "Search methods, data sets, papers and claims", placeholder: "Search" });
+  const list = make("ul", { hidden: true });
+  form.append(input, list);
   let index = null;
   const show = () => {
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
