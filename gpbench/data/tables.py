@@ -12,6 +12,7 @@ from jaxtyping import Float
 from gpbench.data import cells as text
 from gpbench.data import encoding
 from gpbench.data.cells import Numbers
+from gpbench.data.containers import text_of
 from gpbench.data.dataset import Dataset, Raw, check_finite
 from gpbench.data.store import warn
 from gpbench.errors import DataError, nearest
@@ -166,7 +167,7 @@ def new_inputs(
         return _from_file(Path(rows), card, dataset, header)
     options = _options(card)
     if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
-        cells = [list(map(text.text_of, row)) for row in rows.itertuples(index=False, name=None)]
+        cells = [list(map(text_of, row)) for row in rows.itertuples(index=False, name=None)]
         has_names = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
         table = [[str(name) for name in rows.columns], *cells] if has_names else cells
         return _from_cells(table, options, dataset, has_names)

@@ -67,6 +67,10 @@ READ = {
     "signs and bare points": (csv("+1", ".5"), [1, 0.5]),
     "leading zeros": (csv("007", "010"), [7, 10]),
     "a number near zero": (csv("1e-400", "3"), [0, 3]),
+    "ARFF with a byte order mark": (
+        b"\xef\xbb\xbf@relation r\n@attribute a real\n@attribute y real\n@data\n1,2\n3,4\n",
+        [1, 3],
+    ),
     "all in quotes": (b'"a","y"\n"1","2"\n"3","4"\n', [1, 3]),
     "gzip in zip": (zipped(a=gzip.compress(CSV)), [1, 3]),
     "zip in gzip": (gzip.compress(zipped(a=CSV)), [1, 3]),
@@ -137,6 +141,9 @@ REFUSED = {
     "truth with missing": (parquet([True, None], [2.0, 4.0]), "column 'a' has 1 missing"),
     "names twice in Parquet": (parquet([1, 2], [3, 4], [5, 6], names="aay"), "the header has 'a' more than once"),
     "no rows in Parquet": (parquet(pa.array([], pa.int64()), pa.array([], pa.float64())), "the table has no rows"),
+    "an old Feather file": (b"FEA1" + CSV, "a Feather file of version 1: write it again"),
+    "an old Excel file": (b"\xd0\xcf\x11\xe0" + CSV, r"the old form \(.xls\): save it as .xlsx or csv"),
+    "sparse ARFF": (b"@relation r\n@attribute a real\n@attribute y real\n@data\n{0 1, 1 5}\n", "not a readable ARFF"),
     "half a file": (parquet([1, 2], [2.0, 4.0])[:-20], "not a readable Parquet file"),
 }
 
