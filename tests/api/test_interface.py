@@ -97,7 +97,7 @@ def test_a_multirun_is_every_combination(results):
 
 
 CASES = [
-    (lambda: gpbench.table("sep/table1", results=SEP), "table sep/table1"),
+    (lambda: gpbench.table("sep/table1_100", results=SEP), "table sep/table1_100"),
     (
         lambda: gpbench.table(dataset="heart", metric="nll,error", results=SEP),
         "table --dataset heart --metric nll,error",

@@ -145,7 +145,7 @@ def openml(folder, monkeypatch):
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     address = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     monkeypatch.setattr(first_look, "_OPENML", f"{address}/json/data/")
     about["md5_checksum"] = hashlib.md5(content).hexdigest()
     yield about
