@@ -34,7 +34,7 @@ def test_jit_stays_off_in_a_run_where_it_was_turned_off():
 
 def test_a_healthy_run_is_not_stopped_by_the_search_for_nan():
     with jax.debug_nans(True):
-        np.testing.assert_allclose(inverse_cholesky(4.0 * np.eye(2)), 0.5 * np.eye(2), rtol=1e-6)
+        np.testing.assert_allclose(inverse_cholesky(4.0 * jax.numpy.eye(2)), 0.5 * np.eye(2), rtol=1e-6)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
