@@ -54,11 +54,23 @@ class Entry:
         return self.folds(splits) * int(splits.get("repeats") or 1) if "folds" in self.options.known else self.splits
 
 
+def _is_encoding(value: Any) -> bool:
+    """Tests for a kind, or a mapping from a kind to levels."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        value, levels = next(iter(value.items()))
+        return value in ("onehot", "ordinal") and isinstance(levels, list | tuple) and len(levels) > 0
+    return value in ("onehot", "ordinal")
+
+
 _D = "gpbench.data."
 _COUNT = "count or null"
 _MARKERS = Range(
     lambda value: not any(isinstance(entry, Mapping) for entry in (value if isinstance(value, list) else [value])),
     "a text, a number or a list of them",
+)
+_ENCODINGS = Range(
+    lambda value: value is None or (isinstance(value, Mapping) and all(map(_is_encoding, value.values()))),
+    "a mapping from columns to onehot or ordinal, or to one of them with its levels, as in {size: {ordinal: [S, L]}}",
 )
 _TARGET = required("any", "Column or array of the targets; a list for several outputs.")
 _BITS = required("count", "Bits of a fingerprint.")
@@ -94,6 +106,7 @@ READERS: Mapping[str, Entry] = {
                 "thousands": optional("text", "Sign between groups of three digits."),
                 "comment": optional("text", "Lines that begin with this are left out."),
                 "codes": optional(MAPPING, "Numbers for the texts of a column: {column: {text: number}}."),
+                "encode": optional(_ENCODINGS, "Encodings of columns of categories."),
             }
         ),
     ),

@@ -14,6 +14,7 @@ from numpy import ndarray
 
 _CLASSIFICATION = ("binary", "multiclass")
 _REGRESSION = ("regression",)
+_NUMBERS = ("regression", "count")
 BOUNDS = ("vlb", "vlb_per_row")
 """Metrics of methods that predict both terms of a variational bound."""
 
@@ -23,11 +24,12 @@ class Scored:
     """A test set and what a method predicted for it, in the units in which the method was trained.
 
     Attributes:
-        y: Targets: -1/+1 (binary), 0..C-1 (multiclass) or scaled values (regression).
+        y: Targets: -1/+1 (binary), 0..C-1 (multiclass), counts or scaled values (regression).
         log_prob: Log density or log probability of the targets, in nats.
-        mean: Predictive means; regression, else empty, as are the next five.
+        mean: Predictive means; regression and counts, else empty, as are the next five.
         var: Predictive variances.
         cdf: P(target ≤ y).
+        below: P(target < y), of counts; else empty.
         crps: Continuous ranked probability score at y.
         low95, high95: Ends of the central 95 % interval.
         log_probs: Log probability of each class (binary: -1, then +1); classification, else empty.
@@ -44,6 +46,7 @@ class Scored:
     mean: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     var: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     cdf: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    below: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     crps: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     low95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
     high95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
@@ -61,7 +64,7 @@ class Scored:
         arrays = {
             **{name: shift + scale * getattr(self, name) for name in ("y", "mean", "low95", "high95")},
             **{name: getattr(self, name) - np.log(scale) for name in ("log_prob", "expected_log_prob")},
-            **{name: +getattr(self, name) for name in ("cdf", "log_probs")},
+            **{name: +getattr(self, name) for name in ("cdf", "below", "log_probs")},
             "var": scale**2 * self.var,
             "crps": scale * self.crps,
         }
@@ -114,7 +117,7 @@ def score(task: str, scored: Scored) -> dict[str, float]:
     """Computes every metric of a task.
 
     Args:
-        task: "binary", "multiclass" or "regression".
+        task: "binary", "multiclass", "regression" or "count".
         scored: Predictions of a test set.
 
     Returns:
@@ -248,9 +251,18 @@ def _coverage(s: Scored) -> float:
 
 
 def _coverage_error(s: Scored) -> float:
-    """Mean |empirical - nominal| coverage of central intervals of 5 %, ..., 95 %: p covers y if |2 cdf(y) - 1| ≤ p."""
+    """Mean |empirical - nominal| coverage of central intervals of 5 %, ..., 95 %: p covers y if |2 cdf(y) - 1| ≤ p.
+
+    A count is covered to the part of [P(target < y), P(target ≤ y)] that lies in the interval: the expectation under
+    a randomised transform (Czado, Gneiting and Held 2009).
+    """
     levels = np.arange(0.05, 0.96, 0.05)
-    covered = np.abs(2 * s.cdf - 1)[:, None] <= levels
+    if s.below.size:
+        low, high = ((1 + sign * levels) / 2 for sign in (-1, 1))
+        inside = np.clip(s.cdf[:, None], low, high) - np.clip(s.below[:, None], low, high)
+        covered = inside / np.maximum(s.cdf - s.below, 1e-12)[:, None]
+    else:
+        covered = np.abs(2 * s.cdf - 1)[:, None] <= levels
     return float(np.mean(np.abs(np.mean(covered, axis=0) - levels)))
 
 
@@ -262,20 +274,20 @@ METRICS: dict[str, Metric] = {
         Metric("ece", "probability", "lower", _CLASSIFICATION, _expected_calibration_error),
         Metric("brier", "sum over classes of squared errors", "lower", _CLASSIFICATION, _brier),
         Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc, absence=_one_class),
-        Metric("coverage_error", "probability", "lower", _REGRESSION, _coverage_error),
-        Metric("rmse", "original units", "lower", _REGRESSION, lambda s: s.y_std * np.sqrt(_mse(s))),
-        Metric("test_ll", "nats per row, original units", "higher", _REGRESSION, _test_ll),
-        Metric("mnlp", "nats per row, original units", "lower", _REGRESSION, lambda s: -_test_ll(s)),
-        Metric("crps", "original units", "lower", _REGRESSION, lambda s: s.y_std * float(np.mean(s.crps))),
-        Metric("coverage95", "fraction of rows in the 95 % interval", None, _REGRESSION, _coverage),
+        Metric("coverage_error", "probability", "lower", _NUMBERS, _coverage_error),
+        Metric("rmse", "original units", "lower", _NUMBERS, lambda s: s.y_std * np.sqrt(_mse(s))),
+        Metric("test_ll", "nats per row, original units", "higher", _NUMBERS, _test_ll),
+        Metric("mnlp", "nats per row, original units", "lower", _NUMBERS, lambda s: -_test_ll(s)),
+        Metric("crps", "original units", "lower", _NUMBERS, lambda s: s.y_std * float(np.mean(s.crps))),
+        Metric("coverage95", "fraction of rows in the 95 % interval", None, _NUMBERS, _coverage),
         # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
-        Metric("width95", "original units", None, _REGRESSION, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
-        Metric("rmse_std", "standard deviations", "lower", _REGRESSION, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
+        Metric("width95", "original units", None, _NUMBERS, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
+        Metric("rmse_std", "standard deviations", "lower", _NUMBERS, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
         Metric("ll_std", "nats per row, standardised", "higher", _REGRESSION, _standardised_ll),
-        Metric("nmse", "fraction of the test variance", "lower", _REGRESSION, _nmse, absence=_equal_targets),
+        Metric("nmse", "fraction of the test variance", "lower", _NUMBERS, _nmse, absence=_equal_targets),
         # Paper svdgp evaluates the bound on held-out rows: their mean expected log-likelihood stands for all rows'.
         Metric("vlb", "nats, original units", "higher", _REGRESSION, lambda s: s.train_rows * _bound_per_row(s)),
         Metric("vlb_per_row", "nats per row, original units", "higher", _REGRESSION, _bound_per_row),
-        Metric("seconds", "seconds of training", "lower", _CLASSIFICATION + _REGRESSION),
+        Metric("seconds", "seconds of training", "lower", _CLASSIFICATION + _NUMBERS),
     )
 }

@@ -26,7 +26,7 @@ NAMES = (
 )
 """Names of our metrics, those of `gpbench.metrics.METRICS`."""
 _RESERVED = (*NAMES, "objective", "step_memory_mb", "all")
-_TASKS = ("binary", "multiclass", "regression")
+_TASKS = ("binary", "multiclass", "regression", "count")
 _TARGET = "_target_"
 _KEYS = (_TARGET, "title", "unit", "better", "tasks")
 
@@ -99,7 +99,7 @@ class OwnMetrics:
         """Computes the metrics of a task.
 
         Args:
-            task: "binary", "multiclass" or "regression".
+            task: "binary", "multiclass", "regression" or "count".
             scored: Predictions in original units.
 
         Returns:

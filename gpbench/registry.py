@@ -71,13 +71,16 @@ LIKELIHOODS: Mapping[str, Entry] = {
     "gaussian": Entry(_L + "Gaussian", {"floor": "nonnegative"}, ("regression",)),
     "laplace": Entry(_L + "Laplace", {"floor": "nonnegative"}, ("regression",)),
     "student_t": Entry(_L + "StudentT", {"df": "positive", "learn_df": "flag", "nodes": FROM_EIGHT}, ("regression",)),
+    "heteroscedastic": Entry(_L + "Heteroscedastic", {"nodes": "count"}, ("regression",)),
+    "poisson": Entry(_L + "Poisson", {"nodes": "count"}, ("count",)),
+    "negative_binomial": Entry(_L + "NegativeBinomial", {"nodes": "count", "start": "positive"}, ("count",)),
     "probit": Entry(_L + "Probit", {"nodes": "count"}, ("binary",)),
     "logistic": Entry(_L + "Logistic", {"nodes": "count"}, ("binary",)),
     "softmax": Entry(_L + "Softmax", {"samples": POWER_OF_TWO}, ("multiclass",)),
     "robust_max": Entry(_L + "RobustMax", {"epsilon": PROBABILITY, "nodes": "count"}, ("multiclass",)),
 }
 
-AUTO: Mapping[str, str] = {"regression": "gaussian", "binary": "probit", "multiclass": "softmax"}
+AUTO: Mapping[str, str] = {"regression": "gaussian", "count": "poisson", "binary": "probit", "multiclass": "softmax"}
 """The likelihood of each task that "auto" stands for."""
 
 KINDS: Mapping[str, Mapping[str, Entry]] = {"kernel": KERNELS, "likelihood": LIKELIHOODS}

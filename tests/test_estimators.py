@@ -158,6 +158,17 @@ def test_mistakes_are_a_value_error_of_one_line(estimator, line):
     assert "\n" not in str(caught.value)
 
 
+def test_a_likelihood_of_counts_takes_counts_alone():
+    y = np.random.default_rng(1).poisson(np.exp(1.0 + F))
+    regressor = Regressor(options={"method.likelihood": "poisson", **FEW}).fit(X, y)
+    mean, std = regressor.predict(X, return_std=True)
+    assert np.corrcoef(mean, np.exp(F))[0, 1] > 0.7 and (std**2 > mean).all()
+    with pytest.raises(ValueError, match="data: column 'y', row 1: "):
+        regressor.fit(X, y - 0.5)
+    with pytest.raises(ValueError, match="for regression data, and these are count"):
+        Regressor(method="hmc", options={"method.likelihood": "poisson"}).fit(X, y)
+
+
 def test_labels_of_one_class_are_one_line_without_a_word_of_splits():
     with pytest.raises(ValueError, match=r"^y has one class only, .*: give rows of at least two classes$"):
         Classifier(options=FEW).fit(X, np.ones(len(X)))

@@ -13,6 +13,7 @@ from gpbench.records.record import Record
 
 TASKS: dict[str, tuple[str, ...]] = {
     "regression": ("regression",),
+    "count": ("count",),
     "binary": ("binary",),
     "multiclass": ("multiclass",),
     "classification": ("binary", "multiclass"),

@@ -15,7 +15,9 @@ from gpbench.metrics import find
 from gpbench.records.record import Record
 
 LEGEND = "mean ± standard error over splits; standard errors are not corrected for rows that splits share"
-_BESIDE = "beside the paper: the printed value, and in brackets ours minus it in joint standard errors"
+_SINGLE = "values of one split, which have no standard error"
+_BESIDE = "beside the paper: the printed value"
+_DIFFERENCE = f"{_BESIDE}, and in brackets ours minus it in joint standard errors"
 _GATHERED = "a letter at a title, a row or a column holds for all of its cells"
 
 _Placed = Mapping[tuple[str, str, str], Entry]
@@ -92,9 +94,12 @@ def splits_line(entries: Iterable[Entry]) -> list[str]:
 
 def remarks(entries: Iterable[Entry], grids: Sequence[Grid], twins: Sequence[Grid]) -> list[str]:
     """Lines on how to read grids of these entries."""
+    known = [*entries]
     names = [c for grid in (*grids, *twins) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
-    lines = {LEGEND: True, _BESIDE: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
-    return [*(line for line, applies in lines.items() if applies), *seconds_notes(entries)]
+    legend = _SINGLE if {entry.n_splits for entry in known if entry.n_splits} == {1} else LEGEND
+    beside = _DIFFERENCE if any(entry.delta_se is not None for entry in known) else _BESIDE
+    lines = {legend: True, beside: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
+    return [*(line for line, applies in lines.items() if applies), *seconds_notes(known)]
 
 
 def _value_cell(entry: Entry, usual: int) -> Text:
@@ -154,7 +159,8 @@ def _column_names(cells: Sequence[CellRuns]) -> tuple[dict[int, str], str]:
         own = [s for s in _settings(cell) if s not in shared[cell.method] and not s.startswith("protocol=")]
         return f"{cell.method} {', '.join(own)}".rstrip()
 
-    texts = [f"{method} {', '.join(settings)}" for method, settings in shared.items() if settings]
+    worded = {method: [term for term in terms if not term.startswith("preset=")] for method, terms in shared.items()}
+    texts = [f"{method} {', '.join(terms)}" for method, terms in worded.items() if terms]
     return {id(cell): name(cell) for cell in cells}, "; ".join(sorted(texts, key=natural))
 
 

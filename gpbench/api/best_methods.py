@@ -40,7 +40,7 @@ def best(
     ranks, tests and corrections step by step.
 
     Args:
-        task: "regression", "binary", "multiclass" or "classification"; by default the task of `data`.
+        task: "regression", "count", "binary", "multiclass" or "classification"; by default the task of `data`.
         rows: rows of a data set, as "30k-60k", "30k-" or "-60k"; a single number N is N/2 to 2N.
         inputs: numbers of inputs, written likewise; by default any.
         data: a data set or the path of its card, for its task, and for its rows from half to twice as many.

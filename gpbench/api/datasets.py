@@ -37,7 +37,7 @@ class LoadedDataset:
 
     @property
     def task(self) -> str:
-        """The task: "regression", "binary" or "multiclass"."""
+        """The task: "regression", "count", "binary" or "multiclass"."""
         return self.rows.task
 
     @property

@@ -17,6 +17,12 @@ from gpbench.schema import Range, parse
 _COUNT = "count or null"
 _LABELS = optional(MAPPING, "Code of each class: -1 and 1, or 0 to C-1; else in numerical or alphabetical order.")
 _READER = Range(lambda value: isinstance(value, str | Mapping | None), "the name of a reader, or its _target_")
+_CENTRES = Range(
+    lambda value: all(
+        v in ("mean", "median", None) for v in (value.values() if isinstance(value, Mapping) else [value])
+    ),
+    "mean or median, or a mapping from inputs to mean or median",
+)
 _MIRROR_FILES = required(MAPPING, "Files with their SHA-256.")
 
 NAME = re.compile(r"\w[\w.-]*")
@@ -25,7 +31,7 @@ NAME = re.compile(r"\w[\w.-]*")
 CARD = Keys(
     {
         "name": required(TEXT, "Name of the data set: that of the file."),
-        "task": required(["binary", "multiclass", "regression"], "Kind of targets."),
+        "task": required(["binary", "multiclass", "regression", "count"], "Kind of targets; count: 0, 1, 2, ..."),
         "sources": required(LIST, "Sources of the data, in the order in which they are tried."),
         "title": optional(TEXT, "Title in lists."),
         "rows": optional(_COUNT, "Number of rows."),
@@ -37,6 +43,7 @@ CARD = Keys(
         "columns": optional(LIST, "Names of the inputs."),
         "output_names": optional(LIST, "Names of the outputs."),
         "incomplete": optional(["drop", None], "`drop` leaves out rows with empty cells; else they are an error."),
+        "impute": optional(_CENTRES, "Values of empty cells of inputs, from the training rows."),
         "variant": optional("any", "Variant in use."),
         "variants": optional(MAPPING, "Other rows of one source, by name: the keys of the card that they change."),
         "checksum": optional(TEXT, "Checksum of the arrays."),
@@ -90,11 +97,18 @@ KINDS: Mapping[str, Keys] = {
             "rows": required(_COUNT, "Number of rows."),
         }
     ),
+    "rows": Keys(
+        {
+            "inputs": required(MAPPING, "Numbers of each input, by its name."),
+            "target": required(LIST, "Numbers of the target."),
+        }
+    ),
 }
 """The keys of each kind of source.
 
 mirror: the folder GPBENCH_MIRROR; official: the original address; copy: a repository at a fixed commit; file: a file of
-the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbench."""
+the user's own; sklearn: a loader of scikit-learn; generated: a function of gpbench; rows: the card
+itself, which has the numbers."""
 
 SPLITS = Keys(
     {
@@ -192,7 +206,7 @@ def split_sets(card: Mapping[str, Any]) -> dict[str, int]:
 def split_set(card: Mapping[str, Any]) -> str:
     """The split set in use: the card's, or 90/10 splits at random, which keep the shares of classes."""
     splits = card.get("splits") or {}
-    default = "random90" if card.get("task", "regression") == "regression" else "stratified90"
+    default = "random90" if card.get("task", "regression") in ("regression", "count") else "stratified90"
     return str(splits.get("set") or next(iter(splits.get("sets") or [default])))
 
 

@@ -201,7 +201,7 @@ def _mass(problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
     """Every test row's probability, or integral, up to each target in rising order (Q, T); in regression, its cdf."""
     pointwise = jax.jit(jax.vmap(lambda y: problem.predictive.pointwise(y)))
     if problem.task != "regression":
-        codes = [-1.0, 1.0] if problem.task == "binary" else range(CLASSES[problem.task])
+        codes = {"binary": [-1.0, 1.0], "count": range(400)}.get(problem.task, range(CLASSES[problem.task]))
         targets = np.tile(np.array(codes, problem.precision)[:, None], (1, TEST_ROWS))
         return np.cumsum(np.exp(pointwise(targets)["log_prob"]), axis=0), None
     mean, var = map(np.asarray, jax.jit(lambda: itemgetter("mean", "var")(problem.predictive.summary()))())

@@ -16,6 +16,7 @@ from gpbench.core.likelihoods import likelihood_spec
 from gpbench.core.predictive import (
     CategoricalPredictive,
     ContinuousPredictive,
+    CountPredictive,
     DiscretePredictive,
     GaussianPredictive,
     Predictive,
@@ -112,7 +113,8 @@ def _rows(likelihood: Any, task: str, dtype: Any = float) -> tuple[jax.Array, ja
     shape = (6,) if latents == 1 else (6, latents)
     rng = np.random.default_rng(1)
     mean, variance = rng.normal(size=shape), rng.uniform(0.2, 1.0, shape)
-    y = {"regression": rng.normal(size=6), "binary": np.tile([-1.0, 1.0], 3), "multiclass": np.arange(6.0) % 3}[task]
+    numbers = {"regression": rng.normal(size=6), "binary": np.tile([-1.0, 1.0], 3), "multiclass": np.arange(6.0) % 3}
+    y = {**numbers, "count": np.arange(6.0)}[task]
     return tuple(jnp.asarray(values, dtype) for values in (mean, variance, y))  # type: ignore[return-value]
 
 
@@ -152,11 +154,15 @@ def _predicts_the_average(start: Callable, task: str) -> None:
     likelihood = start(dtype="float64")
     mean, variance, y = _rows(likelihood, task)
     predictive = likelihood.predictive(mean, variance)
-    if not isinstance(predictive, ContinuousPredictive if task == "regression" else DiscretePredictive):
+    kind = {"regression": ContinuousPredictive, "count": CountPredictive}.get(task, DiscretePredictive)
+    if not isinstance(predictive, kind):
         raise Broken(f"predictive returns {type(predictive).__name__}: return one of gpbench.core.predictive")
     _require_equal("predictive.log_prob", predictive.log_prob(y), likelihood.log_normaliser(mean, variance, y), 1e-2)
     if isinstance(predictive, DiscretePredictive):
         total = jnp.sum(jnp.exp(predictive.log_probs), axis=1)
+    elif task == "count":
+        probability = jax.vmap(lambda t: predictive.log_prob(jnp.full_like(y, t)))(jnp.arange(1000.0))
+        total = jnp.sum(jnp.exp(probability), axis=0)
     else:
         targets = jnp.sinh(jnp.linspace(-9.0, 9.0, 4001))  # dense at 0, and far out
         density = jnp.exp(jax.vmap(lambda t: predictive.log_prob(jnp.full_like(y, t)))(targets))
@@ -192,6 +198,10 @@ def _scored(task: str, shift: float = 0.0, dtype: Any = float) -> Scored:
         mean, scale = rng.normal(5.0, 3.0, 400), rng.uniform(0.5, 2.0, 400)
         y = rng.normal(mean, scale)
         prediction: Predictive = GaussianPredictive(jnp.asarray(mean + shift, dtype), jnp.asarray(scale**2, dtype))
+    elif task == "count":
+        location, latent = rng.normal(1.0, 1.0, 400), np.full(400, 0.1)
+        y = rng.poisson(np.exp(rng.normal(location, latent**0.5))).astype(float)
+        prediction = CountPredictive(jnp.asarray(location + shift, dtype), jnp.asarray(latent, dtype))
     else:
         logits = rng.normal(0.0, 2.0, (400, CLASSES[task]))
         codes = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)  # a draw from the softmax of the logits

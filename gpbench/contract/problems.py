@@ -25,7 +25,7 @@ from gpbench.train.loop import Cadence, fit
 from gpbench.train.programs import Programs
 from gpbench.train.stop import StopRequest
 
-CLASSES = {"binary": 2, "multiclass": 3, "regression": 0}
+CLASSES = {"binary": 2, "multiclass": 3, "regression": 0, "count": 1}
 TEST_ROWS, INPUTS = 15, 2
 
 
@@ -166,6 +166,7 @@ def _split(task: str, rows: int, seed: int) -> tuple[np.ndarray, ...]:
     y = {
         "regression": (f - f.mean()) / f.std(),
         "binary": np.where(f > np.median(f), 1.0, -1.0),
+        "count": np.floor(np.exp(f)),
         "multiclass": np.searchsorted(np.quantile(f, [1 / 3, 2 / 3]), f).astype(float),
     }[task]
     return X[:rows], y[:rows], X[rows:], y[rows:]

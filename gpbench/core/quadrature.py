@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
@@ -23,6 +25,14 @@ def gauss_hermite(nodes: int) -> tuple[Float[np.ndarray, " Q"], Float[np.ndarray
     """
     x, w = np.polynomial.hermite_e.hermegauss(nodes)
     return x, w / w.sum()
+
+
+def normal_points(
+    mean: Float[Array, " N"], variance: Float[Array, " N"], nodes: int = 20
+) -> tuple[Float[Array, "N Q"], Float[Array, " Q"]]:
+    """The points of `gauss_hermite` for f ~ N(mean, variance), a row of them for each n, and their log weights."""
+    x, w = (jnp.asarray(a, mean.dtype) for a in gauss_hermite(nodes))
+    return mean[:, None] + jnp.sqrt(variance)[:, None] * x, jnp.log(w)
 
 
 def normal_expectation(
@@ -59,6 +69,44 @@ def log_normal_expectation(
     """
     x, w = (jnp.asarray(a, mean.dtype) for a in gauss_hermite(nodes))
     return logsumexp(log_g(mean[:, None] + jnp.sqrt(variance)[:, None] * x), b=w, axis=-1)
+
+
+def log_concave_expectation(
+    log_g: Callable[[Float[Array, "N _"]], Float[Array, "N _"]],
+    mean: Float[Array, " N"],
+    variance: Float[Array, " N"],
+    start: Float[Array, " N"],
+    nodes: int = 20,
+) -> Float[Array, " N"]:
+    """log E g(f) under N(f | mean, variance) for a log-concave g, which may be much narrower than the normal.
+
+    The nodes are those of a normal about the mode of g N, of its curvature there.  The integral does not depend on
+    where they are, and gradients leave them alone.
+
+    Args:
+        log_g: Logarithm of g; otherwise as in `normal_expectation`.
+        mean: Means of f.
+        variance: Variances of f.
+        start: Values from which Newton's method goes to the modes, at most 40 away.
+        nodes: Number Q of nodes.
+    """
+    m, v = mean[:, None], jnp.maximum(variance, 1e-8)[:, None]
+    slope_of = jax.grad(lambda f: jnp.sum(log_g(f)))
+
+    def derivatives(f: Array) -> tuple[Array, Array]:
+        slope, curve = jax.jvp(slope_of, (f,), (jnp.ones_like(f),))
+        return slope - (f - m) / v, 1.0 / v - curve
+
+    def newton(_: Any, f: Array) -> Array:
+        slope, precision = derivatives(f)
+        return f + jnp.clip(slope / precision, -2.0, 2.0)
+
+    mode = jax.lax.fori_loop(0, 20, newton, start[:, None])
+    mode, width = jax.lax.stop_gradient((mode, 1.0 / jnp.sqrt(derivatives(mode)[1])))
+    x, w = (jnp.asarray(a, mean.dtype) for a in gauss_hermite(nodes))
+    f = mode + width * x
+    log_ratio = 0.5 * (x**2 - (f - m) ** 2 / v) + jnp.log(width) - 0.5 * jnp.log(v)
+    return logsumexp(log_g(f) + log_ratio, b=w, axis=-1)
 
 
 @cache

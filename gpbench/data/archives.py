@@ -122,6 +122,15 @@ def unzipped(content: bytes) -> bytes:
         raise DataError(f"the gzip file is damaged: {error}") from None
 
 
+def is_packed(content: bytes) -> bool:
+    """Recognises a file that is compressed by gzip, bzip2 or xz.
+
+    Args:
+        content: the file.
+    """
+    return content.startswith((*_COMPRESSED,))
+
+
 def decompressed(content: bytes) -> io.BufferedReader:
     """Opens a file, compressed by gzip, bzip2 or xz or not at all, which is unpacked as it is read.
 

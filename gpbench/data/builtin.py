@@ -1,4 +1,4 @@
-"""Data sets that need no file: scikit-learn's own, and seeded generated ones.
+"""Data sets that need no file: scikit-learn's own, rows of a card, and seeded generated ones.
 
 Generated values are rounded to six decimals: sin and exp may differ in their last bit from one machine to another, and
 the checksum must not.
@@ -36,6 +36,25 @@ def sklearn(options: Mapping) -> Raw:
         raise ConfigError(f"scikit-learn's load_{options['loader']}: {' '.join(str(error).split())}") from None
     target = bunch.target if "target_names" not in bunch else np.array(bunch.target_names).astype(str)[bunch.target]
     return Raw(bunch.data, target, tuple(name.replace(" ", "_") for name in bunch.feature_names))
+
+
+def rows(options: Mapping) -> Raw:
+    """Takes the rows that a card has itself.
+
+    Args:
+        options: the source: `inputs`, the numbers of each input by its name, and `target`, those of the target.
+
+    Raises:
+        ConfigError: lists of different lengths, or an entry that is no number.
+    """
+    columns = {**options["inputs"], "target": options["target"]}
+    try:
+        table = np.array([list(column) for column in columns.values()], dtype=float)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            "the rows source: its inputs and target must be lists of numbers, all of one length"
+        ) from None
+    return Raw(table[:-1].T, table[-1], tuple(map(str, options["inputs"])))
 
 
 def generated(options: Mapping) -> Raw:

@@ -3,21 +3,27 @@
 import codecs
 import csv
 import io
-import json
+import math
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from gpbench.data import archives
+from gpbench.data import archives, containers
 from gpbench.errors import DataError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _PARQUET, _ZIP, _FEATHER = b"PAR1", b"PK\x03\x04", b"ARROW1"
-_ARFF = re.compile(rb"(\s*%[^\n]*\n|\s)*@relation\b", re.IGNORECASE)
+_ARFF = re.compile(rb"(?:\xef\xbb\xbf)?(\s*%[^\n]*\n|\s)*@relation\b", re.IGNORECASE)
+_OTHERS = {
+    b"FEA1": "a Feather file of version 1: write it again with a newer package",
+    b"\xff\xff\xff\xff": "a stream of Arrow: write a Feather file",
+    b"\xd0\xcf\x11\xe0": "an Excel file of the old form (.xls): save it as .xlsx or csv",
+    b"\x89HDF": "an HDF5 file: save the table as csv or Parquet",
+    b"\x93NUMPY": "an array of NumPy (.npy): save it as npz, and read it by `reader: npz`",
+    b"SQLite format 3": "a database: save the table as csv or Parquet",
+    b"%PDF": "a PDF file: save the table as csv",
+}
+"""Forms that are not read, by the bytes with which a file begins, and what to do."""
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -47,7 +53,7 @@ def has_header(content: bytes) -> bool:
     return content.startswith((_PARQUET, _ZIP, _FEATHER)) or _ARFF.match(content) is not None
 
 
-def read(content: bytes, options: Mapping[str, Any]) -> Cells:
+def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     """Reads a table.
 
     Args:
@@ -55,47 +61,58 @@ def read(content: bytes, options: Mapping[str, Any]) -> Cells:
         options: `delimiter` (default ","; "space" for runs of white space), `encoding` (default UTF-8, or what the
             file's byte order mark says), `comment` with which lines begin that are left out, `skip` first rows, and
             `sheet` of an Excel file (default: the first).
+        levels: number of times that a packed file may be packed.
 
     Raises:
         DataError: The file is damaged, of another encoding, or unpacks to too much.
     """
     skip = options.get("skip", 0)
+    if other := next((text for start, text in _OTHERS.items() if content.startswith(start)), None):
+        raise DataError(other)
     if content.startswith(_ZIP):
-        with _reading("Excel file or zip archive"):
+        with containers.reading("Excel file or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]
         if "[Content_Types].xml" in names:
-            return Cells(_excel(content, options.get("sheet"))[skip:])
+            return Cells(containers.excel(content, options.get("sheet"))[skip:])
         if len(names) != 1:
             raise DataError(f"a zip archive of {len(names)} files ({', '.join(names[:5])}); name one by `member`")
-        return read(archives.member(content, names[0]), options)
+        return _unpacked(archives.member(content, names[0]), options, levels)
     if content.startswith(_PARQUET):
-        rows, index = _parquet(content)
+        rows, index = containers.parquet(content)
         return Cells(rows[skip:], index)
     if content.startswith(_FEATHER):
-        rows, index = _feather(content)
+        rows, index = containers.feather(content)
         return Cells(rows[skip:], index)
-    text = _decoded(archives.decompressed(content).read(), options.get("encoding"))
+    if archives.is_packed(content):
+        return _unpacked(archives.decompressed(content).read(), options, levels)
+    text = _decoded(content, options.get("encoding"))
     if _ARFF.match(content):
-        rows, nominal = _arff(text)
+        rows, nominal = containers.arff(text)
         return Cells(rows[skip:], nominal=nominal)
     return Cells(list(_delimited(text, skip, options.get("delimiter", ","), options.get("comment"))))
 
 
-def text_of(cell: Any) -> str:
-    """Writes a cell as a csv file has it: "" for none, 1 and 0 for true and false, numbers with all their digits."""
-    if cell is None:
-        return ""
-    return str(int(cell)) if isinstance(cell, bool) else str(cell)
+def _unpacked(content: bytes, options: Mapping[str, Any], levels: int) -> Cells:
+    """The table in a packed file.  Some archives hold themselves, and so without end."""
+    if levels == 0:
+        raise DataError("packed more than twice: unpack it")
+    return read(content, options, levels - 1)
 
 
 def number(cell: str) -> float | None:
-    """Reads a number with a decimal point; None where the text is none.  Unlike Python's `float` it takes no 1_000."""
+    """Reads a number with a decimal point; None where the text is none.
+
+    Unlike Python's `float` it takes no 1_000, and no whole number of which a float loses digits.
+    """
     if "_" in cell or not cell.isascii():
         return None
     try:
-        return float(cell)
+        value = float(cell)
     except ValueError:
         return None
+    if len(cell) > 15 and cell.lstrip("+-").isdigit() and math.isfinite(value) and int(cell) != value:
+        return None
+    return value
 
 
 class Numbers:
@@ -173,78 +190,6 @@ def _delimited(text: str, skip: int, delimiter: str, comment: str | None) -> Ite
                 yield row
     except (csv.Error, TypeError) as error:
         raise DataError(f"not a table with delimiter {delimiter!r}: {error}") from None
-
-
-@contextmanager
-def _reading(kind: str) -> Iterator[None]:
-    """Makes a DataError of every error of a parser: it raises of any kind, and the content is the user's."""
-    try:
-        yield
-    except DataError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise DataError(f"not a readable {kind}: {reason or type(error).__name__}") from None
-
-
-def _parquet(content: bytes) -> tuple[list[list[str]], frozenset[str]]:
-    import pyarrow.parquet as pq
-
-    with _reading("Parquet file"):
-        file = pq.ParquetFile(io.BytesIO(content), pre_buffer=False)
-        groups = (file.metadata.row_group(i) for i in range(file.metadata.num_row_groups))
-        archives.require_size(sum(group.total_byte_size for group in groups))
-        archives.require_size(8 * file.metadata.num_rows * file.metadata.num_columns)  # equal cells take no space
-        return _arrow(file.read(use_threads=False))
-
-
-def _feather(content: bytes) -> tuple[list[list[str]], frozenset[str]]:
-    import pyarrow as pa
-
-    with _reading("Feather file"), pa.ipc.open_file(io.BytesIO(content)) as file:
-        batches = []
-        for i in range(file.num_record_batches):
-            batches.append(file.get_batch(i))
-            archives.require_size(sum(batch.nbytes for batch in batches))
-        return _arrow(pa.Table.from_batches(batches, schema=file.schema))
-
-
-def _arrow(table: "pa.Table") -> tuple[list[list[str]], frozenset[str]]:
-    """Header and rows, and the columns that pandas says are the index."""
-    columns = [[text_of(cell) for cell in column.to_pylist()] for column in table.columns]
-    metadata = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-    index = frozenset(name for name in metadata.get("index_columns", []) if isinstance(name, str))
-    return [list(table.column_names), *map(list, zip(*columns))], index
-
-
-def _arff(text: str) -> tuple[list[list[str]], frozenset[str]]:
-    """Header and rows of an ARFF file, and its nominal columns; SciPy reads neither strings nor sparse rows."""
-    from scipy.io import arff
-
-    with _reading("ARFF file of numbers and nominal values"):
-        data, meta = arff.loadarff(io.StringIO(text))
-        # whole numbers without a point, as codes and columns that count the rows have them
-        plain = lambda value: str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
-        rows = [[cell.decode() if isinstance(cell, bytes) else plain(float(cell)) for cell in row] for row in data]
-    cleaned = [[cell if cell not in ("?", "nan") else "" for cell in row] for row in rows]
-    nominal = frozenset(name for name, kind in zip(meta.names(), meta.types()) if kind == "nominal")
-    return [list(meta.names()), *cleaned], nominal
-
-
-def _excel(content: bytes, sheet: str | None) -> list[list[str]]:
-    try:
-        import openpyxl
-    except ImportError:
-        raise DataError(
-            "an Excel file needs openpyxl: pip install -c constraints.txt -e '.[excel]' in the checkout, or save as csv"
-        ) from None
-    with _reading("Excel file"):
-        archives.require_size(sum(member.file_size for member in zipfile.ZipFile(io.BytesIO(content)).infolist()))
-        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
-        if sheet is not None and sheet not in book.sheetnames:
-            raise DataError(f"no sheet {sheet!r}; the file has {', '.join(book.sheetnames)}")
-        table = [list(map(text_of, row)) for row in book[sheet or book.sheetnames[0]].values]
-    return [row for row in table if any(row)]
 
 
 def bookkeeping(header: Sequence[str], columns: Sequence[Sequence[str]], index: frozenset[str]) -> dict[int, str]:

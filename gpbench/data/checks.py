@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from gpbench.config.cards import reader
-from gpbench.data import splits
+from gpbench.data import filling, splits
 from gpbench.data.dataset import Dataset
 from gpbench.errors import listed
 
@@ -70,7 +70,8 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         DataError, ConfigError: the card's splits cannot be made.
     """
     outputs = dataset.y.reshape(len(dataset.y), -1)
-    dataset = replace(dataset, X=np.asfortranarray(dataset.X))  # columns are read one by one
+    filler = filling.fit(dataset, dataset.X)
+    dataset = replace(dataset, X=np.asfortranarray(filler(dataset.X) if filler else dataset.X))  # read by columns
     parts = [splits.indices(card, dataset, k) for k in range(splits.count(card))]
     findings = [
         *_missing(dataset),
@@ -122,7 +123,8 @@ def _missing(dataset: Dataset) -> Iterator[Finding]:
         yield Finding(f"{reason}: no input", f"keep: [{name[1]}]" if name else "name it in the file to keep it")
     if dataset.missing:
         cells = listed([f"{name} {count}" for name, count in dataset.missing.items()])
-        yield Finding(f"rows with missing cells are left out ({cells})")
+        remedy = "missing cells are filled" if dataset.impute else "rows with missing cells are left out"
+        yield Finding(f"{remedy} ({cells})")
 
 
 def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
@@ -259,6 +261,10 @@ def _classes(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
     mend = "splits: {set: stratified90} keeps the shares of classes"
     if counts[rarest] < 10 or counts[rarest] < 0.05 * len(dataset.y):
         yield Finding(f"class {rarest!r} has {counts[rarest]:,} of {len(dataset.y):,} rows")
+    folded = [name.casefold() for name in counts]
+    if alike := [name for name in counts if folded.count(name.casefold()) > 1]:
+        mend_case = f"labels: {{{alike[0]}: 0, {alike[1]}: 0, ...}} joins them"
+        yield Finding(f"classes that differ in case only: {listed(alike)}", mend_case)
     alone = sum(len(np.unique(dataset.y[test])) == 1 for _, test in parts)
     if alone:
         yield Finding(f"the test rows have one class only in {alone} of {len(parts)} splits: they have no AUC", mend)
@@ -272,7 +278,7 @@ def _values(dataset: Dataset) -> Iterator[Finding]:
         different = len(np.unique(column))
         if different == 1:
             yield Finding(f"{name!r} has one value: there is nothing to learn")
-        elif different <= 10 and len(column) >= 5 * different:
+        elif dataset.task != "count" and different <= 10 and len(column) >= 5 * different:
             kind = "binary" if different == 2 else "multiclass"
             yield Finding(f"{name!r} has {different} different values", f"task: {kind} if they are classes")
 

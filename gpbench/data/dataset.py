@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from gpbench.data import row_labels
+from gpbench.data import filling, row_labels
 from gpbench.data.cells import number
+from gpbench.data.encoding import in_order, normal_label
+from gpbench.data.faults import fault
 from gpbench.errors import DataError
 
 _MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the card"
@@ -41,6 +43,7 @@ class Raw:
         groups, order: the group of each row and its place in time, "" for a missing one; () for none.
         split: the part of each row in fixed splits as text (N, splits) (`row_labels.fixed_parts`); () for none.
         left_out: columns that are no inputs because they only label the rows, each with the reason.
+        levels: levels of encoded columns by the name of the column in the table (`gpbench.data.encoding`).
     """
 
     X: np.ndarray
@@ -52,6 +55,7 @@ class Raw:
     left_out: tuple[str, ...] = ()
     order: Sequence | np.ndarray = ()
     split: Sequence | np.ndarray = ()
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Dataset:
 
     Attributes:
         name: name of the data card.
-        task: "regression", "binary" or "multiclass".
+        task: "regression", "count", "binary" or "multiclass".
         X: inputs (N, D).
         y: targets (N,), float64: -1/+1 (binary), 0 to C-1 (multiclass) or original units (regression); (N, O) for
             O > 1 outputs.
@@ -75,7 +79,10 @@ class Dataset:
         target: name of the target, where there is one output.
         order: the place of each row in time, (N,); None without an order.
         left_out: columns of a user's table that are no inputs because they only label the rows, each with the reason.
-        missing: number of missing cells of each column, in rows that the card leaves out.
+        missing: number of missing cells of each column, in rows that the card leaves out or in inputs that it fills.
+        levels: levels of encoded columns of the table; those of a one-hot column `city` are inputs `city=LEVEL`.
+        impute: "mean" or "median" by input, of inputs whose missing cells (NaN) are filled from training rows.
+        indicators: inputs that say where another one is missing, at the end of all, with the name of the other one.
     """
 
     name: str
@@ -92,6 +99,9 @@ class Dataset:
     order: Float[np.ndarray, " N"] | None = None
     left_out: tuple[str, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    impute: Mapping[str, str] = field(default_factory=dict)
+    indicators: Mapping[str, str] = field(default_factory=dict)
 
     __repr__ = brief
 
@@ -146,9 +156,12 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         target = target[:, 0]
     unlabelled = target == "" if target.dtype.kind == "U" else np.zeros(target.shape, dtype=bool)
     unlabelled = unlabelled.reshape(len(target), -1).any(axis=1)
+    columns = _names(name, "inputs", X.shape[1], (not raw.levels and card.get("columns")) or raw.columns, "x")
+    impute, indicators = filling.rules(name, card.get("impute"), columns, raw.levels, X)
+    required = np.array([column not in impute for column in columns], dtype=bool)
     lacking = {noun: row_labels.missing(a) for noun, a in (("group", groups), ("order", order)) if len(a)}
     if card.get("incomplete") == "drop":
-        complete = ~np.any([unlabelled, np.isnan(X).any(axis=1), *lacking.values()], axis=0)
+        complete = ~np.any([unlabelled, np.isnan(X[:, required]).any(axis=1), *lacking.values()], axis=0)
         X, target = X[complete], target[complete]
         groups, order, parts = (array[complete] if len(array) else array for array in (groups, order, parts))
     elif unlabelled.any():
@@ -159,7 +172,9 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     if X.size == 0:
         left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
         raise DataError(f"{name}: {f'no inputs{left_out}' if len(X) else 'no complete rows'}")
-    columns = _names(name, "inputs", X.shape[1], card.get("columns") or raw.columns, "x")
+    if indicators:
+        X = np.column_stack([X, *(np.isnan(X[:, columns.index(column)]) for column in indicators.values())])
+    columns += tuple(indicators)
     outputs: tuple[str, ...] = ()
     if target.ndim == 2:
         if task != "regression":
@@ -173,7 +188,8 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         classes = _classes({normal_label(key): code for key, code in card["labels"].items()})
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
-    check_finite(name, X, y, columns, target_names)
+    filled = np.where(np.isnan(X) & [column in impute for column in columns], 0.0, X) if impute else X
+    check_finite(name, filled, y, columns, target_names)
     numbers = np.unique(groups, return_inverse=True)[1].astype("<i8") if groups.size else None
     for key, value in raw.folds.items():
         if value.dtype.kind not in "biu":
@@ -182,7 +198,23 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     folds |= {"fixed": np.ascontiguousarray(parts, dtype="<i8")} if parts.size else {}
     places = order if order.size else None
     digest = checksum(canonical(X, y, numbers, places, folds))
-    return Dataset(name, task, X, y, columns, classes, digest, folds, outputs, numbers, target_names[0], places)
+    return Dataset(
+        name=name,
+        task=task,
+        X=X,
+        y=y,
+        columns=columns,
+        classes=classes,
+        checksum=digest,
+        folds=folds,
+        outputs=outputs,
+        groups=numbers,
+        target=target_names[0],
+        order=places,
+        levels=raw.levels,
+        impute=impute,
+        indicators=indicators,
+    )
 
 
 def _check_arrays(name: str, X: np.ndarray, target: np.ndarray) -> None:
@@ -230,12 +262,15 @@ def _codes(
     name: str, task: str, target: np.ndarray, labels: Mapping | None, outputs: Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Targets as float64, and the class names in order of code."""
-    if task == "regression":
+    if task in ("regression", "count"):
         if target.dtype.kind == "U":
             for (row, column), cell in np.ndenumerate(target.reshape(len(target), -1)):
                 if number(cell) is None:
-                    raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {str(cell)!r} is not a number")
-        return target.astype("<f8"), ()
+                    raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {fault(str(cell))}")
+        y = target.astype("<f8")
+        if task == "count":
+            check_counts(name, y, outputs[0])
+        return y, ()
     values, index = np.unique(target, return_inverse=True)
     spellings = [normal_label(value) for value in values]
     present = sorted(set(spellings))
@@ -252,6 +287,16 @@ def _codes(
     return np.array([codes[label] for label in spellings], dtype="<f8")[index], _classes(codes)
 
 
+def check_counts(name: str, y: Float[np.ndarray, " N"], column: str = "target") -> None:
+    """Raises DataError, which names the column and the first such row, unless all targets are 0, 1, 2, ..."""
+    bad = np.flatnonzero(np.isfinite(y) & ((y < 0) | (y != np.floor(y))))  # others have a message of their own
+    if bad.size:
+        raise DataError(
+            f"{name}: column {column!r}, row {bad[0] + 1}: {y[bad[0]]:g} is no count (0, 1, 2, ...); mend it, or say"
+            " `task: regression`"
+        )
+
+
 def _classes(codes: Mapping[str, int]) -> tuple[str, ...]:
     """Class names in order of code; labels that share a code are joined."""
     return tuple("/".join(key for key in codes if codes[key] == code) for code in sorted(set(codes.values())))
@@ -259,19 +304,7 @@ def _classes(codes: Mapping[str, int]) -> tuple[str, ...]:
 
 def _number(name: str, task: str, labels: list[str]) -> dict[str, int]:
     """Codes for labels that no card lists: in numerical order where they are numbers, else alphabetical."""
-    try:
-        ordered = sorted(labels, key=float)
-    except ValueError:
-        ordered = sorted(labels)
+    ordered = in_order(labels)
     if task == "binary" and len(ordered) != 2:
         raise DataError(f"{name}: {len(ordered)} classes; say `task: multiclass` or give `labels` with codes -1 and 1")
     return {label: 2 * i - 1 if task == "binary" else i for i, label in enumerate(ordered)}
-
-
-def normal_label(value: Any) -> str:
-    """The label in its normal spelling: "1", "+1", "1.0" and 1 are the same, and so are "true", "True" and True."""
-    text = str(value).strip()
-    if text.lower() in ("true", "false"):
-        return text.capitalize()
-    value = number(text)
-    return str(int(value)) if value is not None and value.is_integer() else text

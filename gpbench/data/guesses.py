@@ -15,6 +15,8 @@ LIBSVM = (".libsvm", ".svm", ".svmlight")
 """Endings of files of libsvm."""
 
 _MOST_CLASSES = 50
+_MOST_LEVELS = 20
+"""Largest number of texts of a column that become columns of their own."""
 _UNKNOWN = ("?", "na", "n/a", "nan", "null", "none", "-", "missing", "unknown")
 """Texts that mark missing cells among numbers, in lower case."""
 
@@ -74,8 +76,9 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
         options["missing"] = sorted(marks)
         numbers = cells.Numbers.from_options(options)
     counted = cells.bookkeeping(names, columns, table.labels)
-    codes, drop = _texts({names[i]: columns[i] for i in inputs if i not in counted}, numbers)
+    codes, encode, drop = _texts({names[i]: columns[i] for i in inputs if i not in counted}, numbers)
     options |= {"codes": codes} if codes else {}
+    options |= {"encode": encode} if encode else {}
     options |= {"drop": [*labels, *drop]} if labels or drop else {}
     inputs = [i for i in inputs if i not in counted and names[i] not in drop]
     lacking = sum(any(map(numbers.is_missing, row)) for row in zip(*(columns[i] for i in [*inputs, *positions])))
@@ -87,6 +90,7 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     target_names = [names[i] if header else i for i in positions]
     summary = [f"{task} of {listed(map(str, target_names))}"]
     summary += [f"{listed(drop)} left out"] * bool(drop) + [f"codes for {listed(codes)}"] * bool(codes)
+    summary += [f"columns for the texts of {listed(encode)}"] * bool(encode)
     summary += [f"{lacking} rows with missing cells left out"] * bool(lacking)
     source = {
         "target": target_names if isinstance(target, list) else target_names[0],
@@ -105,20 +109,28 @@ def _position(names: Sequence[str], target: Any, title: str) -> int:
     raise ConfigError(f"target={target}: no such column in {title}; {nearest(str(target), names)}")
 
 
-def _texts(columns: Mapping[str, Sequence[str]], numbers: cells.Numbers) -> tuple[dict[str, dict[str, int]], list[str]]:
-    """Codes of columns with two texts, and columns to leave out: those of other texts, or with half of it missing."""
+def _texts(
+    columns: Mapping[str, Sequence[str]], numbers: cells.Numbers
+) -> tuple[dict[str, dict[str, int]], dict[str, str], list[str]]:
+    """Codes of columns with two texts, encodings of those with few, and columns to leave out.
+
+    These have many texts, or half of their cells is missing.
+    """
     codes: dict[str, dict[str, int]] = {}
+    encode: dict[str, str] = {}
     drop: list[str] = []
     for name, column in columns.items():
         known = [cell for cell in column if not numbers.is_missing(cell)]
         kinds = sorted({*known})
         is_flag = {kind.lower() for kind in kinds} <= {"true", "false"}
         is_text = not is_flag and any(numbers.parse(kind) is None for kind in kinds)
-        if 2 * len(known) < len(column) or (is_text and len(kinds) != 2):
+        if 2 * len(known) < len(column) or (is_text and len(kinds) > min(_MOST_LEVELS, len(known) // 4)):
             drop.append(name)
-        elif is_text:
+        elif is_text and len(kinds) == 2:
             codes[name] = {kind: code for code, kind in enumerate(kinds)}
-    return codes, drop
+        elif is_text:
+            encode[name] = "onehot"
+    return codes, encode, drop
 
 
 def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:

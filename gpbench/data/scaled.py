@@ -5,7 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from gpbench.data import filling
 from gpbench.data.dataset import Dataset, brief, check_finite
+from gpbench.data.filling import Filler
 from gpbench.data.scaling import Scaler, fit_scalers
 from gpbench.errors import ConfigError, DataError
 
@@ -16,14 +18,14 @@ class ScaledSplit:
 
     Attributes:
         X: inputs of the training rows (n, D), scaled.
-        y: their targets (n,): scaled for regression, -1/+1 for two classes, 0 to C-1 for several.
+        y: their targets (n,): scaled for regression, counts as they are, -1/+1 for two classes, 0 to C-1 for several.
         X_test: inputs of the test rows (t, D), scaled as the training rows are.
         y_test: their targets (t,).
         X_shift, X_scale: original inputs are `X * X_scale + X_shift`, (D,) each.
         X_constant: columns (D,) that are constant among the training rows; the scalers that divide set them to 0.
         y_mean, y_std: original targets are `y * y_std + y_mean`; 0 and 1 for classification.
-        task: "regression", "binary" or "multiclass".
-        classes: the number of classes; 0 for regression.
+        task: "regression", "count", "binary" or "multiclass".
+        classes: the number of classes; 0 for regression, 1 for counts.
         columns: names of the inputs, () where the data set has none.
         target: name of the target.
         labels: names of the classes in the order of their codes; () for regression.
@@ -31,6 +33,7 @@ class ScaledSplit:
         held_out: whether no test row is a training row.
         scaled_by_all_rows: whether a scaler was fitted to other rows than the training rows.
         unseen: number of test rows whose value in a constant column is not that of the training rows.
+        filler: what stands for missing cells and for levels that no training row has; None for data without.
     """
 
     X: Float[np.ndarray, "n D"]
@@ -52,11 +55,13 @@ class ScaledSplit:
     held_out: bool
     scaled_by_all_rows: bool
     unseen: int = 0
+    filler: Filler | None = None
 
     __repr__ = brief
 
     def scale_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
         """Inputs (T, D) in original units, scaled as the method takes them."""
+        X = self.filler(X) if self.filler else X
         return np.where(self.X_constant, 0.0, (X - self.X_shift) / self.X_scale)
 
     def original_inputs(self, X: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
@@ -88,7 +93,7 @@ def prepare(
     Args:
         dataset: the data set, which stays as it is.
         train_idx, test_idx: numbers of the training and test rows.
-        inputs, targets: names of `SCALERS`; class labels are never scaled.
+        inputs, targets: names of `SCALERS`; counts and class labels are never scaled.
         output: number of the output that is the target, from 0: for data sets with several, and only for those.
 
     Raises:
@@ -100,7 +105,10 @@ def prepare(
         raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
     all_y, target = _target(dataset, output)
     X, X_test = dataset.X[train_idx], dataset.X[test_idx]  # fancy indices copy: the data set stays as it is
-    y, y_test = all_y[train_idx], all_y[test_idx]
+    y, y_test, population, absent = all_y[train_idx], all_y[test_idx], dataset.X, 0
+    if filler := filling.fit(dataset, X):
+        absent = filler.count_absent(X_test)
+        X, X_test, population = map(filler, (X, X_test, population))
     check_finite(dataset.name, X, y, dataset.columns, (target,))
     check_finite(dataset.name, X_test, y_test, dataset.columns, (target,))
     x_scaler, y_scaler = fit_scalers(
@@ -109,12 +117,12 @@ def prepare(
         inputs=inputs,
         targets=targets,
         task=dataset.task,
-        population=(dataset.X, all_y),
+        population=(population, all_y),
         dataset=dataset.name,
         columns=dataset.columns,
         target=target,
     )
-    unseen = _count_unseen(X_test, x_scaler)
+    unseen = absent + _count_unseen(X_test, x_scaler)
     x_scaler.transform(X_test)
     y_scaler.transform(y_test)
     return ScaledSplit(
@@ -125,7 +133,7 @@ def prepare(
         y_mean=float(y_scaler.shift),
         y_std=float(y_scaler.scale),
         task=dataset.task,
-        classes=len(dataset.classes),
+        classes=1 if dataset.task == "count" else len(dataset.classes),
         columns=dataset.columns,
         target=target,
         labels=dataset.classes,
@@ -134,6 +142,7 @@ def prepare(
         scaled_by_all_rows=not (x_scaler.train_only and y_scaler.train_only),
         test_rows=test_idx,
         unseen=unseen,
+        filler=filler,
         X_shift=np.broadcast_to(x_scaler.shift, X.shape[1:]),
         X_scale=np.broadcast_to(x_scaler.scale, X.shape[1:]),
         X_constant=np.broadcast_to(x_scaler.constant, X.shape[1:]),

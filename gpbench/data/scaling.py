@@ -113,9 +113,9 @@ def fit_scalers(
 
     Args:
         X: inputs of the training rows (N, D).
-        y: their targets (N,); class labels are never scaled.
+        y: their targets (N,); counts and class labels are never scaled.
         inputs, targets: names of `SCALERS`.
-        task: "regression", "binary" or "multiclass".
+        task: "regression", "count", "binary" or "multiclass".
         population: inputs and targets of all rows, in original units; by default the training rows.
         dataset, columns, target: names of the data set, of its inputs (x1, x2, ... by default) and of its target, for
             messages.
@@ -131,6 +131,8 @@ def fit_scalers(
     fit_inputs, fit_targets = _choose("inputs", inputs), _choose("targets", targets)
     all_X, all_y = population or (X, y)
     if task != "regression":
+        if task == "count" and not np.any(y != y[:1]):
+            raise DataError(f"{dataset}: column {target!r}: the counts of the {len(y)} training rows are all equal")
         if len(np.unique(y)) < 2:
             raise DataError(f"{dataset}: one class only among the {len(y)} training rows; take another split")
         fit_targets = _none

@@ -17,7 +17,7 @@ from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
 from gpbench.errors import DataError
 
-_BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated}
+_BUILTIN = {"sklearn": builtin.sklearn, "generated": builtin.generated, "rows": builtin.rows}
 
 
 def load(
@@ -165,7 +165,8 @@ def _warn_once(text: str) -> None:
 
 def describe(source: Mapping) -> str:
     """A short description of a source: its kind and its files."""
-    name = source.get("loader") or source.get("generator") or source.get("path") or ", ".join(source["files"])
+    names = (source.get(key) for key in ("loader", "generator", "path"))
+    name = next(filter(None, names), "") or ", ".join(source.get("files", ["of the card"]))
     return f"{source['kind']} {source.get('at', '')}{name}"
 
 

@@ -19,7 +19,8 @@ from gpbench.data.dataset import Dataset, canonical, checksum
 from gpbench.errors import DataError
 
 _NAMES = "names"
-_KNOWN = {"X", "y", "groups", "order", "columns", "classes", "outputs", "target", _NAMES}
+_RULES = ("levels", "impute", "indicators")
+_KNOWN = {"X", "y", "groups", "order", *_RULES, "columns", "classes", "outputs", "target", _NAMES}
 
 
 def warn(text: str) -> None:
@@ -34,6 +35,7 @@ def path(card: Mapping, store: Path) -> Path | None:
     if not any(source["kind"] in ("official", "copy") for source in card["sources"]):
         return None
     makes_arrays = [card.get(key) for key in ("task", "variant", "sources", "labels", "columns", "incomplete")]
+    makes_arrays += [card["impute"]] if card.get("impute") else []
     digest = hashlib.sha256(json.dumps(makes_arrays, default=str).encode()).hexdigest()
     return store / card["name"] / f"as-fetched-{digest[:16]}.npz"
 
@@ -51,6 +53,8 @@ def get(card: Mapping, store: Path) -> Dataset | None:
         arrays.setdefault("outputs", np.array([], dtype=str))  # of a file from before there were any
         columns, classes, outputs = (tuple(map(str, arrays[key])) for key in ("columns", "classes", "outputs"))
         target = str(arrays.get("target", "target"))
+        rules = {key: json.loads(str(arrays[key])) for key in _RULES if key in arrays}
+        rules["levels"] = {name: tuple(levels) for name, levels in rules.get("levels", {}).items()}
     except npz.damaged() as error:
         raise DataError(f"{file} is damaged ({' '.join(str(error).split())})") from None
     folds = {key.removeprefix("fold_"): value for key, value in arrays.items() if key.startswith("fold_")}
@@ -59,7 +63,9 @@ def get(card: Mapping, store: Path) -> Dataset | None:
     checksums = {"checksum": actual, "folds_checksum": folds and checksum(folds)}
     if any(card.get(key) and value and value != card[key] for key, value in checksums.items()):
         raise DataError(f"{file} is damaged (its arrays have another checksum)")
-    return Dataset(card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups, target, order)
+    return Dataset(
+        card["name"], card["task"], X, y, columns, classes, actual, folds, outputs, groups, target, order, **rules
+    )
 
 
 def save(dataset: Dataset, card: Mapping, store: Path) -> None:
@@ -72,6 +78,7 @@ def save(dataset: Dataset, card: Mapping, store: Path) -> None:
         return
     arrays = canonical(dataset.X, dataset.y, dataset.groups, dataset.order, {}) | {"X": _small(dataset.X)}
     arrays |= {key: np.array(getattr(dataset, key), dtype=str) for key in ("columns", "classes", "outputs", "target")}
+    arrays |= {key: np.array(json.dumps(value)) for key in _RULES if (value := getattr(dataset, key))}
     arrays |= {f"fold_{key}": value for key, value in dataset.folds.items()}
     arrays = {_NAMES: np.array([*arrays]), **arrays}  # first, where no other entry's lengths can hide it
     temporary = file.with_name(f"{file.stem}.{os.getpid()}.part")

@@ -1,6 +1,5 @@
 """Tables of users: rows of text to arrays, for a data set and for new rows to predict."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -11,14 +10,17 @@ import numpy as np
 from jaxtyping import Float
 
 from gpbench.data import cells as text
+from gpbench.data import encoding
 from gpbench.data.cells import Numbers
-from gpbench.data.dataset import Dataset, Raw, check_finite, normal_label
+from gpbench.data.containers import text_of
+from gpbench.data.dataset import Dataset, Raw, check_finite
+from gpbench.data.store import warn
 from gpbench.errors import DataError, nearest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_SPELLING = ("delimiter", "missing", "codes", "sheet", "encoding", "comment", "decimal", "thousands")
+_SPELLING = ("delimiter", "missing", "codes", "encode", "sheet", "encoding", "comment", "decimal", "thousands")
 """Options of a source that hold for new rows too."""
 
 
@@ -33,7 +35,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         options: `target` column name (then there is a header) or number (negative from the end), a list of them for
             several outputs, `group` the column that says which rows belong together, `order` that of their time,
             `split` that of fixed splits (or a list of them), `header`, `drop` and `keep` columns, `missing` markers,
-            `decimal` and `thousands` signs, `codes` {column: {text: number}}, and those of `gpbench.data.cells.read`.
+            `decimal` and `thousands` signs, `codes` {column: {text: number}}, `encode` {column: onehot, or
+            ordinal}, and those of `gpbench.data.cells.read`.
 
     Raises:
         DataError: a file is damaged, a column is absent, or a cell is no number; the message names column and row.
@@ -58,25 +61,40 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         *(_position(names, drop, header) for drop in options.get("drop", ())),
     }
     codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
-    explicit = [*options.get("keep", ()), *(name for name in codes if name in names)]
+    specs = {str(name): spec for name, spec in (options.get("encode") or {}).items()}
+    if doubled := sorted(codes.keys() & specs.keys()):
+        raise DataError(f"column {doubled[0]!r} is in `codes` and in `encode`; leave it out of one")
+    explicit = [*options.get("keep", ()), *(name for name in {**codes, **specs} if name in names)]
     keep = {_position(names, name, header) for name in explicit}
     excluded -= keep & {*of_rows["order"]}  # a time may also be an input
     labels_of_rows = text.bookkeeping(names, columns, frozenset().union(*(file.labels for file in files)))
     left_out = {i: reason for i, reason in labels_of_rows.items() if i not in excluded | keep}
     inputs = [i for i in range(len(names)) if i not in excluded and i not in left_out]
-    if uncoded := [name for name in codes if name not in {names[i] for i in inputs}]:
-        hint = nearest(uncoded[0], [names[i] for i in inputs])
-        raise DataError(f"codes: no column {uncoded[0]!r} among the inputs; {hint}")
+    if uncoded := [name for name in {**codes, **specs} if name not in {names[i] for i in inputs}]:
+        key, hint = "codes" if uncoded[0] in codes else "encode", nearest(uncoded[0], [names[i] for i in inputs])
+        raise DataError(f"{key}: no column {uncoded[0]!r} among the inputs; {hint}")
     numbers = Numbers.from_options(options)
-    X = [_numbers(columns[i], names[i], numbers, codes.get(names[i])) for i in inputs]
+    levels = {
+        names[i]: encoding.levels_of(columns[i], names[i], specs[names[i]], numbers)
+        for i in inputs
+        if names[i] in specs
+    }
+    X, input_names = [], []
+    for i in inputs:
+        if (name := names[i]) in specs:
+            X += encoding.encoded(columns[i], specs[name], levels[name], numbers)[0]
+            input_names += encoding.names_of(name, specs[name], levels[name])
+        else:
+            X.append(encoding.parsed(columns[i], name, numbers, codes.get(name)))
+            input_names.append(name)
     labels = [list(map(numbers.plain, columns[i])) for i in target_columns]
     group, order, split = ([list(map(numbers.plain, columns[i])) for i in indices] for indices in of_rows.values())
-    input_names, outputs = (tuple(names[i] for i in indices) if header else () for indices in (inputs, target_columns))
     return Raw(
-        np.array(X).reshape(len(inputs), len(rows)).T,
+        np.array(X).reshape(len(X), len(rows)).T,
         np.array(labels if len(target_columns) > 1 else labels[0]).T,
-        input_names,
-        outputs=outputs,
+        tuple(input_names) if header or levels else (),
+        outputs=tuple(names[i] for i in target_columns) if header else (),
+        levels=levels,
         groups=group[0] if group else (),
         order=order[0] if order else (),
         split=np.array(split).T,
@@ -124,43 +142,6 @@ def _position(names: Sequence[str], column: Any, header: bool) -> int:
     return names.index(column)
 
 
-def _numbers(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | None) -> np.ndarray:
-    """A column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
-    values = np.empty(len(cells))
-    coded = {normal_label(key): code for key, code in (codes or {}).items()}
-    if not coded and {cell.lower() for cell in cells if not numbers.is_missing(cell)} <= {"true", "false"}:
-        coded = {"True": 1, "False": 0}
-    for row, cell in enumerate(cells):
-        if numbers.is_missing(cell):
-            values[row] = np.nan
-            continue
-        value = coded.get(normal_label(cell)) if coded else numbers.parse(cell)
-        if value is None:
-            raise DataError(f"column {name!r}, row {row + 1}: {_fault(cell, list(coded))}")
-        try:
-            values[row] = value
-        except (TypeError, ValueError):
-            raise DataError(f"codes: {name}: the code of {cell!r} is {value!r}: must be a number") from None
-    return values
-
-
-def _fault(cell: str, coded: Sequence[str]) -> str:
-    """Says why a cell is no number, and how to mend it."""
-    if coded:
-        if cell.lower() in ("yes", "no", "on", "off") and {*coded} & {"True", "False"}:
-            return f"{cell!r} has no code: quote yes, no, on and off in the card, for YAML reads them as true and false"
-        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}"
-    if re.fullmatch(r"[+-]?[\d.]*,\d+", cell):
-        return f'{cell!r} is not a number; state the decimal sign, as in `decimal: ","`'
-    if re.fullmatch(r"[+-]?\d{1,3}([,.' ]\d{3})+([.,]\d*)?", cell):
-        return f'{cell!r} is not a number; state the sign between thousands, as in `thousands: ","`'
-    if re.fullmatch(r"[+-]?\d+(_\d+)+", cell):
-        return f"{cell!r} is not a number: take out its underscores"
-    if re.fullmatch(r"\W+|n/?a|null|none|nil|missing|unknown", cell.lower()):
-        return f'{cell!r} is not a number; if it marks a missing cell, state it, as in `missing: "{cell}"`'
-    return f"{cell!r} is not a number; name the column in `drop`, or number its texts in `codes`"
-
-
 def new_inputs(
     rows: "Float[np.ndarray, 'T D'] | pd.DataFrame | str | PathLike[str]",
     card: Mapping[str, Any],
@@ -186,7 +167,7 @@ def new_inputs(
         return _from_file(Path(rows), card, dataset, header)
     options = _options(card)
     if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
-        cells = [list(map(text.text_of, row)) for row in rows.itertuples(index=False, name=None)]
+        cells = [list(map(text_of, row)) for row in rows.itertuples(index=False, name=None)]
         has_names = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
         table = [[str(name) for name in rows.columns], *cells] if has_names else cells
         return _from_cells(table, options, dataset, has_names)
@@ -194,12 +175,12 @@ def new_inputs(
         X = np.asarray(rows, np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"X is no array of numbers (T, {dataset.X.shape[1]}): {error}") from None
-    if X.ndim != 2 or X.shape[1] != dataset.X.shape[1]:
-        raise DataError(f"X has the shape {X.shape}; rows of {dataset.name} have {dataset.X.shape[1]} inputs")
+    if X.ndim != 2 or X.shape[1] != dataset.X.shape[1] - len(dataset.indicators):
+        inputs = dataset.X.shape[1] - len(dataset.indicators)
+        raise DataError(f"X has the shape {X.shape}; rows of {dataset.name} have {inputs} inputs")
     if not len(X):
         raise DataError("X has no rows")
-    check_finite(dataset.name, X, np.zeros(len(X)), dataset.columns, mend=_MEND)
-    return X
+    return _complete(X, dataset)
 
 
 def _options(card: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,7 +205,14 @@ def _from_cells(
     """The inputs from rows of text, of which the first is a header where `header`."""
     if len(rows) <= header:
         raise DataError("the table has no rows")
-    numbers, names = Numbers.from_options(options), dataset.columns
+    numbers, specs = Numbers.from_options(options), options.get("encode") or {}
+    specs = {str(name): spec for name, spec in specs.items()}
+    of_level = {
+        column: name
+        for name, levels in dataset.levels.items()
+        for column in encoding.names_of(name, specs[name], levels)
+    }
+    names = tuple(dict.fromkeys(of_level.get(name, name) for name in dataset.columns if name not in dataset.indicators))
     first = [cell.strip() for cell in rows[0]]
     if header:
         positions, rows = _by_name(first, names, numbers), rows[1:]
@@ -233,9 +221,34 @@ def _from_cells(
     else:
         positions = list(range(len(names)))
     columns, codes = _columns(rows, len(first)), options.get("codes") or {}
-    X = np.array([_numbers(columns[i], name, numbers, codes.get(name)) for i, name in zip(positions, names)]).T
-    check_finite(dataset.name, X, np.zeros(len(X)), names, mend=_MEND)
-    return X
+    X = []
+    for i, name in zip(positions, names):
+        if name in specs:
+            levels = dataset.levels[name]
+            inputs, unseen = encoding.encoded(columns[i], specs[name], levels, numbers)
+            if unseen:
+                _say_unseen(name, encoding.kind_of(specs[name]), unseen, levels)
+            X += inputs
+        else:
+            X.append(encoding.parsed(columns[i], name, numbers, codes.get(name)))
+    return _complete(np.array(X).T, dataset)
+
+
+def _say_unseen(name: str, kind: str, unseen: Sequence[str], levels: Sequence[str]) -> None:
+    """Warns of texts that are no levels of a one-hot column.  Raises DataError where no number stands for them."""
+    which = f"column {name!r}: {unseen[0]!r} is not among its levels, {', '.join(levels[:20])}"
+    if kind == encoding.ORDINAL:
+        raise DataError(which)
+    warn(f"{which}: its inputs are 0 there (rows: {len(unseen)})")
+
+
+def _complete(X: Float[np.ndarray, "T D"], dataset: Dataset) -> Float[np.ndarray, "T C"]:
+    """The rows with the inputs that say which cells are missing.  Raises DataError for cells that may not be."""
+    columns = dataset.columns or tuple(f"x{i + 1}" for i in range(X.shape[1]))
+    missing = np.isnan(X)
+    filled = np.where(missing & [name in dataset.impute for name in columns[: X.shape[1]]], 0.0, X)
+    check_finite(dataset.name, filled, np.zeros(len(X)), columns, mend=_MEND)
+    return np.column_stack([X, *(missing[:, columns.index(column)] for column in dataset.indicators.values())])
 
 
 def _by_name(header: Sequence[str], names: Sequence[str], numbers: Numbers) -> list[int]:

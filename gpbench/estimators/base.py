@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpbench import runtime, targets
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
+from gpbench.data.dataset import check_counts
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 
@@ -60,6 +61,8 @@ class Estimator(BaseEstimator):
             if task not in programs.method.tasks:
                 tasks = either(sorted(programs.method.tasks))
                 raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
+            if task == "count":
+                check_counts(NAME, y, "y")
             self._x_scaler, self._y_scaler = fit_scalers(
                 X, y, inputs=protocol["inputs"], targets=protocol["targets"], task=task, dataset=NAME
             )

@@ -6,6 +6,7 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
+from gpbench import registry
 from gpbench.estimators.base import Estimator, tasks_of
 
 
@@ -159,7 +160,8 @@ class Regressor(RegressorMixin, Estimator):
         X : array-like or DataFrame of shape (N, D)
             Inputs in original units, at least two rows of finite numbers.  The protocol's scaler is fitted to them.
         y : array-like of shape (N,)
-            Targets in original units, not all equal.  The protocol's scaler is fitted to them.
+            Targets in original units, not all equal.  The protocol's scaler is fitted to them.  With a likelihood of
+            counts, such as `options={"method.likelihood": "poisson"}`, they must be 0, 1, 2, ..., and are not scaled.
 
         Returns
         -------
@@ -172,8 +174,15 @@ class Regressor(RegressorMixin, Estimator):
             For unsuitable data, an unknown name or setting, or training that diverges.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2, copy=True)
-        self._fit(X, y.astype(np.float64), "regression", 0)
+        y = y.astype(np.float64)
+        self._fit(X, y, *(("count", 1) if self._is_of_counts() else ("regression", 0)))
         return self
+
+    def _is_of_counts(self) -> bool:
+        """True where the likelihood is one of gpbench's for counts."""
+        likelihood = self._composed(2)["method"].get("likelihood", "auto")
+        entry = registry.LIKELIHOODS.get(registry.read("likelihood", likelihood).name)
+        return entry is not None and entry.tasks == ("count",)
 
     def predict(self, X, return_std: bool = False):
         """Predictive means, and standard deviations on request.

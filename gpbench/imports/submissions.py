@@ -83,10 +83,13 @@ class Submission:
         return {name: column[positions] for name, column in self.values.items()}
 
     def check_values(self, classes: int, target_variance: float) -> None:
-        """Checks the predictions of a data set with so many classes, 0 for regression: columns, range and sum.
+        """Checks the predictions of a data set with so many classes: columns, range and sum.
 
-        `target_variance` is that of the training targets.  Raises DataError.
+        `classes` is 0 for regression, and 1 for counts, which are refused.  `target_variance` is that of the training
+        targets.  Raises DataError.
         """
+        if classes == 1:
+            raise DataError(f"{self.title}: predictions of counts cannot be imported, for they have no one form")
         names = ["mean", "variance"] if classes == 0 else self.class_columns(classes)
         if absent := [name for name in names if name not in self.values]:
             raise DataError(f"{self.title}: no column {absent[0]}; {_described(classes)}")

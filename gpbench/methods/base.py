@@ -24,11 +24,11 @@ class Batch(eqx.Module):
 
     Args:
         X: Standardised inputs.
-        y: Targets: standardised for regression, -1 and 1 for two classes, 0 .. C-1 for more.
+        y: Targets: standardised for regression, counts as they are, -1 and 1 for two classes, 0 .. C-1 for more.
         index: Index of each row among the N training rows; 0 .. N-1 where the batch is all of them.
         weight: 1 for a row that counts, else 0.  A sum over rows needs it as a factor (`sum`).
         total: Number N of training rows that count.
-        classes: Number C of classes; 0 for regression.
+        classes: Number C of classes; 0 for regression, 1 for counts.
     """
 
     X: Float[Array, "B D"]
@@ -49,8 +49,8 @@ class Batch(eqx.Module):
 
     @property
     def task(self) -> str:
-        """Kind of the targets: regression, binary or multiclass."""
-        return {0: "regression", 2: "binary"}.get(self.classes, "multiclass")
+        """Kind of the targets: regression, count, binary or multiclass."""
+        return {0: "regression", 1: "count", 2: "binary"}.get(self.classes, "multiclass")
 
     def first(self, rows: int | None) -> "Batch":
         """Take the first rows of all training rows, which come in random order.

@@ -38,7 +38,10 @@ def identify(cfg: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
         "schema": SCHEMA,
         "method": _without(cfg["method"], cfg.get("implied") or {}),
         "protocol": _without({key: protocol[key] for key in PROTOCOL if key in protocol}, PROTOCOL),
-        "data": {"name": card["name"], "task": card["task"], "splits": splits.identity(card)},
+        "data": {
+            **{"name": card["name"], "task": card["task"], "splits": splits.identity(card)},
+            **({"impute": card["impute"]} if card.get("impute") else {}),
+        },
         "data_checksum": data_checksum,
     }
     timing = timing_keys(cfg["run"])

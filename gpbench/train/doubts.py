@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from scipy.stats import nbinom
 
 from gpbench.core.likelihoods import Gaussian
 from gpbench.data.scaled import ScaledSplit
@@ -57,7 +58,7 @@ def doubts(prepared: ScaledSplit, test_set: Scored, state: Any) -> dict[str, flo
         "far_rows": numbers["far_rows"] > 0,
         "unseen_rows": numbers["unseen_rows"] > 0,
     }
-    if prepared.task == "regression":
+    if prepared.task in ("regression", "count"):
         rmse = float(np.sqrt(np.mean((test_set.y - test_set.mean) ** 2)))
         numbers["excess_rmse"] = rmse / max(error, float(np.std(prepared.y)))
         doubtful["excess_rmse"] = numbers["excess_rmse"] > _WORST_RMSE
@@ -78,8 +79,12 @@ def warnings(records: Sequence[Record]) -> Iterator[str]:
 
 def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
     """Mean loss of the trivial predictor on the test rows in nats, and its RMSE; NaN for classes."""
+    mean, variance = np.mean(prepared.y), np.var(prepared.y)
+    if prepared.task == "count":
+        excess = max(variance - mean, 1e-6 * mean)
+        log_prob = nbinom.logpmf(prepared.y_test, mean**2 / excess, mean / (mean + excess))
+        return -float(np.mean(log_prob)), float(np.sqrt(np.mean((prepared.y_test - mean) ** 2)))
     if prepared.task == "regression":
-        mean, variance = np.mean(prepared.y), np.var(prepared.y)
         square = np.mean((prepared.y_test - mean) ** 2)
         return float(0.5 * (np.log(2.0 * np.pi * variance) + square / variance)), float(np.sqrt(square))
     counts = np.array([np.sum(prepared.y == label) for label in prepared.y_test])
@@ -87,10 +92,10 @@ def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
 
 
 def _far(prepared: ScaledSplit) -> int:
-    """The number of test rows with an input, or a target of regression, beyond the range of the training rows by more
-    than the width of this range."""
+    """The number of test rows with an input, or a target that is no class, beyond the range of the training rows by
+    more than the width of this range."""
     rows, others = prepared.X, prepared.X_test
-    if prepared.task == "regression":
+    if prepared.task in ("regression", "count"):
         rows, others = np.column_stack([rows, prepared.y]), np.column_stack([others, prepared.y_test])
     low, high = rows.min(axis=0), rows.max(axis=0)
     width = high - low

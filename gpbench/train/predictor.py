@@ -13,6 +13,7 @@ from gpbench.config.build import check_recorded
 from gpbench.config.compose import folders
 from gpbench.data import splits
 from gpbench.data.dataset import Dataset
+from gpbench.data.store import warn
 from gpbench.errors import ConfigError, DataError
 from gpbench.records.plan import RunPlan
 from gpbench.records.record import Record
@@ -77,6 +78,8 @@ class Predictor:
             `probability of LABEL` for each class.
         """
         context, split = self._context, self._split
+        if split.filler and (count := split.filler.count_absent(rows)):
+            warn(f"a level that no training row of this run has: its input is 0 (rows: {count})")
         X = split.scale_inputs(rows)[None].astype(context.precision)
         # targets are not known, and their log probabilities not used
         group = replace(self._group, X_test=X, y_test=np.zeros(X.shape[:2], X.dtype))

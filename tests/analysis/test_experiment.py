@@ -248,6 +248,22 @@ def test_a_line_for_each_output_then_mean_and_standard_deviation_over_outputs_be
     assert (by_output["mean"]["published"], by_output["std"]["published"]) == (0.169, 0.025)
 
 
+def test_printed_values_stand_beside_what_the_paper_ran_alone():
+    def published(values):
+        experiment = replace(EXPERIMENT, table={**EXPERIMENT.table, "printed": {"method.inducing": values}})
+        return [e.published for b in table_blocks(experiment, with_records(CELLS, RECORDS)) for e in b.entries]
+
+    assert any(published(["0.15"])) and published(["0.15"]) == published("0.15")
+    assert not any(published(["0.5"]))
+
+
+def test_what_the_file_does_not_say_of_its_runs_the_records_do():
+    facts = {"full": {"settings": "M = 15 %"}}
+    words = table(replace(EXPERIMENT, facts=facts), "full", with_records(CELLS, RECORDS)).facts
+    assert list(words)[:4] == ["splits", "kernel", "settings", "runs"] and words["settings"] == "M = 15 %"
+    assert words["kernel"] == "squared_exponential; a lengthscale for each input unless isotropic"
+
+
 def test_several_keys_of_blocks_give_a_table_for_each_combination_of_their_values():
     cells = [replace(c, job={**c.job, "protocol": p}, id=f"{c.id}{p}") for c in CELLS[:3] for p in ("hl2016", "clean")]
     records = [

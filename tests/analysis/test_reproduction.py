@@ -39,6 +39,7 @@ def test_a_target_is_equal_within_two_joint_standard_errors_and_otherwise_better
         (compared(0.4, published=replace(PUBLISHED, held_out=False)), "the printed number is not of held-out rows"),
         (compared(0.4, held_out=False), "our runs are not held out"),
         (compared(0.4, published=replace(PUBLISHED, stderr=None)), "printed without a standard error"),
+        (compared(0.4, setting="kernel=matern32"), "our kernel is another than the paper's"),
         (replace(compared(), delta_se=None), "our number has no standard error"),
     ],
 )

@@ -87,6 +87,7 @@ def _commands(word: str, world: Path) -> Iterator[list[Any]]:
     yield ["reproduce", word]
     yield ["reproduce", "sep/table1", "--jobs", word, "no=word"]
     yield ["data", "info", word]
+    yield ["data", "check", word]
     yield ["data", "rows", "wdbc", "--split", word]
     yield ["data", "rows", "wdbc", "--split", "0", "--set", word]
     yield ["check", f"kernel:{word}"]
@@ -148,7 +149,12 @@ FILES: dict[str, Any] = {
 }
 DRY = ["run", "--cfg", "run.results=out"]
 USES = {
-    "dataset/mine": [["data", "info", "mine"], [*DRY, "dataset=mine", "method=linear"], ["cite", "mine"]],
+    "dataset/mine": [
+        ["data", "info", "mine"],
+        ["data", "check", "mine"],
+        [*DRY, "dataset=mine", "method=linear"],
+        ["cite", "mine"],
+    ],
     "method/mine": [[*DRY, "dataset=wdbc", "method=mine"]],
     "protocol/mine": [[*DRY, "dataset=wdbc", "method=sep", "protocol=mine"]],
     "experiment/mine/e": [["table", "mine/e"], ["ls", "experiments"]],

@@ -1,10 +1,12 @@
 """The records committed under results/ are those of the experiments, and make the committed tables."""
 
+import functools
 from pathlib import Path
 
 import pytest
 from committed import PLANS, share
 
+from gpbench.api import tables
 from gpbench.cli import main
 from gpbench.experiments import definition
 from gpbench.experiments.plan import plan
@@ -38,10 +40,21 @@ TABLES = [
 ]
 
 
+_make = tables._experiment_table
+
+
+@functools.cache
+def made(experiment: str, preset: str, results: str) -> tables.Table:
+    """The table of an experiment, made once for all formats."""
+    return _make(experiment, preset, False, [], [results])
+
+
 @pytest.fixture(autouse=True)
 def shared(monkeypatch):
-    """Reading the records and planning the jobs cost more than most of these tests."""
+    """Reading the records, planning the jobs and making a table cost more than most of these tests."""
     share(monkeypatch)
+    once = lambda id, preset, missing, folders, results: made(id, preset, *map(str, results))
+    monkeypatch.setattr(tables, "_experiment_table", once)
 
 
 def records(experiment: str) -> Path:

@@ -7,6 +7,7 @@ import pytest
 from samples import sample
 
 from gpbench.cli import main
+from gpbench.cli.show import inputs_line
 from gpbench.records.store import Store
 
 
@@ -93,3 +94,11 @@ def test_a_folder_without_runs_stands_for_the_collection_in_it(results, tmp_path
     (tmp_path / "file").touch()
     assert main(["show", "a1", "--results", str(tmp_path / "file")]) == 2
     assert "is a file, and no results folder" in capsys.readouterr().err
+
+
+def test_inputs_and_target_are_named_by_the_record_or_else_by_the_card():
+    own = sample(inputs="speed, depth", target="drag")
+    assert inputs_line(own, {}) == "inputs speed, depth; target drag"
+    card = {"columns": [f"x{k}" for k in range(784)], "target": "digit"}
+    assert inputs_line(sample(), {"dataset": card}) == "inputs x0, x1, x2, x3, x4, x5, x6, ... x783 (784); target digit"
+    assert inputs_line(sample(), {"dataset": {}}) == inputs_line(sample(), {}) == ""

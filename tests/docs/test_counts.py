@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from gpbench.analysis.reproduction import load_comparisons, summaries
 from gpbench.records.collection import open_store
@@ -40,6 +41,13 @@ def test_the_badge_has_the_numbers_of_targets():
     met, targets = (sum(each[part] for each in TARGETS.values()) for part in (0, 1))
     badge = (ROOT / "docs" / "gallery" / "badge.svg").read_text(encoding="utf-8")
     assert f"{met} of {targets} targets reproduced" in badge and f"![{met} of {targets} t" in PAGES[0].read_text()
+
+
+def test_pages_say_how_many_runs_ship():
+    files = sorted(ROOT.glob("results/*/records.parquet"))
+    ids = {id for file in files for id in parquet.read_table(file, columns=["id"]).column("id").to_pylist()}
+    for page in (PAGES[0], ROOT / "docs" / "reference" / "records.md"):
+        assert f"{len(ids):,} runs" in page.read_text(encoding="utf-8")
 
 
 def test_the_numbers_of_targets_are_those_of_the_records():

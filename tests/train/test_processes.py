@@ -12,8 +12,10 @@ from gpbench.errors import PeerError, Stopped
 from gpbench.records.record import Record
 from gpbench.records.store import Store
 
-ROWS = ["dataset=moons", "method.inducing=8", "protocol=hl2016"]
+MOONS = ["dataset=moons", "protocol=hl2016"]
+ROWS = [*MOONS, "method.inducing=8"]
 ALL = [*ROWS, "method=sep", "protocol.steps=8", "run.trace_every=4"]
+LOGISTIC = [*MOONS, "method=logistic", "method.steps=8", "run.trace_every=4"]
 BATCHES = [*ROWS, "method=sep_minibatch", "method.batch_size=64", "method.steps=32", "run.trace_every=1"]
 TWO = "run.processes=2"
 
@@ -30,9 +32,10 @@ def workers(parent: int) -> list[int]:
     return sorted(map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split()))
 
 
-def test_two_processes_give_the_numbers_of_one_and_only_the_first_speaks(tmp_path):
-    one = record(tmp_path / "one", *ALL)
-    out, _ = start(tmp_path / "two", *ALL, TWO, "--json").communicate(timeout=120)
+@pytest.mark.parametrize("words", [LOGISTIC, ALL], ids=["logistic", "sep"])
+def test_two_processes_give_the_numbers_of_one_and_only_the_first_speaks(tmp_path, words):
+    one = record(tmp_path / "one", *words)
+    out, _ = start(tmp_path / "two", *words, TWO, "--json").communicate(timeout=120)
     (two,) = json.loads(out)["records"]
     agree(Record.from_json(two), one)
 

@@ -65,17 +65,18 @@ def walked(tmp_path_factory) -> list[Record]:
     return job(tmp_path_factory.mktemp("walked"), *WALK, "split=[0,1,2]")
 
 
-def test_a_killed_run_ends_with_the_same_numbers_and_compiles_nothing_anew(tmp_path):
+@pytest.mark.parametrize("words", [WALK, SEP], ids=["walk", "sep"])
+def test_a_killed_run_ends_with_the_same_numbers_and_compiles_nothing_anew(tmp_path, words):
     cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "xla")}
-    whole = run(tmp_path / "whole", *SEP, OFTEN, **cache)
+    whole = run(tmp_path / "whole", *words, OFTEN, **cache)
     compiled = {path.name for path in (tmp_path / "xla").iterdir() if path.name.endswith("-cache")}
     assert compiled
-    process = start(tmp_path / "killed", *SEP, OFTEN, **cache)
+    process = start(tmp_path / "killed", *words, OFTEN, **cache)
     await_step(tmp_path / "killed", 20)
     process.kill()
     assert finish(process)[0] == -signal.SIGKILL
     assert Store(tmp_path / "killed").all() == []
-    records = run(tmp_path / "killed", *SEP, OFTEN, **cache)
+    records = run(tmp_path / "killed", *words, OFTEN, **cache)
     assert numbers(records) == numbers(whole)
     one, other = (Store(tmp_path / name).trace(whole[0].id) for name in ("whole", "killed"))
     assert all((one[name] == other[name]).all() for name in one if name != "seconds")
@@ -102,13 +103,13 @@ def test_a_sweep_killed_with_its_jobs_goes_on(tmp_path, walked):
     assert numbers(run(tmp_path, *sweep)) == numbers(walked)
 
 
-def test_sigterm_stops_at_a_checkpoint_with_exit_code_75(tmp_path, walked):
+def test_sigterm_stops_at_a_checkpoint_with_exit_code_75(tmp_path):
     process = start(tmp_path, *WALK, OFTEN, "run.progress=false")
     await_step(tmp_path, 20)
     process.terminate()
     code, err = finish(process)
     assert code == 75 and err.startswith("gpbench: stopped by SIGTERM at step ") and err.count("\n") == 1
-    assert numbers(run(tmp_path, *WALK)) == numbers(walked[:1])
+    assert numbers(job(tmp_path, *WALK)) == numbers(job(tmp_path / "whole", *WALK))
 
 
 def test_a_time_limit_stops_at_a_checkpoint_with_exit_code_75(tmp_path, walked):

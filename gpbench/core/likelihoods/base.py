@@ -18,12 +18,12 @@ class Likelihood(eqx.Module):
     gpbench is named by its `_target_` (docs/how-to/own_likelihood.md).
 
     A row has P latent values, of independent normal distributions where an expectation is taken; means and variances
-    are (N,) for P = 1, and (N, P) otherwise.  Targets y (N,) are scaled (regression), -1 and +1 (two classes) or
-    0 .. C-1 (more), as floats.
+    are (N,) for P = 1, and (N, P) otherwise.  Targets y (N,) are scaled (regression), counts in original units,
+    -1 and +1 (two classes) or 0 .. C-1 (more), as floats.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset()
-    """Kinds of data that it is for: regression, binary or multiclass."""
+    """Kinds of data that it is for: regression, count, binary or multiclass."""
     conjugate: ClassVar[bool] = False
     """True if the posterior of f under it is Gaussian, so that one natural-gradient step of size 1 is the optimum."""
     log_concave: ClassVar[bool] = False
@@ -43,6 +43,10 @@ class Likelihood(eqx.Module):
             ConfigError: Options that do not fit the noise or the number of classes.
         """
         return cls(**options)
+
+    def started(self, y: Float[Array, " N"]) -> "Likelihood":
+        """Returns the likelihood with what its parameters take from the training targets at the start: nothing here."""
+        return self
 
     def latents(self) -> int:
         """Returns P, the number of latent values of a row."""

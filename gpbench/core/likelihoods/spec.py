@@ -33,8 +33,9 @@ class Spec:
         """Constructs the likelihood that training starts from.
 
         Args:
-            task: Task of the data: regression, binary or multiclass.  "auto" is gaussian, probit or softmax by it.
-            classes: Number of classes, 0 for regression.
+            task: Task of the data: regression, count, binary or multiclass.  "auto" is gaussian, poisson, probit or
+                softmax by it.
+            classes: Number of classes, 0 for regression, 1 for counts.
             noise: Initial variance of y about f, in the scaled units of the targets (regression).
             floor: Least variance that training may reach, for likelihoods with an unset option of that name.
             dtype: Precision of the parameters.

@@ -7,7 +7,8 @@ from gpbench.core.predictive.base import (
     DiscretePredictive,
     Predictive,
 )
-from gpbench.core.predictive.continuous import GaussianPredictive, LaplacePredictive
+from gpbench.core.predictive.continuous import GaussianPredictive, LaplacePredictive, VaryingNoisePredictive
+from gpbench.core.predictive.counts import CountPredictive
 from gpbench.core.predictive.mixture import MixturePredictive
 from gpbench.core.predictive.student_t import StudentTPredictive
 
@@ -15,10 +16,12 @@ __all__ = [
     "BernoulliPredictive",
     "CategoricalPredictive",
     "ContinuousPredictive",
+    "CountPredictive",
     "DiscretePredictive",
     "GaussianPredictive",
     "LaplacePredictive",
     "MixturePredictive",
     "Predictive",
     "StudentTPredictive",
+    "VaryingNoisePredictive",
 ]

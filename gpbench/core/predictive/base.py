@@ -63,7 +63,14 @@ class ContinuousPredictive(Predictive):
         Returns:
             `crps` at y, in the units of y, and the ends `low95` and `high95` of the central 95 % interval, each (N,).
         """
-        return numerical.intervals(self.cdf, self.mean, self.var, y)
+        return self.intervals_of(self.cdf, self.mean, self.var, y)
+
+    @staticmethod
+    def intervals_of(
+        cdf: numerical.Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]
+    ) -> dict[str, Array]:
+        """`intervals` of a distribution of this kind with this cdf and these moments, such as a mixture."""
+        return numerical.intervals(cdf, mean, var, y)
 
     def summary(self) -> dict[str, Array]:
         """`mean` and `var`, each (N,)."""

@@ -1,10 +1,13 @@
-"""Predictive densities in closed form: a Gaussian latent value with Gaussian or with Laplace noise."""
+"""Predictive densities of a Gaussian latent value with Gaussian or Laplace noise, or Gaussian noise that varies."""
 
+import equinox as eqx
 import jax.numpy as jnp
+from jax.scipy.special import logsumexp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core.predictive.base import ContinuousPredictive
+from gpbench.core.quadrature import normal_points
 
 
 class GaussianPredictive(ContinuousPredictive):
@@ -27,6 +30,40 @@ class GaussianPredictive(ContinuousPredictive):
         z, reach = (y - self.mean) / s, s * norm.ppf(0.975).astype(s.dtype)
         score = s * (z * (2.0 * norm.cdf(z) - 1.0) + 2.0 * norm.pdf(z) - 1.0 / jnp.sqrt(jnp.pi).astype(s.dtype))
         return {"crps": score, "low95": self.mean - reach, "high95": self.mean + reach}
+
+
+class VaryingNoisePredictive(ContinuousPredictive):
+    """y = f + ε with f ~ N(mean, latent), ε ~ N(0, e^g) and g ~ N(log_noise, spread), by quadrature over g."""
+
+    mean: Float[Array, " N"]
+    latent: Float[Array, " N"]
+    log_noise: Float[Array, " N"]
+    spread: Float[Array, " N"]
+    nodes: int = eqx.field(static=True, default=20)
+
+    @property
+    def var(self) -> Float[Array, " N"]:
+        """latent + e^(log_noise + spread / 2)."""
+        return self.latent + jnp.exp(jnp.minimum(self.log_noise + 0.5 * self.spread, _MOST))
+
+    def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """log E N(y | mean, latent + e^g)."""
+        scale, log_weights = self._scales()
+        return logsumexp(norm.logpdf(y[:, None], self.mean[:, None], scale) + log_weights, axis=1)
+
+    def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
+        """E Φ((y - mean) / √(latent + e^g))."""
+        scale, log_weights = self._scales()
+        return norm.cdf(y[:, None], self.mean[:, None], scale) @ jnp.exp(log_weights)
+
+    def _scales(self) -> tuple[Float[Array, "N Q"], Float[Array, " Q"]]:
+        """Standard deviations of y at the nodes, and the logarithms of their weights."""
+        g, log_weights = normal_points(self.log_noise, self.spread, self.nodes)
+        return jnp.sqrt(self.latent[:, None] + jnp.exp(jnp.minimum(g, _MOST))), log_weights
+
+
+_MOST = 80.0
+"""Largest log variance: e^80 is a number of float32."""
 
 
 class LaplacePredictive(ContinuousPredictive):

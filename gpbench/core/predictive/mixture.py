@@ -1,11 +1,12 @@
 """Mixtures of predictive distributions: samplers, dropout, sampled deep models."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
-from gpbench.core.predictive import numerical
 from gpbench.core.predictive.base import Predictive
 
 
@@ -52,7 +53,13 @@ class MixturePredictive(Predictive):
         """The arrays that metrics need, for the kind of the components."""
         arrays = self.pointwise(y)
         # a score and quantiles are not the means of the components': they are made from the mixture's cdf
-        return arrays | numerical.intervals(self.cdf, arrays["mean"], arrays["var"], y) if "cdf" in arrays else arrays
+        return arrays | self.intervals_of(self.cdf, arrays["mean"], arrays["var"], y) if "cdf" in arrays else arrays
+
+    @property
+    def intervals_of(self) -> Callable[..., dict[str, Array]]:
+        """The function of that name of the components."""
+        of_components: Callable[..., dict[str, Array]] = self.components.intervals_of  # type: ignore[attr-defined]
+        return of_components
 
     def _mixed(self, arrays: dict[str, Array]) -> dict[str, Array]:
         """The mixture's arrays from those of its components, which have a leading axis."""

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-_Cdf = Callable[[Float[Array, " N"]], Float[Array, " N"]]
+Cdf = Callable[[Float[Array, " N"]], Float[Array, " N"]]
+"""P(target ≤ y) of every row, as a function of y."""
 
 _BISECTIONS = 48
 _WIDEST = 40.0
@@ -25,7 +26,7 @@ _TAIL = 9.0
 """Integrals end at sinh 9 = 4,000 quarter widths of the 95 % interval."""
 
 
-def intervals(cdf: _Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> dict[str, Array]:
+def intervals(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float[Array, " N"]) -> dict[str, Array]:
     """Score and central interval of each row, from the cdf alone.
 
     Args:
@@ -41,7 +42,7 @@ def intervals(cdf: _Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: F
     return {"crps": crps(cdf, y, low, high), "low95": low, "high95": high}
 
 
-def quantile(cdf: _Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: float) -> Float[Array, " N"]:
+def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: float) -> Float[Array, " N"]:
     """The p-quantile of each row, by bisection.
 
     Args:
@@ -63,7 +64,7 @@ def quantile(cdf: _Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: fl
     return mean + scale * jnp.sinh(0.5 * (low + high))
 
 
-def crps(cdf: _Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[Array, " N"]) -> Float[Array, " N"]:
+def crps(cdf: Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[Array, " N"]) -> Float[Array, " N"]:
     """Continuous ranked probability score ∫ (F(x) - 1{x ≥ y})² dx of each row (Gneiting & Raftery 2007, eq. 20).
 
     Args:

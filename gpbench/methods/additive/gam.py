@@ -38,6 +38,7 @@ class GAM(StartMethod, VariationalMethod):
     and T inducing outputs.  Gradients of coupled_precision cost O(N T rank + T rank²).
     """
 
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
     kernels: ClassVar[tuple[str, ...] | None] = (
         "squared_exponential",
         "matern12",
@@ -106,7 +107,9 @@ class GAM(StartMethod, VariationalMethod):
             raise ConfigError(f"method.rank={self.rank}: must be from 1 to {total}, the number of inducing outputs")
         layer = initial_layer(X, components, self.kernel, int(self.inducing), start=self.lengthscale_start, key=key)
         return VariationalParameters(
-            layer, likelihood, repeat(initial_posterior(self, layer, data), likelihood.latents())
+            layer,
+            likelihood,
+            repeat(initial_posterior(self, layer, data, likelihood.latents() == 1), likelihood.latents()),
         )
 
     def times_prior(self, factor: Natural, layer: AdditiveLayer) -> Posterior:
@@ -137,17 +140,18 @@ class GAM(StartMethod, VariationalMethod):
 
 
 @eqx.filter_jit
-def initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch) -> Posterior:
+def initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch, single: bool = True) -> Posterior:
     """The posterior that training starts from, compiled once for all data of one shape.
 
     Natural gradients start from the prior.  Otherwise it is the posterior under Gaussian noise of at most `_START_ROWS`
-    rows: in regression the optimum for these rows and the initial hyper-parameters; for classes its mean is 0.
+    rows: in regression with a `single` latent function the optimum for these rows and the initial hyper-parameters;
+    else its mean is 0.
     """
     n = min(_START_ROWS, data.total)
     V, _ = layer.whitened(data.X[:n])
     if method.natural_step is not None:
         return method.times_prior(unit_factor(len(V), V.dtype), layer)
-    regression = data.task == "regression"
+    regression = data.task == "regression" and single
     scale = data.total / n / (method.target_noise if regression else 4.0)
     shift = V @ data.y[:n] if regression else jnp.zeros(len(V), V.dtype)
     return method.times_prior(Natural(scale * V @ V.T, scale * shift), layer)

@@ -1,15 +1,20 @@
-"""`constant`: class frequencies, or the mean and variance of the training targets, which any method must beat."""
+"""`constant`: class frequencies, or the mean and variance of the training targets, which any method must beat.
+
+Counts are negative binomial with this mean and variance, or Poisson where the variance is not above the mean.
+"""
+
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.predictive import CategoricalPredictive, GaussianPredictive, Predictive
+from gpbench.core.predictive import CategoricalPredictive, CountPredictive, GaussianPredictive, Predictive
 from gpbench.methods.base import Batch, Info, Method
 
 
 class ConstantState(eqx.Module):
-    """Counts of the classes, or [mean, variance] where `classes` is 0."""
+    """Numbers of rows of the classes, or [mean, variance] where `classes` is 0 (regression) or 1 (counts)."""
 
     summary: Float[Array, " C"]
     classes: int = eqx.field(static=True)
@@ -18,12 +23,14 @@ class ConstantState(eqx.Module):
 class Constant(Method):
     """The same prediction for every input.  One count is added to each class (Laplace's rule)."""
 
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
+
     def init(self, data: Batch, *, key: PRNGKeyArray) -> ConstantState:
         return ConstantState(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)
 
     def step(self, state: ConstantState, batch: Batch, *, key: PRNGKeyArray) -> tuple[ConstantState, Info]:
         y, weight = batch.y, batch.weight
-        if state.classes == 0:
+        if state.classes < 2:
             mean = weight @ y / batch.total
             summary = jnp.stack([mean, weight @ (y - mean) ** 2 / batch.total])
         else:
@@ -44,6 +51,10 @@ class Constant(Method):
         if state.classes == 0:
             mean, variance = state.summary
             return GaussianPredictive(jnp.full(n, mean), jnp.full(n, variance))
+        if state.classes == 1:
+            mean, variance = state.summary
+            shape = mean**2 / jnp.maximum(variance - mean, 1e-6 * mean)
+            return CountPredictive(jnp.full(n, jnp.log(mean)), jnp.zeros(n, X.dtype), shape)
         log_probs = jnp.log(state.summary / state.summary.sum())
         return CategoricalPredictive(jnp.broadcast_to(log_probs, (n, state.classes)))
 

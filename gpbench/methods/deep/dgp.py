@@ -46,6 +46,7 @@ class DGP(DeepMethod, GradientMethod):
     See the module's docstring.  `hidden=[]` is the tied-factor model of one layer.
     """
 
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
 
     alpha: float = setting(

@@ -63,7 +63,7 @@ class NamedLikelihoodMethod(Method):
     likelihood: LikelihoodSpec = setting(
         "auto",
         "likelihood",
-        "Likelihood p(y|f): a name, or a name with options; auto: gaussian, probit or softmax by the task.",
+        "Likelihood p(y|f): a name, or a name with options; auto: gaussian, poisson, probit or softmax by the task.",
         converter=likelihood_spec,
     )
 
@@ -78,7 +78,8 @@ class LikelihoodMethod(NamedLikelihoodMethod, NoiseMethod):
             ConfigError: for a likelihood that does not fit the task.
         """
         noise = {"noise": self.target_noise, "floor": self.noise_floor}
-        return self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
+        likelihood = self.likelihood.initial(data.task, data.classes, **noise, dtype=data.X.dtype)
+        return likelihood.started(data.y[: data.total])
 
 
 class TwoClassMethod(NamedLikelihoodMethod):

@@ -3,6 +3,7 @@
 Hensman, Fusi and Lawrence, UAI 2013; Hensman, Matthews and Ghahramani, AISTATS 2015; paper `sep`, section 3.  The bound
 (its equation 8) is that of `VariationalMethod` with whitened inducing outputs u = L w, Kzz = L Lᵀ.
 With more than two classes every class has a latent function of its own: one kernel and set of features, and a q each.
+So has the log noise of the likelihood `heteroscedastic`.
 
 `svgp` starts from the kernel and noise of an exact GP of some rows, and learns them or not (paper `qsgp`, section I).
 
@@ -10,7 +11,7 @@ With more than two classes every class has a latent function of its own: one ker
 -dₙ/(2σ²) of E_q log p(yₙ|fₙ) becomes -½ log(1 + dₙ/σ²).
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -34,6 +35,8 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart):
     See the module's docstring, and `VariationalMethod` for the optimisation.
     """
 
+    tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
+
     conditional: str = setting(
         "prior",
         ["prior", "scaled"],
@@ -54,7 +57,7 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart):
                 f"{self.name}: the tighter bound needs Gaussian noise, and the likelihood is"
                 f" {self.likelihood}: set method.conditional=prior, or use svi"
             )
-        layer = self.initial_layer(data, additive_noise=data.task != "regression", key=key)
+        layer = self.initial_layer(data, additive_noise=data.classes > 1, key=key)
         if self.subset_rows is not None:
             layer, likelihood = self._subset_start(layer, likelihood, data, self.subset_rows)
         q = standard_normal(layer.gram().shape[0], data.X.dtype)

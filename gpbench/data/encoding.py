@@ -1,0 +1,105 @@
+"""Columns of text as numbers: numbers as they are spelled, codes of the card, and categories as columns or numbers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from gpbench.data import archives
+from gpbench.data.cells import Numbers, number
+from gpbench.data.faults import fault
+from gpbench.errors import DataError
+
+ONEHOT, ORDINAL = KINDS = ("onehot", "ordinal")
+"""Kinds of encodings: a column of 0 and 1 for each level, or the number of the level in the order of levels."""
+
+
+def normal_label(value: Any) -> str:
+    """The label in its normal spelling: "1", "+1", "1.0" and 1 are the same, and so are "true", "True" and True."""
+    text = str(value).strip()
+    if text.lower() in ("true", "false"):
+        return text.capitalize()
+    value = number(text)
+    return str(int(value)) if value is not None and value.is_integer() else text
+
+
+def in_order(labels: Sequence[str]) -> list[str]:
+    """Labels in numerical order where all are numbers, else in alphabetical order."""
+    try:
+        return sorted(labels, key=float)
+    except ValueError:
+        return sorted(labels)
+
+
+def kind_of(spec: Any) -> str:
+    """The kind of an entry of `encode`, which is a kind, or a mapping from it to levels."""
+    return next(iter(spec)) if isinstance(spec, Mapping) else spec
+
+
+def names_of(name: str, spec: Any, levels: Sequence[str]) -> list[str]:
+    """The names of the inputs that a column becomes, as in `city=Oslo`."""
+    return [f"{name}={level}" for level in levels] if kind_of(spec) == ONEHOT else [name]
+
+
+def levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
+    """The levels of a column: the card's, or all that it has, in numerical or alphabetical order.
+
+    Raises:
+        DataError: A cell is none of the card's levels, the column is empty, or its levels are too many for memory.
+    """
+    labels = [normal_label(cell) for cell in cells if not numbers.is_missing(cell)]
+    levels = [*map(normal_label, spec[kind_of(spec)])] if isinstance(spec, Mapping) else in_order([*{*labels}])
+    if unknown := [label for label in labels if label not in levels]:
+        raise DataError(f"column {name!r}: {unknown[0]!r} is not among its levels, {', '.join(levels[:20])}")
+    if not levels:
+        raise DataError(f"encode: column {name!r} has no texts")
+    archives.require_size(8 * len(cells) * len(levels))
+    return tuple(levels)
+
+
+def encoded(
+    cells: Sequence[str], spec: Any, levels: Sequence[str], numbers: Numbers
+) -> tuple[list[Float[np.ndarray, " N"]], list[str]]:
+    """The inputs that a column becomes; a missing cell is NaN in all of them.
+
+    Returns:
+        The inputs, and the texts that are none of the levels: 0 in every input of `onehot`, and NaN in `ordinal`.
+    """
+    missing = np.array([numbers.is_missing(cell) for cell in cells])
+    labels = ["" if lacks else normal_label(cell) for cell, lacks in zip(cells, missing)]
+    code = {level: float(i) for i, level in enumerate(levels)}
+    codes = np.array([code.get(label, -1.0) for label in labels])
+    unseen = [label for label, k, lacks in zip(labels, codes, missing) if k < 0 and not lacks]
+    if kind_of(spec) == ORDINAL:
+        return [np.where(codes < 0, np.nan, codes)], unseen
+    return [np.where(missing, np.nan, codes == i) for i in range(len(levels))], unseen
+
+
+def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | None) -> Float[np.ndarray, " N"]:
+    """A column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
+    values = np.empty(len(cells))
+    coded = {normal_label(key): code for key, code in (codes or {}).items()}
+    if not coded and {cell.lower() for cell in cells if not numbers.is_missing(cell)} <= {"true", "false"}:
+        coded = {"True": 1, "False": 0}
+    for row, cell in enumerate(cells):
+        if numbers.is_missing(cell):
+            values[row] = np.nan
+            continue
+        value = coded.get(normal_label(cell)) if coded else numbers.parse(cell)
+        if value is None:
+            raise DataError(f"column {name!r}, row {row + 1}: {_fault(cell, list(coded))}")
+        try:
+            values[row] = value
+        except (TypeError, ValueError):
+            raise DataError(f"codes: {name}: the code of {cell!r} is {value!r}: must be a number") from None
+    return values
+
+
+def _fault(cell: str, coded: Sequence[str]) -> str:
+    """Says why a cell is no number, and how to mend it."""
+    if coded:
+        if cell.lower() in ("yes", "no", "on", "off") and {*coded} & {"True", "False"}:
+            return f"{cell!r} has no code: quote yes, no, on and off in the card, for YAML reads them as true and false"
+        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}"
+    return fault(cell)

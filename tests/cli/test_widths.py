@@ -1,0 +1,95 @@
+"""What every verb prints fits the terminal, and uses the width that it has."""
+
+import hashlib
+import re
+
+import pytest
+from samples import sample
+
+from gpbench.analysis.printing import aligned
+from gpbench.cli import VERBS, main
+from gpbench.records.store import Store
+
+PIMA, SETTING = ["--dataset", "pima"], "m=25%, kernel=squared_exponential(isotropic), steps=250"
+READING = [
+    *(["ls", kind] for kind in ("methods", "datasets", "protocols", "experiments", "runs")),
+    ["show", "--last"],
+    ["table"],
+    ["table", *PIMA, "--metric", "all", "--later"],
+    ["rank"],
+    ["compare", "sep", "svi"],
+    ["power", "sep", "svi"],
+    ["verify", "sep"],
+    ["best", "--task", "binary"],
+    ["cite", "clean"],
+    ["data", "ls"],
+    ["data", "info", "kegg"],
+    ["run", "dataset=wdbc", "method=logistic", "--dry-run"],
+]
+HELP = [["--help"], *([verb, "--help"] for verb in VERBS), ["data", "fetch", "--help"]]
+COPIED = re.compile(r"https?://|[0-9a-f]{40}|^ *[\w.]+: |^ *- |^  \w+ = {|^folder|::")
+"""Addresses, paths, checksums, YAML and BibTeX, which are copied as they are."""
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPBENCH_RESULTS", str(tmp_path))
+    for dataset, rows in (("pima", 768), ("heart", 270), ("crabs", 200)):
+        for method in ("sep", "svi", "gfitc"):
+            for split in range(3):
+                key = (dataset, method, split)
+                value = 0.3 + int(hashlib.sha256(repr(key).encode()).hexdigest()[:4], 16) / 2**20
+                record = sample(
+                    id=hashlib.sha256(repr(key).encode()).hexdigest()[:16],
+                    dataset=dataset,
+                    method=method,
+                    split=split,
+                    setting=SETTING,
+                    held_out=True,
+                    metrics={"nll": value, "error": value / 2, "ece": 0.02, "brier": 0.1, "auc": 0.9},
+                    train_rows=rows * 9 // 10,
+                    test_rows=rows // 10,
+                    versions=dict.fromkeys(("python", "gpbench", "jax", "numpy", "scipy", "equinox"), "1.2.3"),
+                )
+                Store(tmp_path).write(record, {}, {})
+    return tmp_path
+
+
+def check(commands, width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    for words in commands:
+        try:
+            assert main(words) in (0, 1), words
+        except SystemExit as stop:  # --help
+            assert not stop.code, words
+        lines = capsys.readouterr().out.splitlines()
+        assert lines and not [line for line in lines if len(line) > width and not COPIED.search(line)], words
+
+
+def test_no_line_is_longer_than_eighty_characters(results, monkeypatch, capsys):
+    quick = ("ls", "show", "table", "data", "run")
+    check([words for words in (*READING, *HELP) if words[0] in quick or words[-1] == "--help"], 80, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_no_line_of_any_verb_is_longer_than_the_terminal(width, results, monkeypatch, capsys):
+    check([*READING, *HELP], width, monkeypatch, capsys)
+
+
+def test_columns_that_would_be_too_narrow_become_lines_and_wide_ones_stay_columns():
+    header, text = ("claim", "verdict", "evidence", "says"), ("a word " * 15).strip()
+    rows = [("sep/c01", "undecided", text, text), ("sep/c02", "not run", "", text)]
+    narrow, wide = (aligned(header, rows, width) for width in (70, 140))
+    assert narrow[0] == "sep/c01  verdict: undecided" and narrow[1].startswith("  evidence: a word")
+    assert wide[0].split() == [*header] and wide[1].startswith("sep/c01  undecided  a word")
+    assert max(map(len, narrow)) <= 70 and max(map(len, wide)) <= 140
+    assert aligned(header, rows)[1].count(text) == 2
+
+
+def test_a_short_list_of_runs_says_once_what_they_share(results, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["ls", "runs", "--protocol", "clean"]) == 0
+    table, shared = capsys.readouterr().out.split("\n\n")
+    header, *rows = table.splitlines()
+    assert header.split() == ["id", "dataset", "method", "split", "metrics"] and len(rows) == 27
+    assert shared.startswith("all runs: status done, setting m=25%") and "protocol clean" in shared

@@ -1,0 +1,155 @@
+"""Counts and noise that varies: densities, expectations, intervals and scores against SciPy and dense sums."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from gpbench import metrics
+from gpbench.core.likelihoods import likelihood_spec
+from gpbench.core.predictive import CountPredictive, MixturePredictive
+from gpbench.core.predictive.counts import log_count
+
+SHAPES = [None, 0.5, 8.0]
+ROWS = np.array(
+    [(m, v, y) for m, counts in ((-2.0, (0, 3)), (1.0, (2, 30)), (3.5, (10, 60))) for v in (1e-4, 0.5) for y in counts]
+)
+
+
+def of(mu, shape):
+    """SciPy's distribution of counts with this mean."""
+    return stats.poisson(mu) if shape is None else stats.nbinom(shape, shape / (shape + mu))
+
+
+def likelihood_of(shape):
+    """The likelihood with this shape, at a rate of e^f."""
+    name = "poisson" if shape is None else {"negative_binomial": {"start": shape}}
+    return likelihood_spec(name).initial("count", 1, noise=0.1, dtype="float64")
+
+
+def of_rows(shape):
+    """The predictive distribution of `ROWS`, and their counts."""
+    mean, variance, y = jnp.asarray(ROWS.T)
+    return CountPredictive(mean, variance, None if shape is None else jnp.asarray(shape)), y
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-9), ("float32", 2e-4)])
+@pytest.mark.parametrize("shape", [None, 0.1, 7.0, 1e3, 1e6])
+def test_log_probabilities_are_scipys_in_either_precision_up_to_counts_of_100_000(shape, dtype, tolerance):
+    y = np.array([0, 1, 7, 100, 1e5])
+    f = np.log(np.maximum(y, 0.5) * np.array([[0.99], [1.0], [1.003]])).astype(dtype)
+    ours = jax.jit(log_count)(f, y.astype(dtype), None if shape is None else jnp.asarray(shape, dtype))
+    gap = np.abs(ours - of(np.exp(f.astype(float)), shape).logpmf(y))
+    assert gap[:, :4].max() < tolerance
+    assert gap.max() < 10 * tolerance  # e^f of a float32 has an error of 5e-7, and the count of 1e5 multiplies it
+
+
+def moments_over(row, g):
+    """E g(f) over a dense grid of f ~ N(mean, variance)."""
+    x = np.linspace(-12.0, 12.0, 4001)
+    return stats.norm.pdf(x) * (x[1] - x[0]) @ g(row[0] + np.sqrt(row[1]) * x)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_expectations_and_normalisers_are_those_of_dense_sums(shape):
+    likelihood = likelihood_of(shape)
+    mean, variance, y = jnp.asarray(ROWS.T)
+    expected = [moments_over(row, lambda f, row=row: of(np.exp(f), shape).logpmf(row[2])) for row in ROWS]
+    np.testing.assert_allclose(
+        jax.jit(lambda *args: likelihood.expected_log_prob(*args))(mean, variance, y), expected, rtol=1e-7
+    )
+    for alpha in (1.0, 0.5):
+        x = np.linspace(-12.0, 12.0, 20_001)
+        weight = stats.norm.logpdf(x) + np.log(x[1] - x[0])
+        powers = [alpha * of(np.exp(m + np.sqrt(v) * x), shape).logpmf(t) for m, v, t in ROWS]
+        ours = jax.jit(lambda *args, a=alpha: likelihood.log_normaliser(*args, alpha=a))(mean, variance, y)
+        np.testing.assert_allclose(ours, [logsumexp(weight + power) for power in powers], atol=5e-6)
+
+
+def test_slopes_of_normalisers_are_those_of_dense_sums():
+    likelihood, (mean, variance, y) = likelihood_of(8.0), jnp.asarray(ROWS.T)
+    value = jax.jit(lambda mean: likelihood.log_normaliser(mean, variance, y))
+    slope = jax.jit(jax.grad(lambda mean: jnp.sum(likelihood.log_normaliser(mean, variance, y))))(mean)
+    h = 1e-5
+    np.testing.assert_allclose(slope, (value(mean + h) - value(mean - h)) / (2 * h), rtol=1e-5, atol=1e-6)
+
+
+def dense_cdf(row, shape, largest=2500):
+    """P(target ≤ k) for k = 0 .. largest - 1."""
+    x = np.linspace(-8.0, 8.0, 401)
+    weight = stats.norm.pdf(x) / stats.norm.pdf(x).sum()
+    mu = np.exp(row[0] + np.sqrt(row[1]) * x)
+    return weight @ of(mu[:, None], shape).cdf(np.arange(largest))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_cdfs_intervals_and_scores_are_those_of_sums_over_all_counts(shape):
+    predictive, y = of_rows(shape)
+    arrays = jax.jit(lambda p, y: p.arrays(y))(predictive, y)
+    for i, row in enumerate(ROWS):
+        cdf, count = dense_cdf(row, shape), int(row[2])
+        assert abs(arrays["cdf"][i] - cdf[count]) < 1e-4
+        assert abs(arrays["below"][i] - (cdf[count - 1] if count else 0.0)) < 1e-4
+        assert (arrays["low95"][i], arrays["high95"][i]) == (np.argmax(cdf >= 0.025), np.argmax(cdf >= 0.975))
+        score = np.sum((cdf - (np.arange(len(cdf)) >= count)) ** 2)
+        np.testing.assert_allclose(arrays["crps"][i], score, rtol=2e-3)
+        mean = moments_over(row, np.exp)
+        var = moments_over(row, lambda f, mean=mean: of(np.exp(f), shape).var() + (np.exp(f) - mean) ** 2)
+        np.testing.assert_allclose([arrays["mean"][i], arrays["var"][i]], [mean, var], rtol=1e-6)
+
+
+def test_a_mixture_of_equal_counts_has_their_intervals_and_scores():
+    predictive, y = of_rows(None)
+    two = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), predictive)
+    single = jax.jit(lambda p, y: p.arrays(y))(predictive, y)
+    mixed = jax.jit(lambda p, y: p.arrays(y))(MixturePredictive(two, jnp.zeros(2)), y)
+    for name in single:
+        np.testing.assert_allclose(mixed[name], single[name], rtol=1e-6, err_msg=name)
+
+
+def test_the_coverage_of_true_distributions_of_counts_is_nominal():
+    rng = np.random.default_rng(0)
+    mean = rng.uniform(-1.0, 2.0, 4000)
+    y = rng.poisson(np.exp(mean)).astype(float)
+    cdf, log_prob = stats.poisson.cdf(y, np.exp(mean)), stats.poisson.logpmf(y, np.exp(mean))
+    fields = dict.fromkeys(("mean", "var", "crps", "low95", "high95"), mean)
+    scored = metrics.Scored(y=y, log_prob=log_prob, cdf=cdf, below=cdf - np.exp(log_prob), **fields)
+    values = metrics.score("count", scored)
+    assert values["coverage_error"] < 0.02
+    assert {"rmse", "test_ll", "crps"} < values.keys() and "ll_std" not in values
+    wrong = metrics.Scored(y=y, log_prob=log_prob, cdf=cdf, below=cdf, **fields)
+    assert metrics.score("count", wrong)["coverage_error"] > 0.02  # as if a count were a number of a density
+
+
+def test_the_density_of_noise_that_varies_is_the_integral_over_both_functions():
+    likelihood = likelihood_spec("heteroscedastic").initial("regression", 0, noise=0.3, dtype="float64")
+    mean, variance = np.array([[0.2, -0.5], [1.0, 0.8]]), np.array([[0.4, 0.7], [0.05, 0.2]])
+    y = np.array([1.1, -2.0])
+    x, w = np.polynomial.hermite_e.hermegauss(80)
+    w = np.outer(w, w) / w.sum() ** 2
+
+    def density(i):
+        f, g = mean[i, 0] + np.sqrt(variance[i, 0]) * x, np.log(0.3) + mean[i, 1] + np.sqrt(variance[i, 1]) * x
+        return stats.norm.logpdf(y[i], f[:, None], np.exp(0.5 * g))
+
+    args = tuple(map(jnp.asarray, (mean, variance, y)))
+    expected = [np.sum(w * density(i)) for i in range(2)]
+    np.testing.assert_allclose(likelihood.expected_log_prob(*args), expected, rtol=1e-9)
+    for alpha in (1.0, 0.5):
+        value = [np.log(np.sum(w * np.exp(alpha * density(i)))) for i in range(2)]
+        np.testing.assert_allclose(likelihood.log_normaliser(*args, alpha=alpha), value, atol=1e-4)
+    predictive = likelihood.predictive(*args[:2])
+    np.testing.assert_allclose(predictive.log_prob(args[2]), likelihood.log_normaliser(*args), rtol=1e-9)
+    rng = np.random.default_rng(1)
+    f, g = (mean[:, p] + np.sqrt(variance[:, p]) * rng.normal(size=(200_000, 2)) for p in (0, 1))
+    draws = f + np.exp(0.5 * (np.log(0.3) + g)) * rng.normal(size=f.shape)
+    arrays = predictive.arrays(args[2])
+    np.testing.assert_allclose(arrays["mean"], draws.mean(axis=0), atol=0.01)
+    np.testing.assert_allclose(arrays["var"], draws.var(axis=0), rtol=0.02)
+    np.testing.assert_allclose(arrays["high95"], np.quantile(draws, 0.975, axis=0), rtol=0.02)
+    np.testing.assert_allclose(arrays["cdf"], (draws <= y).mean(axis=0), atol=3e-3)
+    # E|Y - y| - ½ E|Y - Y'| (Gneiting and Raftery 2007, eq. 21)
+    score = np.abs(draws - y).mean(axis=0) - 0.5 * np.abs(draws - draws[::-1]).mean(axis=0)
+    np.testing.assert_allclose(arrays["crps"], score, rtol=0.02)
