@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
         config=lambda id: store_of[id].config_text(id),
         figures=_figures(planned),
         shipped={run for file in paths.shipped_files() for run in collection.read_times(file)},
+        folders=config_dirs,
         docs=args.docs,
     )
     files = site.write_site(out, site.render_pages(facts))

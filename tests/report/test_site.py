@@ -179,9 +179,24 @@ def test_the_start_page_answers_three_questions_in_order(read):
     questions = ("Which method for which data?", "Do the papers reproduce?", "What was run?")
     places = [reader.text.index(words) for words in questions]
     assert places == sorted(places) and {"which", "papers", "runs"} <= reader.ids
-    assert "binary, under 1,000 rows by nll" in reader.text
+    assert "binary, 1,000 to 10,000 rows by nll, protocol hl2016: 3 methods, 3 data sets, sep first" in reader.text
     labels = [values.get("aria-label", "") for tag, values in reader.tags if tag == "svg"]
     assert any(label.startswith("Average ranks: ") for label in labels)
+
+
+def test_the_boards_are_those_of_best(read, results, capsys):
+    words = ["best", "--task", "binary", "--rows=1000-9999", "--metric", "nll", "--protocol", "hl2016"]
+    reader = read["index.html"]
+    assert f"gpbench {' '.join(words)}" in reader.text
+    capsys.readouterr()
+    assert main([*words, "--results", str(results), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)["answer"]
+    assert f"{answer}." in reader.text
+
+
+def test_a_data_set_names_its_inputs_and_target(read):
+    text = read[page("dataset", "crabs")].text
+    assert "inputs 7: sp, index, FL, RW, CL, CW, BD target sex" in text
 
 
 def test_a_page_of_claims_has_verdicts_with_their_evidence_and_cells(site, read, results, capsys):

@@ -121,11 +121,11 @@ def test_the_caveats_of_chosen_ranks_are_those_of_the_verb(site, browser):
     table = {"arm y1": two, "arm y2": two, "pima": one}
     data = {"datasets": table, "higher": False, "quantiles": [1.96]}
     browser.open(site / "ranks.html")
-    lines = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), [])')
+    lines = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), {{diverged: [], undefined: []}})')
     caveats = rank_table(table, "nll").caveats
     assert len(caveats) == 2 and lines[3:] == list(caveats)
     del data["datasets"]["pima"]
-    (line,) = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), [])')
+    (line,) = browser.value(f'notesOf(ranking({json.dumps(data)}, ["a", "b"]), {{diverged: [], undefined: []}})')
     assert line.endswith("there is arm.")
 
 

@@ -57,6 +57,7 @@ class Facts:
         config: Function that maps the id of a record to the text of its configuration.
         figures: Committed figures by experiment and label, shown of shipped runs and where runs kept no arrays.
         shipped: Ids and times of the runs that ship with gpbench.
+        folders: The user's folders with cards.
         docs: Address of the documentation from the site's root; "" for no link.
     """
 
@@ -69,6 +70,7 @@ class Facts:
     config: Callable[[str], str]
     figures: Mapping[tuple[str, str], Path] = field(default_factory=dict)
     shipped: Collection[tuple[str, str | None]] = ()
+    folders: Sequence[Path] = ()
     docs: str = ""
 
     @cached_property

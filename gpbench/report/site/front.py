@@ -1,112 +1,26 @@
-"""The values of the front page: methods by task and size of data, papers beside ours, and the index of the search."""
+"""The values of the front page beside its boards: papers beside ours, groups of data sets, the index of the search."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
-from gpbench.analysis.cells import Entry, by_split
-from gpbench.analysis.printing import natural, number
 from gpbench.analysis.reproduction import Comparison
+from gpbench.report.site.boards import SIZES
 from gpbench.report.site.charts import free
 from gpbench.report.site.facts import Facts, page
 from gpbench.report.site.scales import Scale
 
-_SIZES = {1_000: "under 1,000 rows", 10_000: "1,000 to 10,000 rows", 100_000: "10,000 to 100,000 rows"}
-_LARGEST, _UNKNOWN = "100,000 rows and more", "size not recorded"
-_FIRST_METRICS = ("nll", "test_ll", "rmse")
-"""Metrics by which methods are compared on the front page."""
+_UNKNOWN = "size not recorded"
+_ORDER = (*SIZES, _UNKNOWN)
+"""The sizes of data, in order."""
 
 
 def _size_of(rows: object) -> str:
     """The name of a size of data; `rows` is the number of rows, if it is known."""
     if not isinstance(rows, int) or isinstance(rows, bool) or rows <= 0:
         return _UNKNOWN
-    return next((name for limit, name in _SIZES.items() if rows < limit), _LARGEST)
-
-
-_ORDER = (*_SIZES.values(), _LARGEST, _UNKNOWN)
-"""The sizes of data, in order."""
-
-
-@dataclass(frozen=True)
-class _Standing:
-    """A method on data of one task and size.
-
-    Args:
-        method: Name of the method.
-        first: Number of data sets on which it has the best mean, or does not differ significantly from the best.
-        compared: Number of data sets on which it is compared.
-        seconds: Median of its seconds of training, as text; "" where they were not recorded.
-    """
-
-    method: str
-    first: int
-    compared: int
-    seconds: str
-
-
-@dataclass(frozen=True)
-class _Board:
-    """The methods on data of one task and size by one metric.
-
-    Args:
-        task, size, metric: What is compared.
-        standings: The methods, those that are most often among the best first.
-        rows: By data set: its name, the best entry, and the entries that do not differ significantly from it.
-    """
-
-    task: str
-    size: str
-    metric: str
-    standings: Sequence[_Standing]
-    rows: Sequence[tuple[str, Entry, Sequence[Entry]]]
-
-
-def boards(facts: Facts, marked: Sequence[Entry]) -> list[_Board]:
-    """The boards of these entries, by task, size and metric, those with most data sets first within a task."""
-    rows_of: dict[str, int] = {}
-    for record in facts.records:
-        rows_of.setdefault(record.dataset, (record.train_rows or 0) + (record.test_rows or 0))
-    groups: dict[tuple[str, str, str], dict[tuple, list[Entry]]] = {}
-    for entry in marked:
-        cell, card = entry.cell, facts.cards.get(entry.cell.dataset, {})
-        if entry.metric not in _FIRST_METRICS or not entry.values:
-            continue
-        task = str(card.get("task", "task not stated"))
-        key = (task, _size_of(card.get("rows") or rows_of.get(cell.dataset)), entry.metric)
-        groups.setdefault(key, {}).setdefault((cell.dataset, cell.output, cell.split_set), []).append(entry)
-    results = [
-        board for key, by_data in groups.items() if (board := _board(*key, by_data)).rows and len(board.standings) > 1
-    ]
-    order = {size: k for k, size in enumerate(_ORDER)}
-    return sorted(results, key=lambda b: (b.task, order[b.size], _FIRST_METRICS.index(b.metric)))
-
-
-def _board(task: str, size: str, metric: str, by_data: Mapping[tuple, Sequence[Entry]]) -> _Board:
-    first: dict[str, int] = {}
-    compared: dict[str, int] = {}
-    seconds: dict[str, list[float]] = {}
-    rows = []
-    for (dataset, output, _), entries in sorted(by_data.items(), key=lambda item: [natural(str(k)) for k in item[0]]):
-        best = next((entry for entry in entries if entry.mark == "best"), None)
-        if best is None:
-            continue
-        tied = [entry for entry in entries if entry.mark == "tied"]
-        rows.append((f"{dataset} {output}".rstrip(), best, tied))
-        for name in {entry.cell.method for entry in [best, *tied]}:
-            first[name] = first.get(name, 0) + 1
-        for name in {entry.cell.method for entry in entries}:
-            compared[name] = compared.get(name, 0) + 1
-        for entry in entries:
-            seconds.setdefault(entry.cell.method, []).extend(by_split(entry.cell, "seconds").values())
-    standings = [
-        _Standing(name, first.get(name, 0), n, number(median(seconds[name])) if seconds[name] else "")
-        for name, n in compared.items()
-    ]
-    standings.sort(key=lambda s: (-s.first, s.compared, natural(s.method)))
-    return _Board(task, size, metric, standings, rows)
+    return next(name for name, (low, high) in SIZES.items() if low <= rows <= high)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,11 @@ from gpbench.analysis.tables import LEGEND, title
 from gpbench.analysis.writers import grid_html
 from gpbench.claims import report as claim_report
 from gpbench.claims.verdicts import SCALE, Verdict
-from gpbench.errors import printable
+from gpbench.errors import listed, printable
 from gpbench.papers import published
 from gpbench.records.record import Record
 from gpbench.report.site import charts, facts, front, views
+from gpbench.report.site.boards import boards
 from gpbench.report.site.facts import Facts, PlannedExperiment
 from gpbench.report.site.sections import section
 from gpbench.report.site.views import rank_sections
@@ -120,13 +121,13 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
         "Results",
         provenance=provenance(site_facts.records),
         presets=presets,
-        boards=front.boards(site_facts, marked),
+        boards=boards(site_facts),
         summaries=site_facts.summaries,
         panels=front.scatter(site_facts, site_facts.compared),
         datasets=front.by_task_and_size(site_facts),
         scale=SCALE,
         tones=lambda counts: [(grade.tone, counts[grade.word]) for grade in SCALE],
-        pictures=pictures[:3],
+        pictures=pictures[:2],
         ranks=ranks[:1],
     )
     for paper, citation in site_facts.papers.items():
@@ -210,12 +211,22 @@ def _dataset(site: _Site, name: str) -> Page:
         facts.page("dataset", name),
         "dataset.html",
         name,
-        card=site.facts.cards.get(name, {}),
+        card=(card := site.facts.cards.get(name, {})),
+        facts_of=_facts_of(card, [record for entry in ours for record in entry.cell.records]),
         tables=site.by_cell(views.mark_datasets(ours)),
         published=rows,
         notes=published.NOTES,
         charts={", ".join(filter(None, key)): chart for key, chart in dots.items() if chart},
     )
+
+
+def _facts_of(card: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
+    """What a page says of a data set, by name; the names of inputs and target are those of its runs or of its card."""
+    inputs = next((r.inputs for r in records if r.inputs), None) or listed(map(str, card.get("columns") or ()))
+    target = next((r.target for r in records if r.target), None) or card.get("target")
+    names = {"inputs": ": ".join(str(text) for text in (card.get("inputs"), inputs) if text), "target": target}
+    every = {key: card.get(key) for key in ("task", "rows", "inputs", "outputs", "target", "licence", "cite")} | names
+    return {key: value for key, value in every.items() if value}
 
 
 def _experiment(site: _Site, presets: Sequence[PlannedExperiment]) -> Iterator[Page]:

@@ -86,13 +86,14 @@ function chooser(name, values, all) {
   return [select, make("label", {}, `${name} `, select)];
 }
 
-// The boards of the front page, by task, size and metric.
+// The boards of the front page, by task, size, metric and protocol; without a protocol those of the main ones show.
 function makeBoards(parent) {
   const boards = [...parent.querySelectorAll(".board")];
-  const keys = ["task", "size", "metric"];
-  const choices = keys.map((key) => chooser(key, [...new Set(boards.map((board) => board.dataset[key]))], "any"));
+  const keys = ["task", "size", "metric", "protocol"];
+  const choices = keys.map((key) => chooser(key, [...new Set(boards.map((board) => board.dataset[key]))], key === "protocol" ? "that with most runs" : "any"));
   const update = () => {
-    const shown = boards.filter((board) => keys.every((key, k) => ["", board.dataset[key]].includes(choices[k][0].value)));
+    const shown = boards.filter((board) => (choices[3][0].value || !("more" in board.dataset))
+      && keys.every((key, k) => ["", board.dataset[key]].includes(choices[k][0].value)));
     boards.forEach((board) => { board.hidden = !shown.includes(board); });
     if (shown.length && !shown.some((board) => board.open)) shown[0].open = true;
     note.textContent = shown.length ? "" : "Nothing is recorded of these.";
@@ -101,6 +102,7 @@ function makeBoards(parent) {
   const line = make("div", { className: "choices" }, ...choices.map(([, label]) => label), note);
   line.addEventListener("change", update);
   parent.before(line);
+  update();
 }
 
 // All results: rows of JSON with filters, some at a time.
