@@ -25,7 +25,6 @@ _ARITHMETIC = {
     "jax_threefry_partitionable": True,
     "jax_random_seed_offset": 0,
     "jax_high_dynamic_range_gumbel": False,
-    "jax_disable_jit": False,
     "jax_transfer_guard": "allow",
 }
 """Options of JAX that change the numbers of a run or stop it, each with the value that every record was made with."""

@@ -17,6 +17,32 @@ _settings: tuple[str | None, float | None, int] | None = None
 """Device, share of memory and number of devices of the last `configure` before JAX was imported; None without one."""
 
 
+_is_forked = False
+"""Whether this process was forked from one in which JAX computes."""
+
+
+def _notice_fork() -> None:
+    global _is_forked
+    _is_forked = bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", None))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_notice_fork)
+
+
+def refuse_fork() -> None:
+    """Checks that this process was not forked from one in which JAX computes: its threads would be missing here.
+
+    Raises:
+        ConfigError: It was.
+    """
+    if _is_forked:
+        raise ConfigError(
+            "this process was forked after JAX had started, and would hang: use"
+            " multiprocessing.get_context('spawn'), or start the processes before the first run or fit"
+        )
+
+
 def configure(
     *, device: str | None = None, memory_fraction: float | None = None, devices: int = 1, cores: int | None = None
 ) -> None:
@@ -33,9 +59,10 @@ def configure(
         cores: Number of the available cores that this process keeps; None is all.
 
     Raises:
-        ConfigError: Another device; XLA_FLAGS that cannot be extended.
+        ConfigError: Another device; XLA_FLAGS that cannot be extended; as for `refuse_fork`.
     """
     global _settings
+    refuse_fork()
     if "jax" not in sys.modules:
         _settings = (device, memory_fraction, devices)
     if cores is not None and hasattr(os, "sched_setaffinity"):

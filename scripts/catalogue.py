@@ -40,6 +40,8 @@ def data_sets() -> str:
 def _targets(card: dict[str, Any]) -> str:
     if card["task"] == "regression":
         return f"{card['outputs']} outputs" if card.get("outputs", 1) > 1 else "1 output"
+    if card["task"] == "count":
+        return "counts"
     return f"{len(card['counts'])} classes" if "counts" in card else "classes"
 
 

@@ -84,7 +84,8 @@ def _safe_inverse_factor(K: Array) -> Array:
     # The first attempt is in the loop too, so that the factorisation is compiled once.
     # A NaN anywhere in a Cholesky factor reaches the last row, so the last entry speaks for the whole.
     jitter = jnp.asarray(_initial_jitter(K.dtype), high.dtype)
-    *_, A = jax.lax.while_loop(unfinished, step, (0, jitter, jnp.full_like(high, jnp.nan)))
+    with jax.debug_nans(False):  # a NaN in here is a factorisation that failed, and the next jitter may do
+        *_, A = jax.lax.while_loop(unfinished, step, (0, jitter, jnp.full_like(high, jnp.nan)))
     return A.astype(K.dtype)
 
 

@@ -171,7 +171,8 @@ def _compose(*overrides: str, folder: Path | None = None) -> dict:
 
 
 def _programs(config: dict) -> Any:
-    """The compiled programs of a method, shared by estimators with the same configuration."""
+    """The compiled programs of a method, shared by estimators with the same configuration.  Raises ConfigError."""
+    runtime.refuse_fork()
     return _programs_of(json.dumps(config["method"], sort_keys=True))
 
 

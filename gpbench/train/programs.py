@@ -4,7 +4,7 @@ Several splits or outputs advance at once.  Nothing runs on the host within a ch
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -90,6 +90,8 @@ class Programs:
         _check_dtype(self.method.name, run.predictions, group.X.dtype)
 
     def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Any:
+        if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # a method is being debugged
+            return _Uncompiled(self._body(function, group))
         leaves, structure = jax.tree.flatten(args)
         key = (function, group.classes, group.rows, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:
@@ -102,14 +104,31 @@ class Programs:
             self._compiled[key] = compiled
         return self._compiled[key]
 
-    def _jitted(self, function: Callable, group: Group, run: Fit) -> Any:
-        method, devices = self.method, self.devices
+    def _body(self, function: Callable, group: Group) -> Callable:
         if function is _predict:
-            return jax.jit(partial(_predict, method), out_shardings=devices.common)
+            return partial(_predict, self.method)
+        return partial(_advance, self.method, group.classes, group.rows, self.devices)
+
+    def _jitted(self, function: Callable, group: Group, run: Fit) -> Any:
+        body, devices = self._body(function, group), self.devices
+        if function is _predict:
+            return jax.jit(body, out_shardings=devices.common)
         # The old state's memory becomes the new one's: a state may be most of what there is.
-        body = partial(_advance, method, group.classes, group.rows, devices)
         layouts = (devices.layout(run.state), devices.common, devices.common)
         return jax.jit(body, donate_argnums=0, out_shardings=layouts)
+
+
+@dataclass(frozen=True)
+class _Uncompiled:
+    """A function in the place of its compiled program, for JAX_DISABLE_JIT."""
+
+    function: Callable
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+    def memory_analysis(self) -> None:
+        """Nothing: XLA has not seen the function."""
 
 
 def _check_dtype(name: str, predictions: Mapping[str, np.ndarray], dtype: Any) -> None:
@@ -130,11 +149,11 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
         data = batches.whole(X, y, classes, rows=rows)
 
         def one_step(t, carry):
-            state, info = take_step(method, carry[0], data, t, key=key, split=devices.split)
+            state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=devices.split)
             objective = info.objective.astype(X.dtype)
             return state, objective, carry[2] + objective
 
-        first = (state, jnp.full((), jnp.nan, X.dtype), jnp.zeros((), X.dtype))
+        first = (state, np.full((), np.nan, X.dtype), jnp.zeros((), X.dtype))
         state, objective, total = jax.lax.fori_loop(start, end, one_step, first)
         converged = method.converged(state) if isinstance(method, HasConvergence) else None
         return state, (objective, total / (end - start)), converged

