@@ -154,6 +154,31 @@ class Estimator(BaseEstimator):
             raise ValueError(in_python(str(error))) from error
         return {name: np.asarray(values[0], np.float64) for name, values in run.predictions.items()}
 
+    def _covariance(self, X: Any) -> Float[np.ndarray, "T T"]:
+        """The posterior covariance of f at rows X (T, D), in units of scaled targets.
+
+        Raises NotFittedError, and ValueError where the method has none.
+        """
+        check_is_fitted(self)
+        import equinox as eqx
+        import jax.numpy as jnp
+
+        from gpbench.methods.protocols import HasCovariance
+
+        method = _programs(self.config_).method
+        if not isinstance(method, HasCovariance):
+            raise ValueError(
+                f"method {self.method} has no joint covariance: use gpr, linear, or a sparse GP such as svi or vsgpr"
+            )
+        X = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
+        self._x_scaler.transform(X)
+        rows = jnp.asarray(X, self.config_["protocol"]["precision"])
+        try:
+            with self._one_line():
+                return np.array(eqx.filter_jit(method.covariance)(self.state_, rows), np.float64)
+        except GpbenchError as error:
+            raise ValueError(in_python(str(error))) from error
+
 
 def _folder(config_dir: str | Path | None) -> Path | None:
     """The folder, absolute, and on Python's path, so that the modules of its methods are found."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
@@ -184,8 +184,8 @@ class Regressor(RegressorMixin, Estimator):
         entry = registry.LIKELIHOODS.get(registry.read("likelihood", likelihood).name)
         return entry is not None and entry.tasks == ("count",)
 
-    def predict(self, X, return_std: bool = False):
-        """Predictive means, and standard deviations on request.
+    def predict(self, X, return_std: bool = False, return_cov: bool = False):
+        """Predictive means, and standard deviations or the joint covariance on request.
 
         Parameters
         ----------
@@ -193,6 +193,9 @@ class Regressor(RegressorMixin, Estimator):
             Inputs in original units.
         return_std : bool, default=False
             Whether to return standard deviations too.
+        return_cov : bool, default=False
+            Whether to return the joint covariance too: of methods gpr and linear, and of the sparse GPs svi,
+            svi_natural, svi_minibatch, svgp, tsvgp, vsgpr, tvsgpr, fitc_gp and pep, with Gaussian noise.
 
         Returns
         -------
@@ -200,12 +203,52 @@ class Regressor(RegressorMixin, Estimator):
             Predictive means in original units.
         std : ndarray of shape (T,)
             Predictive standard deviations in original units, noise included; only if `return_std` is true.
+        cov : ndarray of shape (T, T)
+            Covariance of the targets at the rows in squared original units, noise included, so that its diagonal is
+            the square of `std`; only if `return_cov` is true.
 
         Raises
         ------
         NotFittedError
             Before `fit`.
+        ValueError
+            For both at once, or where the method or its likelihood has no joint covariance.
         """
+        if return_std and return_cov:
+            raise ValueError("ask for one of return_std and return_cov: the standard deviations are in the covariance")
         predictions = self._predictions(X)
-        mean = self._y_scaler.inverse(predictions["mean"])
-        return (mean, np.sqrt(predictions["var"]) * self._y_scaler.scale) if return_std else mean
+        mean, scale = self._y_scaler.inverse(predictions["mean"]), self._y_scaler.scale
+        if return_cov:
+            covariance = self._covariance(X)
+            np.fill_diagonal(covariance, predictions["var"])  # with the noise, which is independent between rows
+            return mean, covariance * scale**2
+        return (mean, np.sqrt(predictions["var"]) * scale) if return_std else mean
+
+    def sample_y(self, X, n_samples: int = 1, random_state=0) -> np.ndarray:
+        """Joint samples of the targets at rows X, noise included.
+
+        Parameters
+        ----------
+        X : array-like of shape (T, D)
+            Inputs in original units.
+        n_samples : int, default=1
+            Number of samples, at least 1.
+        random_state : int, RandomState or None, default=0
+            Seed or generator of the samples, as in scikit-learn.
+
+        Returns
+        -------
+        ndarray of shape (T, n_samples)
+            A sample in each column, in original units.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        ValueError
+            Where the method has no joint covariance, and for no samples.
+        """
+        if n_samples < 1:
+            raise ValueError(f"n_samples={n_samples}: give a whole number of at least 1")
+        mean, covariance = self.predict(X, return_cov=True)
+        return check_random_state(random_state).multivariate_normal(mean, covariance, n_samples).T

@@ -163,6 +163,25 @@ class HasArrays(Protocol):
 
 
 @runtime_checkable
+class HasCovariance(Protocol):
+    """A method of regression that knows the joint posterior of f at several rows."""
+
+    def covariance(self, state: State, X: Float[Array, "N D"]) -> Float[Array, "N N"]:
+        """Evaluate the posterior covariance of f, without the noise of the targets.
+
+        Args:
+            state: State after training.
+            X: Standardised inputs.
+
+        Returns:
+            The covariance, in units of scaled targets.
+
+        Raises:
+            ConfigError: for a likelihood other than Gaussian noise, under which targets are no f plus noise.
+        """
+
+
+@runtime_checkable
 class HasLatents(Protocol):
     """A method with hidden functions that pictures show."""
 

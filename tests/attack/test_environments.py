@@ -46,7 +46,9 @@ def command(
 ) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a command in a process of its own; a change to None removes a variable."""
     own = {"PYTHONPATH": str(ROOT), "GPBENCH_CACHE": str(folder / "cache"), "GPBENCH_RESULTS": str(folder / "results")}
-    environment: dict[str, str | None] = {**os.environ, **own, "PYTHONUNBUFFERED": None, **(changes or {})}
+    # A full disk cuts the bytecode that Python 3.11 writes, and the next process that reads it fails.
+    python = {"PYTHONUNBUFFERED": None, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment: dict[str, str | None] = {**os.environ, **own, **python, **(changes or {})}
     done = subprocess.run(
         [sys.executable, *options, "-m", "gpbench", *words],
         cwd=folder,

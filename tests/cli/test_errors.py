@@ -9,7 +9,7 @@ MISTAKES = {
     "unknown choice": (["method=fakee"], "method=fakee: no such method; did you mean fake?"),
     "unknown group": (["metod=fake"], "no key 'metod'; did you mean method?"),
     "unknown key of the method": (["method.fat=done"], "no key 'fat' in method; did you mean fate?"),
-    "unknown key of the run": (["run.timelimit=3"], "no key 'timelimit' in run; did you mean time_limit or timing?"),
+    "unknown key of the run": (["run.timelimit=3"], "no key 'timelimit' in run; did you mean time_limit?"),
     "unknown key that was added": (["+run.job=3"], "no key run.job; did you mean run.jobs"),
     "key of another protocol": (
         ["protocol.split_indices=int8"],

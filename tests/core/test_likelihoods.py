@@ -350,7 +350,7 @@ def test_a_wrong_choice_is_one_line(value, message):
 
 
 def test_a_likelihood_that_does_not_fit_the_task_names_those_that_do():
-    with pytest.raises(ConfigError, match="probit does not fit regression data; choose gaussian, laplace or student_t"):
+    with pytest.raises(ConfigError, match="probit does not fit regression data; choose gaussian, laplace, student"):
         likelihood_spec("probit").initial("regression", 0, noise=0.1, dtype="float64")
     with pytest.raises(ConfigError, match="samples=128 is too few for 40 classes; try 256"):
         likelihood_spec("softmax").initial("multiclass", 40, noise=0.1, dtype="float64")

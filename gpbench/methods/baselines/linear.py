@@ -46,6 +46,10 @@ class Linear(Method):
     def predict(self, state: LinearState, X: Float[Array, "N D"], *, key: PRNGKeyArray) -> GaussianPredictive:
         return self._predict(state, X)
 
+    def covariance(self, state: LinearState, X: Float[Array, "N D"]) -> Float[Array, "N N"]:
+        V = state.A @ with_intercept(X).T
+        return state.noise * (V.T @ V)
+
     def _predict(self, state: LinearState, X: Float[Array, "N D"]) -> GaussianPredictive:
         X = with_intercept(X)
         # noise (1 + xᵀ (XᵀX + ridge)⁻¹ x)

@@ -47,6 +47,12 @@ class GPR(EvidenceMethod, ExactStart):
         V = solution.A @ kernel.cross(rows, X)
         return V.T @ solution.whitened, jnp.maximum(kernel.diag(X) - jnp.sum(V**2, axis=0), 0.0)
 
+    def covariance(self, state: GradientState[ExactGP], X: Float[Array, "N D"]) -> Float[Array, "N N"]:
+        solution, rows = state.optimiser.extra
+        kernel = state.parameters.kernel
+        V = solution.A @ kernel.cross(rows, X)
+        return kernel.cross(X, X) - V.T @ V
+
     def kl(self, state: GradientState[ExactGP]) -> Float[Array, ""]:
         """KL[q || prior] = ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), where K = C - σ²I and A C Aᵀ = I."""
         solution, _ = state.optimiser.extra

@@ -80,6 +80,10 @@ class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
         optimum: Optimum = state.optimiser.extra
         return state.parameters.layer.marginals(optimum.A, optimum.q, X)
 
+    def covariance(self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"]) -> Float[Array, "N N"]:
+        optimum: Optimum = state.optimiser.extra
+        return state.parameters.layer.covariance(optimum.A, optimum.q, X)
+
     def kl(self, state: GradientState[CollapsedParameters]) -> Float[Array, ""]:
         optimum: Optimum = state.optimiser.extra
         return optimum.q.kl()

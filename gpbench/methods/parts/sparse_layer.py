@@ -55,6 +55,15 @@ class SparseLayer(eqx.Module):
         mean, variance = q.project(V)
         return mean, residual(cov, V) + variance
 
+    def covariance(self, A: Float[Array, "M M"], q: Normal, X: Float[Array, "N D"]) -> Float[Array, "N N"]:
+        """Covariance of f at X under q(w): Kxx - VᵀV + (RV)ᵀRV, and the additive noise on its diagonal."""
+        V = A @ self.features.cross(self.kernel, X)
+        RV = jnp.tril(q.root) @ V
+        covariance = self.kernel.cross(X, X) - V.T @ V + RV.T @ RV
+        if self.log_noise is None:
+            return covariance
+        return covariance + jnp.exp(self.log_noise) * jnp.eye(len(X), dtype=X.dtype)
+
     def log_prior(self) -> Float[Array, ""]:
         """The log density of the hyper-parameters under their prior: 0 without one."""
         if self.lengthscale_prior is None:

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import standard_normal
 from gpbench.core.likelihoods import Gaussian, Likelihood
+from gpbench.core.linalg import inverse_cholesky
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.exact import SubsetStart
@@ -95,6 +96,12 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart):
             return 0.0
         ratio = rest / parameters.likelihood.noise
         return 0.5 * (ratio - jnp.log1p(ratio))
+
+    def covariance(self, state: GradientState[VariationalParameters], X: Float[Array, "N D"]) -> Float[Array, "N N"]:
+        parameters: Any = state.parameters
+        if not isinstance(parameters.likelihood, Gaussian):
+            raise ConfigError(f"{self.name}: a joint covariance needs Gaussian noise: set method.likelihood=gaussian")
+        return parameters.layer.covariance(inverse_cholesky(parameters.layer.gram()), parameters.q, X)
 
     def arrays(self, state: GradientState[VariationalParameters]) -> dict[str, Array]:
         return {"inducing": state.parameters.layer.features.Z}

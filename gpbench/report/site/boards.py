@@ -56,7 +56,7 @@ class _Row:
 
 
 @dataclass(frozen=True)
-class Board:
+class _Board:
     """A comparison with its task, size, protocol and the command that prints it.
 
     Args:
@@ -109,13 +109,13 @@ class Board:
         return _Row(dataset, name, best, text, verdicts.count("worse"))
 
 
-def boards(facts: Facts) -> list[Board]:
+def boards(facts: Facts) -> list[_Board]:
     """The boards of all recorded runs, by task, size and metric; those of the main protocols first."""
     every = [board for task in _TASKS for size in SIZES for board in _boards(facts, task, size)]
     return sorted(every, key=lambda board: not board.main)
 
 
-def _boards(facts: Facts, task: str, size: str) -> Iterator[Board]:
+def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
     low, high = SIZES[size]
     by_protocol: dict[str, list[Record]] = {}
     for record in Kind(task, (low, high)).records(facts.records, facts.folders):
@@ -133,7 +133,7 @@ def _boards(facts: Facts, task: str, size: str) -> Iterator[Board]:
         for metric, result in results.items():
             rows = f"{low or ''}-{'' if high == inf else high}"
             command = f"gpbench best --task {task} --rows={rows} --metric {metric} --protocol {protocol}"
-            yield Board(task, size, protocol, command, protocol == main, result)
+            yield _Board(task, size, protocol, command, protocol == main, result)
 
 
 def _breadth(result: Comparison) -> int:
