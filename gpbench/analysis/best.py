@@ -174,7 +174,7 @@ def comparison(records: Iterable[Record], metric: str, seconds: float | None = N
     most = common.get(richest, 0)
     if most < 2:
         raise AbsentError(f"no data set of these has held-out runs of two methods with {metric}")
-    datasets = [d for d, n in common.items() if n >= _HALF * most]
+    datasets = [d for d, n in common.items() if n >= max(2, _HALF * most)]  # one method alone has no rank
     left_out |= {d: f"{common[d]} of the {most} methods of {richest}" for d in table if d not in datasets}
     methods = sorted({m for d in datasets for m in table[d]})
     unranked = {m: reason for m in methods if (reason := _reason(m, datasets, table, values, counting, seconds))}
