@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from gpbench import metrics
 from gpbench.core.likelihoods import likelihood_spec
-from gpbench.core.predictive import CountPredictive, MixturePredictive
+from gpbench.core.predictive import CountPredictive, MixturePredictive, VaryingNoisePredictive
 from gpbench.core.predictive.counts import log_count
 
 SHAPES = [None, 0.5, 8.0]
@@ -33,6 +33,14 @@ def of_rows(shape):
     """The predictive distribution of `ROWS`, and their counts."""
     mean, variance, y = jnp.asarray(ROWS.T)
     return CountPredictive(mean, variance, None if shape is None else jnp.asarray(shape)), y
+
+
+@pytest.mark.parametrize("shape", [0.05, 1e3, 1e6, 1e8])
+def test_log_probabilities_of_float32_hold_their_precision_far_from_the_count_at_any_shape(shape):
+    rows = [(-4.0, 0), (-1.75, 1), (-0.5, 1), (0, 3), (1, 7), (3, 2), (5, 40)]
+    f, y, shape = (jnp.asarray(x, "float32") for x in (*np.array(rows).T, shape))
+    exact = log_count(*(x.astype("float64") for x in (f, y, shape)))
+    np.testing.assert_allclose(log_count(f, y, shape), exact, atol=5e-5)
 
 
 @pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-9), ("float32", 2e-4)])
@@ -100,6 +108,30 @@ def test_cdfs_intervals_and_scores_are_those_of_sums_over_all_counts(shape):
         np.testing.assert_allclose([arrays["mean"][i], arrays["var"][i]], [mean, var], rtol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [None, 0.05, 3.0])
+def test_cdfs_are_those_of_dense_sums_at_any_variance_of_the_log_rate(shape):
+    rows = np.array([(m, v, y) for m, y in ((-2.223, 0), (1.0, 5), (5.0, 3)) for v in (0.0, 1e-6, 1e-2, 4.0)])
+    mean, variance, y = jnp.asarray(rows.T)
+    predictive = CountPredictive(mean, variance, None if shape is None else jnp.asarray(shape))
+    arrays = jax.jit(lambda p, y: p.pointwise(y))(predictive, y)
+    expected = [moments_over(row, lambda f, row=row: of(np.exp(f), shape).cdf(row[2])) for row in rows]
+    np.testing.assert_allclose(arrays["cdf"], expected, atol=1e-6)
+    assert not np.any(arrays["below"][:4])  # no count is below 0
+
+
+@pytest.mark.parametrize("row, shape", [((2.25, 4.0), 0.05), ((5.0, 4.0), 0.05), ((-6.0, 0.01), None)])
+def test_scores_of_float32_leave_out_the_rounding_of_far_tails(row, shape):
+    counts = np.concatenate([np.arange(64.0), np.unique(np.round(np.geomspace(64.0, 1e7, 2000)))])
+    x = np.linspace(-8.0, 8.0, 201)
+    weight = stats.norm.pdf(x) / stats.norm.pdf(x).sum()
+    tail = weight @ of(np.exp(row[0] + np.sqrt(row[1]) * x)[:, None], shape).sf(counts)
+    expected = np.sum(tail[:64] ** 2) + 0.5 * tail[64] ** 2 + np.trapezoid(tail[64:] ** 2, counts[64:])
+    mean, variance = (jnp.asarray([moment], "float32") for moment in row)
+    predictive = CountPredictive(mean, variance, None if shape is None else jnp.asarray(shape, "float32"))
+    score = jax.jit(lambda p, y: p.intervals(y)["crps"])(predictive, jnp.zeros(1, "float32"))
+    np.testing.assert_allclose(score, expected, rtol=1e-3)
+
+
 def test_a_mixture_of_equal_counts_has_their_intervals_and_scores():
     predictive, y = of_rows(None)
     two = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), predictive)
@@ -153,3 +185,16 @@ def test_the_density_of_noise_that_varies_is_the_integral_over_both_functions():
     # E|Y - y| - ½ E|Y - Y'| (Gneiting and Raftery 2007, eq. 21)
     score = np.abs(draws - y).mean(axis=0) - 0.5 * np.abs(draws - draws[::-1]).mean(axis=0)
     np.testing.assert_allclose(arrays["crps"], score, rtol=0.02)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float64", 1e-6), ("float32", 1e-4)])
+def test_densities_of_noise_that_varies_are_those_of_dense_sums_at_gross_outliers(dtype, tolerance):
+    spread, y = (a.ravel() for a in np.meshgrid([0.01, 0.1, 1.0], [0.0, 3.0, 10.0, 31.0, 60.0]))
+    z = np.linspace(-10.0, 100.0, 11_001)
+    scale = np.sqrt(0.01 + np.exp(np.sqrt(spread)[:, None] * z))
+    weight = stats.norm.logpdf(z) + np.log(z[1] - z[0])
+    expected = logsumexp(stats.norm.logpdf(y[:, None], 0.0, scale) + weight, axis=1)
+    moments = (np.zeros_like(y), np.full_like(y, 0.01), np.zeros_like(y), spread)
+    predictive = VaryingNoisePredictive(*(jnp.asarray(moment, dtype) for moment in moments))
+    ours = jax.jit(lambda p, y: p.log_prob(y))(predictive, jnp.asarray(y, dtype))
+    np.testing.assert_allclose(ours, expected, atol=tolerance)

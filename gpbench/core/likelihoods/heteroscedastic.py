@@ -3,13 +3,12 @@
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jax.scipy.special import logsumexp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods.base import Likelihood
 from gpbench.core.predictive import VaryingNoisePredictive
-from gpbench.core.quadrature import normal_points
+from gpbench.core.predictive.continuous import log_expected_normal_power
 from gpbench.schema import setting
 
 _Moments = tuple[Float[Array, " N"], Float[Array, " N"]]
@@ -53,12 +52,9 @@ class Heteroscedastic(Likelihood):
     def log_normaliser(
         self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"], y: Float[Array, " N"], *, alpha: float = 1.0
     ) -> Float[Array, " N"]:
-        """log E N(y | E f₁, var f₁ + e^g / α), + ½ (1 - α) (log 2π + g) - ½ log α within E, by quadrature over g."""
-        g, log_weights = normal_points(*self._log_noise_moments(mean, variance), self.nodes)
-        noise = jnp.exp(jnp.minimum(g, _LARGEST))
-        log_z = norm.logpdf(y[:, None], mean[:, :1], jnp.sqrt(variance[:, :1] + noise / alpha))
-        power = 0.5 * (1.0 - alpha) * (jnp.log(2.0 * jnp.pi) + g) - 0.5 * jnp.log(alpha)
-        return logsumexp(log_z + power + log_weights, axis=1)
+        """log E N(y | f₁, e^g)^α, by quadrature over g about the mode of the integrand."""
+        moments = self._log_noise_moments(mean, variance)
+        return log_expected_normal_power(mean[:, 0], variance[:, 0], *moments, y, alpha, self.nodes)
 
     def predictive(self, mean: Float[Array, "N 2"], variance: Float[Array, "N 2"]) -> VaryingNoisePredictive:
         """The mixture of N(E f₁, var f₁ + e^g) over g."""

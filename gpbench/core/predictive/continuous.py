@@ -2,12 +2,11 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.scipy.special import logsumexp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core.predictive.base import ContinuousPredictive
-from gpbench.core.quadrature import normal_points
+from gpbench.core.quadrature import log_peaked_expectation, normal_points
 
 
 class GaussianPredictive(ContinuousPredictive):
@@ -48,18 +47,50 @@ class VaryingNoisePredictive(ContinuousPredictive):
 
     def log_prob(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """log E N(y | mean, latent + e^g)."""
-        scale, log_weights = self._scales()
-        return logsumexp(norm.logpdf(y[:, None], self.mean[:, None], scale) + log_weights, axis=1)
+        return log_expected_normal_power(self.mean, self.latent, self.log_noise, self.spread, y, 1.0, self.nodes)
 
     def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """E Φ((y - mean) / √(latent + e^g))."""
-        scale, log_weights = self._scales()
+        g, log_weights = normal_points(self.log_noise, self.spread, self.nodes)
+        scale = jnp.sqrt(self.latent[:, None] + jnp.exp(jnp.minimum(g, _MOST)))
         return norm.cdf(y[:, None], self.mean[:, None], scale) @ jnp.exp(log_weights)
 
-    def _scales(self) -> tuple[Float[Array, "N Q"], Float[Array, " Q"]]:
-        """Standard deviations of y at the nodes, and the logarithms of their weights."""
-        g, log_weights = normal_points(self.log_noise, self.spread, self.nodes)
-        return jnp.sqrt(self.latent[:, None] + jnp.exp(jnp.minimum(g, _MOST))), log_weights
+
+def log_expected_normal_power(
+    mean: Float[Array, " N"],
+    latent: Float[Array, " N"],
+    log_noise: Float[Array, " N"],
+    spread: Float[Array, " N"],
+    y: Float[Array, " N"],
+    alpha: float,
+    nodes: int,
+) -> Float[Array, " N"]:
+    """log E N(y | f, e^g)^α for f ~ N(mean, latent) and g ~ N(log_noise, spread), by quadrature over g.
+
+    That is log E N(y | mean, latent + e^g / α), + ½ (1 - α) (log 2π + g) - ½ log α within E.  The nodes are about the
+    mode of the integrand, which an outlier moves many deviations from `log_noise`.  Of two modes, the lower one is left
+    out: at most log 2 nats.
+
+    Args:
+        mean, latent: Moments of f.
+        log_noise, spread: Moments of g.
+        y: Targets.
+        alpha: Power, above 0.
+        nodes: Number of Gauss-Hermite nodes.
+    """
+
+    def power(g: Array) -> Array:
+        g = jnp.minimum(g, _MOST)
+        log_z = norm.logpdf(y[:, None], mean[:, None], jnp.sqrt(latent[:, None] + jnp.exp(g) / alpha))
+        return log_z + 0.5 * (1.0 - alpha) * (jnp.log(2.0 * jnp.pi) + g) - 0.5 * jnp.log(alpha)
+
+    # all modes are between these ends; there are two where either a large f or a large noise explains the target
+    half = 0.5 * spread
+    ends = log_noise - half, jnp.maximum(log_noise + half, jnp.log(alpha * (y - mean) ** 2 + 1e-30))
+    starts = jnp.linspace(*ends, 24, axis=1)
+    heights = power(starts) - 0.5 * (starts - log_noise[:, None]) ** 2 / jnp.maximum(spread, 1e-8)[:, None]
+    start = jnp.take_along_axis(starts, jnp.argmax(heights, axis=1)[:, None], axis=1)[:, 0]
+    return log_peaked_expectation(power, log_noise, spread, start, nodes)
 
 
 _MOST = 80.0

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from gpbench.core.predictive.base import ContinuousPredictive
 from gpbench.core.predictive.numerical import Cdf
-from gpbench.core.quadrature import log_concave_expectation
+from gpbench.core.quadrature import log_peaked_expectation
 
 LARGEST = 40.0
 """Largest log rate: e^40 is more than any count, and its square a number of float32."""
@@ -26,7 +26,9 @@ _EXACT = 32
 """Counts below this are summed one by one in the score; of larger ones the sum is an integral."""
 _HALVINGS = 32
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
-"""Nodes and weights of a Gauss-Legendre rule on [-1, 1]."""
+"""Nodes and weights of a Gauss-Legendre rule on [-1, 1], of the score."""
+_PANEL = np.polynomial.legendre.leggauss(32)
+"""Those of each of the three panels of a cdf."""
 
 Shape = Float[Array, ""] | None
 """The shape r of a negative binomial distribution; None for its limit, the Poisson distribution."""
@@ -43,15 +45,14 @@ def log_count(f: Float[Array, "..."], y: Float[Array, "..."], shape: Shape) -> F
     f = jnp.minimum(f, LARGEST)
     positive = jnp.where(y > 0, y, 1.0)
     if shape is None:
-        return jnp.where(y > 0, _stirling(positive) + log_kernel(f, positive, None), -jnp.exp(f))
+        return jnp.where(y > 0, _stirling(positive) + _log_kernel(f - jnp.log(positive), positive, None), -jnp.exp(f))
     constant = _stirling(positive) + _stirling(shape) - _stirling(positive + shape) - jnp.log1p(positive / shape)
     none = -shape * jax.nn.softplus(f - jnp.log(shape))
-    return jnp.where(y > 0, constant + log_kernel(f, positive, shape), none)
+    return jnp.where(y > 0, constant + _log_kernel(f - jnp.log(positive), positive, shape), none)
 
 
-def log_kernel(f: Float[Array, "..."], y: Float[Array, "..."], shape: Shape) -> Float[Array, "..."]:
-    """log p(y|f) less its largest value, that at f = log y, for y > 0, whole or not."""
-    d = f - jnp.log(y)
+def _log_kernel(d: Float[Array, "..."], y: Float[Array, "..."], shape: Shape) -> Float[Array, "..."]:
+    """log p(y|f) at f = log y + d less its largest value, that at d = 0, for y > 0, whole or not."""
     if shape is None:
         return y * (d - jnp.expm1(d))
     p, q = y / (y + shape), shape / (y + shape)
@@ -59,9 +60,12 @@ def log_kernel(f: Float[Array, "..."], y: Float[Array, "..."], shape: Shape) -> 
 
 
 def _log_mean(p: Float[Array, "..."], q: Float[Array, "..."], d: Float[Array, "..."]) -> Float[Array, "..."]:
-    """log(p + q e^d) with p + q = 1, exact for small q and d, and without overflow for large d."""
-    near = jnp.log1p(q * jnp.expm1(jnp.clip(d, -1.0, 1.0)))
-    return jnp.where(jnp.abs(d) < 1.0, near, jnp.logaddexp(jnp.log(p), d + jnp.log(q)))
+    """log(p + q e^d) with p + q = 1, exact for small q and d, and without overflow for large d.
+
+    A shape of 1e6 multiplies it, and its rounding: log1p is left only where e^d overflows, or 1 - q + q e^d cancels.
+    """
+    near = jnp.clip(d, jnp.where(p < 0.5, -1.0, -LARGEST), LARGEST)
+    return jnp.where(near == d, jnp.log1p(q * jnp.expm1(near)), jnp.logaddexp(jnp.log(p), d + jnp.log(q)))
 
 
 def _stirling(y: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -90,7 +94,7 @@ def log_expected_power(
         nodes: Number of Gauss-Hermite nodes.
     """
     power = lambda f: alpha * log_count(f, y[:, None], shape)
-    return log_concave_expectation(power, mean, variance, jnp.minimum(mean, jnp.log1p(y)), nodes)
+    return log_peaked_expectation(power, mean, variance, jnp.minimum(mean, jnp.log1p(y)), nodes)
 
 
 class CountPredictive(ContinuousPredictive):
@@ -123,24 +127,33 @@ class CountPredictive(ContinuousPredictive):
     def cdf(self, y: Float[Array, " N"]) -> Float[Array, " N"]:
         """P(T > f), where T is the log of a gamma variable of shape y + 1, or of the ratio of that and one of mean 1.
 
-        The integral over T = t of Φ((t - location) / s), s² = latent, is by the trapezoidal rule in v, t = location +
-        s sinh v, whose nodes are dense where Φ rises.
+        The integral over T = log(y + 1) + d of Φ((T - location) / s), s² = latent, is by a Gauss-Legendre rule in v, d =
+        width sinh v, on three panels with the ends location ± 6 s, between which Φ rises.  Its errors are below 1e-6
+        for s from 1e-4, the least, to 2, and below 2e-6 to 4.
         """
-        a, s = (y + 1.0)[:, None], jnp.sqrt(jnp.maximum(self.latent, 1e-8))[:, None]
-        is_count = a > 0.0
-        a = jnp.where(is_count, a, 1.0)
-        low, high = jnp.log(a) - _reach_down(a), jnp.log(a) + _reach_up(a)
+        a, s, m = (x[:, None, None] for x in (y + 1.0, jnp.sqrt(jnp.maximum(self.latent, 1e-8)), self.location))
+        a = jnp.where(a > 0.0, a, 1.0)
+        low, high, width2 = -_reach_down(a), _reach_up(a), 1.0 / a
         if self.shape is not None:
             low, high = low - _reach_up(self.shape), high + _reach_down(self.shape)
-        first, last = (jnp.arcsinh((end - self.location[:, None]) / s) for end in (low, high))
-        v = first + (last - first) * jnp.linspace(0.0, 1.0, 64, dtype=s.dtype)
-        log_weight = log_kernel(self.location[:, None] + s * jnp.sinh(v), a, self.shape) + jnp.log(jnp.cosh(v))
-        return jnp.where(is_count[:, 0], jnp.sum(jax.nn.softmax(log_weight, axis=1) * norm.cdf(jnp.sinh(v)), axis=1), 0)
+            width2 = jnp.minimum(width2 + 1.0 / self.shape, 1.0)
+        width, rise = jnp.sqrt(width2), m - jnp.log(a)
+        inner = (jnp.clip(rise + reach * s, low, high) for reach in (-6.0, 6.0))
+        ends = jnp.arcsinh(jnp.concatenate([low, *inner, high], axis=1) / width)
+        x, w = (jnp.asarray(array, s.dtype) for array in _PANEL)
+        half = 0.5 * (ends[:, 1:] - ends[:, :-1])
+        v = ends[:, :-1] + half * (1.0 + x)
+        d = width * jnp.sinh(v)
+        density = jnp.exp(_log_kernel(d, a, self.shape)) * jnp.cosh(v)
+        # products with w are several times as fast as sums, into which XLA fuses all of the above
+        total, above = (jnp.sum((g @ w) * half[:, :, 0], axis=1) for g in (density, density * norm.cdf((d - rise) / s)))
+        return jnp.where(y > -1.0, above / total, 0.0)
 
     def pointwise(self, y: Float[Array, " N"]) -> dict[str, Array]:
         """`log_prob`, `cdf`, `mean`, `var`, and `below`, P(target < y), each (N,)."""
         arrays = super().pointwise(y)
-        return arrays | {"below": jnp.maximum(arrays["cdf"] - jnp.exp(arrays["log_prob"]), 0.0)}
+        below = jnp.maximum(arrays["cdf"] - jnp.exp(arrays["log_prob"]), 0.0)
+        return arrays | {"below": jnp.where(y > 0.0, below, 0.0)}
 
     @staticmethod
     def intervals_of(
@@ -183,13 +196,19 @@ def _score(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float
     """Continuous ranked probability score Σ_k (F(k) - 1{k ≥ y})² of each row.
 
     From k = 32 on the sum is the integral from k - ½ to k + ½ with Euler's and Maclaurin's first correction, over
-    log k = c + w sinh v with the moments c and w² of a log-normal distribution.
+    log k = c + w sinh v with the moments c and w² of a log-normal distribution.  It runs to counts of 1e14, and leaves
+    out every 1 - F that may be the rounding of F.
     """
+    rounding = 32.0 * jnp.finfo(y.dtype).eps
+
+    def square(F: Array, is_above: Array) -> Array:
+        return jnp.where(is_above & (F > 1.0 - rounding), 0.0, (F - is_above) ** 2)
+
     w = jnp.sqrt(jnp.log1p(var / jnp.maximum(mean, 1e-30) ** 2))
     c = jnp.log(jnp.maximum(mean, 1e-30)) - 0.5 * w**2
 
     def add(total: Array, k: Array) -> tuple[Array, None]:
-        return total + (cdf(jnp.full_like(y, k)) - (k >= y)) ** 2, None
+        return total + square(cdf(jnp.full_like(y, k)), k >= y), None
 
     exact = jax.lax.scan(add, jnp.zeros_like(y), jnp.arange(_EXACT, dtype=y.dtype))[0]
     start, at_y = jnp.full_like(y, _EXACT - 0.5), jnp.maximum(y, _EXACT) - 0.5
@@ -197,12 +216,12 @@ def _score(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float
     # the integrals from `start` to the count of F², and from there on of (F - 1)²
     ends = jnp.arcsinh((bounds - c) / w)
     middle, half = 0.5 * (ends[1:] + ends[:-1]), 0.5 * (ends[1:] - ends[:-1])
-    is_above = jnp.arange(2.0, dtype=y.dtype)[:, None]
+    is_above = jnp.asarray([[False], [True]])
 
     def add_node(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
         v = middle + half * node[0]
         k = jnp.exp(c + w * jnp.sinh(v))
-        return total + node[1] * (jax.vmap(cdf)(k) - is_above) ** 2 * k * jnp.cosh(v), None
+        return total + node[1] * square(jax.vmap(cdf)(k), is_above) * k * jnp.cosh(v), None
 
     rule = jnp.asarray(_NODES, y.dtype), jnp.asarray(_WEIGHTS, y.dtype)
     tail = jnp.sum(w * half * jax.lax.scan(add_node, jnp.zeros_like(middle), rule)[0], axis=0)
