@@ -55,7 +55,7 @@ def split_notes(records: Iterable[Record]) -> list[str]:
         )
     for name, reason in UNTESTED.items():
         if names := _datasets(record for record in records if record.split_set == name):
-            notes.append(f"{names}: no test: splits of the set {name} are not exchangeable ({reason})")
+            notes.append(f"{names}: no test: no correction of the variance is known for {name} ({reason})")
     return notes
 
 

@@ -31,7 +31,7 @@ UNTESTED = {
     "temporal": "each split trains on the past of the next",
     "fixed": "their rows were given",
 }
-"""Split sets whose splits are not exchangeable, with the reason: no correction of their variance is known."""
+"""Split sets of which no correction of the variance is known, with the reason."""
 
 
 class TTest(NamedTuple):

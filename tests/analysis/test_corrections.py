@@ -58,7 +58,7 @@ def test_splits_that_are_not_exchangeable_have_no_verdict_and_the_foot_says_so(s
     records = runs(split_set)
     difference = compared(records)
     assert (difference.test.p, difference.test.low, difference.winner) == (None, None, "")
-    line = f"coffee: no test: splits of the set {split_set} are not exchangeable ({UNTESTED[split_set]})"
+    line = f"coffee: no test: no correction of the variance is known for {split_set} ({UNTESTED[split_set]})"
     row = entries(group_runs(records))
     assert {entry.mark for entry in marks.with_marks(row)} == {""}
     result = best.comparison(records, "nll")
