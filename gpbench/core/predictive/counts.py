@@ -128,8 +128,8 @@ class CountPredictive(ContinuousPredictive):
         """P(T > f), where T is the log of a gamma variable of shape y + 1, or of the ratio of that and one of mean 1.
 
         The integral over T = log(y + 1) + d of Φ((T - location) / s), s² = latent, is by a Gauss-Legendre rule in v,
-        d = width sinh v, on three panels with the ends location ± 6 s, between which Φ rises.  Its errors are below 1e-6
-        for s from 1e-4, the least, to 2, and below 2e-6 to 4.
+        d = width sinh v, on three panels with the ends location ± 6 s, between which Φ rises.  Its errors are below
+        1e-6 for s from 1e-4, the least, to 2, and below 2e-6 to 4.
         """
         a, s, m = (x[:, None, None] for x in (y + 1.0, jnp.sqrt(jnp.maximum(self.latent, 1e-8)), self.location))
         a = jnp.where(a > 0.0, a, 1.0)
@@ -202,7 +202,7 @@ def _score(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Float
     largest = 1.0 - 32.0 * float(np.finfo(y.dtype).eps)
 
     def square(F: Array, is_above: Array) -> Array:
-        return jnp.where(is_above & (F > largest), 0.0, (F - is_above) ** 2)
+        return jnp.where(is_above & (largest < F), 0.0, (F - is_above) ** 2)
 
     w = jnp.sqrt(jnp.log1p(var / jnp.maximum(mean, 1e-30) ** 2))
     c = jnp.log(jnp.maximum(mean, 1e-30)) - 0.5 * w**2
