@@ -46,7 +46,8 @@ def levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> t
     """The levels of a column: the card's, or all that it has, in numerical or alphabetical order.
 
     Raises:
-        DataError: A cell is none of the card's levels, the column is empty, or its levels are too many for memory.
+        DataError: A cell is none of the card's levels, a level is named twice, the column is empty, its levels are too
+            many for memory, or nearly every row has a number of its own.
     """
     labels = [normal_label(cell) for cell in cells if not numbers.is_missing(cell)]
     levels = [*map(normal_label, spec[kind_of(spec)])] if isinstance(spec, Mapping) else in_order([*{*labels}])
@@ -54,6 +55,18 @@ def levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> t
         raise DataError(f"column {name!r}: {unknown[0]!r} is not among its levels, {', '.join(levels[:20])}")
     if not levels:
         raise DataError(f"encode: column {name!r} has no texts")
+    if len({*levels}) < len(levels):
+        doubled = next(level for i, level in enumerate(levels) if level in levels[:i])
+        raise DataError(f"encode: {name}: level {doubled!r} is named twice: leave one out")
+    if (
+        kind_of(spec) == ONEHOT
+        and 2 * len(levels) > len(labels) > 4
+        and all(number(label) is not None for label in levels)
+    ):
+        raise DataError(
+            f"encode: column {name!r} has {len(levels)} numbers in {len(labels)} rows: take it out of `encode`, and it"
+            " is an input as it is"
+        )
     archives.require_size(8 * len(cells) * len(levels))
     return tuple(levels)
 

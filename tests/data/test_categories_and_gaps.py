@@ -124,6 +124,16 @@ WRONG = [
         {},
         "column 'city': 'Rome' is not among its levels, Oslo, Bern",
     ),
+    (
+        {"encode": {"city": {"ordinal": ["Oslo", "Rome", "Rome", "Bern"]}}},
+        {},
+        "encode: city: level 'Rome' is named twice: leave one out",
+    ),
+    (
+        {"encode": {"city": "onehot", "rain": "onehot"}},
+        {},
+        "encode: column 'rain' has 6 numbers in 6 rows: take it out of `encode`",
+    ),
     (ENCODE, {}, "column 'rain' has 2 missing or infinite cells"),
     (ENCODE, {"impute": "mode"}, "impute=mode: must be mean or median, or a mapping"),
     (ENCODE, {"impute": {"rain": 0}}, "must be mean or median, or a mapping"),
