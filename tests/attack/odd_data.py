@@ -85,16 +85,18 @@ class Problem:
         rng = np.random.default_rng(zlib.crc32(repr(self).encode()))
         X = rng.normal(size=(n + TEST_ROWS, self.inputs))
         f = X[:, 0] + np.sin(2 * X[:, -1]) + 0.3 * rng.normal(size=len(X))
-        classes = {"regression": 0, "binary": 2, "multiclass": 3}[self.task]
+        classes = {"regression": 0, "count": 0, "binary": 2, "multiclass": 3}[self.task]
         codes = np.argsort(np.argsort(f)) * classes // len(f)
         y = f if regression else 2.0 * codes - 1.0 if classes == 2 else codes.astype(float)
+        if self.task == "count":
+            y = rng.poisson(np.exp(f)).astype(float)
         match self.kind:
             case "constant_input":
                 X[:, 1] = 3.7
             case "constant_in_training":
                 X[:n, 1] = 3.7
             case "outlier" | "outlier_in_test":
-                (y if regression else X[:, 0])[1 if self.kind == "outlier" else n + 1] = 1e6
+                (X[:, 0] if classes else y)[1 if self.kind == "outlier" else n + 1] = 1e6
             case "far_from_zero":
                 X, y = X + 1e8, y + 1e8 * regression
             case "constant_targets":
