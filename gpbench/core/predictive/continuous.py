@@ -69,7 +69,7 @@ def log_expected_normal_power(
 
     That is log E N(y | mean, latent + e^g / α), + ½ (1 - α) (log 2π + g) - ½ log α within E.  The nodes are about the
     mode of the integrand, which an outlier moves many deviations from `log_noise`.  Of two modes, the lower one is left
-    out: at most log 2 nats.
+    out, which costs log 2 nats where they are alike, and more where it is much the wider.
 
     Args:
         mean, latent: Moments of f.
