@@ -1,4 +1,8 @@
-"""`poisson` and `negative_binomial`: counts, whose rate is the exponential function of the latent value."""
+"""`poisson` and `negative_binomial`: counts, whose rate is the exponential function of the latent value.
+
+Diggle, Tawn and Moyeed, Applied Statistics 1998, for Poisson counts of a GP; the negative binomial distribution in the
+form NB2 of Cameron and Trivedi, 2013, section 3.3.
+"""
 
 from typing import Any, ClassVar
 
