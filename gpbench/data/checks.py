@@ -13,6 +13,8 @@ from gpbench.data import filling, splits
 from gpbench.data.dataset import Dataset
 from gpbench.errors import listed
 
+_SPLITS = 100  # a card may ask for any number of splits; the first ones show what all are like
+
 
 class Finding(NamedTuple):
     """A doubtful thing in a data set, and the line of the card that mends it, "" where nothing is to be changed."""
@@ -72,7 +74,8 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
     outputs = dataset.y.reshape(len(dataset.y), -1)
     filler = filling.fit(dataset, dataset.X)
     dataset = replace(dataset, X=np.asfortranarray(filler(dataset.X) if filler else dataset.X))  # read by columns
-    parts = [splits.indices(card, dataset, k) for k in range(splits.count(card))]
+    number = splits.count(card)
+    parts = [splits.indices(card, dataset, k) for k in range(min(number, _SPLITS))]
     findings = [
         *_missing(dataset),
         *_inputs(card, dataset),
@@ -81,6 +84,7 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         *(_classes(dataset, parts) if dataset.classes else _values(dataset)),
         *_groups(dataset, parts),
     ]
+    checked = f" (the first {_SPLITS} are checked)" if number > _SPLITS else ""
     return Report(
         dataset.name,
         dataset.task,
@@ -90,8 +94,8 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         listed(dataset.outputs or [dataset.target]),
         _counts(dataset),
         None if dataset.groups is None else int(dataset.groups.max()) + 1,
-        f"{splits.identity(card)['set']}: {len(parts)}, with {_range(len(train) for train, _ in parts)} training and"
-        f" {_range(len(test) for _, test in parts)} test rows",
+        f"{splits.identity(card)['set']}: {number}{checked}, with {_range(len(train) for train, _ in parts)} training"
+        f" and {_range(len(test) for _, test in parts)} test rows",
         findings,
     )
 

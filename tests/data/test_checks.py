@@ -30,6 +30,11 @@ def test_ordinary_data_have_nothing_doubtful():
     assert report({"a": A, "b": B}, labels, "binary", splits=one).findings == []
 
 
+def test_any_number_of_splits_is_checked_by_its_first():
+    many = report({"a": A, "b": B}, splits={"sets": {"random90": 10**9}})
+    assert "1000000000 (the first 100 are checked)" in many.splits
+
+
 @pytest.mark.parametrize(
     "column, text",
     [
