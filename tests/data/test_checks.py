@@ -6,7 +6,8 @@ import pytest
 from gpbench.cli import main
 from gpbench.data import splits
 from gpbench.data.checks import check
-from gpbench.data.dataset import Raw, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Raw
 
 RNG = np.random.default_rng(3)
 N = 60
