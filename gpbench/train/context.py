@@ -35,8 +35,8 @@ from gpbench.train.programs import Programs
 class Context:
     """A plan with its method and compiled programs, its data, and what training and records need of the configuration.
 
-    `inputs`, `targets`: names of scalers.  `together`, `stream`, `predictions` as in conf/config.yaml.  `facts` are in every
-    record of the job.  Nothing behind it reads the configuration.
+    `inputs`, `targets`: names of scalers.  `together`, `stream`, `predictions` as in conf/config.yaml.  `facts` are in
+    every record of the job.  Nothing behind it reads the configuration.
     """
 
     plan: RunPlan

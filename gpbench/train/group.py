@@ -98,11 +98,11 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
                 state = method.with_settings(state, best_settings(method, data.first(group.rows), key=key))
             if isinstance(method, HasRates) and method.rates:
                 state = method.with_rate(state, best_rate(method, state, data, key=key) if run else method.rates[0])
-        if group.stream and (seen := len(y)) < group.stream.total:
-            if any(seen in leaf.shape for leaf in jax.tree.leaves(state)):
-                raise ConfigError(
-                    f"{method.name} keeps numbers for each row, and run.stream takes such methods up to {seen:,} rows"
-                )
+        is_sample = group.stream is not None and len(y) < group.stream.total
+        if is_sample and any(len(y) in leaf.shape for leaf in jax.tree.leaves(state)):
+            raise ConfigError(
+                f"{method.name} keeps numbers for each row, and run.stream takes such methods up to {len(y):,} rows"
+            )
         states.append(state)
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)

@@ -23,7 +23,6 @@ from gpbench.train.devices import Devices
 from gpbench.train.faults import predictive
 from gpbench.train.group import Fit, Group, initial
 
-
 _BLOCK = 2**16
 """Test rows that are predicted at a time where the training rows are streamed."""
 

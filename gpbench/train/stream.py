@@ -49,7 +49,7 @@ class Stream:
         last: int,
         row_bytes: int,
         keys: Key[Array, " S"],
-        place: Callable[[Any], Any] = partial(jax.tree.map, jnp.asarray),
+        place: Callable[[Any], Any],
     ):
         self.total, self._last = total, last
         self.steps = int(np.clip(_BYTES // (row_bytes * size * len(keys)), 1, _STEPS))

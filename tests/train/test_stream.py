@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from toys import job, numbers
 
 from gpbench.errors import ConfigError
 from gpbench.records.store import Store
 from gpbench.train import grouping, programs, stream
-from toys import job, numbers
 
 SVI = ["dataset=sinc", "method=svi_natural", "method.inducing=5", "method.batch_size=64", "method.steps=25"]
 WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "method.steps=25", "split=[0,1]", "run.trace_every=10"]
