@@ -67,8 +67,8 @@ def at_step(data: Batch | Chunk, size: int | None, t: Int[Array, ""], *, key: PR
         assert isinstance(data, Batch)
         return data
     index, counts = index_at_step(data.total, size, t, key=key)
-    place = t % len(data.X) if isinstance(data, Chunk) else index
-    return Batch(data.X[place], data.y[place], index, counts.astype(data.X.dtype), data.total, data.classes)
+    row = t % len(data.X) if isinstance(data, Chunk) else index
+    return Batch(data.X[row], data.y[row], index, counts.astype(data.X.dtype), data.total, data.classes)
 
 
 _ROWS, _STEP, _PREDICTION, _VALIDATION = range(4)

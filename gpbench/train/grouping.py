@@ -120,7 +120,7 @@ def _streamed(context: Context, group: Group) -> Group:
         last=context.method.steps,
         row_bytes=X[0, 0].nbytes,
         keys=group.step_keys,
-        place=context.devices.everywhere,
+        to_devices=context.devices.everywhere,
     )
     n = min(SAMPLE, stream.total)
     return replace(group, X=X[:, :n], y=y[:, :n], rows=n, stream=stream)

@@ -37,7 +37,7 @@ class Stream:
         last: number of steps of the training.
         row_bytes: size of the row of one member.
         keys: keys of the members' steps.
-        place: function that puts arrays on the devices.
+        to_devices: function that puts arrays on the devices.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Stream:
         last: int,
         row_bytes: int,
         keys: Key[Array, " S"],
-        place: Callable[[Any], Any],
+        to_devices: Callable[[Any], Any],
     ):
         self.total, self._last = total, last
         self.steps = int(np.clip(_BYTES // (row_bytes * size * len(keys)), 1, _STEPS))
-        self._rows, self._keys, self._place = rows, keys, place
+        self._rows, self._keys, self._to_devices = rows, keys, to_devices
         self._index = jax.jit(jax.vmap(partial(_index, total, size), in_axes=(None, 0)))
         self._thread = ThreadPoolExecutor(1, "rows")
         self._chunks: dict[int, Future] = {}
@@ -77,7 +77,7 @@ class Stream:
     def _read(self, number: int) -> tuple[Float[Array, "S T B D"], Float[Array, "S T B"]]:
         steps = number * self.steps + jnp.arange(self.steps)
         members = [self._rows(k, index) for k, index in enumerate(np.asarray(self._index(steps, self._keys)))]
-        return self._place(tuple(np.stack(arrays) for arrays in zip(*members, strict=True)))
+        return self._to_devices(tuple(np.stack(arrays) for arrays in zip(*members, strict=True)))
 
 
 def _index(n: int, size: int, steps: Int[Array, " T"], key: Key[Array, ""]) -> Int[Array, "T B"]:
