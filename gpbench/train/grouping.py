@@ -111,7 +111,7 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
 
 def _streamed(context: Context, group: Group) -> Group:
     """The group with its rows on the host, whose `init` sees the first of them, which come in random order."""
-    X, y, batch_size = group.X, group.y, context.method.batch_size
+    X, y, batch_size = np.asarray(group.X), np.asarray(group.y), context.method.batch_size
     assert batch_size is not None
     stream = Stream(
         lambda k, index: (X[k][index], y[k][index]),

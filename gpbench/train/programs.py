@@ -178,8 +178,7 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
     """
 
     def on_member(state, total, X, y, key):
-        streamed = X.ndim == 3 and rows is not None
-        data = Chunk(X, y, rows, classes) if streamed else batches.whole(X, y, classes, rows=rows)
+        data: Any = batches.whole(X, y, classes, rows=rows) if X.ndim == 2 else Chunk(X, y, rows or 0, classes)
 
         def one_step(t, carry):
             state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=devices.split)
