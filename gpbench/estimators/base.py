@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpbench import runtime, targets
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
-from gpbench.data.dataset import check_counts
+from gpbench.data.conversion import check_counts
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 
