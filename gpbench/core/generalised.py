@@ -45,9 +45,10 @@ def gram(
     it takes one division and some ten other operations.
     """
     missing = -Z.shape[1] % _block_size(Z.shape[1])
-    fill = lambda a: jnp.pad(a, ((0, 0), (0, missing)))  # features that are equal in an input do not differ by it
-    Z, Y = Z / kernel.lengthscales, Y / kernel.lengthscales
-    return kernel.amplitude * _correlations(fill(Z), fill(log_scale), fill(Y), fill(log_scale_y))
+    features = (Z / kernel.lengthscales, log_scale, Y / kernel.lengthscales, log_scale_y)
+    # features that are equal in an input do not differ by it
+    correlations: Array = _correlations(*(jnp.pad(a, ((0, 0), (0, missing))) for a in features))
+    return kernel.amplitude * correlations
 
 
 @jax.custom_vjp
@@ -55,15 +56,18 @@ def _correlations(
     Z: Float[Array, "M D"], log_scale: Float[Array, "M D"], Y: Float[Array, "P D"], log_scale_y: Float[Array, "P D"]
 ) -> Float[Array, "M P"]:
     """The correlations of features with features, for a kernel of lengthscales 1."""
-    # what each pair and input needs of its two features: made here, once for each feature
-    mine, theirs = ((a, 0.5 * jnp.exp(2.0 * b), jnp.exp(-b)) for a, b in ((Z, log_scale), (Y, log_scale_y)))
-    columns = tuple(_in_inputs(a.T) for a in theirs)
-    K = jax.lax.map(lambda rows: jnp.exp(_log_correlations(rows, columns)), tuple(map(_in_rows, mine)))
+    rows, columns = _terms(_in_rows(Z), _in_rows(log_scale)), _terms(_in_inputs(Y.T), _in_inputs(log_scale_y.T))
+    K = jax.lax.map(lambda block: jnp.exp(_log_correlations(block, columns)), rows)
     return K.reshape(-1, len(Y))[: len(Z)]
 
 
+def _terms(locations: Array, log_scale: Array) -> tuple[Array, ...]:
+    """What each pair and input needs of a feature, made once for each feature: the location, s²/2 and 1/s."""
+    return locations, 0.5 * jnp.exp(2.0 * log_scale), jnp.exp(-log_scale)
+
+
 def _log_correlations(rows: tuple[Array, ...], columns: tuple[Array, ...]) -> Array:
-    """Logarithms of the correlations of rows (R, D) with columns (K, S, P), from locations, s²/2 and 1/s of both."""
+    """Logarithms of the correlations of rows (R, D) with columns (K, S, P), from the `_terms` of both."""
     shared = _INPUTS if rows[0].dtype == jnp.float64 else 4  # inputs of one logarithm: a product of more could overflow
 
     def add(total: Array, block: tuple[Array, ...]) -> tuple[Array, None]:
@@ -90,13 +94,14 @@ def _backward(saved: Any, K_bar: Array) -> tuple[Array, Array, Array, Array]:
     Z, log_scale, Y, log_scale_y, K = saved
     s2, r2 = jnp.exp(2.0 * log_scale), jnp.exp(2.0 * log_scale_y)
 
-    def rows(columns: tuple[Array, Array], block: Any) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        z, s2, w = *block[:2], block[2] * block[3]
+    def rows(columns: tuple[Array, Array], block: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        z, s2, K, K_bar = block
+        w = K * K_bar
 
         def single(d: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-            z, s2, y, r2 = d
-            q = 1.0 / (s2[:, None] + r2)
-            u = (z[:, None] - y) * q
+            z_d, s2_d, y_d, r2_d = d
+            q = 1.0 / (s2_d[:, None] + r2_d)
+            u = (z_d[:, None] - y_d) * q
             slope, spread = w * u, w * (u**2 - 0.5 * q)
             return slope.sum(1), spread.sum(1), slope.sum(0), spread.sum(0)
 
@@ -115,7 +120,7 @@ _correlations.defvjp(_forward, _backward)
 
 
 def _in_rows(a: Float[Array, "M K"]) -> Float[Array, "B R K"]:
-    """Blocks of rows, all in one but on a CPU; the last is filled up with zeros, of which nothing is used."""
+    """Blocks of rows, all in one but on a CPU; the last is filled up with zeros."""
     size = min(_ROWS, len(a)) if jax.default_backend() == "cpu" else len(a)
     return jnp.pad(a, ((0, -len(a) % size), (0, 0))).reshape(-1, size, a.shape[1])
 
