@@ -19,7 +19,7 @@ _OTHERS = {
     b"\xff\xff\xff\xff": "a stream of Arrow: write a Feather file",
     b"\xd0\xcf\x11\xe0": "an Excel file of the old form (.xls): save it as .xlsx or csv",
     b"\x89HDF": "an HDF5 file: save the table as csv or Parquet",
-    b"\x93NUMPY": "an array of NumPy (.npy): save it as npz, and read it by `reader: npz`",
+    b"\x93NUMPY": "an array of NumPy (.npy): read it by `reader: mapped`",
     b"SQLite format 3": "a database: save the table as csv or Parquet",
     b"%PDF": "a PDF file: save the table as csv",
 }
