@@ -129,8 +129,8 @@ def prepare(
     if filler := filling.fit(dataset, X):
         absent = filler.count_absent(X_test)
         X, X_test, population = map(filler, (X, X_test, population))
-    check_finite(dataset.name, X, y, dataset.columns, (target,))
-    check_finite(dataset.name, X_test, y_test, dataset.columns, (target,))
+    check_finite(dataset.name, X, y, dataset.columns, (target,), kept)
+    check_finite(dataset.name, X_test, y_test, dataset.columns, (target,), test_idx)
     if on_disk:
         x_scaler, y_scaler = on_disk.scalers
         x_scaler.transform(X)
