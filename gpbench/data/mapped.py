@@ -157,11 +157,11 @@ def blocks(
     Yields:
         Inputs, and the target as the last column.
     """
-    chosen = np.zeros(len(X), bool)
-    chosen[rows] = True
+    is_training = np.zeros(len(X), bool)
+    is_training[rows] = True
     for start in range(0, len(X), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        yield np.column_stack([X[part], y[part]])[chosen[part]].astype(np.float64)
+        section = slice(start, start + _BLOCK)
+        yield np.column_stack([X[section], y[section]])[is_training[section]].astype(np.float64)
         release(X)
         release(y)
 

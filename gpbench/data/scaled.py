@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -116,20 +117,21 @@ def prepare(
     if len(train_idx) == 0 or len(test_idx) == 0:
         raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
     all_y, target = _target(dataset, output)
-    names = {"dataset": dataset.name, "columns": dataset.columns, "target": target}
+    names: dict[str, Any] = {"dataset": dataset.name, "columns": dataset.columns, "target": target}
     scaling = {"inputs": inputs, "targets": targets, "task": dataset.task}
-    on_disk, kept = None, train_idx
+    on_disk, row_numbers = None, train_idx
     if most is not None:
         of_training = partial(blocks, dataset.X, all_y, train_idx)
         scalers, y_variance = fit_in_blocks(of_training, **scaling, **names)
-        on_disk, kept = MappedRows(dataset.X, all_y, train_idx, scalers, y_variance), train_idx[:most]
+        on_disk, row_numbers = MappedRows(dataset.X, all_y, train_idx, scalers, y_variance), train_idx[:most]
     # fancy indices copy: the data set stays as it is
-    X, X_test, y, y_test = (np.asarray(a[rows], np.float64) for a in (dataset.X, all_y) for rows in (kept, test_idx))
+    parts = (row_numbers, test_idx)
+    X, X_test, y, y_test = (np.asarray(a[rows], np.float64) for a in (dataset.X, all_y) for rows in parts)
     population, absent = dataset.X, 0
     if filler := filling.fit(dataset, X):
         absent = filler.count_absent(X_test)
         X, X_test, population = map(filler, (X, X_test, population))
-    check_finite(dataset.name, X, y, dataset.columns, (target,), kept)
+    check_finite(dataset.name, X, y, dataset.columns, (target,), row_numbers)
     check_finite(dataset.name, X_test, y_test, dataset.columns, (target,), test_idx)
     if on_disk:
         x_scaler, y_scaler = on_disk.scalers

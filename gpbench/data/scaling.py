@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -174,16 +175,17 @@ def fit_in_blocks(
     """
     if "centre_all" in (inputs, targets):
         raise ConfigError(f"{dataset}: the scaler centre_all does not read rows from disk: set run.stream=false")
-    low, high, total, count = np.inf, -np.inf, 0.0, 0
+    low, high = np.asarray(np.inf), np.asarray(-np.inf)
+    total, count = np.zeros(()), 0
     for rows in blocks():
         low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
         total, count = total + rows.sum(axis=0), count + len(rows)
     if (bad := np.flatnonzero(~np.isfinite(total))).size:
         raise DataError(f"{dataset}: column {[*columns, target][bad[0]]!r} has missing or infinite cells: mend them")
-    mean = np.asarray(total) / count
+    mean = total / count
     std = np.sqrt(sum(np.einsum("nd,nd->d", rows - mean, rows - mean) for rows in blocks()) / count)
     ranges, size = np.stack([low, high]), _size(low, high)
-    names = {"task": task, "dataset": dataset, "columns": columns, "target": target}
+    names: dict[str, Any] = {"task": task, "dataset": dataset, "columns": columns, "target": target}
     fitted = fit_scalers(ranges[:, :-1].copy(), ranges[:, -1].copy(), inputs=inputs, targets=targets, **names)
     x_scaler, y_scaler = fitted
     if inputs == "standardise":

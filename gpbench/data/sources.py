@@ -221,8 +221,8 @@ def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Seque
 
 def _own_file(source: Mapping, path: str, folders: Sequence[Path], sha256: str | None = None) -> bytes:
     """The content of a user's file, from the first of these folders that has it."""
-    place = _path(path, folders, source.get("note"))
-    return files.from_folder(place.parent, place.name, sha256)
+    file = _path(path, folders, source.get("note"))
+    return files.from_folder(file.parent, file.name, sha256)
 
 
 def _path(path: str, folders: Sequence[Path], note: str | None) -> Path:
