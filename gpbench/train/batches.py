@@ -11,7 +11,7 @@ from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.protocols import State
 
 
-def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
+def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None) -> Batch:
     """Makes one batch of all rows.
 
     Args:
@@ -19,10 +19,12 @@ def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
         y: targets (N,).
         classes: number of classes, 0 for regression.
         rows: number of rows that count; those beyond only fill the batch up and have weight 0.
+        weight: sample weights above 0 (N,); None for 1.
     """
     index = jnp.arange(X.shape[0])
     total = X.shape[0] if rows is None else rows
-    return Batch(X, y, index, (index < total).astype(X.dtype), total, classes)
+    counted = (index < total).astype(X.dtype)
+    return Batch(X, y, index, counted if weight is None else counted * weight, total, classes)
 
 
 def at_step(data: Batch, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArray) -> Batch:
@@ -41,7 +43,8 @@ def at_step(data: Batch, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArr
     block = permute(t % blocks, blocks, key=jax.random.fold_in(epoch_key, 1))
     offset = block * size + jnp.arange(size)
     index = (first + offset) % n
-    return Batch(data.X[index], data.y[index], index, (offset < n).astype(data.weight.dtype), n, data.classes)
+    weight = (offset < n) * data.weight[index]
+    return Batch(data.X[index], data.y[index], index, weight, n, data.classes)
 
 
 _ROWS, _STEP, _PREDICTION, _VALIDATION = range(4)

@@ -44,6 +44,8 @@ class Group:
     init_keys: Key[Array, " S"]
     step_keys: Key[Array, " S"]
     rows: int | None = None
+    weight: Float[Array | np.ndarray, "S N"] | None = None
+    """Sample weights above 0; None for 1."""
 
     @property
     def size(self) -> int:
@@ -84,8 +86,9 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     `run` the step size is the first of `method.rates`, and the settings are the configured ones.
     """
     states = []
-    for X, y, key in zip(group.X, group.y, group.init_keys, strict=True):
-        data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows)
+    weights = [None] * group.size if group.weight is None else group.weight
+    for X, y, key, weight in zip(group.X, group.y, group.init_keys, weights, strict=True):
+        data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows, weight=weight)
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)
         with run.timed("search") if run else nullcontext():

@@ -30,14 +30,14 @@ def lay_out(devices: Devices, group: Group) -> Group:
     Raises:
         ConfigError: JAX cuts float64 to float32.
     """
-    trained = devices.by_rows((group.X, group.y), rows=group.X.shape[1])
+    trained = devices.by_rows((group.X, group.y, group.weight), rows=group.X.shape[1])
     if (dtype := trained[0].dtype) != group.X.dtype:
         raise ConfigError(
             f"JAX makes {dtype} of {group.X.dtype}: something in this process has set jax_enable_x64 to false, such as"
             " the module of a method; leave that out"
         )
     others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
-    names = ("X", "y", "X_test", "y_test", "init_keys", "step_keys")
+    names = ("X", "y", "weight", "X_test", "y_test", "init_keys", "step_keys")
     return replace(group, **dict(zip(names, (*trained, *others), strict=True)))
 
 
@@ -62,7 +62,7 @@ class Programs:
     def _advance(self, group: Group, run: Fit, steps: int) -> tuple[Any, tuple]:
         """The compiled program of a chunk, and its arguments."""
         ends = self.devices.everywhere((np.asarray(run.step), np.asarray(run.step + steps)))
-        args = (run.state, group.X, group.y, group.step_keys, *ends)
+        args = (run.state, group.X, group.y, group.weight, group.step_keys, *ends)
         return self._program(_advance, group, args, run), args
 
     def advance(self, group: Group, run: Fit, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -139,14 +139,14 @@ def _check_dtype(name: str, predictions: Mapping[str, np.ndarray], dtype: Any) -
             )
 
 
-def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, X, y, keys, start, end):
+def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, X, y, weight, keys, start, end):
     """Steps `start` to `end` - 1 on every member; their last and their mean objective, and whether it has converged.
 
     `start` and `end` are traced, so that chunks of every length are one program.
     """
 
-    def on_member(state, X, y, key):
-        data = batches.whole(X, y, classes, rows=rows)
+    def on_member(state, X, y, weight, key):
+        data = batches.whole(X, y, classes, rows=rows, weight=weight)
 
         def one_step(t, carry):
             state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=devices.split)
@@ -158,7 +158,7 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
         converged = method.converged(state) if isinstance(method, HasConvergence) else None
         return state, (objective, total / (end - start)), converged
 
-    return map_members(on_member, state, X, y, keys)
+    return map_members(on_member, state, X, y, weight, keys)
 
 
 def _predict(method: Method, state, X, y, keys):
