@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from gpbench.data import filling
-from gpbench.data.dataset import Dataset, brief, check_finite
+from gpbench.data.conversion import check_finite
+from gpbench.data.dataset import Dataset, brief
 from gpbench.data.filling import Filler
 from gpbench.data.scaling import Scaler, fit_scalers
 from gpbench.errors import ConfigError, DataError

@@ -12,7 +12,8 @@ from gpbench import paths
 from gpbench.config.cards import reader, resolved
 from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
-from gpbench.data.dataset import Dataset, Raw, checksum, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Dataset, Raw, checksum
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
 from gpbench.errors import DataError

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gpbench import runtime, targets
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
-from gpbench.data.dataset import check_counts
+from gpbench.data.conversion import check_counts
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
+from gpbench.estimators.rows import WITH_WEIGHTS
 
 NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training
@@ -49,8 +50,15 @@ class Estimator(BaseEstimator):
             self.options = {**(self.options or {}), **own}
         return self
 
-    def _fit(self, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], task: str, classes: int) -> None:
-        """Train on inputs X and coded targets y, which are scaled in place.
+    def _fit(
+        self,
+        X: Float[np.ndarray, "N D"],
+        y: Float[np.ndarray, " N"],
+        task: str,
+        classes: int,
+        weight: Float[np.ndarray, " N"] | None,
+    ) -> None:
+        """Train on inputs X and coded targets y, which are scaled in place, and weights above 0.
 
         Raises ValueError where the user is at fault, as scikit-learn does.
         """
@@ -61,13 +69,15 @@ class Estimator(BaseEstimator):
             if task not in programs.method.tasks:
                 tasks = either(sorted(programs.method.tasks))
                 raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
+            if weight is not None and not programs.method.sample_weights:
+                raise ConfigError(f"method {self.method} has no sample_weight: {WITH_WEIGHTS}")
             if task == "count":
                 check_counts(NAME, y, "y")
             self._x_scaler, self._y_scaler = fit_scalers(
-                X, y, inputs=protocol["inputs"], targets=protocol["targets"], task=task, dataset=NAME
+                X, y, inputs=protocol["inputs"], targets=protocol["targets"], task=task, weight=weight, dataset=NAME
             )
             self._classes = classes
-            self.state_ = self._train(programs, X, y)
+            self.state_ = self._train(programs, X, y, weight)
         except GpbenchError as error:
             raise ValueError(in_python(str(error))) from error
 
@@ -84,7 +94,13 @@ class Estimator(BaseEstimator):
             raise ValueError(in_python(str(error))) from error
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
-    def _train(self, programs: Any, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"]) -> Any:
+    def _train(
+        self,
+        programs: Any,
+        X: Float[np.ndarray, "N D"],
+        y: Float[np.ndarray, " N"],
+        weight: Float[np.ndarray, " N"] | None,
+    ) -> Any:
         """The state after the last step, on the host.  Raises DivergedError."""
         import jax
 
@@ -92,7 +108,7 @@ class Estimator(BaseEstimator):
         from gpbench.train.loop import Cadence, fit
 
         method = programs.method
-        group = self._group(method, X, y, X[:1], y[:1])  # the first row shows whether predictions are finite
+        group = self._group(method, X, y, X[:1], y[:1], weight)  # the first row shows whether predictions are finite
         with self._one_line():
             result = fit(programs, group, cadence=Cadence(max(1, method.steps), None))
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
@@ -114,6 +130,7 @@ class Estimator(BaseEstimator):
         y: Float[np.ndarray, " N"],
         X_test: Float[np.ndarray, "T D"],
         y_test: Float[np.ndarray, " T"],
+        weight: Float[np.ndarray, " N"] | None = None,
     ) -> Any:
         """Scaled rows in the form that the loop takes, with the random keys of split 0."""
         import jax.numpy as jnp
@@ -132,6 +149,7 @@ class Estimator(BaseEstimator):
             classes=self._classes,
             init_keys=run_key("init", NAME, seed, 0)[None],
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
+            weight=None if weight is None else jnp.asarray(weight[None], precision),
         )
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:

@@ -43,7 +43,7 @@ class Classifier(ClassifierMixin, Estimator):
     def __init__(self, method="sep", protocol="clean", seed=0, options=None, config_dir=None):
         super().__init__(method, protocol, seed, options, config_dir)
 
-    def fit(self, X, y) -> "Classifier":
+    def fit(self, X, y, sample_weight=None) -> "Classifier":
         """Train the method on all rows.
 
         Parameters
@@ -52,6 +52,9 @@ class Classifier(ClassifierMixin, Estimator):
             Inputs in original units, at least two rows of finite numbers.  The protocol's scaler is fitted to them.
         y : array-like of shape (N,)
             Labels, numbers or strings, of at least two classes.
+        sample_weight : array-like of shape (N,), default=None
+            Weight of each row, at least 0; None for 1.  A weight w is w repeated rows: see the user guide for the
+            methods that take weights.
 
         Returns
         -------
@@ -152,7 +155,7 @@ class Regressor(RegressorMixin, Estimator):
     def __init__(self, method="svi", protocol="clean", seed=0, options=None, config_dir=None):
         super().__init__(method, protocol, seed, options, config_dir)
 
-    def fit(self, X, y) -> "Regressor":
+    def fit(self, X, y, sample_weight=None) -> "Regressor":
         """Train the method on all rows.
 
         Parameters
@@ -162,6 +165,9 @@ class Regressor(RegressorMixin, Estimator):
         y : array-like of shape (N,)
             Targets in original units, not all equal.  The protocol's scaler is fitted to them.  With a likelihood of
             counts, such as `options={"method.likelihood": "poisson"}`, they must be 0, 1, 2, ..., and are not scaled.
+        sample_weight : array-like of shape (N,), default=None
+            Weight of each row, at least 0; None for 1.  A weight w is w repeated rows: see the user guide for the
+            methods that take weights.
 
         Returns
         -------

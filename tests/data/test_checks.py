@@ -6,7 +6,8 @@ import pytest
 from gpbench.cli import main
 from gpbench.data import splits
 from gpbench.data.checks import check
-from gpbench.data.dataset import Raw, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Raw
 
 RNG = np.random.default_rng(3)
 N = 60
@@ -28,6 +29,11 @@ def test_ordinary_data_have_nothing_doubtful():
     assert report({"a": A, "b": B}).findings == []
     labels, one = np.where(NOISE > 0, "x", "y"), {"sets": {"random90": 1}}
     assert report({"a": A, "b": B}, labels, "binary", splits=one).findings == []
+
+
+def test_any_number_of_splits_is_checked_by_its_first():
+    many = report({"a": A, "b": B}, splits={"sets": {"random90": 10**9}})
+    assert "1000000000 (the first 100 are checked)" in many.splits
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpbench.data import tables
-from gpbench.data.dataset import Dataset, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Dataset
 from gpbench.errors import DataError
 
 CSV = b"a,y\n1,2\n3,4\n"

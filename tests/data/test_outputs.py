@@ -7,7 +7,8 @@ import pytest
 
 from gpbench.data import cards, load, prepare, readers, splits, tables
 from gpbench.data import store as local
-from gpbench.data.dataset import Raw, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Raw
 from gpbench.errors import ConfigError, DataError
 
 CARD = """

@@ -9,8 +9,8 @@ import numpy as np
 import pandas
 import pytest
 
-from gpbench.data import cells, tables
-from gpbench.data.dataset import from_raw
+from gpbench.data import cells, new_rows, tables
+from gpbench.data.conversion import from_raw
 from gpbench.errors import DataError
 
 CARD = {"name": "mine", "task": "regression"}
@@ -194,7 +194,7 @@ OWN = {"name": "mine", "sources": [{"kind": "file", "path": "mine.csv", "target"
 
 def test_new_rows_are_taken_by_name_in_any_order_and_case():
     frame = pandas.DataFrame({"Depth": [0.5], "note": ["x"], "SPEED": [2.0]})
-    assert tables.new_inputs(frame, OWN, NEW).tolist() == [[2.0, 0.5]]
+    assert new_rows.new_inputs(frame, OWN, NEW).tolist() == [[2.0, 0.5]]
 
 
 @pytest.mark.parametrize(
@@ -213,17 +213,17 @@ def test_names_that_lack_are_told_and_never_replaced_by_positions(tmp_path, text
     path = tmp_path / "new.csv"
     path.write_text(text)
     if message is None:  # the exact spelling wins
-        assert tables.new_inputs(path, OWN, NEW, header=header).tolist() == [[1.0, 3.0]]
+        assert new_rows.new_inputs(path, OWN, NEW, header=header).tolist() == [[1.0, 3.0]]
         return
     with pytest.raises(DataError, match=message):
-        tables.new_inputs(path, OWN, NEW, header=header)
+        new_rows.new_inputs(path, OWN, NEW, header=header)
 
 
 def test_a_table_without_header_is_read_by_position_where_that_is_said(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("1,2\n3,4\n")
-    assert tables.new_inputs(path, OWN, NEW, header=False).tolist() == [[1, 2], [3, 4]]
-    assert tables.new_inputs(pandas.DataFrame([[1.0, 2.0]]), OWN, NEW, header=False).tolist() == [[1, 2]]
+    assert new_rows.new_inputs(path, OWN, NEW, header=False).tolist() == [[1, 2], [3, 4]]
+    assert new_rows.new_inputs(pandas.DataFrame([[1.0, 2.0]]), OWN, NEW, header=False).tolist() == [[1, 2]]
 
 
 def test_utf_16_without_its_mark_is_named():
@@ -234,4 +234,4 @@ def test_utf_16_without_its_mark_is_named():
 def test_a_semicolon_in_new_rows_asks_for_the_delimiter(tmp_path):
     (tmp_path / "new.csv").write_text("speed;depth\n1;2\n")
     with pytest.raises(DataError, match="no column 'speed', 'depth'; the table has speed;depth; is the delimiter"):
-        tables.new_inputs(tmp_path / "new.csv", OWN, NEW)
+        new_rows.new_inputs(tmp_path / "new.csv", OWN, NEW)

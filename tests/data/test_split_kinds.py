@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gpbench.data import cards, sources, splits
-from gpbench.data.dataset import Raw, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Raw
 from gpbench.errors import ConfigError, DataError, GpbenchError
 
 RNG = np.random.default_rng(0)
