@@ -1,10 +1,7 @@
 """Base class of classifiers and regressors: composition, training, and predictions of scaled targets."""
 
 import copy
-import json
 from contextlib import AbstractContextManager
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +9,13 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpbench import runtime, targets
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.data.conversion import check_counts
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
-from gpbench.estimators.rows import WITH_WEIGHTS
+from gpbench.estimators.compiled import configuration, folder_of, programs_of
+from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
 
 NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training
@@ -50,6 +47,13 @@ class Estimator(BaseEstimator):
             self.options = {**(self.options or {}), **own}
         return self
 
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Any:
+        """Inputs, targets and weights of the rows that count, of at least two; None for weights of 1."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, copy=True, **checks)
+        weight = checked_weights(sample_weight, len(X))
+        X, y, weight = (array[weight > 0] for array in (X, y, weight))
+        return X, y, None if (weight == 1.0).all() else weight
+
     def _fit(
         self,
         X: Float[np.ndarray, "N D"],
@@ -65,7 +69,7 @@ class Estimator(BaseEstimator):
         self.config_ = self._composed(len(X))
         protocol = self.config_["protocol"]
         try:
-            programs = _programs(self.config_)
+            programs = programs_of(self.config_)
             if task not in programs.method.tasks:
                 tasks = either(sorted(programs.method.tasks))
                 raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
@@ -89,7 +93,7 @@ class Estimator(BaseEstimator):
         settings = [f"{key}={as_word(value)}" for key, value in options.items()]
         try:
             words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
-            cfg = within_rows(_compose(*words, folder=_folder(self.config_dir)), rows)
+            cfg = within_rows(configuration(*words, folder=folder_of(self.config_dir)), rows)
         except ConfigError as error:
             raise ValueError(in_python(str(error))) from error
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
@@ -157,7 +161,7 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
         self._x_scaler.transform(X)
-        programs = _programs(self.config_)
+        programs = programs_of(self.config_)
 
         import jax
 
@@ -183,7 +187,7 @@ class Estimator(BaseEstimator):
 
         from gpbench.methods.protocols import HasCovariance
 
-        method = _programs(self.config_).method
+        method = programs_of(self.config_).method
         if not isinstance(method, HasCovariance):
             raise ValueError(
                 f"method {self.method} has no joint covariance: use gpr, linear, or a sparse GP such as svi or vsgpr"
@@ -196,46 +200,3 @@ class Estimator(BaseEstimator):
                 return np.array(eqx.filter_jit(method.covariance)(self.state_, rows), np.float64)
         except GpbenchError as error:
             raise ValueError(in_python(str(error))) from error
-
-
-def _folder(config_dir: str | Path | None) -> Path | None:
-    """The folder, absolute, and on Python's path, so that the modules of its methods are found."""
-    if config_dir is None:
-        return None
-    return targets.add_folders([config_dir])[0]
-
-
-@lru_cache(maxsize=64)
-def _compose(*overrides: str, folder: Path | None = None) -> dict:
-    """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
-    from gpbench.config.compose import compose
-
-    return compose(overrides, [folder] if folder else [])
-
-
-def _programs(config: dict) -> Any:
-    """The compiled programs of a method, shared by estimators with the same configuration.  Raises ConfigError."""
-    runtime.refuse_fork()
-    return _programs_of(json.dumps(config["method"], sort_keys=True))
-
-
-@lru_cache(maxsize=16)
-def _programs_of(method: str) -> Any:
-    """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
-    runtime.require_float64()
-    from gpbench.config.build import build_method
-    from gpbench.train.programs import Programs
-
-    return Programs(build_method(json.loads(method)))
-
-
-def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:
-    """The tasks of a method; none for an unknown one, for which `fit` raises an error."""
-    runtime.require_float64()
-    from gpbench.methods.base import Method
-
-    try:
-        cfg = _compose(f"method={method}", folder=_folder(config_dir))
-    except ConfigError:
-        return frozenset()
-    return targets.load(cfg["method"]["_target_"], "method", Method).tasks
