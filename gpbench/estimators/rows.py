@@ -28,5 +28,5 @@ def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
     if wrong := np.flatnonzero(~np.isfinite(weight) | (weight < 0)).tolist():
         raise ValueError(f"sample_weight[{wrong[0]}] is {weight[wrong[0]]:g}: weights must be finite, and at least 0")
     if (counted := np.count_nonzero(weight)) < 2:
-        raise ValueError(f"sample_weight is above 0 in {counted} rows: at least two rows must count")
+        raise ValueError(f"sample_weight is zero in all rows but {counted}: at least two rows must count")
     return weight

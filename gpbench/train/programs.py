@@ -180,9 +180,8 @@ def _advance(
     """
 
     def on_member(state, total, X, y, weight, key):
-        data: Any = Chunk(X, y, rows or 0, classes)
-        if X.ndim == 2:
-            data = batches.whole(X, y, classes, rows=rows, weight=weight)
+        rows_of_all = {"rows": rows, "weight": weight}
+        data: Any = Chunk(X, y, rows or 0, classes) if X.ndim > 2 else batches.whole(X, y, classes, **rows_of_all)
 
         def one_step(t, carry):
             state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=devices.split)

@@ -1,7 +1,6 @@
 """A row of weight w counts as w rows: objectives, gradients and predictions of weighted and of repeated rows agree."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
