@@ -82,6 +82,8 @@ READERS: Mapping[str, Entry] = {
             {
                 "target": optional("any", "Array of the targets.", "y"),
                 "group": optional("any", "Array of the groups of rows."),
+                "order": optional("any", "Array of the order of rows in time: numbers or dates."),
+                "split": optional("any", "Array of fixed splits, or several columns: as for `table`."),
                 "folds": optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
             }
         ),

@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "additive",
         "assumed_density",
         "bases",
+        "clusters",
         "decoupled",
         "ep",
         "features",

@@ -7,7 +7,6 @@ average of f around there.
 """
 
 import abc
-import warnings
 from typing import Any
 
 import equinox as eqx
@@ -17,6 +16,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from gpbench.core.clusters import kmeans
 from gpbench.core.kernels import Kernel, SquaredExponential
 from gpbench.errors import ConfigError, nearest
 
@@ -190,11 +190,5 @@ def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyA
     if start == "rows":
         return rows
     if start == "kmeans":
-        from sklearn.cluster import KMeans
-        from sklearn.exceptions import ConvergenceWarning
-
-        with warnings.catch_warnings():  # of fewer different rows than centres, which then are copies of each other
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            clusters = KMeans(m, init=np.asarray(rows), n_init=1, max_iter=50).fit(np.asarray(X[:_SUBSET]))
-        return jnp.asarray(clusters.cluster_centers_, X.dtype)
+        return jnp.asarray(kmeans(np.asarray(X[:_SUBSET]), np.asarray(rows)), X.dtype)
     raise ConfigError(f"unknown start of inducing points '{start}': {nearest(start, ('rows', 'kmeans'))}")

@@ -110,8 +110,8 @@ def prepare(
     if filler := filling.fit(dataset, X):
         absent = filler.count_absent(X_test)
         X, X_test, population = map(filler, (X, X_test, population))
-    check_finite(dataset.name, X, y, dataset.columns, (target,))
-    check_finite(dataset.name, X_test, y_test, dataset.columns, (target,))
+    check_finite(dataset.name, X, y, dataset.columns, (target,), train_idx)
+    check_finite(dataset.name, X_test, y_test, dataset.columns, (target,), test_idx)
     x_scaler, y_scaler = fit_scalers(
         X,
         y,

@@ -141,7 +141,13 @@ def obtain(
             raw = replace(raw, split=split_table(_own_file(source, file, folders), {}))
         except DataError as error:
             raise DataError(f"{card['name']}: {file}: {error}") from None
-    dataset = from_raw(card, raw, source.get("labels"))
+        if len(raw.split) != len(raw.X):
+            raise DataError(f"{card['name']}: {file} has {len(raw.split)} rows, and the table {len(raw.X)}")
+    try:
+        dataset = from_raw(card, raw, source.get("labels"))
+    except DataError as error:
+        reason = str(error).removeprefix(f"{card['name']}: ")
+        raise DataError(f"{card['name']}: {describe(source)}: {reason}") from None
     dataset = replace(dataset, left_out=raw.left_out, missing=_missing(dataset, raw))
     checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
     for key, actual in checksums.items():

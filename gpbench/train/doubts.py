@@ -10,7 +10,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.stats import nbinom
 
 from gpbench.core.likelihoods import Gaussian
 from gpbench.data.scaled import ScaledSplit
@@ -81,6 +80,8 @@ def _trivial(prepared: ScaledSplit) -> tuple[float, float]:
     """Mean loss of the trivial predictor on the test rows in nats, and its RMSE; NaN for classes."""
     mean, variance = np.mean(prepared.y), np.var(prepared.y)
     if prepared.task == "count":
+        from scipy.stats import nbinom  # takes a second, and few runs need it
+
         excess = max(variance - mean, 1e-6 * mean)
         log_prob = nbinom.logpmf(prepared.y_test, mean**2 / excess, mean / (mean + excess))
         return -float(np.mean(log_prob)), float(np.sqrt(np.mean((prepared.y_test - mean) ** 2)))
