@@ -30,6 +30,7 @@ class Batch(eqx.Module):
             (`sum`).
         total: Number N of training rows that count.
         classes: Number C of classes; 0 for regression, 1 for counts.
+        is_weighted: Whether rows have sample weights; a minibatch of others needs no array of N weights.
     """
 
     X: Float[Array, "B D"]
@@ -38,6 +39,7 @@ class Batch(eqx.Module):
     weight: Float[Array, " B"]
     total: int = eqx.field(static=True)
     classes: int = eqx.field(static=True, default=0)
+    is_weighted: bool = eqx.field(static=True, default=False)
 
     @property
     def scale(self) -> Float[Array, ""]:
@@ -70,7 +72,7 @@ class Batch(eqx.Module):
         n = min(rows or self.total, self.total)
         if n == len(self.y):
             return self
-        return Batch(self.X[:n], self.y[:n], self.index[:n], self.weight[:n], n, self.classes)
+        return Batch(self.X[:n], self.y[:n], self.index[:n], self.weight[:n], n, self.classes, self.is_weighted)
 
 
 class Info(eqx.Module):

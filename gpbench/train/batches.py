@@ -25,7 +25,9 @@ def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None) -> Ba
     index = jnp.arange(X.shape[0])
     total = X.shape[0] if rows is None else rows
     counted = (index < total).astype(X.dtype)
-    return Batch(X, y, index, counted if weight is None else counted * weight, total, classes)
+    if weight is None:
+        return Batch(X, y, index, counted, total, classes)
+    return Batch(X, y, index, counted * weight, total, classes, is_weighted=True)
 
 
 class Chunk(eqx.Module):
@@ -69,8 +71,11 @@ def at_step(data: Batch | Chunk, size: int | None, t: Int[Array, ""], *, key: PR
         assert isinstance(data, Batch)
         return data
     index, counts = index_at_step(data.total, size, t, key=key)
-    row, weight = (t % len(data.X), 1.0) if isinstance(data, Chunk) else (index, data.weight[index])
-    return Batch(data.X[row], data.y[row], index, weight * counts.astype(data.X.dtype), data.total, data.classes)
+    row = t % len(data.X) if isinstance(data, Chunk) else index
+    weight = counts.astype(data.X.dtype)
+    if isinstance(data, Batch) and data.is_weighted:
+        weight *= data.weight[index]
+    return Batch(data.X[row], data.y[row], index, weight, data.total, data.classes)
 
 
 _ROWS, _STEP, _PREDICTION, _VALIDATION = range(4)
