@@ -1,6 +1,6 @@
 """`logistic`: (multinomial) logistic regression, the linear baseline of the classification tables."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -25,6 +25,7 @@ class Logistic(Method):
     """softmax(W [x, 1]) with a Gaussian prior of variance 1/`ridge` on the weights (not the intercepts), by L-BFGS."""
 
     tasks = frozenset({"binary", "multiclass"})
+    sample_weights: ClassVar[bool] = True
 
     ridge: float = setting(1.0, "nonnegative", "Prior precision of the weights; intercepts have none.")
 
