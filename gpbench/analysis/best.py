@@ -239,7 +239,7 @@ def _reason(
     if few:
         counts = [
             f"{d} ({len(values[d][method])} of {max(map(len, values[d].values()))}"
-            + (f", {n} diverged)" if (n := _diverged(table[d][method])) else ")")
+            + (f", {n} diverged)" if (n := table[d][method].diverged) else ")")
             for d in few
         ]
         return "too few splits of " + ", ".join(counts)
@@ -280,7 +280,7 @@ def _scores(
             seconds=_seconds(cells[method], splits),
             minus_leader=tests.get(pair),
             p=adjusted.get(pair),
-            diverged=_diverged(cells[method]),
+            diverged=cells[method].diverged,
             undefined=absences(cells[method].records, metric),
         )
     return scores
@@ -296,7 +296,3 @@ def _seconds(cell: CellRuns, splits: Iterable[int]) -> float | None:
     times = by_split(cell, "seconds")
     seconds = [times.get(split) for split in splits]
     return None if None in seconds else fmean(time for time in seconds if time is not None)
-
-
-def _diverged(cell: CellRuns) -> int:
-    return sum(record.diverged for record in cell.records)

@@ -159,7 +159,7 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 
 def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str]]:
     """Warnings beside values: quick preset, imported, diverged, metrics without a value, uncommitted changes."""
-    diverged = sum(record.diverged for record in cell.records)
+    diverged = cell.diverged
     return [
         *_counted("quick", "quick", cell, lambda record: record.preset == "quick"),
         *_counted("imported", "imported", cell, lambda record: bool(record.imported)),
