@@ -123,7 +123,9 @@ def recorded_cells(records: Iterable[Record]) -> list[KeyedCell]:
 def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
     """The cells of which every key has one of the values that `words` gives it."""
     requested = {key: values for key, values in words.items() if values != _ANY}
-    return [cell for cell in cells if all(cell.keys.get(key, "") in values for key, values in requested.items())]
+    for key, values in requested.items():
+        cells = [cell for cell in cells if cell.keys.get(key, "") in values]
+    return list(cells)
 
 
 def check_words(cells: Sequence[KeyedCell], words: Words, name: str) -> None:

@@ -94,7 +94,8 @@ def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterato
             planners[folders] = plan.Planner(folders)
         for preset in definition.PRESETS:
             try:
-                yield PlannedExperiment(experiment, preset, plan.plan(experiment, preset, folders, by_id, planners[folders]))
+                cells = plan.plan(experiment, preset, folders, by_id, planners[folders])
+                yield PlannedExperiment(experiment, preset, cells)
             except GpbenchError as error:
                 yield PlannedExperiment(experiment, preset, problem=str(error))
 

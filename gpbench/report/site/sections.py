@@ -15,7 +15,7 @@ from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
-from gpbench.report import dots, figures
+from gpbench.report import dots
 from gpbench.report.site import charts, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
 
@@ -163,6 +163,7 @@ def _smaller(picture: Path) -> bytes:
 
 def _drawn(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> tuple[bytes, Sequence[str]]:
     """The content of a figure by Matplotlib, and the notes that stand beside it."""
+    from gpbench.report import figures  # takes a third of a second
     from gpbench.report.figures import style
 
     figure = figures.draw(picture, planned.preset, planned.cells, facts.trace)
