@@ -1,6 +1,7 @@
 """Footnotes of cells."""
 
 import math
+from dataclasses import replace
 
 from samples import sample
 
@@ -9,8 +10,8 @@ from gpbench.analysis.notes import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONV
 
 
 def of(*records, metric="nll"):
-    (cell,) = group_runs([sample(**record) for record in records], by_preset=False)
-    return caveats(cell, metric, None)
+    runs = tuple(sample(**record) for record in records)
+    return caveats(replace(group_runs(runs)[0], records=runs), metric, None)
 
 
 def test_a_run_that_did_not_converge_is_named_and_one_without_a_criterion_is_not():
