@@ -11,7 +11,7 @@ from statistics import fmean
 
 from gpbench.analysis.notes import caveats, run_caveats
 from gpbench.analysis.printing import counted, natural
-from gpbench.analysis.statistics import UNTESTED, mean_stderr
+from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
 from gpbench.papers.published import Published, lookup
 from gpbench.records.absences import absences, absences_text
@@ -54,12 +54,14 @@ class CellRuns:
 
     @property
     def ratio(self) -> float | None:
-        """Mean of n_test / n_train over the runs, by which tests correct variances.
+        """Mean of n_test / n_train over the runs, by which tests correct variances; 0 for splits that share no rows.
 
         None without runs, where a record lacks either number, and for splits without a correction (`UNTESTED`).
         """
         if self.split_set in UNTESTED:
             return None
+        if self.split_set in INDEPENDENT:
+            return 0.0
         sizes = [(record.train_rows, record.test_rows) for record in self.records]
         ratios = [test / train for train, test in sizes if train and test]
         return fmean(ratios) if ratios and len(ratios) == len(sizes) else None

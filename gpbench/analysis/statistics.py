@@ -21,6 +21,8 @@ LEVEL = 0.05
 
 FOLDS = ("kfold",)
 """Split sets of which the correction is that of repeated folds."""
+INDEPENDENT = ("draws",)
+"""Split sets whose splits train on rows of their own, so that no variance is corrected for shared rows."""
 UNTESTED = {
     "groups90": "whole groups are left out",
     "groups_kfold": "whole groups are left out",

@@ -112,6 +112,14 @@ def test_holm_is_the_step_down_of_sorted_p_values():
     assert rank_tests.wilcoxon_holm(np.ones((5, 2)))[0, 1] == 1
 
 
+def test_wilcoxons_test_is_that_of_scipy_exact_with_ties_and_normal():
+    rng = np.random.default_rng(3)
+    for n in (1, 5, 13, 14, 50, 60):
+        for d in (rng.normal(size=n), rng.integers(-3, 5, n) + 0.0, np.arange(1.0, n + 1)):
+            expected = stats.wilcoxon(d).pvalue if d.any() else 1
+            assert rank_tests.wilcoxon_holm(np.stack([d, 0 * d], axis=1))[0, 1] == pytest.approx(expected, abs=1e-12)
+
+
 def test_ties_share_ranks_and_rounding_breaks_none():
     ranking = of([[0.1, 0.3, 0.1 + 1e-16], [0.2, 0.5, 0.2]], "abc")
     assert dict(zip(ranking.methods, ranking.average)) == {"a": 1.5, "c": 1.5, "b": 3.0}
