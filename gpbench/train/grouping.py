@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.devices import fill
 from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Group
+from gpbench.train.stream import SAMPLE, Stream
 
 _GPU_BYTES = 2**34
 """Share of a GPU's memory that a group of `run.together=auto` may take; larger groups are no faster."""
@@ -87,19 +89,38 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     ]
     n, d = prepared[0].X.shape
     of_rows = method.row_memory(n) if isinstance(method, HasRowMemory) else 0
-    numbers = len(runs) * n * (d + 1 + of_rows)
-    size = np.dtype(context.precision).itemsize
+    size = len(runs) * n * np.dtype(context.precision).itemsize
+    streams = context.streams(n, size * (d + 1))
     subject = f"{len(runs)} x {n} rows and what the method holds for each"
-    memory.require_memory(numbers * size, subject, "inducing points or samples")
+    held = size * (of_rows if streams else d + 1 + of_rows)
+    memory.require_memory(held, subject, "inducing points or samples")
     names = (card["name"], context.seed)
     members = [run.member for run in runs]
     init_keys = [run_key("init", *names, *member.identity.values()) for member in members]
     step_keys = [run_key("step", method.name, *names, *member.identity.values()) for member in members]
-    rows = {"X": context.devices.padded(n), "y": context.devices.padded(n)}
+    rows = {} if streams else {"X": context.devices.padded(n), "y": context.devices.padded(n)}
     arrays = {
         field: np.stack([fill(row_range := getattr(p, field), rows.get(field, len(row_range))) for p in prepared])
         for field in ("X", "y", "X_test", "y_test")
     }
     typed: dict[str, Any] = {field: array.astype(context.precision, copy=False) for field, array in arrays.items()}
     typed |= {"init_keys": jnp.stack(init_keys), "step_keys": jnp.stack(step_keys)}
-    return Group(members=members, rows=n, classes=prepared[0].classes, **typed), prepared
+    group = Group(members=members, rows=n, classes=prepared[0].classes, **typed)
+    return _streamed(context, group) if streams else group, prepared
+
+
+def _streamed(context: Context, group: Group) -> Group:
+    """The group with its rows on the host, whose `init` sees the first of them, which come in random order."""
+    X, y, batch_size = np.asarray(group.X), np.asarray(group.y), context.method.batch_size
+    assert batch_size is not None
+    stream = Stream(
+        lambda k, index: (X[k][index], y[k][index]),
+        total=len(y[0]),
+        size=batch_size,
+        last=context.method.steps,
+        row_bytes=X[0, 0].nbytes,
+        keys=group.step_keys,
+        to_devices=context.devices.everywhere,
+    )
+    n = min(SAMPLE, stream.total)
+    return replace(group, X=X[:, :n], y=y[:, :n], rows=n, stream=stream)
