@@ -133,9 +133,8 @@ class Method(eqx.Module):
     halving: bool = setting(
         False,
         "flag",
-        "Successive halving of these trials: the worse half is dropped after trial_steps/2, trial_steps and, with more "
-        "candidates, earlier halves, and training goes on from the state of the last; false: every candidate takes "
-        "trial_steps, and training starts again.",
+        "Trials by successive halving, after which training goes on from the winner's state; false: every candidate "
+        "takes trial_steps, and training starts again.",
     )
 
     def __check_init__(self) -> None:

@@ -92,8 +92,9 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     """The group's initial states, stacked: `init` runs member by member, on the host where it likes.
 
     Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`; with
-    `method.halving` they are chosen in training (`gpbench.train.halving`).  Without a `run` the step size is the first of `method.rates`, and the settings are the configured ones.  Raises ConfigError
-    where a state has numbers for each row and saw a sample of them.
+    `method.halving` they are chosen in training (`gpbench.train.halving`).  Without a `run` the step size is the first
+    of `method.rates`, and the settings are the configured ones.  Raises ConfigError where a state has numbers for each
+    row and saw a sample of them.
     """
     states = []
     for X, y, key in zip(group.X, group.y, group.init_keys, strict=True):

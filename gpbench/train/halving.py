@@ -1,12 +1,13 @@
 """Searches that throw no training away: successive halving, after which training goes on from the winner's state.
 
-Jamieson and Talwalkar (AISTATS 2016).  All candidates start together, and the worse half is dropped after stated numbers
-of steps.  The winner's state, with its optimiser and its random keys, is that of the winner trained alone, to the bit.
+Jamieson and Talwalkar (AISTATS 2016).  All candidates start together, and the worse half is dropped after stated
+numbers of steps.  The winner's state, with its optimiser and its random keys, is that of it trained alone, to the bit.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import jax
@@ -97,7 +98,7 @@ def _settings(method: Any, programs: Programs, group: Group, run: Fit) -> Winner
     """The settings with the largest mean log density of a random fifth of the training rows, which are held back."""
     fewer = _without_validation(programs, group)
     state = programs.devices.by_rows(initial(method, fewer), rows=fewer.X.shape[1])
-    choices = combinations(method, jax.tree.map(lambda leaf: leaf[0], state))
+    choices = combinations(method, jax.tree.map(itemgetter(0), state))
     fewer = lay_out(programs.devices, fewer)
 
     def advance(fit: Fit, end: int) -> Any:
@@ -156,7 +157,7 @@ def _halve(programs: Programs, group: Group, states: Sequence[State], advance: _
 
 
 def _share_seconds(run: Fit, fits: Sequence[Fit]) -> None:
-    """Adds the seconds of candidates to the run's: one's share to training, the others' and all evaluation to search."""
+    """Adds the seconds of candidates to the run's: one's share is training, the others' and all evaluation search."""
     spent = {name: sum(fit.seconds[name] for fit in fits) for name in run.seconds}
     run.seconds["compile"] += spent["compile"]
     run.seconds["train"] += spent["train"] / len(fits)
@@ -166,7 +167,7 @@ def _share_seconds(run: Fit, fits: Sequence[Fit]) -> None:
 def _of_each(function: Callable[[State], State], state: State) -> State:
     """A function of one member's state, of all members', in memory of its own: the steps overwrite it."""
     size = jax.tree.leaves(state)[0].shape[0]
-    members = [function(jax.tree.map(lambda leaf: leaf[k], state)) for k in range(size)]
+    members = [function(jax.tree.map(itemgetter(k), state)) for k in range(size)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
 
 
