@@ -90,7 +90,7 @@ def _rate(method: Any, programs: Programs, group: Group, run: Fit) -> Winner:
         last, average = programs.advance(group, fit, late)
         return average, last, (before + average * late) / (early + late)
 
-    states = [_of_each(partial(method.with_rate, rate=rate), run.state) for rate in method.rates]
+    states = _candidates([partial(method.with_rate, rate=rate) for rate in method.rates], run.state)
     return _halve(programs, group, states, advance, run)
 
 
@@ -106,20 +106,19 @@ def _settings(method: Any, programs: Programs, group: Group, run: Fit) -> Winner
         programs.predict(fewer, fit)
         return fit.predictions["log_prob"].mean(axis=1), last, average
 
-    started = [_of_each(partial(method.with_settings, settings=choice), state) for choice in choices]
-    winner = _halve(programs, fewer, started, advance, run)
-    configured = [_of_each(partial(method.with_settings, settings=choice), run.state) for choice in choices]
-    run.state = _gather(configured, winner.choice)
+    settings = [partial(method.with_settings, settings=choice) for choice in choices]
+    winner = _halve(programs, fewer, _candidates(settings, state), advance, run)
+    run.state = _gather(_candidates(settings, run.state), winner.choice)
     goes_on = method.carries_over and winner.step > 0 and not any(winner.converged or [])
     return winner if goes_on else None
 
 
 def _without_validation(programs: Programs, group: Group) -> Group:
     """The group with its validation rows as test rows, which its training rows lack; as `trials.best_settings`."""
-    seen = group.X.shape[1] if group.rows is None else group.rows  # of rows that are streamed a sample
-    orders = [validation_split(programs.method, seen, key=key) for key in group.init_keys]
-    take = lambda a, part: np.stack([np.asarray(rows)[order[part]] for rows, order in zip(a, orders, strict=True)])
-    X, y, X_test, y_test = (take(a, part) for part in (0, 1) for a in (group.X, group.y))
+    count = group.X.shape[1] if group.rows is None else group.rows  # of rows that are streamed a sample
+    orders = [validation_split(programs.method, count, key=key) for key in group.init_keys]
+    take = lambda a, half: np.stack([np.asarray(rows)[order[half]] for rows, order in zip(a, orders, strict=True)])
+    X, y, X_test, y_test = (take(a, half) for half in (0, 1) for a in (group.X, group.y))
     size, padded = X.shape[1], programs.devices.padded(X.shape[1])
     X, y = (np.stack([fill(rows, padded) for rows in a]) for a in (X, y))
     return replace(group, X=X, y=y, X_test=X_test, y_test=y_test, rows=size, stream=None)
@@ -128,13 +127,11 @@ def _without_validation(programs: Programs, group: Group) -> Group:
 def _halve(programs: Programs, group: Group, states: Sequence[State], advance: _Advance, run: Fit) -> Winner:
     """The winner among candidates that start in these states; one that diverges wins only where all do."""
     method, devices = programs.method, programs.devices
-    numbers = lambda state: sum(leaf.nbytes for leaf in jax.tree.leaves(state) if hasattr(leaf, "nbytes"))
-    require_memory(numbers(run.state) * len(states), f"the states of {len(states)} candidates", "candidates")
     choice = np.tile(np.arange(len(states))[:, None], group.size)
-    step, objective, total, converged = 0, *np.full((2, len(states), group.size), 0.0), None
+    step, objective, total, converged = 0, *np.zeros((2, len(states), group.size)), None
     for end in (ends := rungs(len(states), method.trial_steps, method.steps)):
-        part = lambda name: run.on_part("compile" if name == "compile" else "search")
-        fits = [Fit(devices.by_rows(state, rows=group.X.shape[1]), step, on_part=part) for state in states]
+        report = lambda name: run.on_part("compile" if name == "compile" else "search")
+        fits = [Fit(devices.by_rows(state, rows=group.X.shape[1]), step, on_part=report) for state in states]
         scores, objective, average = (np.stack(a) for a in zip(*(advance(fit, end) for fit in fits), strict=True))
         total = total + average * (end - step)
         keep = 1 if end == ends[-1] else -(-len(states) // 2)
@@ -142,8 +139,8 @@ def _halve(programs: Programs, group: Group, states: Sequence[State], advance: _
         _share_seconds(run, fits)
         choice, objective, total = (np.take_along_axis(a, order, axis=0) for a in (choice, objective, total))
         states = [_gather([fit.state for fit in fits], members) for members in order]
-        ended = None if fits[0].converged is None else np.stack([fit.converged for fit in fits])
-        converged = None if ended is None else np.take_along_axis(ended, order, axis=0)[0].tolist()
+        flags = [fit.converged for fit in fits if fit.converged is not None]
+        converged = [flags[i][k] for k, i in enumerate(order[0])] if flags else None
         run.step_memory, step = fits[0].step_memory, end
     return Winner(
         choice[0],
@@ -164,11 +161,14 @@ def _share_seconds(run: Fit, fits: Sequence[Fit]) -> None:
     run.seconds["search"] += spent["train"] * (1.0 - 1.0 / len(fits)) + spent["evaluate"]
 
 
-def _of_each(function: Callable[[State], State], state: State) -> State:
-    """A function of one member's state, of all members', in memory of its own: the steps overwrite it."""
-    size = jax.tree.leaves(state)[0].shape[0]
-    members = [function(jax.tree.map(itemgetter(k), state)) for k in range(size)]
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
+def _candidates(functions: Sequence[Callable[[State], State]], state: State) -> list[State]:
+    """What each function of one member's state makes of all members', in memory of its own: steps overwrite it."""
+    leaves, structure = jax.tree.flatten(state)
+    size = sum(leaf.nbytes for leaf in leaves) * len(functions)
+    require_memory(size, f"the states of {len(functions)} candidates", "candidates")
+    members = [structure.unflatten(leaf[k] for leaf in leaves) for k in range(len(leaves[0]))]
+    stack = lambda *leaves: jnp.stack(leaves)
+    return [jax.tree.map(stack, *(function(member) for member in members)) for function in functions]
 
 
 def _gather(states: Sequence[State], members: Int[np.ndarray, " S"]) -> State:
