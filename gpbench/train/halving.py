@@ -166,7 +166,7 @@ def _candidates(functions: Sequence[Callable[[State], State]], state: State) -> 
     leaves, structure = jax.tree.flatten(state)
     size = sum(leaf.nbytes for leaf in leaves) * len(functions)
     require_memory(size, f"the states of {len(functions)} candidates", "candidates")
-    members = [structure.unflatten(leaf[k] for leaf in leaves) for k in range(len(leaves[0]))]
+    members = [jax.tree.unflatten(structure, [leaf[k] for leaf in leaves]) for k in range(len(leaves[0]))]
     stack = lambda *leaves: jnp.stack(leaves)
     return [jax.tree.map(stack, *(function(member) for member in members)) for function in functions]
 
