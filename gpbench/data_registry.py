@@ -82,6 +82,8 @@ READERS: Mapping[str, Entry] = {
             {
                 "target": optional("any", "Array of the targets.", "y"),
                 "group": optional("any", "Array of the groups of rows."),
+                "order": optional("any", "Array of the order of rows in time: numbers or dates."),
+                "split": optional("any", "Array of fixed splits, or several columns: as for `table`."),
                 "folds": optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
             }
         ),
@@ -109,6 +111,10 @@ READERS: Mapping[str, Entry] = {
                 "encode": optional(_ENCODINGS, "Encodings of columns of categories."),
             }
         ),
+    ),
+    "mapped": Entry(
+        _D + "mapped.mapped",
+        Keys({"target": optional("any", "Column of the target: the first, 0, or the last; of Parquet any name.", -1)}),
     ),
     "libsvm": Entry(
         _D + "readers.libsvm", Keys({"inputs": optional(_COUNT, "Number of inputs; by default the largest index.")})

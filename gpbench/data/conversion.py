@@ -3,16 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from gpbench.data import filling, row_labels
 from gpbench.data.cells import number
 from gpbench.data.dataset import Dataset, Raw, canonical, checksum
-from gpbench.data.encoding import in_order, normal_label
-from gpbench.data.faults import fault
+from gpbench.data.encoding import columns_of_table, in_order, normal_label
+from gpbench.data.faults import fault, first_rows
 from gpbench.errors import DataError
-
-_MEND = "mend them, or drop rows with missing cells by `incomplete: drop` in the card"
 
 
 def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
@@ -30,8 +28,11 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     name, task = card["name"], card["task"]
     _check_arrays(name, raw.X, raw.target)
     X, target, groups = raw.X.astype("<f8"), raw.target, np.asarray(raw.groups)
-    order = row_labels.times(name, raw.order)
-    parts = row_labels.fixed_parts(name, np.asarray(raw.split)) if len(raw.split) else np.empty((0, 0), int)
+    order = row_labels.times(f"{name}: {row_labels.column_of(card, 'order')}", raw.order)
+    parts = np.asarray(raw.split) if len(raw.split) else np.empty((0, 0), int)
+    if parts.dtype.kind == "U":
+        names = [f"{name}: {row_labels.column_of(card, 'split')}, split {k}" for k in range(parts.shape[1])]
+        parts = row_labels.fixed_parts(names, parts)
     lengths = {
         "targets": len(target),
         "groups": len(groups),
@@ -44,27 +45,6 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
         raise DataError(f"{name}: {len(X)} rows of inputs, but {counts}")
     if target.ndim == 2 and target.shape[1] == 1:
         target = target[:, 0]
-    unlabelled = target == "" if target.dtype.kind == "U" else np.zeros(target.shape, dtype=bool)
-    unlabelled = unlabelled.reshape(len(target), -1).any(axis=1)
-    columns = _names(name, "inputs", X.shape[1], (not raw.levels and card.get("columns")) or raw.columns, "x")
-    impute, indicators = filling.rules(name, card.get("impute"), columns, raw.levels, X)
-    required = np.array([column not in impute for column in columns], dtype=bool)
-    lacking = {noun: row_labels.missing(a) for noun, a in (("group", groups), ("order", order)) if len(a)}
-    if card.get("incomplete") == "drop":
-        complete = ~np.any([unlabelled, np.isnan(X[:, required]).any(axis=1), *lacking.values()], axis=0)
-        X, target = X[complete], target[complete]
-        groups, order, parts = (array[complete] if len(array) else array for array in (groups, order, parts))
-    elif unlabelled.any():
-        raise DataError(f"{name}: the target is missing in {int(unlabelled.sum())} rows; {_MEND}")
-    else:
-        for noun, rows in lacking.items():
-            row_labels.require(name, noun, rows)
-    if X.size == 0:
-        left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
-        raise DataError(f"{name}: {f'no inputs{left_out}' if len(X) else 'no complete rows'}")
-    if indicators:
-        X = np.column_stack([X, *(np.isnan(X[:, columns.index(column)]) for column in indicators.values())])
-    columns += tuple(indicators)
     outputs: tuple[str, ...] = ()
     if target.ndim == 2:
         if task != "regression":
@@ -73,13 +53,35 @@ def from_raw(card: Mapping, raw: Raw, labels: Mapping | None = None) -> Dataset:
     if (expected := card.get("outputs")) and expected != max(1, len(outputs)):
         raise DataError(f"{name}: the table has {max(1, len(outputs))} outputs, but its card says {expected}")
     target_names = outputs or raw.outputs or ("target",)
+    unlabelled = row_labels.missing(target).reshape(len(target), -1)
+    columns = _names(name, "inputs", X.shape[1], (not raw.levels and card.get("columns")) or raw.columns, "x")
+    impute, indicators = filling.rules(name, card.get("impute"), columns, raw.levels, X)
+    required = np.array([column not in impute for column in columns], dtype=bool)
+    lacking = {noun: row_labels.missing(a) for noun, a in (("group", groups), ("order", order)) if len(a)}
+    if card.get("incomplete") == "drop":
+        gaps = [unlabelled.any(axis=1), np.isnan(X[:, required]).any(axis=1), *lacking.values()]
+        rows = np.flatnonzero(~np.any(gaps, axis=0))
+        X, target = X[rows], target[rows]
+        groups, order, parts = (array[rows] if len(array) else array for array in (groups, order, parts))
+    else:
+        rows = np.arange(len(X))
+        for column, lacks in zip(target_names, unlabelled.T):
+            row_labels.require(f"{name}: the target, column {column!r},", lacks)
+        for noun, lacks in lacking.items():
+            row_labels.require(f"{name}: {row_labels.column_of(card, noun)}", lacks)
+    if X.size == 0:
+        left_out = f" ({'; '.join(raw.left_out)}; `keep` makes it one)" if raw.left_out and len(X) else ""
+        raise DataError(f"{name}: {f'no inputs{left_out}' if len(X) else 'no complete rows'}")
+    if indicators:
+        X = np.column_stack([X, *(np.isnan(X[:, columns.index(column)]) for column in indicators.values())])
+    columns += tuple(indicators)
     y, classes = _codes(name, task, target, labels or card.get("labels"), target_names)
     if labels and card.get("labels"):  # a source's own spelling must not change the names of the classes
         classes = _classes({normal_label(key): code for key, code in card["labels"].items()})
     X += 0.0  # -0.0 and 0.0 are one number, but two checksums
     y += 0.0
     filled = np.where(np.isnan(X) & [column in impute for column in columns], 0.0, X) if impute else X
-    check_finite(name, filled, y, columns, target_names)
+    check_finite(name, filled, y, columns_of_table(columns, raw.levels), target_names, rows)
     numbers = np.unique(groups, return_inverse=True)[1].astype("<i8") if groups.size else None
     for key, value in raw.folds.items():
         if value.dtype.kind not in "biu":
@@ -138,14 +140,34 @@ def check_finite(
     y: Float[np.ndarray, " N *O"],
     columns: Iterable[str],
     outputs: Sequence[str] = (),
-    mend: str = _MEND,
+    rows: Int[np.ndarray, " N"] | None = None,
+    mend: str = "",
 ) -> None:
-    """Raises DataError that names the first column with NaN or infinite cells, how many there are, and the remedy."""
-    tables = [(columns, X), (outputs or ("target",), y.reshape(len(y), -1))]
-    counts = [pair for names, table in tables for pair in zip(names, (~np.isfinite(table)).sum(axis=0).tolist())]
-    if bad := [pair for pair in counts if pair[1]]:
-        more = f" (and {len(bad) - 1} more columns)" if len(bad) > 1 else ""
-        raise DataError(f"{name}: column {bad[0][0]!r} has {bad[0][1]} missing or infinite cells{more}; {mend}")
+    """Raises DataError that names the first column with NaN or infinite cells, how many there are, and the remedy.
+
+    Args:
+        name: name of the data set, for the message.
+        X, y: inputs and targets.
+        columns, outputs: their columns; several inputs may come from one.
+        rows: numbers of the rows in their table, from 0; None where they have none.
+        mend: the remedy, in place of what a card would say.
+    """
+    columns, outputs = [*columns], outputs or ("target",)
+    bad: dict[str, np.ndarray] = {}
+    for names, table in ((columns, X), (outputs, y.reshape(len(y), -1))):
+        for i in np.flatnonzero(~np.isfinite(table).all(axis=0)).tolist():
+            bad.setdefault(names[i], table[:, i])
+    if not bad:
+        return
+    column, values = next(iter(bad.items()))
+    lacks = np.flatnonzero(~np.isfinite(values))
+    location = "" if rows is None else f" ({first_rows(rows[lacks].tolist())})"
+    more = f", and so have {len(bad) - 1} more" * (len(bad) > 1)
+    remedies = ["mend them"]
+    if np.isnan(values).any():
+        remedies += ["fill them by `impute`"] * (column in columns) + ["drop such rows by `incomplete: drop`"]
+    mend = mend or ", or ".join(remedies) + " in the card" * (len(remedies) > 1)
+    raise DataError(f"{name}: column {column!r} has {len(lacks)} missing or infinite cells{location}{more}; {mend}")
 
 
 def _codes(
@@ -156,7 +178,8 @@ def _codes(
         if target.dtype.kind == "U":
             for (row, column), cell in np.ndenumerate(target.reshape(len(target), -1)):
                 if number(cell) is None:
-                    raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {fault(str(cell))}")
+                    fact, mend = fault(str(cell))
+                    raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {fact}; {mend}".rstrip("; "))
         y = target.astype("<f8")
         if task == "count":
             check_counts(name, y, outputs[0])

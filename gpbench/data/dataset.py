@@ -32,8 +32,9 @@ class Raw:
         target: labels as text, "" for a missing one, or numbers; a column for each output where there are several.
         columns, outputs: names of inputs and outputs, () where the file has none.
         folds: index arrays that came with the file.
-        groups, order: the group of each row and its place in time, "" for a missing one; () for none.
-        split: the part of each row in fixed splits as text (N, splits) (`row_labels.fixed_parts`); () for none.
+        groups, order: the group of each row and its place in time, "" or NaN for a missing one; () for none.
+        split: the part of each row in fixed splits (N, splits), as text or as `row_labels.fixed_parts` has it; () for
+            none.
         left_out: columns that are no inputs because they only label the rows, each with the reason.
         levels: levels of encoded columns by the name of the column in the table (`gpbench.data.encoding`).
     """

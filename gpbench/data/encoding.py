@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from gpbench.data import archives
 from gpbench.data.cells import Numbers, number
-from gpbench.data.faults import fault
+from gpbench.data.faults import SpellingError, fault
 from gpbench.errors import DataError
 
 ONEHOT, ORDINAL = KINDS = ("onehot", "ordinal")
@@ -40,6 +40,17 @@ def kind_of(spec: Any) -> str:
 def names_of(name: str, spec: Any, levels: Sequence[str]) -> list[str]:
     """The names of the inputs that a column becomes, as in `city=Oslo`."""
     return [f"{name}={level}" for level in levels] if kind_of(spec) == ONEHOT else [name]
+
+
+def columns_of_table(inputs: Sequence[str], levels: Mapping[str, Sequence[str]]) -> list[str]:
+    """The column of the table from which each input comes: `city` for `city=Oslo`.
+
+    Args:
+        inputs: names of the inputs.
+        levels: levels of the encoded columns.
+    """
+    of_level = {f"{column}={level}": column for column, of_column in levels.items() for level in of_column}
+    return [of_level.get(name, name) for name in inputs]
 
 
 def levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
@@ -101,7 +112,8 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
             continue
         value = coded.get(normal_label(cell)) if coded else numbers.parse(cell)
         if value is None:
-            raise DataError(f"column {name!r}, row {row + 1}: {_fault(cell, list(coded))}")
+            fact, mend = _fault(cell, list(coded))
+            raise SpellingError(f"column {name!r}, row {row + 1}: {fact}", mend)
         try:
             values[row] = value
         except (TypeError, ValueError):
@@ -109,10 +121,11 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
     return values
 
 
-def _fault(cell: str, coded: Sequence[str]) -> str:
-    """Says why a cell is no number, and how to mend it."""
+def _fault(cell: str, coded: Sequence[str]) -> tuple[str, str]:
+    """Says why a cell is no number, and what its card would say."""
     if coded:
         if cell.lower() in ("yes", "no", "on", "off") and {*coded} & {"True", "False"}:
-            return f"{cell!r} has no code: quote yes, no, on and off in the card, for YAML reads them as true and false"
-        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}"
+            mend = "quote yes, no, on and off in the card, for YAML reads them as true and false"
+            return f"{cell!r} has no code", mend
+        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}", ""
     return fault(cell)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float
 
+from gpbench.data import encoding
 from gpbench.errors import DataError, nearest
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ def rules(
     Raises:
         DataError: there is no such column.
     """
-    of_level = {f"{column}={level}": column for column, of_column in levels.items() for level in of_column}
-    of_input = {column: of_level.get(column, column) for column in columns}
+    of_input = dict(zip(columns, encoding.columns_of_table(columns, levels)))
     centres = dict.fromkeys(of_input.values(), impute) if isinstance(impute, str) else dict(impute or {})
     if unknown := [str(column) for column in centres if column not in of_input.values()]:
         raise DataError(f"{name}: impute: no input {unknown[0]!r}; {nearest(unknown[0], {*of_input.values()})}")

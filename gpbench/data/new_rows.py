@@ -14,8 +14,9 @@ from gpbench.data.cells import Numbers
 from gpbench.data.containers import text_of
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset
+from gpbench.data.faults import SpellingError
 from gpbench.data.store import warn
-from gpbench.data.tables import DELIMITER, columns_of
+from gpbench.data.tables import columns_of
 from gpbench.errors import DataError
 
 if TYPE_CHECKING:
@@ -47,14 +48,20 @@ def new_inputs(
         DataError: a file that cannot be read, columns that lack, another number of columns, or cells that are not
             finite numbers.
     """
-    if isinstance(rows, str | PathLike):
-        return _from_file(Path(rows), card, dataset, header)
-    options = _options(card)
-    if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
-        cells = [list(map(text_of, row)) for row in rows.itertuples(index=False, name=None)]
-        has_names = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
-        table = [[str(name) for name in rows.columns], *cells] if has_names else cells
-        return _from_cells(table, options, dataset, has_names)
+    subject, options = "", _options(card)
+    try:
+        if isinstance(rows, str | PathLike):
+            subject = f"{rows}: "
+            return _from_cells(text.read(_content(Path(rows)), options).rows, options, dataset, header)
+        if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
+            cells = [list(map(text_of, row)) for row in rows.itertuples(index=False, name=None)]
+            has_names = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
+            table = [[str(name) for name in rows.columns], *cells] if has_names else cells
+            return _from_cells(table, options, dataset, has_names)
+    except SpellingError as error:
+        raise DataError(f"{subject}{error.fact}; write it as the table of {dataset.name} has it") from None
+    except DataError as error:
+        raise DataError(f"{subject}{str(error).removeprefix(f'{dataset.name}: ' if subject else '')}") from None
     try:
         X = np.asarray(rows, np.float64)
     except (TypeError, ValueError) as error:
@@ -71,23 +78,18 @@ def _options(card: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for source in card["sources"] for key, value in source.items() if key in _SPELLING}
 
 
-def _from_file(path: Path, card: Mapping[str, Any], dataset: Dataset, header: bool) -> Float[np.ndarray, "T D"]:
+def _content(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
-    options = _options(card)
-    try:
-        return _from_cells(text.read(content, options).rows, options, dataset, header)
-    except DataError as error:
-        raise DataError(f"{path}: {str(error).removeprefix(f'{dataset.name}: ')}") from None
+        raise DataError(f"the file cannot be read: {error.strerror or error}") from None
 
 
 def _from_cells(
     rows: list[list[str]], options: Mapping[str, Any], dataset: Dataset, header: bool
 ) -> Float[np.ndarray, "T D"]:
     """The inputs from rows of text, of which the first is a header where `header`."""
-    if len(rows) <= header:
+    if len(rows) <= header and not (rows and _is_numeric(rows[0], Numbers.from_options(options))):
         raise DataError("the table has no rows")
     numbers, specs = Numbers.from_options(options), options.get("encode") or {}
     specs = {str(name): spec for name, spec in specs.items()}
@@ -104,7 +106,10 @@ def _from_cells(
         raise DataError(f"the first row has {len(first)} cells; {dataset.name} has {len(names)} inputs")
     else:
         positions = list(range(len(names)))
-    columns, codes = columns_of(rows, len(first)), options.get("codes") or {}
+    if not rows:
+        raise DataError("the table has no rows")
+    columns = columns_of(rows, len(first))
+    codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
     X = []
     for i, name in zip(positions, names):
         if name in specs:
@@ -131,13 +136,18 @@ def _complete(X: Float[np.ndarray, "T D"], dataset: Dataset) -> Float[np.ndarray
     columns = dataset.columns or tuple(f"x{i + 1}" for i in range(X.shape[1]))
     missing = np.isnan(X)
     filled = np.where(missing & [name in dataset.impute for name in columns[: X.shape[1]]], 0.0, X)
-    check_finite(dataset.name, filled, np.zeros(len(X)), columns, mend=_MEND)
+    names, rows = encoding.columns_of_table(columns, dataset.levels), np.arange(len(X))
+    check_finite(dataset.name, filled, np.zeros(len(X)), names, rows=rows, mend=_MEND)
     return np.column_stack([X, *(missing[:, columns.index(column)] for column in dataset.indicators.values())])
+
+
+def _is_numeric(row: Sequence[str], numbers: Numbers) -> bool:
+    return all(numbers.parse(cell.strip()) is not None for cell in row)
 
 
 def _by_name(header: Sequence[str], names: Sequence[str], numbers: Numbers) -> list[int]:
     """The position of each input in a header, in any case.  Raises DataError for inputs that lack or stand twice."""
-    if all(numbers.parse(cell) is not None for cell in header):
+    if _is_numeric(header, numbers):
         raise DataError(
             f"the first row is of numbers, not of names ({', '.join(names[:20])}); --no-header (header=False in Python)"
             " reads a table without a header, whose columns must be the inputs in their order"
@@ -151,6 +161,6 @@ def _by_name(header: Sequence[str], names: Sequence[str], numbers: Numbers) -> l
             raise DataError(f"the header has {name!r} more than once; rename the columns")
         positions += matches
     if lacking := [name for name in names if name.casefold() not in folded]:
-        hint = f"; {DELIMITER}" if len(header) == 1 < len(names) else ""
+        hint = "; is its delimiter that of the data set?" if len(header) == 1 < len(names) else ""
         raise DataError(f"no column {', '.join(map(repr, lacking[:20]))}; the table has {', '.join(header[:20])}{hint}")
     return positions

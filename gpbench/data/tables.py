@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from gpbench.data import cells as text
-from gpbench.data import encoding
+from gpbench.data import encoding, row_labels
 from gpbench.data.cells import Numbers
 from gpbench.data.dataset import Raw
+from gpbench.data.faults import SpellingError
 from gpbench.errors import DataError, nearest
 
-DELIMITER = 'is the delimiter right, as in `delimiter: ";"` in the card?'
-"""The question that a table with too few columns asks."""
+_DELIMITER = 'is the delimiter right, as in `delimiter: ";"` in the card?'
 
 
 def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
@@ -81,6 +81,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
             input_names.append(name)
     labels = [list(map(numbers.plain, columns[i])) for i in target_columns]
     group, order, split = ([list(map(numbers.plain, columns[i])) for i in indices] for indices in of_rows.values())
+    titles = {role: [row_labels.label(names[i], role) for i in indices] for role, indices in of_rows.items()}
     return Raw(
         np.array(X).reshape(len(X), len(rows)).T,
         np.array(labels if len(target_columns) > 1 else labels[0]).T,
@@ -88,8 +89,8 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         outputs=tuple(names[i] for i in target_columns) if header else (),
         levels=levels,
         groups=group[0] if group else (),
-        order=order[0] if order else (),
-        split=np.array(split).T,
+        order=row_labels.times(titles["order"][0], order[0]) if order else (),
+        split=row_labels.fixed_parts(titles["split"], np.array(split).T) if split else (),
         # a trailing delimiter makes a column without name and cells, of which nobody needs to hear
         left_out=tuple(reason for i, reason in left_out.items() if any(columns[i])),
     )
@@ -101,21 +102,22 @@ def _listed(value: Any) -> list:
 
 
 def split_table(content: bytes, options: Mapping) -> np.ndarray:
-    """Reads a file of fixed splits, (N, splits) of text: a header, and then a line for each row of the data.
+    """Reads a file of fixed splits, (N, splits): a header, and then a line for each row of the data.
 
     Raises:
-        DataError: the file is damaged.
+        DataError: the file is damaged, or says neither train nor test.
     """
     rows = text.read(content, options).rows
     if len(rows) < 2:
         raise DataError("the table has no rows")
-    return np.array(columns_of(rows[1:], len(rows[0]))).T
+    names = [f"column {cell.strip()!r}" for cell in rows[0]]
+    return row_labels.fixed_parts(names, np.array(columns_of(rows[1:], len(names))).T)
 
 
 def columns_of(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """The cells of each column of a table of this width, stripped.  Raises DataError for a row of another length."""
     if ragged := [i for i, row in enumerate(rows) if len(row) != width]:
-        raise DataError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}; {DELIMITER}")
+        raise SpellingError(f"row {ragged[0] + 1} has {len(rows[ragged[0]])} cells, not {width}", _DELIMITER)
     return [[cell.strip() for cell in column] for column in zip(*rows)]
 
 

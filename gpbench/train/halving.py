@@ -121,7 +121,8 @@ def _without_validation(programs: Programs, group: Group) -> Group:
     X, y, X_test, y_test = (take(a, half) for half in (0, 1) for a in (group.X, group.y))
     size, padded = X.shape[1], programs.devices.padded(X.shape[1])
     X, y = (np.stack([fill(rows, padded) for rows in a]) for a in (X, y))
-    return replace(group, X=X, y=y, X_test=X_test, y_test=y_test, rows=size, stream=None)
+    weight = None if group.weight is None else np.stack([fill(rows, padded) for rows in take(group.weight, 0)])
+    return replace(group, X=X, y=y, weight=weight, X_test=X_test, y_test=y_test, rows=size, stream=None)
 
 
 def _halve(programs: Programs, group: Group, states: Sequence[State], advance: _Advance, run: Fit) -> Winner:
