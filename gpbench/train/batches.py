@@ -12,7 +12,7 @@ from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.protocols import State
 
 
-def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
+def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None) -> Batch:
     """Makes one batch of all rows.
 
     Args:
@@ -20,10 +20,14 @@ def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
         y: targets (N,).
         classes: number of classes, 0 for regression.
         rows: number of rows that count; those beyond only fill the batch up and have weight 0.
+        weight: sample weights above 0 (N,); None for 1.
     """
     index = jnp.arange(X.shape[0])
     total = X.shape[0] if rows is None else rows
-    return Batch(X, y, index, (index < total).astype(X.dtype), total, classes)
+    counted = (index < total).astype(X.dtype)
+    if weight is None:
+        return Batch(X, y, index, counted, total, classes)
+    return Batch(X, y, index, counted * weight, total, classes, is_weighted=True)
 
 
 class Chunk(eqx.Module):
@@ -68,7 +72,10 @@ def at_step(data: Batch | Chunk, size: int | None, t: Int[Array, ""], *, key: PR
         return data
     index, counts = index_at_step(data.total, size, t, key=key)
     row = t % len(data.X) if isinstance(data, Chunk) else index
-    return Batch(data.X[row], data.y[row], index, counts.astype(data.X.dtype), data.total, data.classes)
+    weight = counts.astype(data.X.dtype)
+    if isinstance(data, Batch) and data.is_weighted:
+        weight *= data.weight[index]
+    return Batch(data.X[row], data.y[row], index, weight, data.total, data.classes)
 
 
 _ROWS, _STEP, _PREDICTION, _VALIDATION = range(4)
