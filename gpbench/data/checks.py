@@ -79,6 +79,8 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
     every = -(-dataset.X.size // _CELLS)
     notes = [Finding(f"the findings are those of {-(-n // every):,} rows, every {every}th")] * (every > 1)
     checked = f" (the first {count} are checked)" if number > count else ""
+    with np.errstate(all="ignore"):  # of numbers near the largest
+        findings = find(card, *_some(dataset, parts, every))
     return Report(
         dataset.name,
         dataset.task,
@@ -90,7 +92,7 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         None if dataset.groups is None else int(dataset.groups.max()) + 1,
         f"{splits.identity(card)['set']}: {number}{checked}, with {span(len(train) for train, _ in parts)} training"
         f" and {span(len(test) for _, test in parts)} test rows",
-        [*notes, *find(card, *_some(dataset, parts, every))],
+        [*notes, *findings],
     )
 
 

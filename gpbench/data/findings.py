@@ -77,6 +77,9 @@ def _levels(dataset: Dataset) -> Iterator[Finding]:
         for level in levels:
             if level.lower() in _UNKNOWN:
                 yield Finding(f"{name!r} has the level {level!r}", f'missing: "{level}" if it marks missing cells')
+        if name in dataset.levels and 2 * len(levels) > len(dataset.y):
+            text = f"{name!r} has {len(levels):,} levels in {len(dataset.y):,} rows, as labels of rows have"
+            yield Finding(text, f"drop: [{name}]")
 
 
 def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:

@@ -127,7 +127,10 @@ def _write(
     """Writes a card and says so in a line."""
     import yaml
 
-    task, options, summary = guesses.guess(content, title, target, labels)
+    try:
+        task, options, summary = guesses.guess(content, title, target, labels)
+    except DataError as error:
+        raise DataError(f"dataset={title}: {error}") from None
     drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}
     node = {"name": card.stem, "task": task, "sources": [source | options], **drops, **facts}
     _check(node, content, title)
