@@ -29,10 +29,12 @@ class Logistic(Method):
 
     ridge: float = setting(1.0, "nonnegative", "Prior precision of the weights; intercepts have none.")
 
+    @jax.named_scope("needs_float64")  # optax's L-BFGS and line search, whatever the precision of the weights
     def init(self, data: Batch, *, key: PRNGKeyArray) -> LogisticState:
         weights = jnp.zeros((data.X.shape[1] + 1, data.classes), data.X.dtype)
         return LogisticState(weights, optax.lbfgs().init(weights))
 
+    @jax.named_scope("needs_float64")
     def step(self, state: LogisticState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LogisticState, Info]:
         def loss(weights: Any) -> Any:
             return -self._log_posterior(weights, batch)
