@@ -53,7 +53,7 @@ def columns_of_table(inputs: Sequence[str], levels: Mapping[str, Sequence[str]])
     return [of_level.get(name, name) for name in inputs]
 
 
-def levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
+def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
     """The levels of a column: the card's, or all that it has, in numerical or alphabetical order.
 
     Raises:
@@ -112,9 +112,9 @@ def inputs_of(
         codes: Entries of `codes` by column.
 
     Raises:
-        DataError: A cell is no number, or levels do not fit (`levels_of`).
+        DataError: A cell is no number, or levels do not fit (`_levels_of`).
     """
-    levels = {name: levels_of(cells, name, specs[name], numbers) for name, cells in columns.items() if name in specs}
+    levels = {name: _levels_of(cells, name, specs[name], numbers) for name, cells in columns.items() if name in specs}
     inputs: list[Float[np.ndarray, " N"]] = []
     names: list[str] = []
     for name, cells in columns.items():
