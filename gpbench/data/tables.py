@@ -41,12 +41,24 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     if len(rows) <= header:
         raise DataError("the table has no rows")
     names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(len(rows[0]))]
+    is_longer = {len(row) for row in rows} == {len(names) + 1} and any(row[-1] for row in rows)
+    if header and is_longer and len(names) > 1:
+        raise DataError(
+            f"the header has {len(names)} names, and all rows have {len(names) + 1} cells, as R writes names of rows:"
+            " write the table with row.names=FALSE, or name the first column"
+        )
+    if header and (late := later_header(names, rows, targets)):
+        absent = f"the first line has no {targets[0]!r}, and row {late} has"
+        raise DataError(f"{absent}: leave out the lines above by `skip`")
     columns = columns_of(rows, len(names))
     if repeated := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
     target_columns = [_position(names, target, header) for target in targets]
     roles = {"group": options.get("group"), "order": options.get("order"), "split": options.get("split")}
     of_rows = {role: [_position(names, name, header) for name in _listed(value)] for role, value in roles.items()}
+    if doubled := [role for role, columns in of_rows.items() if not {*columns}.isdisjoint(target_columns)]:
+        role = doubled[0]
+        raise DataError(f"column {options[role]!r} is the target and `{role}`: choose another column for one")
     excluded = {
         *target_columns,
         *(i for columns in of_rows.values() for i in columns),
@@ -96,6 +108,13 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     )
 
 
+def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: Sequence) -> int:
+    """The number of a row, from 1, that names the targets where the first line does not; 0 for none."""
+    if not all(isinstance(target, str) for target in targets) or {*targets} <= {*names}:
+        return 0
+    return next((k for k, row in enumerate(rows[:20], 1) if {*targets} <= {cell.strip() for cell in row}), 0)
+
+
 def _listed(value: Any) -> list:
     """One or several names of columns as a list; none for None."""
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
@@ -128,5 +147,6 @@ def _position(names: Sequence[str], column: Any, header: bool) -> int:
     if isinstance(column, int) and -len(names) <= column < len(names):
         return column % len(names)
     if column not in names:
-        raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}")
+        hint = f"; {_DELIMITER}" * (len(names) == 1)
+        raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}{hint}")
     return names.index(column)
