@@ -100,6 +100,33 @@ def encoded(
     return [np.where(missing, np.nan, codes == i) for i in range(len(levels))], unseen
 
 
+def inputs_of(
+    columns: Mapping[str, Sequence[str]], numbers: Numbers, specs: Mapping[str, Any], codes: Mapping[str, Mapping]
+) -> tuple[list[Float[np.ndarray, " N"]], list[str], dict[str, tuple[str, ...]]]:
+    """The inputs that columns become, their names, and the levels of encoded columns.
+
+    Args:
+        columns: Cells by the name of the column.
+        numbers: Spelling of numbers and of missing cells.
+        specs: Entries of `encode` by column.
+        codes: Entries of `codes` by column.
+
+    Raises:
+        DataError: A cell is no number, or levels do not fit (`levels_of`).
+    """
+    levels = {name: levels_of(cells, name, specs[name], numbers) for name, cells in columns.items() if name in specs}
+    inputs: list[Float[np.ndarray, " N"]] = []
+    names: list[str] = []
+    for name, cells in columns.items():
+        if name in specs:
+            inputs += encoded(cells, specs[name], levels[name], numbers)[0]
+            names += names_of(name, specs[name], levels[name])
+        else:
+            inputs.append(parsed(cells, name, numbers, codes.get(name)))
+            names.append(name)
+    return inputs, names, levels
+
+
 def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | None) -> Float[np.ndarray, " N"]:
     """A column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
     values = np.empty(len(cells))
