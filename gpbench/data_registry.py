@@ -68,7 +68,7 @@ _MARKERS = Range(
     lambda value: not any(isinstance(entry, Mapping) for entry in (value if isinstance(value, list) else [value])),
     "a text, a number or a list of them",
 )
-_ENCODINGS = Range(
+ENCODINGS = Range(
     lambda value: value is None or (isinstance(value, Mapping) and all(map(_is_encoding, value.values()))),
     "a mapping from columns to onehot or ordinal, or to one of them with its levels, as in {size: {ordinal: [S, L]}}",
 )
@@ -82,6 +82,8 @@ READERS: Mapping[str, Entry] = {
             {
                 "target": optional("any", "Array of the targets.", "y"),
                 "group": optional("any", "Array of the groups of rows."),
+                "order": optional("any", "Array of the order of rows in time: numbers or dates."),
+                "split": optional("any", "Array of fixed splits, or several columns: as for `table`."),
                 "folds": optional(MAPPING, "Index arrays of split sets, by the name that gpbench gives them."),
             }
         ),
@@ -106,9 +108,13 @@ READERS: Mapping[str, Entry] = {
                 "thousands": optional("text", "Sign between groups of three digits."),
                 "comment": optional("text", "Lines that begin with this are left out."),
                 "codes": optional(MAPPING, "Numbers for the texts of a column: {column: {text: number}}."),
-                "encode": optional(_ENCODINGS, "Encodings of columns of categories."),
+                "encode": optional(ENCODINGS, "Encodings of columns of categories."),
             }
         ),
+    ),
+    "mapped": Entry(
+        _D + "mapped.mapped",
+        Keys({"target": optional("any", "Column of the target: the first, 0, or the last; of Parquet any name.", -1)}),
     ),
     "libsvm": Entry(
         _D + "readers.libsvm", Keys({"inputs": optional(_COUNT, "Number of inputs; by default the largest index.")})

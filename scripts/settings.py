@@ -16,7 +16,7 @@ import optax
 import yaml
 
 from gpbench import data_registry, paths, schema
-from gpbench.config import cards, declared
+from gpbench.config import card_keys, declared
 from gpbench.config.build import declaration_of
 from gpbench.config.compose import Composer
 from gpbench.config.protocol import KEYS
@@ -105,7 +105,7 @@ def page() -> str:
     for key, value in composer.compose([])["protocol"].items():
         words, meaning = KEYS[key] if key in KEYS else (declared.ranges()[key], meanings[key])
         lines.append(_row(key, words, value, meaning))
-    return "\n".join(lines + card_keys()) + "\n"
+    return "\n".join(lines + keys_of_cards()) + "\n"
 
 
 _HEAD = ["| setting | values | default | meaning |", "|---|---|---|---|"]
@@ -117,10 +117,10 @@ def _row(key: str, words: Any, value: Any, meaning: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-def card_keys() -> list[str]:
+def keys_of_cards() -> list[str]:
     """The lines about the keys of cards, of their sources with readers, and of their split sets."""
-    tables = {"A card": cards.CARD, "Every source": cards.SOURCE, "`splits`": cards.SPLITS}
-    tables |= {f"A source of kind `{name}`": keys for name, keys in cards.KINDS.items()}
+    tables = {"A card": card_keys.CARD, "Every source": card_keys.SOURCE, "`splits`": card_keys.SPLITS}
+    tables |= {f"A source of kind `{name}`": keys for name, keys in card_keys.KINDS.items()}
     tables |= {f"A source with the reader `{name}`": entry.options for name, entry in data_registry.READERS.items()}
     tables |= {f"`splits` with the set `{name}`": entry.options for name, entry in data_registry.SPLIT_SETS.items()}
     lines = ["", "## Cards", "", "The keys of cards of data sets; [Data](data.md) explains them."]

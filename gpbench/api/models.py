@@ -148,7 +148,7 @@ class RecordedRun:
         return pd.DataFrame(self._columns(X, header))
 
     def _columns(self, X: Rows, header: bool) -> "dict[str, np.ndarray]":
-        from gpbench.data.tables import new_inputs
+        from gpbench.data.new_rows import new_inputs
 
         model = self._model()
         return model.predict(new_inputs(X, model.card, model.dataset, header=header))

@@ -1,16 +1,9 @@
 """The actions `info` and `check` of `gpbench data`: a data set described by its card, and by its rows."""
 
 import argparse
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from gpbench.errors import DataError, listed
-
-if TYPE_CHECKING:
-    from gpbench.data.checks import Column, Report
-
-_MOST = 30
-"""Largest number of inputs that have a line each."""
 
 
 def info(card: Mapping, summary: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
@@ -73,34 +66,4 @@ def check(card: Mapping, args: argparse.Namespace) -> tuple[dict, str]:
 
     dataset = load(card, config_dirs=args.config_dir, mirror=args.mirror, store=args.store, quiet=True)
     report = check(card, dataset)
-    head = f"{report.name}: {report.task}, {report.rows:,} rows, {len(report.inputs)} inputs"
-    return report.to_json(), "\n".join([head, *(f"  {label:<8} {value}" for label, value in _lines(report))])
-
-
-def _lines(report: "Report") -> Iterator[tuple[str, str]]:
-    columns = report.inputs if len(report.inputs) <= _MOST else [*report.inputs[: _MOST - 2], report.inputs[-1]]
-    width = max(len(column.name) for column in [*columns, *report.targets])
-    for column in columns:
-        if column is columns[-1] and len(columns) < len(report.inputs):
-            yield "", f"... {len(report.inputs) - len(columns)} more"
-        yield "input", _column(column, width)
-    yield from (("target", _column(column, width)) for column in report.targets)
-    if report.classes:
-        yield "target", report.target
-        yield "classes", _classes(report.classes, report.rows)
-    if report.groups:
-        yield "groups", f"{report.groups:,}"
-    yield "splits", report.splits
-    for finding in report.findings:
-        yield "note", finding.text + f"; mend: {finding.mend}" * bool(finding.mend)
-    if not report.findings:
-        yield "note", "nothing is doubtful"
-
-
-def _column(column: "Column", width: int) -> str:
-    values = f"{column.low:.6g}" + f" to {column.high:.6g}" * (column.high > column.low)
-    return f"{column.name:<{width}}  {column.kind:<13}  {values}"
-
-
-def _classes(classes: Mapping[str, int], rows: int) -> str:
-    return ", ".join(f"{name} {count:,} ({100 * count / rows:.3g} %)" for name, count in classes.items())
+    return report.to_json(), str(report)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import custom, own_metrics, paths, plugins, yamls
-from gpbench.config import cards, declared, merge, protocol, words
+from gpbench.config import card_keys, cards, declared, merge, protocol, words
 from gpbench.config.values import check_values
 from gpbench.config.words import Word
 from gpbench.errors import ConfigError, nearest
@@ -121,7 +121,7 @@ class Composer:
                 "the record has no whole configuration: put its config.yaml back, or train it again with run.again=true"
             )
         name = str(stored["dataset"].get("name"))
-        if not cards.NAME.fullmatch(name):
+        if not card_keys.NAME.fullmatch(name):
             raise ConfigError(f"{name!a} is no name of a data set")
         base = self.compose([f"dataset={name}"])
         keys = (*GROUPS, "split", "output", "seed", "changes", "implied")

@@ -37,6 +37,7 @@ _RANGES: Mapping[str, Range | Words] = {
     "run.timing": "flag",
     "run.memory_fraction": "fraction or null",
     "run.together": Range(_is_together, "auto, true, false, or a whole number from 1"),
+    "run.stream": "auto or flag",
     "run.preset": ["quick", "full", None],
     "run.keep": "flag",
     "run.save": "flag",

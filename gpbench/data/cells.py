@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpbench.data import archives, containers
+from gpbench.data.faults import SpellingError
 from gpbench.errors import DataError
 
 _PARQUET, _ZIP, _FEATHER = b"PAR1", b"PK\x03\x04", b"ARROW1"
@@ -19,7 +20,6 @@ _OTHERS = {
     b"\xff\xff\xff\xff": "a stream of Arrow: write a Feather file",
     b"\xd0\xcf\x11\xe0": "an Excel file of the old form (.xls): save it as .xlsx or csv",
     b"\x89HDF": "an HDF5 file: save the table as csv or Parquet",
-    b"\x93NUMPY": "an array of NumPy (.npy): save it as npz, and read it by `reader: npz`",
     b"SQLite format 3": "a database: save the table as csv or Parquet",
     b"%PDF": "a PDF file: save the table as csv",
 }
@@ -69,13 +69,15 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     skip = options.get("skip", 0)
     if other := next((text for start, text in _OTHERS.items() if content.startswith(start)), None):
         raise DataError(other)
+    if content.startswith(b"\x93NUMPY"):
+        raise SpellingError("an array of NumPy (.npy)", "read it by `reader: mapped`")
     if content.startswith(_ZIP):
         with containers.reading("Excel file or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]
         if "[Content_Types].xml" in names:
             return Cells(containers.excel(content, options.get("sheet"))[skip:])
         if len(names) != 1:
-            raise DataError(f"a zip archive of {len(names)} files ({', '.join(names[:5])}); name one by `member`")
+            raise SpellingError(f"a zip archive of {len(names)} files ({', '.join(names[:5])})", "name one by `member`")
         return _unpacked(archives.member(content, names[0]), options, levels)
     if content.startswith(_PARQUET):
         rows, index = containers.parquet(content)
@@ -169,11 +171,12 @@ def _decoded(content: bytes, encoding: str | None) -> str:
         raise DataError(f"encoding: {encoding!r} is unknown; examples are utf-8, latin-1, cp1252, utf-16") from None
     except UnicodeDecodeError as error:
         if b"\0" in content[:1000]:
-            raise DataError("null bytes, as UTF-16 has them; state it in the card by `encoding: utf-16`") from None
+            mend = "state it in the card by `encoding: utf-16`"
+            raise SpellingError("null bytes, as UTF-16 has them", mend) from None
         line = content[: error.start].count(b"\n") + 1
-        raise DataError(
-            f"line {line}: byte 0x{content[error.start]:02x} is not {encoding.upper()}; state the encoding in the card,"
-            " as in `encoding: latin-1`"
+        raise SpellingError(
+            f"line {line}: byte 0x{content[error.start]:02x} is not {encoding.upper()}",
+            "state the encoding in the card, as in `encoding: latin-1`",
         ) from None
 
 

@@ -1,24 +1,21 @@
-"""What a careful colleague would say of a data set before anybody trains on it: sizes, inputs, and doubtful things."""
+"""The check of a data set before anybody trains on it: sizes, inputs, splits, and what is doubtful."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from gpbench.config.cards import reader
 from gpbench.data import filling, splits
 from gpbench.data.dataset import Dataset
+from gpbench.data.findings import Finding, count_classes, find, span
 from gpbench.errors import listed
 
-
-class Finding(NamedTuple):
-    """A doubtful thing in a data set, and the line of the card that mends it, "" where nothing is to be changed."""
-
-    text: str
-    mend: str = ""
+_MOST = 30
+"""Largest number of inputs that have a line each."""
+_SPLITS, _ROWS, _CELLS = 100, 2 * 10**7, 10**8
+"""Largest numbers of splits, of rows of all of these, and of cells whose findings are made: first splits, some rows."""
 
 
 class Column(NamedTuple):
@@ -58,6 +55,10 @@ class Report(NamedTuple):
         lists = {key: [entry._asdict() for entry in getattr(self, key)] for key in ("inputs", "targets", "findings")}
         return {**self._asdict(), **lists}
 
+    def __str__(self) -> str:
+        head = f"{self.name}: {self.task}, {self.rows:,} rows, {len(self.inputs)} input{'s' * (len(self.inputs) != 1)}"
+        return "\n".join([head, *(f"  {label:<8} {value}" for label, value in _lines(self))])
+
 
 def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
     """Describes a data set and finds what is doubtful in it: notes, of which none keeps it from being used.
@@ -71,16 +72,15 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
     """
     outputs = dataset.y.reshape(len(dataset.y), -1)
     filler = filling.fit(dataset, dataset.X)
-    dataset = replace(dataset, X=np.asfortranarray(filler(dataset.X) if filler else dataset.X))  # read by columns
-    parts = [splits.indices(card, dataset, k) for k in range(splits.count(card))]
-    findings = [
-        *_missing(dataset),
-        *_inputs(card, dataset),
-        *_of_target(card, dataset),
-        *_repeated(card, dataset, parts),
-        *(_classes(dataset, parts) if dataset.classes else _values(dataset)),
-        *_groups(dataset, parts),
-    ]
+    dataset = replace(dataset, X=filler(dataset.X)) if filler else dataset
+    number, n = splits.count(card), len(dataset.y)
+    count = max(1, min(number, _SPLITS, _ROWS // n))
+    parts = [splits.indices(card, dataset, k) for k in range(count)]
+    every = -(-dataset.X.size // _CELLS)
+    notes = [Finding(f"the findings are those of {-(-n // every):,} rows, every {every}th")] * (every > 1)
+    checked = f" (the first {count} are checked)" if number > count else ""
+    with np.errstate(all="ignore"):  # of numbers near the largest
+        findings = find(card, *_some(dataset, parts, every))
     return Report(
         dataset.name,
         dataset.task,
@@ -88,12 +88,21 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         _columns(dataset.columns, dataset.X),
         () if dataset.classes else _columns(dataset.outputs or (dataset.target,), outputs),
         listed(dataset.outputs or [dataset.target]),
-        _counts(dataset),
+        count_classes(dataset),
         None if dataset.groups is None else int(dataset.groups.max()) + 1,
-        f"{splits.identity(card)['set']}: {len(parts)}, with {_range(len(train) for train, _ in parts)} training and"
-        f" {_range(len(test) for _, test in parts)} test rows",
-        findings,
+        f"{splits.identity(card)['set']}: {number}{checked}, with {span(len(train) for train, _ in parts)} training"
+        f" and {span(len(test) for _, test in parts)} test rows",
+        [*notes, *findings],
     )
+
+
+def _some(dataset: Dataset, parts: list, every: int) -> tuple[Dataset, list]:
+    """Some rows of a data set at equal distances, and where they are in the parts of its splits."""
+    groups = None if dataset.groups is None else dataset.groups[::every]
+    if every > 1:
+        parts = [tuple(rows[rows % every == 0] // every for rows in pair) for pair in parts]
+        groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    return replace(dataset, X=np.asfortranarray(dataset.X[::every]), y=dataset.y[::every], groups=groups), parts
 
 
 def _columns(names: Sequence[str], table: Float[np.ndarray, "N D"]) -> list[Column]:
@@ -110,194 +119,30 @@ def _columns(names: Sequence[str], table: Float[np.ndarray, "N D"]) -> list[Colu
     return columns
 
 
-def _counts(dataset: Dataset) -> dict[str, int]:
-    if not dataset.classes:
-        return {}
-    codes = (dataset.y > 0 if dataset.task == "binary" else dataset.y).astype(int)
-    return {name: int((codes == code).sum()) for code, name in enumerate(dataset.classes)}
+def _lines(report: Report) -> Iterator[tuple[str, str]]:
+    columns = report.inputs if len(report.inputs) <= _MOST else [*report.inputs[: _MOST - 2], report.inputs[-1]]
+    width = max(len(column.name) for column in [*columns, *report.targets])
+    for column in columns:
+        if column is columns[-1] and len(columns) < len(report.inputs):
+            yield "", f"... {len(report.inputs) - len(columns)} more"
+        yield "input", _range_of(column, width)
+    yield from (("target", _range_of(column, width)) for column in report.targets)
+    if report.classes:
+        yield "target", report.target
+        yield "classes", _classes(report.classes, report.rows)
+    if report.groups:
+        yield "groups", f"{report.groups:,}"
+    yield "splits", report.splits
+    for finding in report.findings:
+        yield "note", finding.text + f"; mend: {finding.mend}" * bool(finding.mend)
+    if not report.findings:
+        yield "note", "nothing is doubtful"
 
 
-def _missing(dataset: Dataset) -> Iterator[Finding]:
-    for reason in dataset.left_out:
-        name = re.match("'(.+)' ", reason)
-        yield Finding(f"{reason}: no input", f"keep: [{name[1]}]" if name else "name it in the file to keep it")
-    if dataset.missing:
-        cells = listed([f"{name} {count}" for name, count in dataset.missing.items()])
-        remedy = "missing cells are filled" if dataset.impute else "rows with missing cells are left out"
-        yield Finding(f"{remedy} ({cells})")
+def _range_of(column: Column, width: int) -> str:
+    values = f"{column.low:.6g}" + f" to {column.high:.6g}" * (column.high > column.low)
+    return f"{column.name:<{width}}  {column.kind:<13}  {values}"
 
 
-def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
-    """Inputs without information, and inputs that only number the rows."""
-    X, names = dataset.X, dataset.columns
-    constant = np.ptp(X, axis=0) == 0
-    if constant.any():
-        same = [name for name, is_constant in zip(names, constant) if is_constant]
-        yield Finding(f"constant: {listed(same)}", _drop(card, same))
-    varied = np.flatnonzero(~constant)
-    for first, second in _doubles(X, varied):
-        yield Finding(f"{names[second]!r} is {names[first]!r} again, or linear in it", _drop(card, [names[second]]))
-    if len(X) < 10:
-        return
-    for i in varied:
-        steps = np.diff(X[:, i])
-        if ((steps >= 0).all() or (steps <= 0).all()) and np.count_nonzero(steps) >= 10:
-            mend = _drop(card, [names[i]])
-            yield Finding(
-                f"{names[i]!r} orders the rows: the test rows of random splits lie between training rows",
-                mend and f"{mend} if it numbers them; order: {names[i]}, splits: {{set: temporal}} if it is a time",
-            )
-        elif np.ptp(X[:, i]) < 2 * len(X) and (X[:, i] == np.rint(X[:, i])).all() and len({*X[:, i]}) == len(X):
-            yield Finding(f"{names[i]!r} has another whole number in each row, as labels do", _drop(card, [names[i]]))
-        if mark := _marker(X[:, i]):
-            yield Finding(
-                f"{names[i]!r} is {mark[0]:g} in {mark[1]} rows, far from all others", f"missing: {mark[0]:g}"
-            )
-
-
-def _doubles(X: Float[np.ndarray, "N D"], varied: Int[np.ndarray, " varied"]) -> Iterator[tuple[int, int]]:
-    """Pairs of inputs of which the second is linear in the first: those of some rows, confirmed on all of them."""
-    standard = lambda table: (table - table.mean(axis=0)) / np.maximum(table.std(axis=0), 1e-300)
-    some = standard(X[:: -(-len(X) // 2000)][:, varied])
-    is_double = np.triu(np.abs(some.T @ some) / len(some) > 1 - 1e-9, 1)
-    for second in np.flatnonzero(is_double.any(axis=0)):
-        pair = varied[[np.flatnonzero(is_double[:, second])[0], second]]
-        if len(X) > 2 and abs(np.mean(standard(X[:, pair]).prod(axis=1))) > 1 - 1e-9:
-            yield int(pair[0]), int(pair[1])
-
-
-_MARKERS = (-9, 99, -99, -200, 999, -999, 9999, -9999, 99999, -99999)
-"""Numbers that stand for missing cells in many files."""
-
-
-def _marker(values: Float[np.ndarray, " N"]) -> tuple[int, int] | None:
-    """A number that may mark missing cells, and how many: repeated, and farther out than all others are wide."""
-    for mark in _MARKERS:
-        is_mark = values == mark
-        if (count := int(is_mark.sum())) > 1 and count < len(values) - 1:
-            others = values[~is_mark]
-            distance = others.min() - mark if mark < 0 else mark - others.max()
-            if distance > np.ptp(others):
-                return mark, count
-    return None
-
-
-def _of_target(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
-    """Inputs that tell the target, and rows in its order."""
-    y = dataset.y.reshape(len(dataset.y), -1)
-    if len(y) < 10:
-        return
-    for name, column in zip(dataset.outputs or (dataset.target,), y.T):
-        steps = np.diff(column)
-        if not dataset.classes and np.count_nonzero(steps) >= 10 and ((steps >= 0).all() or (steps <= 0).all()):
-            yield Finding(f"the rows are in the order of {name!r}: a column that numbers them would tell it")
-        tells = _separates if dataset.classes else _follows
-        some = slice(None, None, -(-len(y) // 1000))
-        for i, values in enumerate(dataset.X.T):
-            if tells(values[some], column[some]) and tells(values, column):
-                yield Finding(
-                    f"{dataset.columns[i]!r} alone tells {name!r}: is it known before {name!r} is?",
-                    _drop(card, [dataset.columns[i]]),
-                )
-
-
-def _separates(values: Float[np.ndarray, " N"], labels: Float[np.ndarray, " N"]) -> bool:
-    """Tests whether each class has an interval of its own."""
-    order = np.lexsort([labels, values])
-    values, labels = values[order], labels[order]
-    changes = labels[1:] != labels[:-1]
-    return bool(np.count_nonzero(changes) < len({*labels}) and not (changes & (values[1:] == values[:-1])).any())
-
-
-def _follows(values: Float[np.ndarray, " N"], target: Float[np.ndarray, " N"]) -> bool:
-    """Tests whether the correlation with the target, of numbers or of their ranks, is more than .999."""
-    for a, b in ((values, target), (_ranks(values), _ranks(target))):
-        a, b = a - a.mean(), b - b.mean()
-        scale = np.sqrt((a @ a) * (b @ b))
-        if scale > 0 and abs(a @ b) > 0.999 * scale:
-            return True
-    return False
-
-
-def _ranks(values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
-    """Ranks, the mean of them for equal values."""
-    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - 0.5 * counts)[index]
-
-
-_Parts = Sequence[tuple[np.ndarray, np.ndarray]]
-
-
-def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
-    """Rows that stand more than once, and how many of them are trained on and tested."""
-    n = len(dataset.y)
-    inputs, rows = _identities(dataset.X), _identities(np.column_stack([dataset.X, dataset.y]))
-    different = int(inputs.max()) + 1
-    if repeats := n - int(rows.max()) - 1:
-        both = _range(int(np.isin(rows[test], rows[train]).sum()) for train, test in parts)
-        tests = f"{both} of the {_range(len(test) for _, test in parts)} test rows of a split are training rows"
-        yield Finding(
-            f"{repeats:,} of {n:,} rows repeat another one; {tests}",
-            "group: COLUMN, splits: {set: groups90} keeps them on one side" * (both != "0" and bool(_drop(card, []))),
-        )
-    if (unlike := n - different - repeats) > 0:
-        yield Finding(f"{unlike:,} rows have the inputs of another row and a target of their own")
-    if different < n / 2:
-        yield Finding(f"the inputs have {different:,} different rows: more inducing points than that add nothing")
-
-
-def _identities(table: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
-    """A number for each different row, from hashes of 64 bits: sorting whole rows takes minutes for images."""
-    hashes = np.zeros(len(table), np.uint64)
-    for column in np.ascontiguousarray(table.T + 0.0).view(np.uint64):
-        hashes = (hashes ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        hashes ^= hashes >> np.uint64(29)
-    return np.unique(hashes, return_inverse=True)[1]
-
-
-def _classes(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
-    counts = _counts(dataset)
-    rarest = min(counts, key=counts.__getitem__)
-    mend = "splits: {set: stratified90} keeps the shares of classes"
-    if counts[rarest] < 10 or counts[rarest] < 0.05 * len(dataset.y):
-        yield Finding(f"class {rarest!r} has {counts[rarest]:,} of {len(dataset.y):,} rows")
-    folded = [name.casefold() for name in counts]
-    if alike := [name for name in counts if folded.count(name.casefold()) > 1]:
-        mend_case = f"labels: {{{alike[0]}: 0, {alike[1]}: 0, ...}} joins them"
-        yield Finding(f"classes that differ in case only: {listed(alike)}", mend_case)
-    alone = sum(len(np.unique(dataset.y[test])) == 1 for _, test in parts)
-    if alone:
-        yield Finding(f"the test rows have one class only in {alone} of {len(parts)} splits: they have no AUC", mend)
-    lacking = sum(len(np.unique(dataset.y[train])) < len(counts) for train, _ in parts)
-    if lacking:
-        yield Finding(f"the training rows lack a class in {lacking} of {len(parts)} splits", mend)
-
-
-def _values(dataset: Dataset) -> Iterator[Finding]:
-    for name, column in zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T):
-        different = len(np.unique(column))
-        if different == 1:
-            yield Finding(f"{name!r} has one value: there is nothing to learn")
-        elif dataset.task != "count" and different <= 10 and len(column) >= 5 * different:
-            kind = "binary" if different == 2 else "multiclass"
-            yield Finding(f"{name!r} has {different} different values", f"task: {kind} if they are classes")
-
-
-def _groups(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
-    if dataset.groups is None:
-        return
-    groups = dataset.groups
-    if len(groups) == int(groups.max()) + 1:
-        yield Finding("every row is a group of its own")
-    elif torn := sum(bool(np.isin(groups[test], groups[train]).any()) for train, test in parts):
-        yield Finding(f"groups are on both sides in {torn} of {len(parts)} splits", "splits: {set: groups90}")
-
-
-def _drop(card: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The line that leaves out inputs, "" where the card's readers take none."""
-    return f"drop: [{', '.join(names)}]" if "table" in map(reader, card["sources"]) else ""
-
-
-def _range(numbers: Iterable[int]) -> str:
-    ordered = sorted(numbers)
-    return f"{ordered[0]:,}" + f" to {ordered[-1]:,}" * (ordered[0] < ordered[-1])
+def _classes(classes: Mapping[str, int], rows: int) -> str:
+    return ", ".join(f"{name} {count:,} ({100 * count / rows:.3g} %)" for name, count in classes.items())

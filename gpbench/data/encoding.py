@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from gpbench.data import archives
 from gpbench.data.cells import Numbers, number
-from gpbench.data.faults import fault
+from gpbench.data.faults import SpellingError, fault
 from gpbench.errors import DataError
 
 ONEHOT, ORDINAL = KINDS = ("onehot", "ordinal")
@@ -42,7 +42,18 @@ def names_of(name: str, spec: Any, levels: Sequence[str]) -> list[str]:
     return [f"{name}={level}" for level in levels] if kind_of(spec) == ONEHOT else [name]
 
 
-def levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
+def columns_of_table(inputs: Sequence[str], levels: Mapping[str, Sequence[str]]) -> list[str]:
+    """The column of the table from which each input comes: `city` for `city=Oslo`.
+
+    Args:
+        inputs: names of the inputs.
+        levels: levels of the encoded columns.
+    """
+    of_level = {f"{column}={level}": column for column, of_column in levels.items() for level in of_column}
+    return [of_level.get(name, name) for name in inputs]
+
+
+def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
     """The levels of a column: the card's, or all that it has, in numerical or alphabetical order.
 
     Raises:
@@ -89,6 +100,33 @@ def encoded(
     return [np.where(missing, np.nan, codes == i) for i in range(len(levels))], unseen
 
 
+def inputs_of(
+    columns: Mapping[str, Sequence[str]], numbers: Numbers, specs: Mapping[str, Any], codes: Mapping[str, Mapping]
+) -> tuple[list[Float[np.ndarray, " N"]], list[str], dict[str, tuple[str, ...]]]:
+    """The inputs that columns become, their names, and the levels of encoded columns.
+
+    Args:
+        columns: Cells by the name of the column.
+        numbers: Spelling of numbers and of missing cells.
+        specs: Entries of `encode` by column.
+        codes: Entries of `codes` by column.
+
+    Raises:
+        DataError: A cell is no number, or levels do not fit (`_levels_of`).
+    """
+    levels = {name: _levels_of(cells, name, specs[name], numbers) for name, cells in columns.items() if name in specs}
+    inputs: list[Float[np.ndarray, " N"]] = []
+    names: list[str] = []
+    for name, cells in columns.items():
+        if name in specs:
+            inputs += encoded(cells, specs[name], levels[name], numbers)[0]
+            names += names_of(name, specs[name], levels[name])
+        else:
+            inputs.append(parsed(cells, name, numbers, codes.get(name)))
+            names.append(name)
+    return inputs, names, levels
+
+
 def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | None) -> Float[np.ndarray, " N"]:
     """A column as numbers: NaN for an empty or missing cell, the code where it has codes.  Raises DataError."""
     values = np.empty(len(cells))
@@ -101,7 +139,8 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
             continue
         value = coded.get(normal_label(cell)) if coded else numbers.parse(cell)
         if value is None:
-            raise DataError(f"column {name!r}, row {row + 1}: {_fault(cell, list(coded))}")
+            fact, mend = _fault(cell, list(coded))
+            raise SpellingError(f"column {name!r}, row {row + 1}: {fact}", mend)
         try:
             values[row] = value
         except (TypeError, ValueError):
@@ -109,10 +148,11 @@ def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | N
     return values
 
 
-def _fault(cell: str, coded: Sequence[str]) -> str:
-    """Says why a cell is no number, and how to mend it."""
+def _fault(cell: str, coded: Sequence[str]) -> tuple[str, str]:
+    """Says why a cell is no number, and what its card would say."""
     if coded:
         if cell.lower() in ("yes", "no", "on", "off") and {*coded} & {"True", "False"}:
-            return f"{cell!r} has no code: quote yes, no, on and off in the card, for YAML reads them as true and false"
-        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}"
+            mend = "quote yes, no, on and off in the card, for YAML reads them as true and false"
+            return f"{cell!r} has no code", mend
+        return f"{cell!r} is not among its codes, {', '.join(coded[:20])}", ""
     return fault(cell)

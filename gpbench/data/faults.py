@@ -1,36 +1,71 @@
 """Cells that are no numbers: what each of them is, and how to mend it."""
 
 import re
+from collections.abc import Iterable
+
+from gpbench.errors import DataError
 
 _DATE = r"\d{4}-\d\d?-\d\d?([T ].*)?|\d{1,2}([./-])\d{1,2}\2\d{2,4}( .*)?|(\d+ days?,? )?\d{1,2}:\d\d(:.*)?"
 _KINDS = {
-    r"[+-]?\d{16,}": "has more digits than a number can hold (2^53): name the column in `drop` if it labels the rows",
-    r"[+-]?[\d.]*,\d+": 'is not a number; state the decimal sign, as in `decimal: ","`',
-    r"[+-]?\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+([.,]\d*)?": (
-        'is not a number; state the sign between thousands, as in `thousands: ","`'
+    r"[+-]?\d{16,}": (
+        "has more digits than a number can hold (2^53)",
+        "name the column in `drop` if it labels the rows",
     ),
-    r"[+-]?\d+(_\d+)+": "is not a number: take out its underscores",
-    r"[\u2010-\u2015\u2212][\d.,]+": "is not a number: its minus sign is not `-`",
-    _DATE: "is a date or a time: name the column in `drop`, or in `order` for splits by time",
+    r"[+-]?\d{1,3},\d{3}": (
+        "is not a number",
+        'state the sign between thousands, `thousands: ","`, or the decimal sign, `decimal: ","`',
+    ),
+    r"[+-]?[\d.]*,\d+": ("is not a number", 'state the decimal sign, as in `decimal: ","`'),
+    r"[+-]?\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+([.,]\d*)?": (
+        "is not a number",
+        'state the sign between thousands, as in `thousands: ","`',
+    ),
+    r"[+-]?\d+(_\d+)+": ("is not a number: take out its underscores", ""),
+    r"[\u2010-\u2015\u2212][\d.,]+": ("is not a number: its minus sign is not `-`", ""),
+    _DATE: ("is a date or a time", "name the column in `drop`, or in `order` for splits by time"),
     r"[+-]?[\d.,]+\s*[^\d\s:/+-]{1,5}|[^\w\s.+(-]\s*[\d.,]+": (
-        "is not a number: take out what is no digit; or name the column in `drop`, or number its texts in `codes`"
+        "is not a number: take out what is no digit",
+        "or name the column in `drop`, or number its texts in `codes`",
     ),
 }
-"""What is wrong with a text, by the pattern that it has; of several the first."""
+"""What is wrong with a text, and what a card would say, by the pattern that it has; of several the first."""
 
 
-def fault(cell: str) -> str:
-    """Says why a cell is no number, and how to mend it.
+class SpellingError(DataError):
+    """A table that is spelled in another way than its card says.
+
+    Attributes:
+        fact: the message without what the card would say, for tables of new rows.
+
+    Args:
+        fact: what is wrong.
+        mend: what the card would say.
+    """
+
+    def __init__(self, fact: str, mend: str):
+        super().__init__(f"{fact}; {mend}" if mend else fact)
+        self.fact = fact
+
+
+def fault(cell: str) -> tuple[str, str]:
+    """Says why a cell is no number, and what its card would say.
 
     Args:
         cell: The text of the cell.
     """
     if re.fullmatch(r"\W+|n/?a|null|none|nil|missing|unknown", cell.lower()):
-        return f'{cell!r} is not a number; if it marks a missing cell, state it, as in `missing: "{cell}"`'
-    for pattern, reason in _KINDS.items():
+        return f"{cell!r} is not a number", f'if it marks a missing cell, state it, as in `missing: "{cell}"`'
+    for pattern, (reason, mend) in _KINDS.items():
         if re.fullmatch(pattern, cell, re.ASCII):
-            return f"{_short(cell)} {reason}"
-    return f"{_short(cell)} is not a number; name the column in `drop`, or encode its texts by `encode` or `codes`"
+            return f"{_short(cell)} {reason}", mend
+    return f"{_short(cell)} is not a number", "name the column in `drop`, or encode its texts by `encode` or `codes`"
+
+
+def first_rows(rows: Iterable[int]) -> str:
+    """Names the first of some rows, counted from 0: "row 3", or "rows 3, 5, 9, 12, 14, ..."."""
+    numbers = [row + 1 for row in rows]
+    more = ", ..." * (len(numbers) > 5)
+    return f"row{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:5]))}{more}"
 
 
 def _short(cell: str) -> str:

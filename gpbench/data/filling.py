@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float
 
+from gpbench.data import encoding
 from gpbench.errors import DataError, nearest
 
 if TYPE_CHECKING:
@@ -76,12 +77,13 @@ def rules(
     Raises:
         DataError: there is no such column.
     """
-    of_level = {f"{column}={level}": column for column, of_column in levels.items() for level in of_column}
-    of_input = {column: of_level.get(column, column) for column in columns}
+    of_input = dict(zip(columns, encoding.columns_of_table(columns, levels)))
     centres = dict.fromkeys(of_input.values(), impute) if isinstance(impute, str) else dict(impute or {})
     if unknown := [str(column) for column in centres if column not in of_input.values()]:
         raise DataError(f"{name}: impute: no input {unknown[0]!r}; {nearest(unknown[0], {*of_input.values()})}")
     filled = {column: centres[name] for column, name in of_input.items() if name in centres}
     lacking = np.isnan(X).any(axis=0)
     indicators = {f"{of_input[c]} missing": c for c, lacks in zip(columns, lacking) if lacks and c in filled}
+    if doubled := [name for name in indicators if name in columns]:
+        raise DataError(f"{name}: impute: there is an input {doubled[0]!r} already; rename that column")
     return filled, indicators

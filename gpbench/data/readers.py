@@ -10,32 +10,40 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from gpbench.data import archives
+from gpbench.data import archives, row_labels
 from gpbench.data.dataset import Raw
 from gpbench.errors import DataError
 
 
 @archives.parsing("the expected npz file")
 def npz(blobs: Sequence[bytes], options: Mapping) -> Raw:
-    """Reads a NumPy archive: inputs `X`, targets, groups of rows and folds.
+    """Reads a NumPy archive: inputs `X`, targets, groups of rows, their order, fixed splits and folds.
 
     Args:
         blobs: the npz file.
-        options: the name of the array `target` (default y), with a column for each of several outputs; of the array
-            `group`, the groups of rows; and of the index arrays `folds: {ours: theirs}`.
+        options: the name of the array `target` (default y), with a column for each of several outputs; of the arrays
+            `group`, the groups of rows, `order`, their place in time, and `split`, the part of each row, with a column
+            for each split; and of the index arrays `folds: {ours: theirs}`.
 
     Raises:
         DataError: an array is absent or damaged.
     """
     options = {key: value for key, value in options.items() if value is not None}
     target, folds = options.get("target", "y"), options.get("folds", {})
-    group = [options["group"]] if "group" in options else []
-    content = archives.arrays(blobs[0], "X", target, *folds.values(), *group, optional=("feature_names",))
+    names_of = {"group": options.get("group"), "order": options.get("order"), "split": options.get("split")}
+    labels = {key: str(name) for key, name in names_of.items() if name is not None}
+    content = archives.arrays(blobs[0], "X", target, *folds.values(), *labels.values(), optional=("feature_names",))
     names = tuple(map(str, content.get("feature_names", ())))
-    groups = content[group[0]] if group else ()
-    return Raw(
-        content["X"], content[target], names, {ours: content[theirs] for ours, theirs in folds.items()}, groups=groups
-    )
+    of_rows = {key: content[name] for key, name in labels.items()}
+    if "order" in of_rows:
+        of_rows["order"] = row_labels.times(row_labels.label(labels["order"], "order"), of_rows["order"])
+    if "split" in of_rows:
+        parts = row_labels.texts(of_rows["split"].reshape(len(of_rows["split"]), -1))
+        columns = [f"{row_labels.label(labels['split'], 'split')}, split {k}" for k in range(parts.shape[1])]
+        of_rows["split"] = row_labels.fixed_parts(columns, parts)
+    indices = {ours: content[theirs] for ours, theirs in folds.items()}
+    groups, order, split = (of_rows.get(key, ()) for key in ("group", "order", "split"))
+    return Raw(content["X"], content[target], names, indices, groups=groups, order=order, split=split)
 
 
 def libsvm(blobs: Sequence[bytes], options: Mapping) -> Raw:

@@ -1,17 +1,30 @@
 """Columns that say something about rows and are no inputs: groups, the order in time, and fixed splits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from gpbench.data.cells import number
+from gpbench.data.faults import first_rows
 from gpbench.errors import DataError
 
 TRAIN, TEST = 1, 2
 """Codes of the rows of a fixed split; 0 is a row that it leaves out."""
 _PARTS = {"": 0, "-": 0, "train": TRAIN, "test": TEST}
+
+
+def column_of(card: Mapping[str, Any], key: str) -> str:
+    """The column of groups, of order or of splits, as messages name it: "column 'day' of `order`"."""
+    names = (source[key] for source in card.get("sources") or () if source.get(key) is not None)
+    return label(next(names, None), key)
+
+
+def label(name: Any, key: str) -> str:
+    """A column by its name and the key of the source that names it; without a name by the key."""
+    return f"the column of `{key}`" if name is None or isinstance(name, list) else f"column {name!r} of `{key}`"
 
 
 def missing(cells: np.ndarray) -> Bool[np.ndarray, "N ..."]:
@@ -21,28 +34,34 @@ def missing(cells: np.ndarray) -> Bool[np.ndarray, "N ..."]:
     return np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(cells.shape, bool)
 
 
-def require(name: str, noun: str, lacking: Bool[np.ndarray, " N"]) -> None:
-    """Raises DataError that names the first rows that lack a label."""
+def require(subject: str, lacking: Bool[np.ndarray, " N"]) -> None:
+    """Raises DataError that names the first rows that lack a target or a label.
+
+    Args:
+        subject: the data set and the column, for the message.
+        lacking: the rows that lack it.
+    """
     if lacking.any():
-        rows = (np.flatnonzero(lacking) + 1).tolist()
-        raise DataError(
-            f"{name}: the {noun} is missing in {len(rows)} rows ({', '.join(map(str, rows[:5]))}"
-            f"{', ...' if len(rows) > 5 else ''}); fill it in, or drop such rows by `incomplete: drop` in the card"
-        )
+        rows = np.flatnonzero(lacking).tolist()
+        count = f"{len(rows)} missing cell{'s' * (len(rows) > 1)}"
+        mend = "fill in what is missing, or drop such rows by `incomplete: drop` in the card"
+        raise DataError(f"{subject} has {count} ({first_rows(rows)}); {mend}")
 
 
-def times(name: str, cells: Sequence | np.ndarray) -> Float[np.ndarray, " N"]:
+def times(column: str, cells: Sequence | np.ndarray) -> Float[np.ndarray, " N"]:
     """The order of rows as numbers: numbers themselves, or the seconds of dates; NaN for a missing one.
 
     Args:
-        name: name of the data set, for messages.
-        cells: numbers, or text such as "3.5", "2024-01-31" or "2024-01-31T12:30"; UTC where there is no time zone.
+        column: the column, for messages, as `label` has it.
+        cells: numbers, dates of NumPy, or text such as "3.5", "2024-01-31" or "2024-01-31T12:30"; UTC where there is no
+            time zone.
 
     Raises:
         DataError: other text, an infinite number, or numbers among dates; the message names the row.
     """
     if (array := np.asarray(cells)).dtype.kind in "biuf":
         return array.astype(float)
+    cells = texts(array)
     parse = _seconds if any(cell and number(cell) is None for cell in cells[:1]) else number
     values = np.full(len(cells), np.nan)
     for row, cell in enumerate(cells):
@@ -51,9 +70,15 @@ def times(name: str, cells: Sequence | np.ndarray) -> Float[np.ndarray, " N"]:
         value = parse(cell)
         if value is None or not np.isfinite(value):
             kind = "date, as 2024-01-31 or 2024-01-31T12:30" if parse is _seconds else "number"
-            raise DataError(f"{name}: the column of `order`, row {row + 1}: {cell!r} is no {kind}")
+            raise DataError(f"{column}, row {row + 1}: {str(cell)!r} is no {kind}")
         values[row] = value
     return values
+
+
+def texts(array: np.ndarray) -> np.ndarray:
+    """An array as text, "" for missing dates and numbers."""
+    absent = np.isnat(array) if array.dtype.kind in "mM" else missing(array)
+    return np.where(absent, "", array.astype(str))
 
 
 def _seconds(cell: str) -> float | None:
@@ -65,11 +90,11 @@ def _seconds(cell: str) -> float | None:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def fixed_parts(name: str, columns: np.ndarray) -> Int[np.ndarray, "N splits"]:
+def fixed_parts(names: Sequence[str], columns: np.ndarray) -> Int[np.ndarray, "N splits"]:
     """The part of each row in each fixed split, 0, `TRAIN` or `TEST`.
 
     Args:
-        name: name of the data set, for messages.
+        names: the columns, for messages, as `label` has them.
         columns: text (N, splits): `train`, `test`, and `-` or nothing for neither; a single column may have the numbers
             of folds instead, each of which tests in a split of its own.
 
@@ -83,9 +108,9 @@ def fixed_parts(name: str, columns: np.ndarray) -> Int[np.ndarray, "N splits"]:
     for (row, split), cell in np.ndenumerate(columns):
         if (code := _PARTS.get(cell.lower())) is None:
             kinds = "train, test or -" + (", nor is the column one of numbers of folds" if not split else "")
-            raise DataError(f"{name}: the column of `split`, row {row + 1}: {str(cell)!r} is not {kinds}")
+            raise DataError(f"{names[split]}, row {row + 1}: {str(cell)!r} is not {kinds}")
         parts[row, split] = code
     for code, text in ((TRAIN, "train"), (TEST, "test")):
         if (empty := ~(parts == code).any(axis=0)).any():
-            raise DataError(f"{name}: split {int(empty.argmax())} of the column of `split` has no row {text!r}")
+            raise DataError(f"{names[int(empty.argmax())]} has no row {text!r}")
     return parts

@@ -12,7 +12,10 @@ from gpbench import paths
 from gpbench.config.cards import reader, resolved
 from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
-from gpbench.data.dataset import Dataset, Raw, checksum, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Dataset, Raw, checksum
+from gpbench.data.encoding import columns_of_table
+from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
 from gpbench.errors import DataError
@@ -78,7 +81,8 @@ def _load(
         for problem in failures:
             if not isinstance(problem, files.Absent):
                 local.warn(f"{problem}; took the next source")
-        local.save(dataset, card, store)
+        if not isinstance(dataset.X, np.memmap):
+            local.save(dataset, card, store)
         if dataset.left_out and not quiet:
             lines = "; ".join(dataset.left_out)
             _warn_once(f"{card['name']}: {lines}: no input; to make it one, name it in `keep`")
@@ -127,6 +131,13 @@ def obtain(
     Raises:
         DataError: the source does not have the data, or other data.
     """
+    if reader(source) == "mapped":
+        if source["kind"] != "file" or source.get("split_file"):
+            raise DataError(
+                f"{card['name']}: the reader `mapped` is for sources of the kind `file` without `split_file`"
+            )
+        path = _path(source["path"], folders, source.get("note"))
+        return _verified(mapped(path, source, card=card, store=folders[-1]), card, source)
     if source["kind"] in _BUILTIN:
         raw = _BUILTIN[source["kind"]](source)
     else:
@@ -140,8 +151,20 @@ def obtain(
             raw = replace(raw, split=split_table(_own_file(source, file, folders), {}))
         except DataError as error:
             raise DataError(f"{card['name']}: {file}: {error}") from None
-    dataset = from_raw(card, raw, source.get("labels"))
-    dataset = replace(dataset, left_out=raw.left_out, missing=_missing(dataset, raw))
+        if len(raw.split) != len(raw.X):
+            raise DataError(f"{card['name']}: {file} has {len(raw.split)} rows, and the table {len(raw.X)}")
+    try:
+        dataset = from_raw(card, raw, source.get("labels"))
+    except DataError as error:
+        reason = str(error).removeprefix(f"{card['name']}: ")
+        raise DataError(f"{card['name']}: {describe(source)}: {reason}") from None
+    return _verified(replace(dataset, left_out=raw.left_out, missing=_missing(dataset, raw)), card, source)
+
+
+def _verified(dataset: Dataset, card: Mapping, source: Mapping) -> Dataset:
+    """The data set, if its arrays have the checksums of its card.  Raises DataError."""
+    if reader(source) == "mapped" and source.get("sha256") not in (None, dataset.checksum):
+        raise DataError(f"{source['path']}: sha256 is {dataset.checksum}, not {source['sha256']}: another version")
     checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
     for key, actual in checksums.items():
         if card.get(key) and actual and actual != card[key]:
@@ -151,7 +174,8 @@ def obtain(
 
 def _missing(dataset: Dataset, raw: Raw) -> dict[str, int]:
     """The missing cells of each column of a table, where it has some."""
-    counts = dict(zip(dataset.columns, np.isnan(raw.X).sum(axis=0).tolist())) if raw.X.dtype.kind == "f" else {}
+    names = columns_of_table(dataset.columns, dataset.levels)
+    counts = dict(zip(names, np.isnan(raw.X).sum(axis=0).tolist())) if raw.X.dtype.kind == "f" else {}
     if raw.target.dtype.kind == "U" and raw.target.ndim == 1:
         counts[dataset.target] = int((raw.target == "").sum())
     return {name: count for name, count in counts.items() if count}
@@ -199,8 +223,14 @@ def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Seque
 
 def _own_file(source: Mapping, path: str, folders: Sequence[Path], sha256: str | None = None) -> bytes:
     """The content of a user's file, from the first of these folders that has it."""
+    file = _path(path, folders, source.get("note"))
+    return files.from_folder(file.parent, file.name, sha256)
+
+
+def _path(path: str, folders: Sequence[Path], note: str | None) -> Path:
+    """The path of a user's file, in the first of these folders that has it."""
     candidates = [folder / path for folder in folders if (folder / path).is_file()]
     if not candidates:
-        note = f": {source['note']}" if source.get("note") else ""
-        raise files.Absent(f"no file {path} in {', '.join(str(f.resolve()) for f in folders)}{note}")
-    return files.from_folder(candidates[0].parent, candidates[0].name, sha256)
+        places = ", ".join(str(f.resolve()) for f in folders)
+        raise files.Absent(f"no file {path} in {places}{f': {note}' if note else ''}")
+    return candidates[0]

@@ -14,9 +14,11 @@ fault of the paper `aep_dgp`: its test rows are training rows), `yang` (ten disj
 """
 
 import hashlib
+from collections.abc import Mapping
 
 import numpy as np
 
+from gpbench.data import row_labels
 from gpbench.data.dataset import Dataset
 from gpbench.data.row_labels import TEST, TRAIN
 from gpbench.data_registry import SPLIT_SETS
@@ -50,7 +52,7 @@ def stratified90(card, dataset, k):
 
 def groups90(card, dataset, k):
     """The same of groups of rows, which stay together."""
-    n = _count_groups(dataset)
+    n = _count_groups(card, dataset)
     tested = generator(dataset.name, "groups90", k).permutation(n)[min(round(0.9 * n), n - 1) :]
     tests = np.isin(dataset.groups, tested)
     return np.flatnonzero(~tests), np.flatnonzero(tests)
@@ -63,14 +65,14 @@ def kfold(card, dataset, k):
     """
     folds, n = SPLIT_SETS["kfold"].folds(card["splits"]), len(dataset.y)
     if n < folds:
-        raise DataError(f"{dataset.name}: splits.folds={folds}: there are {n} rows; choose at most {n}")
+        raise DataError(f"{dataset.name}: splits.folds={folds}: there are {n} rows; {_choose(n)}")
     if dataset.classes:
         codes, sizes = np.unique(dataset.y, return_counts=True)
         if (fewest := int(sizes.min())) < folds:
             label = dataset.classes[int(sizes.argmin())] if len(codes) == len(dataset.classes) else "?"
-            remedy = f"choose 2 to {fewest} folds, or" if fewest > 1 else "choose"
+            remedy = f"{_choose(fewest)}, or the" if fewest > 1 else "choose the"
             raise DataError(
-                f"{dataset.name}: splits.folds={folds}: the class {label!r} has too few rows ({fewest}); {remedy} the"
+                f"{dataset.name}: splits.folds={folds}: the class {label!r} has too few rows ({fewest}); {remedy}"
                 " split set stratified90"
             )
     order = _by_class(dataset, generator(dataset.name, "kfold", folds, k // folds))
@@ -79,9 +81,9 @@ def kfold(card, dataset, k):
 
 def groups_kfold(card, dataset, k):
     """A fold of groups and the others; each group, in random order, joins the fold with the fewest rows."""
-    folds, n = SPLIT_SETS["groups_kfold"].folds(card["splits"]), _count_groups(dataset)
+    folds, n = SPLIT_SETS["groups_kfold"].folds(card["splits"]), _count_groups(card, dataset)
     if n < folds:
-        raise DataError(f"{dataset.name}: splits.folds={folds}: there are {n} groups; choose at most {n} folds")
+        raise DataError(f"{dataset.name}: splits.folds={folds}: there are {n} groups; {_choose(n)}")
     rows, sizes, fold = np.bincount(dataset.groups), np.zeros(folds, int), np.empty(n, int)
     for group in generator(dataset.name, "groups_kfold", folds, k // folds).permutation(n):
         fold[group] = sizes.argmin()
@@ -100,9 +102,10 @@ def temporal(card, dataset, k):
         raise DataError(f"{dataset.name} has no order of rows to split by; a source names its column by `order`")
     values, value_of = np.unique(dataset.order, return_inverse=True)
     if len(values) <= folds:
+        column, times = row_labels.column_of(card, "order"), len(values)
+        remedy = _choose(times - 1, 1) if times > 1 else "choose another split set, for no row has a past"
         raise DataError(
-            f"{dataset.name}: splits.folds={folds}: the column of `order` has too few different values ({len(values)});"
-            f" choose at most {len(values) - 1} folds"
+            f"{dataset.name}: splits.folds={folds}: too few different times ({times}) in {column}; {remedy}"
         )
     starts = np.sort(value_of)[n - (n // (folds + 1)) * np.arange(folds, 0, -1)]
     steps = np.arange(folds)  # each block begins at a later value than the one before, and the first has a past
@@ -118,8 +121,8 @@ def fixed(card, dataset, k):
     parts, count = _folds(dataset, "fixed", 2), SPLIT_SETS["fixed"].folds(card["splits"])
     if parts.shape[1] != count:
         raise ConfigError(
-            f"{dataset.name}: splits.folds={count}: the column of `split` has another number of splits; write folds:"
-            f" {parts.shape[1]}"
+            f"{dataset.name}: splits.folds={count}: {row_labels.column_of(card, 'split')} has another number of splits;"
+            f" write folds: {parts.shape[1]}"
         )
     return np.flatnonzero(parts[:, k] == TRAIN), np.flatnonzero(parts[:, k] == TEST)
 
@@ -183,18 +186,27 @@ def draws(card, dataset, k):
     return np.arange(start, start + train), np.arange(test)
 
 
+def _choose(most: int, least: int = 2) -> str:
+    """The remedy for folds that are too many."""
+    if most < least:
+        return "use more rows"
+    return f"choose {f'{least} to {most}' if most > least else most} fold{'s' * (most > 1)}"
+
+
 def _by_class(dataset: Dataset, draws: np.random.Generator) -> np.ndarray:
     """The rows in random order, those of a class one after another."""
     order = draws.permutation(len(dataset.y))
     return order[np.argsort(dataset.y[order], kind="stable")] if dataset.classes else order
 
 
-def _count_groups(dataset: Dataset) -> int:
+def _count_groups(card: Mapping, dataset: Dataset) -> int:
     """The number of groups.  Raises DataError where there are fewer than two."""
     if dataset.groups is None:
         raise DataError(f"{dataset.name} has no groups of rows to split by; a source names them by `group`")
     if (n := int(dataset.groups.max()) + 1) < 2:
-        raise DataError(f"{dataset.name}: all rows are one group: the column of `group` has one value, and needs two")
+        raise DataError(
+            f"{dataset.name}: all rows are one group: {row_labels.column_of(card, 'group')} needs two values"
+        )
     return n
 
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from gpbench.core.random import permute
 from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.protocols import State
 
 
-def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
+def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None) -> Batch:
     """Makes one batch of all rows.
 
     Args:
@@ -19,29 +20,62 @@ def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
         y: targets (N,).
         classes: number of classes, 0 for regression.
         rows: number of rows that count; those beyond only fill the batch up and have weight 0.
+        weight: sample weights above 0 (N,); None for 1.
     """
     index = jnp.arange(X.shape[0])
     total = X.shape[0] if rows is None else rows
-    return Batch(X, y, index, (index < total).astype(X.dtype), total, classes)
+    counted = (index < total).astype(X.dtype)
+    if weight is None:
+        return Batch(X, y, index, counted, total, classes)
+    return Batch(X, y, index, counted * weight, total, classes, is_weighted=True)
 
 
-def at_step(data: Batch, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArray) -> Batch:
-    """The batch of step t: all rows, or `size` of them.
+class Chunk(eqx.Module):
+    """Rows of the minibatches of T steps that follow each other, where all rows do not fit (`gpbench.train.stream`).
+
+    Step t is the entry t mod T.
+
+    Args:
+        X: Standardised inputs.
+        y: Targets.
+        total: Number N of training rows.
+        classes: Number of classes, as in `Batch`.
+    """
+
+    X: Float[Array, "T B D"]
+    y: Float[Array, "T B"]
+    total: int = eqx.field(static=True)
+    classes: int = eqx.field(static=True)
+
+
+def index_at_step(
+    n: int, size: int, t: Int[Array, ""], *, key: PRNGKeyArray
+) -> tuple[Int[Array, " B"], Bool[Array, " B"]]:
+    """Select the rows of step t: their index among n rows, and which of them count.
 
     An epoch visits every row once, in contiguous blocks in random order (the training rows were shuffled when they
     were split) from a random first row, so that every row is equally often in the short last block.  That block is
-    padded with rows of weight 0.
+    padded with rows that do not count.
     """
-    if size is None or size >= data.total:
-        return data
-    n = data.total
     blocks = -(-n // size)
     epoch_key = jax.random.fold_in(key, t // blocks)
     first = jax.random.randint(epoch_key, (), 0, n)
     block = permute(t % blocks, blocks, key=jax.random.fold_in(epoch_key, 1))
     offset = block * size + jnp.arange(size)
-    index = (first + offset) % n
-    return Batch(data.X[index], data.y[index], index, (offset < n).astype(data.weight.dtype), n, data.classes)
+    return (first + offset) % n, offset < n
+
+
+def at_step(data: Batch | Chunk, size: int | None, t: Int[Array, ""], *, key: PRNGKeyArray) -> Batch:
+    """The batch of step t: all rows, or the `size` of them that `index_at_step` selects."""
+    if size is None or size >= data.total:
+        assert isinstance(data, Batch)
+        return data
+    index, counts = index_at_step(data.total, size, t, key=key)
+    row = t % len(data.X) if isinstance(data, Chunk) else index
+    weight = counts.astype(data.X.dtype)
+    if isinstance(data, Batch) and data.is_weighted:
+        weight *= data.weight[index]
+    return Batch(data.X[row], data.y[row], index, weight, data.total, data.classes)
 
 
 _ROWS, _STEP, _PREDICTION, _VALIDATION = range(4)
@@ -50,7 +84,7 @@ _ROWS, _STEP, _PREDICTION, _VALIDATION = range(4)
 def take_step(
     method: Method,
     state: State,
-    data: Batch,
+    data: Batch | Chunk,
     t: Int[Array, ""],
     *,
     key: Key[Array, ""],
@@ -61,7 +95,7 @@ def take_step(
     Args:
         method: the method.
         state: its state before the step.
-        data: all training rows.
+        data: all training rows, or those of a chunk with step t.
         t: number of the step.
         key: key of the run.
         split: function that distributes the rows of the step over devices.
@@ -69,8 +103,13 @@ def take_step(
     Returns:
         The state after the step, and what the step reports.
     """
-    batch = split(at_step(data, method.batch_size, t, key=jax.random.fold_in(key, _ROWS)))
+    batch = split(at_step(data, method.batch_size, t, key=rows_key(key)))
     return method.step(state, batch, key=jax.random.fold_in(jax.random.fold_in(key, _STEP), t))
+
+
+def rows_key(key: Key[Array, ""]) -> Key[Array, ""]:
+    """The key that selects the rows of steps (`index_at_step`)."""
+    return jax.random.fold_in(key, _ROWS)
 
 
 def prediction_key(key: Key[Array, ""]) -> Key[Array, ""]:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from gpbench import data as data_layer
-from gpbench import own_metrics, runtime
+from gpbench import limits, own_metrics, runtime
 from gpbench.config.build import build_method
 from gpbench.config.compose import folders
 from gpbench.core.kernels import Spec as KernelSpec
@@ -35,8 +35,8 @@ from gpbench.train.programs import Programs
 class Context:
     """A plan with its method and compiled programs, its data, and what training and records need of the configuration.
 
-    `inputs`, `targets`: names of scalers.  `together`, `predictions` as in conf/config.yaml.  `facts` are in every
-    record of the job.  Nothing behind it reads the configuration.
+    `inputs`, `targets`: names of scalers.  `together`, `stream`, `predictions` as in conf/config.yaml.  `facts` are in
+    every record of the job.  Nothing behind it reads the configuration.
     """
 
     plan: RunPlan
@@ -49,6 +49,7 @@ class Context:
     seed: int
     cadence: Cadence
     together: int | str
+    stream: bool | str
     predictions: bool | str
     facts: Mapping[str, Any]
     own_metrics: OwnMetrics
@@ -94,6 +95,7 @@ class Context:
             cfg["seed"],
             Cadence(run["trace_every"] or max(10, method.steps // 100), run["checkpoint_every"]),
             run["together"],
+            run.get("stream", "auto"),
             run["predictions"],
             facts,
             own_metrics.load(folders([Path(folder) for folder in cfg["config_dirs"]])),
@@ -121,6 +123,25 @@ class Context:
     def keeps_predictions(self, rows: int) -> bool:
         """Decide whether the predictions of this number of test rows are kept beside the record."""
         return rows <= MOST_ROWS if self.predictions == "auto" else bool(self.predictions)
+
+    def streams(self, rows: int, size: int) -> bool:
+        """Decide whether the training rows stay on the host (`gpbench.train.stream`).
+
+        Args:
+            rows: Number of training rows.
+            size: Bytes of them all.
+
+        Raises:
+            ConfigError: `run.stream=true`, and a step takes all rows.
+        """
+        batch = self.method.batch_size
+        minibatches = batch is not None and batch < rows
+        if self.stream is True and not minibatches:
+            raise ConfigError(
+                f"run.stream=true needs minibatches, and a step of {self.method.name} takes all {rows:,} rows: set"
+                " method.batch_size where the method has it, or run.stream=auto"
+            )
+        return minibatches and (size > limits.DATA if self.stream == "auto" else bool(self.stream))
 
     def checkpoint(self, group: Sequence[Run], *, again: bool) -> Checkpoint:
         """The checkpoint of a group; `run.again` never resumes what was stopped without it."""

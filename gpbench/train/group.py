@@ -13,9 +13,11 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from gpbench.data.members import Member
+from gpbench.errors import ConfigError
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasRates, HasSearch, State
 from gpbench.train import batches
+from gpbench.train.stream import Stream
 from gpbench.train.trials import best_rate, best_settings
 
 Predictions = dict[str, np.ndarray]
@@ -32,7 +34,8 @@ class Group:
     """Members of one shape that train in one program.  Arrays have these as first axis, and begin on the host.
 
     Of the N training rows the first `rows` count, None being all; those beyond give every device equally many, with
-    weight 0.
+    weight 0.  With a `stream` the steps have their rows from there, all arrays stay on the host, and X and y are what
+    `init` sees.
     """
 
     members: list[Member]
@@ -44,10 +47,20 @@ class Group:
     init_keys: Key[Array, " S"]
     step_keys: Key[Array, " S"]
     rows: int | None = None
+    stream: Stream | None = None
+    weight: Float[Array | np.ndarray, "S N"] | None = None
+    """Sample weights above 0; None for 1."""
 
     @property
     def size(self) -> int:
         return len(self.members)
+
+    @property
+    def total(self) -> int:
+        """Number of training rows of a member that count."""
+        if self.stream:
+            return self.stream.total
+        return self.X.shape[1] if self.rows is None else self.rows
 
 
 @dataclass
@@ -80,19 +93,28 @@ class Fit:
 def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     """The group's initial states, stacked: `init` runs member by member, on the host where it likes.
 
-    Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`.  Without a
-    `run` the step size is the first of `method.rates`, and the settings are the configured ones.
+    Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`; with
+    `method.halving` they are chosen in training (`gpbench.train.halving`).  Without a `run` the step size is the first
+    of `method.rates`, and the settings are the configured ones.  Raises ConfigError where a state has numbers for each
+    row and saw a sample of them.
     """
     states = []
-    for X, y, key in zip(group.X, group.y, group.init_keys, strict=True):
-        data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows)
+    weights = [None] * group.size if group.weight is None else group.weight
+    for X, y, key, weight in zip(group.X, group.y, group.init_keys, weights, strict=True):
+        data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows, weight=weight)
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)
-        with run.timed("search") if run else nullcontext():
-            if isinstance(method, HasSearch) and method.search and run:
+        chooses = run is not None and not method.halving
+        with run.timed("search") if run and chooses else nullcontext():
+            if isinstance(method, HasSearch) and method.search and chooses:
                 state = method.with_settings(state, best_settings(method, data.first(group.rows), key=key))
             if isinstance(method, HasRates) and method.rates:
-                state = method.with_rate(state, best_rate(method, state, data, key=key) if run else method.rates[0])
+                state = method.with_rate(state, best_rate(method, state, data, key=key) if chooses else method.rates[0])
+        is_sample = group.stream is not None and len(y) < group.stream.total
+        if is_sample and any(len(y) in leaf.shape for leaf in jax.tree.leaves(state)):
+            raise ConfigError(
+                f"{method.name} keeps numbers for each row, and run.stream takes such methods up to {len(y):,} rows"
+            )
         states.append(state)
     if len(states) > 1:
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from gpbench.train.context import Context, one_line_if_out_of_memory
 from gpbench.train.devices import fill
 from gpbench.train.faults import one_line_if_users_code
 from gpbench.train.group import Group
+from gpbench.train.stream import SAMPLE, Stream
 
 _GPU_BYTES = 2**34
 """Share of a GPU's memory that a group of `run.together=auto` may take; larger groups are no faster."""
@@ -75,31 +77,59 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     Raises ConfigError where the method's state for the training rows exceeds the free memory.
     """
     method, dataset, card = context.method, context.dataset, context.card
+    indices = [splits.indices(card, dataset, run.split) for run in runs]
+    n, d = len(indices[0][0]), dataset.X.shape[1]
+    of_rows = method.row_memory(n) if isinstance(method, HasRowMemory) else 0
+    size = len(runs) * n * np.dtype(context.precision).itemsize
+    streams = context.streams(n, size * (d + 1))
     prepared = [
         data_layer.prepare(
             dataset,
-            *splits.indices(card, dataset, run.split),
+            *parts,
             inputs=context.inputs,
             targets=context.targets,
             output=run.output,
+            most=SAMPLE if streams and isinstance(dataset.X, np.memmap) else None,
         )
-        for run in runs
+        for run, parts in zip(runs, indices, strict=True)
     ]
-    n, d = prepared[0].X.shape
-    of_rows = method.row_memory(n) if isinstance(method, HasRowMemory) else 0
-    numbers = len(runs) * n * (d + 1 + of_rows)
-    size = np.dtype(context.precision).itemsize
     subject = f"{len(runs)} x {n} rows and what the method holds for each"
-    memory.require_memory(numbers * size, subject, "inducing points or samples")
+    held = size * (of_rows if streams else d + 1 + of_rows)
+    memory.require_memory(held, subject, "inducing points or samples")
     names = (card["name"], context.seed)
     members = [run.member for run in runs]
     init_keys = [run_key("init", *names, *member.identity.values()) for member in members]
     step_keys = [run_key("step", method.name, *names, *member.identity.values()) for member in members]
-    rows = {"X": context.devices.padded(n), "y": context.devices.padded(n)}
+    rows = {} if streams else {"X": context.devices.padded(n), "y": context.devices.padded(n)}
     arrays = {
         field: np.stack([fill(row_range := getattr(p, field), rows.get(field, len(row_range))) for p in prepared])
         for field in ("X", "y", "X_test", "y_test")
     }
     typed: dict[str, Any] = {field: array.astype(context.precision, copy=False) for field, array in arrays.items()}
     typed |= {"init_keys": jnp.stack(init_keys), "step_keys": jnp.stack(step_keys)}
-    return Group(members=members, rows=n, classes=prepared[0].classes, **typed), prepared
+    group = Group(members=members, rows=n, classes=prepared[0].classes, **typed)
+    return _streamed(context, group, prepared) if streams else group, prepared
+
+
+def _streamed(context: Context, group: Group, prepared: Sequence[ScaledSplit]) -> Group:
+    """The group with its rows on the host, whose `init` sees the first of them, which come in random order."""
+    X, y, batch_size = np.asarray(group.X), np.asarray(group.y), context.method.batch_size
+    assert batch_size is not None
+
+    def rows(k: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not (on_disk := prepared[k].on_disk):
+            return X[k][index], y[k][index]
+        inputs, targets = on_disk(index)
+        return inputs.astype(X.dtype, copy=False), targets.astype(y.dtype, copy=False)
+
+    stream = Stream(
+        rows,
+        total=len(prepared[0].train_rows),
+        size=batch_size,
+        last=context.method.steps,
+        row_bytes=X[0, 0].nbytes,
+        keys=group.step_keys,
+        to_devices=context.devices.everywhere,
+    )
+    n = min(SAMPLE, stream.total)
+    return replace(group, X=X[:, :n], y=y[:, :n], rows=n, stream=stream)

@@ -18,26 +18,31 @@ from gpbench.errors import ConfigError, ContractError
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, HasConvergence
 from gpbench.train import batches
-from gpbench.train.batches import prediction_key, take_step
+from gpbench.train.batches import Chunk, prediction_key, take_step
 from gpbench.train.devices import Devices
 from gpbench.train.faults import predictive
 from gpbench.train.group import Fit, Group, initial
 
+_BLOCK = 2**16
+"""Test rows that are predicted at a time where the training rows are streamed."""
+
 
 def lay_out(devices: Devices, group: Group) -> Group:
-    """The group with its arrays where the steps need them.
+    """The group with its arrays where the steps need them; on the host where they are streamed.
 
     Raises:
         ConfigError: JAX cuts float64 to float32.
     """
-    trained = devices.by_rows((group.X, group.y), rows=group.X.shape[1])
+    if group.stream:
+        return group
+    trained = devices.by_rows((group.X, group.y, group.weight), rows=group.X.shape[1])
     if (dtype := trained[0].dtype) != group.X.dtype:
         raise ConfigError(
             f"JAX makes {dtype} of {group.X.dtype}: something in this process has set jax_enable_x64 to false, such as"
             " the module of a method; leave that out"
         )
     others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
-    names = ("X", "y", "X_test", "y_test", "init_keys", "step_keys")
+    names = ("X", "y", "weight", "X_test", "y_test", "init_keys", "step_keys")
     return replace(group, **dict(zip(names, (*trained, *others), strict=True)))
 
 
@@ -56,26 +61,35 @@ class Programs:
 
     def memory(self, group: Group, run: Fit) -> int | None:
         """The same of a group that is laid out and has begun; None where XLA does not say."""
-        memory = self._advance(group, run, 1)[0].memory_analysis()
+        memory = self._advance(group, run, self._start(group), run.step + 1)[0].memory_analysis()
         return memory and memory.argument_size_in_bytes + memory.temp_size_in_bytes
 
-    def _advance(self, group: Group, run: Fit, steps: int) -> tuple[Any, tuple]:
-        """The compiled program of a chunk, and its arguments."""
-        ends = self.devices.everywhere((np.asarray(run.step), np.asarray(run.step + steps)))
-        args = (run.state, group.X, group.y, group.step_keys, *ends)
-        return self._program(_advance, group, args, run), args
+    def _start(self, group: Group) -> Any:
+        """Sum of the objectives of no steps."""
+        return self.devices.everywhere(np.zeros(group.size, group.X.dtype))
+
+    def _advance(self, group: Group, run: Fit, total: Any, end: int) -> tuple[Any, tuple, int]:
+        """The compiled program of the next steps, its arguments, and the step before which it stops: at most `end`."""
+        X, y = group.X, group.y
+        if group.stream:
+            with run.timed("train"):
+                X, y, end = group.stream.chunk(run.step, end)
+        ends = self.devices.everywhere((np.asarray(run.step), np.asarray(end)))
+        args = (run.state, total, X, y, group.weight, group.step_keys, *ends)
+        return self._program(_advance, group, args, run), args, end
 
     def advance(self, group: Group, run: Fit, steps: int) -> tuple[np.ndarray, np.ndarray]:
         """`steps` more; the objective of the last and the mean over all of them, per member."""
-        program, args = self._advance(group, run, steps)
-        if memory := program.memory_analysis():
-            run.step_memory = memory.temp_size_in_bytes
-        with run.timed("train"):
-            run.state, objectives, converged = jax.block_until_ready(program(*args))
-        run.step += steps
+        total, end = self._start(group), run.step + steps
+        while run.step < end:
+            program, args, stop = self._advance(group, run, total, end)
+            if memory := program.memory_analysis():
+                run.step_memory = memory.temp_size_in_bytes
+            with run.timed("train"):
+                run.state, (last, total), converged = jax.block_until_ready(program(*args))
+            run.step = stop
         run.converged = None if converged is None else np.asarray(converged).tolist()
-        last, average = map(np.asarray, objectives)
-        return last, average
+        return np.asarray(last), np.asarray(total) / steps
 
     def predict(self, group: Group, run: Fit) -> None:
         """Predictions of the test rows, on the host.
@@ -83,17 +97,32 @@ class Programs:
         Raises:
             ContractError: They have another precision than the data.
         """
-        args = (run.state, group.X_test, group.y_test, group.step_keys)
+        size = _BLOCK if group.stream else group.X_test.shape[1]
+        blocks = [self._predict(group, run, start, size) for start in range(0, group.X_test.shape[1], size)]
+        of_rows = lambda name: np.concatenate([block[name] for block in blocks], axis=1)[:, : group.X_test.shape[1]]
+        run.predictions = {name: of_rows(name) if a.ndim > 1 else a for name, a in blocks[0].items()}
+        _check_dtype(self.method.name, run.predictions, group.X.dtype)
+
+    def _predict(self, group: Group, run: Fit, start: int, size: int) -> dict[str, np.ndarray]:
+        """Predictions of the test rows from `start` on, `size` of them or, of fewer, as many as there are."""
+        rows = (group.X_test, group.y_test)
+        if size < group.X_test.shape[1]:
+            index = np.arange(start, start + size) % group.X_test.shape[1]
+            rows = (group.X_test[:, index], group.y_test[:, index])
+        if group.stream:
+            rows = self.devices.everywhere(rows)
+        args = (run.state, *rows, group.step_keys)
         program = self._program(_predict, group, args, run)
         with run.timed("evaluate"):
-            run.predictions = jax.device_get(program(*args))
-        _check_dtype(self.method.name, run.predictions, group.X.dtype)
+            predictions: dict[str, np.ndarray] = jax.device_get(program(*args))
+        return predictions
 
     def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Any:
         if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # a method is being debugged
             return _Uncompiled(self._body(function, group))
         leaves, structure = jax.tree.flatten(args)
-        key = (function, group.classes, group.rows, structure, *map(jax.typeof, leaves))
+        total = group.stream.total if group.stream else group.rows
+        key = (function, group.classes, total, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:
             with run.timed("compile"):
                 program = self._jitted(function, group, run)
@@ -107,7 +136,8 @@ class Programs:
     def _body(self, function: Callable, group: Group) -> Callable:
         if function is _predict:
             return partial(_predict, self.method)
-        return partial(_advance, self.method, group.classes, group.rows, self.devices)
+        rows = group.stream.total if group.stream else group.rows
+        return partial(_advance, self.method, group.classes, rows, self.devices)
 
     def _jitted(self, function: Callable, group: Group, run: Fit) -> Any:
         body, devices = self._body(function, group), self.devices
@@ -139,26 +169,31 @@ def _check_dtype(name: str, predictions: Mapping[str, np.ndarray], dtype: Any) -
             )
 
 
-def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, X, y, keys, start, end):
-    """Steps `start` to `end` - 1 on every member; their last and their mean objective, and whether it has converged.
+def _advance(
+    method: Method, classes: int, rows: int | None, devices: Devices, state, total, X, y, weight, keys, start, end
+):
+    """Steps `start` to `end` - 1 on every member; its last objective, `total` with all of them added, and whether it
+    has converged.
 
-    `start` and `end` are traced, so that chunks of every length are one program.
+    `X` and `y` are all rows, or those of a chunk.  `start` and `end` are traced, so that chunks of every length are one
+    program.
     """
 
-    def on_member(state, X, y, key):
-        data = batches.whole(X, y, classes, rows=rows)
+    def on_member(state, total, X, y, weight, key):
+        rows_of_all = {"rows": rows, "weight": weight}
+        data: Any = Chunk(X, y, rows or 0, classes) if X.ndim > 2 else batches.whole(X, y, classes, **rows_of_all)
 
         def one_step(t, carry):
             state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=devices.split)
             objective = info.objective.astype(X.dtype)
             return state, objective, carry[2] + objective
 
-        first = (state, np.full((), np.nan, X.dtype), jnp.zeros((), X.dtype))
+        first = (state, np.full((), np.nan, X.dtype), total)
         state, objective, total = jax.lax.fori_loop(start, end, one_step, first)
         converged = method.converged(state) if isinstance(method, HasConvergence) else None
-        return state, (objective, total / (end - start)), converged
+        return state, (objective, total), converged
 
-    return map_members(on_member, state, X, y, keys)
+    return map_members(on_member, state, total, X, y, weight, keys)
 
 
 def _predict(method: Method, state, X, y, keys):

@@ -120,7 +120,7 @@ def test_a_wrong_argument_is_one_line(call, message, tmp_path, monkeypatch):
 
 
 ROWS = {
-    "a text that is no file": ("abc", "abc cannot be read"),
+    "a text that is no file": ("abc", "abc: the file cannot be read"),
     "an empty text": ("", "cannot be read"),
     "nothing": (None, "X has the shape ()"),
     "no rows": (np.zeros((0, 1)), "X has no rows"),

@@ -14,7 +14,8 @@ import pytest
 from samples import sample
 
 from gpbench.data import store as data_store
-from gpbench.data.dataset import Raw, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Raw
 from gpbench.errors import GpbenchError
 from gpbench.records import collection, folder
 from gpbench.records.arrays import pack

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from samples import sample
 
 from gpbench import cli
-from gpbench.config.cards import CARD as KEYS
-from gpbench.config.cards import KINDS, SOURCE
+from gpbench.config.card_keys import CARD as KEYS
+from gpbench.config.card_keys import KINDS, SOURCE
 from gpbench.config.compose import Composer
 from gpbench.data_registry import READERS
 from gpbench.errors import ConfigError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpbench.data import cards, load, sources, splits
-from gpbench.data.dataset import from_raw
+from gpbench.data.conversion import from_raw
 from gpbench.data.formats import airline_csv, airline_npz
 from gpbench.errors import ConfigError, DataError
 

@@ -38,7 +38,7 @@ OPTION = re.compile(r"""options(?:\.get\(|\[)"(\w+)""")
 def test_the_options_of_a_reader_are_those_that_it_reads(name):
     functions = {"table": (tables.table, cells.read, cells.Numbers.from_options)}.get(name, (READERS[name].function,))
     read = {option for function in functions for option in OPTION.findall(inspect.getsource(function))}
-    read |= {"outputs"} if name == "mat" else {"group"} if name == "npz" else set()  # asked for by `in`
+    read |= {"outputs"} if name == "mat" else set()  # asked for by `in`
     assert {*READERS[name].options.known} == read - {"variant"}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpbench.cli import main
-from gpbench.data import cards, load, tables
+from gpbench.data import cards, load, new_rows
 from gpbench.data.dataset import Dataset
 from gpbench.errors import DataError
 
@@ -17,7 +17,7 @@ REFUSED = {
     "c02": "line 2: byte 0xe4 is not UTF-8; .*`encoding: latin-1`",
     "c03": "column 'CO', row 1: '2,0' is not a number; .*`decimal: \",\"`",
     "c03q": "column 'CO', row 1: '2,0' is not a number; .*`decimal: \",\"`",
-    "c07b": "column 'valve', row 1: 'on' has no code: quote yes, no, on and off in the card",
+    "c07b": "column 'valve', row 1: 'on' has no code; quote yes, no, on and off in the card",
     "c07c": "label 'no' is not in the card's labels .*quote yes, no, on and off",
     "c08": "column 'bean', row 1: 'arabica' is not a number; .*`codes`",
 }
@@ -57,11 +57,11 @@ def test_an_index_is_no_input():
 def test_new_rows_are_read_by_name_whatever_the_case_or_refused():
     card, coffee = cards.read("coffee", [EXAMPLES]), read("coffee", EXAMPLES)
     assert coffee.columns == ("minutes", "room", "start", "cup")
-    assert tables.new_inputs(CASES / "p13.csv", card, coffee).tolist() == [[5, 20, 80, 1]]
+    assert new_rows.new_inputs(CASES / "p13.csv", card, coffee).tolist() == [[5, 20, 80, 1]]
     with pytest.raises(DataError, match="no column 'cup'; the table has room, minutes, start, mug"):
-        tables.new_inputs(CASES / "p14.csv", card, coffee)
+        new_rows.new_inputs(CASES / "p14.csv", card, coffee)
     with pytest.raises(DataError, match="column 'cup', row 2: 'glass' is not among its codes, paper, china"):
-        tables.new_inputs(CASES / "p1.csv", card, coffee)
+        new_rows.new_inputs(CASES / "p1.csv", card, coffee)
 
 
 def test_letters_of_other_encodings_are_kept():

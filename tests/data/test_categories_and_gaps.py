@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpbench.config.compose import compose
-from gpbench.data import cards, prepare, sources, tables
+from gpbench.data import cards, new_rows, prepare, sources
 from gpbench.data import store as local
 from gpbench.errors import GpbenchError
 from gpbench.records import identity
@@ -35,7 +35,7 @@ def own(tmp_path, monkeypatch):
 def new(own_data, text: str) -> np.ndarray:
     Path("new.csv").write_text(text)
     card, dataset = own_data
-    return tables.new_inputs("new.csv", card, dataset)
+    return new_rows.new_inputs("new.csv", card, dataset)
 
 
 def test_a_one_hot_column_becomes_an_input_for_each_level_in_their_order(own):

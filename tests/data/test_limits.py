@@ -16,7 +16,8 @@ from scipy.io import savemat
 
 from gpbench.data import archives, files, formats, readers, robots
 from gpbench.data import store as local
-from gpbench.data.dataset import Raw, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Raw
 from gpbench.errors import DataError
 
 ZEROS = np.zeros(4000)

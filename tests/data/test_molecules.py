@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gpbench.data import cards, load, prepare, sources, splits
-from gpbench.data.dataset import from_raw
+from gpbench.data.conversion import from_raw
 from gpbench.data.formats import fingerprints_npz, smiles_csv
 from gpbench.errors import DataError
 

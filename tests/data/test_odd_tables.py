@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpbench.data import tables
-from gpbench.data.dataset import Dataset, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Dataset
 from gpbench.errors import DataError
 
 CSV = b"a,y\n1,2\n3,4\n"
@@ -103,8 +104,8 @@ REFUSED = {
     "beyond floats": (csv("1e400", "3"), "column 'a' has 1 missing or infinite cells"),
     "infinity": (csv("inf", "3"), "column 'a' has 1 missing or infinite cells"),
     "a target beyond floats": (b"a,y\n1,1e400\n2,3\n", "column 'y' has 1 missing or infinite cells"),
-    "a date": (csv("2021-03-04", "2021-03-05"), "'2021-03-04' is a date or a time: .*`drop`"),
-    "a time": (csv("12:30", "13:00"), "'12:30' is a date or a time: .*`drop`"),
+    "a date": (csv("2021-03-04", "2021-03-05"), "'2021-03-04' is a date or a time; .*`drop`"),
+    "a time": (csv("12:30", "13:00"), "'12:30' is a date or a time; .*`drop`"),
     "percent": (csv("5%", "3 %"), "row 1: '5%' is not a number: take out what is no digit"),
     "currency": (csv("3", "€ 5"), "row 2: '€ 5' is not a number: take out what is no digit"),
     "units": (csv("5 kg", "3 kg"), "'5 kg' is not a number: take out what is no digit"),

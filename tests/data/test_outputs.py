@@ -7,7 +7,8 @@ import pytest
 
 from gpbench.data import cards, load, prepare, readers, splits, tables
 from gpbench.data import store as local
-from gpbench.data.dataset import Raw, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Raw
 from gpbench.errors import ConfigError, DataError
 
 CARD = """
@@ -126,7 +127,7 @@ def test_a_constant_or_missing_output_is_named_and_stops_no_other():
         prepare(near, np.arange(4), np.arange(4, 6), output=1)
     assert prepare(dataset, np.arange(4), np.arange(4, 6), output=0).y_mean == 1.5
     y[2, 1] = np.nan
-    with pytest.raises(DataError, match="column 'y2' has 1 missing or infinite cells"):
+    with pytest.raises(DataError, match=r"the target, column 'y2', has 1 missing cell \(row 3\)"):
         from_raw(TOY, Raw(np.eye(6), y))
 
 
@@ -137,7 +138,7 @@ def test_a_constant_or_missing_output_is_named_and_stops_no_other():
         ({"outputs": 2}, Raw(np.eye(2), np.ones(2)), "the table has 1 outputs, but its card says 2"),
         ({"output_names": ["a"]}, Raw(np.eye(2), np.eye(2)), "2 outputs, but its card names 1"),
         ({"task": "binary"}, Raw(np.eye(2), np.eye(2)), "several are for regression only"),
-        ({}, Raw(np.eye(2), np.array([["1", ""], ["2", "3"]])), "the target is missing in 1 rows"),
+        ({}, Raw(np.eye(2), np.array([["1", ""], ["2", "3"]])), "the target, column 'y2', has 1 missing cell"),
         ({}, Raw(np.eye(2), np.ones(2), groups=[1, 2, 3]), "2 rows of inputs, but 2 targets and 3 groups"),
         ({}, Raw(np.eye(2), np.ones(3)), "2 rows of inputs, but 3 targets$"),
     ],

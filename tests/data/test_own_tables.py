@@ -9,8 +9,8 @@ import numpy as np
 import pandas
 import pytest
 
-from gpbench.data import cells, tables
-from gpbench.data.dataset import from_raw
+from gpbench.data import cells, new_rows, tables
+from gpbench.data.conversion import from_raw
 from gpbench.errors import DataError
 
 CARD = {"name": "mine", "task": "regression"}
@@ -145,7 +145,7 @@ def test_codes_are_compared_as_numbers_and_yaml_words_are_explained():
     content = b"grade,valve,y\n1.0,on,1\n2.0,off,2\n"
     codes = {"grade": {1: 0, 2: 1}, "valve": {"on": 1, "off": 0}}
     np.testing.assert_array_equal(tables.table([content], {"target": "y", "codes": codes}).X, [[0, 1], [1, 0]])
-    with pytest.raises(DataError, match="column 'valve', row 1: 'on' has no code: quote yes, no, on and off"):
+    with pytest.raises(DataError, match="column 'valve', row 1: 'on' has no code; quote yes, no, on and off"):
         tables.table([content], {"target": "y", "codes": codes | {"valve": {True: 1, False: 0}}})
     with pytest.raises(DataError, match=r"'2\.0' is not among its codes, 1"):
         tables.table([content], {"target": "y", "codes": codes | {"grade": {1: 0}}})
@@ -153,7 +153,7 @@ def test_codes_are_compared_as_numbers_and_yaml_words_are_explained():
 
 def test_a_missing_group_is_no_group():
     raw = tables.table([b"a,site,y\n1,north,1\n2,,2\n3,south,3\n"], {"target": "y", "group": "site"})
-    with pytest.raises(DataError, match=r"the group is missing in 1 rows \(2\); .*`incomplete: drop`"):
+    with pytest.raises(DataError, match=r"the column of `group` has 1 missing cell \(row 2\); .*`incomplete: drop`"):
         from_raw(CARD, raw)
     assert from_raw(CARD | {"incomplete": "drop"}, raw).groups.tolist() == [0, 1]
 
@@ -194,7 +194,7 @@ OWN = {"name": "mine", "sources": [{"kind": "file", "path": "mine.csv", "target"
 
 def test_new_rows_are_taken_by_name_in_any_order_and_case():
     frame = pandas.DataFrame({"Depth": [0.5], "note": ["x"], "SPEED": [2.0]})
-    assert tables.new_inputs(frame, OWN, NEW).tolist() == [[2.0, 0.5]]
+    assert new_rows.new_inputs(frame, OWN, NEW).tolist() == [[2.0, 0.5]]
 
 
 @pytest.mark.parametrize(
@@ -213,17 +213,17 @@ def test_names_that_lack_are_told_and_never_replaced_by_positions(tmp_path, text
     path = tmp_path / "new.csv"
     path.write_text(text)
     if message is None:  # the exact spelling wins
-        assert tables.new_inputs(path, OWN, NEW, header=header).tolist() == [[1.0, 3.0]]
+        assert new_rows.new_inputs(path, OWN, NEW, header=header).tolist() == [[1.0, 3.0]]
         return
     with pytest.raises(DataError, match=message):
-        tables.new_inputs(path, OWN, NEW, header=header)
+        new_rows.new_inputs(path, OWN, NEW, header=header)
 
 
 def test_a_table_without_header_is_read_by_position_where_that_is_said(tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("1,2\n3,4\n")
-    assert tables.new_inputs(path, OWN, NEW, header=False).tolist() == [[1, 2], [3, 4]]
-    assert tables.new_inputs(pandas.DataFrame([[1.0, 2.0]]), OWN, NEW, header=False).tolist() == [[1, 2]]
+    assert new_rows.new_inputs(path, OWN, NEW, header=False).tolist() == [[1, 2], [3, 4]]
+    assert new_rows.new_inputs(pandas.DataFrame([[1.0, 2.0]]), OWN, NEW, header=False).tolist() == [[1, 2]]
 
 
 def test_utf_16_without_its_mark_is_named():
@@ -233,5 +233,32 @@ def test_utf_16_without_its_mark_is_named():
 
 def test_a_semicolon_in_new_rows_asks_for_the_delimiter(tmp_path):
     (tmp_path / "new.csv").write_text("speed;depth\n1;2\n")
-    with pytest.raises(DataError, match="no column 'speed', 'depth'; the table has speed;depth; is the delimiter"):
-        tables.new_inputs(tmp_path / "new.csv", OWN, NEW)
+    with pytest.raises(DataError, match="no column 'speed', 'depth'; the table has speed;depth; is its delimiter that"):
+        new_rows.new_inputs(tmp_path / "new.csv", OWN, NEW)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,2\n", r"new.csv: the first row is of numbers, not of names \(speed, depth\); --no-header"),
+        ("speed,depth\n1,red\n", "new.csv: column 'depth', row 1: 'red' is not a number; write it as the table of"),
+        ("speed,depth\n1,2024-01-01\n", "row 1: '2024-01-01' is a date or a time; write it as the table of mine"),
+        ("speed,depth\n1,2\n3\n", "row 2 has 1 cells, not 2; write it as the table of mine has it$"),
+        ("speed,depth\n1,\n\n,3\n", r"column 'speed' has 1 missing or infinite cells \(row 2\), and so have 1"),
+        ("speed,depth\n1,\xe4\n", "line 2: byte 0xe4 is not UTF-8; write it as the table of mine has it$"),
+    ],
+)
+def test_messages_about_new_rows_give_no_advice_for_a_card(tmp_path, text, message):
+    (tmp_path / "new.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DataError, match=message) as caught:
+        new_rows.new_inputs(tmp_path / "new.csv", OWN, NEW)
+    assert "`" not in str(caught.value) and "card" not in str(caught.value)
+
+
+def test_missing_cells_name_their_column_in_the_table_their_rows_and_the_remedies():
+    options = {"target": "y", "encode": {"c": "onehot"}}
+    raw = tables.table([b"c,x,y\nA,1,1\n,2,2\nB,,3\n,4,4\n"], options)
+    with pytest.raises(
+        DataError, match=r"'c' has 2 missing .* cells \(rows 2, 4\), and so have 1 more; .*`impute`, or"
+    ):
+        from_raw(CARD, raw)

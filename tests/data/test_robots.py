@@ -8,7 +8,7 @@ import scipy.io
 
 from gpbench.data import cards, load, robots, sources, splits
 from gpbench.data import store as local
-from gpbench.data.dataset import from_raw
+from gpbench.data.conversion import from_raw
 from gpbench.data_registry import READERS
 from gpbench.errors import DataError
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from gpbench.data import cards, sources, splits
-from gpbench.data.dataset import Raw, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Raw
 from gpbench.errors import ConfigError, DataError, GpbenchError
 
 RNG = np.random.default_rng(0)
@@ -156,23 +157,43 @@ WRONG = [
         "splits.repeats=2: the split set temporal does not read it",
     ),
     ({}, {"set": "kfold", "sets": {"kfold": 9}, "repeats": 2}, {}, "splits.repeats and splits.sets.kfold: both say"),
-    ({}, {"set": "kfold", "folds": 21}, {}, "splits.folds=21: there are 20 rows; choose at most 20"),
+    ({}, {"set": "kfold", "folds": 21}, {}, "splits.folds=21: there are 20 rows; choose 2 to 20 folds"),
     (CLASSES, {"set": "kfold"}, {}, "the class 'a' has too few rows (3); choose 2 to 3 folds, or the split set"),
     ({}, {"set": "groups_kfold"}, {}, "has no groups of rows to split by; a source names them by `group`"),
-    ({"g": [1, 2] * 10}, {"set": "groups_kfold"}, {"group": "g"}, "there are 2 groups; choose at most 2 folds"),
+    ({"g": [1, 2] * 10}, {"set": "groups_kfold"}, {"group": "g"}, "there are 2 groups; choose 2 folds"),
     ({}, {"set": "temporal"}, {}, "has no order of rows to split by; a source names its column by `order`"),
     ({}, {"set": "temporal"}, {"order": "day"}, "no column 'day'; the table has x, y"),
-    ({"d": [*DAYS[1:], ""]}, {"set": "temporal"}, {"order": "d"}, "the order is missing in 1 rows (20); fill it in"),
-    ({"d": ["1", *["2"] * 18, "?"]}, {"set": "temporal"}, {"order": "d"}, "`order`, row 20: '?' is no number"),
+    ({"d": [*DAYS[1:], ""]}, {"set": "temporal"}, {"order": "d"}, "column 'd' of `order` has 1 missing cell (row 20)"),
+    (
+        {"d": ["1", *["2"] * 18, "?"]},
+        {"set": "temporal"},
+        {"order": "d"},
+        "file own.csv: column 'd' of `order`, row 20: '?' is no",
+    ),
     ({"d": [*DAYS[1:], "Monday"]}, {"set": "temporal"}, {"order": "d"}, "row 20: 'Monday' is no date, as 2024-01-31"),
     ({"d": ["Monday"] * 20}, {"set": "temporal"}, {"order": "d"}, "row 1: 'Monday' is no date, as 2024-01-31"),
-    ({"d": [1, 2] * 10}, {"set": "temporal"}, {"order": "d"}, "too few different values (2); choose at most 1 folds"),
+    (
+        {"d": [1, 2] * 10},
+        {"set": "temporal"},
+        {"order": "d"},
+        "too few different times (2) in column 'd' of `order`; choose 1 fold",
+    ),
     ({}, {"set": "fixed"}, {}, "has no fixed splits; a source names their column by `split`"),
-    ({"p": ["train"] * 19 + ["dev"]}, {"set": "fixed"}, {"split": "p"}, "row 20: 'dev' is not train, test or -"),
-    ({"p": ["train"] * 20}, {"set": "fixed"}, {"split": "p"}, "split 0 of the column of `split` has no row 'test'"),
-    ({"p": [0, 1] * 10}, {"set": "fixed"}, {"split": "p"}, "has another number of splits; write folds: 2"),
+    (
+        {"p": ["train"] * 19 + ["dev"]},
+        {"set": "fixed"},
+        {"split": "p"},
+        "file own.csv: column 'p' of `split`, row 20: 'dev' is not train, test or -",
+    ),
+    ({"p": ["train"] * 20}, {"set": "fixed"}, {"split": "p"}, "column 'p' of `split` has no row 'test'"),
+    (
+        {"p": [0, 1] * 10},
+        {"set": "fixed"},
+        {"split": "p"},
+        "column 'p' of `split` has another number of splits; write folds: 2",
+    ),
     ({}, {"set": "fixed"}, {"split_file": "none.csv"}, "no file none.csv in "),
-    ({}, {"set": "fixed"}, {"split_file": "own.csv"}, "row 1: "),
+    ({}, {"set": "fixed"}, {"split_file": "own.csv"}, "own.csv: column 'x', row 1: "),
 ]
 
 
@@ -193,10 +214,28 @@ def test_a_split_number_past_the_folds_is_refused(own):
 
 
 def test_a_file_of_splits_with_fewer_lines_than_the_data_is_refused(own):
-    with pytest.raises(DataError, match="20 rows of inputs, but 20 targets and 2 rows of `split`"):
+    with pytest.raises(DataError, match=r"own: rows\.csv has 2 rows, and the table 20"):
         own(rows_of(20), {"set": "fixed"}, split_file="rows.csv", files={"rows.csv": "a\ntrain\ntest\n"})
 
 
 @pytest.mark.parametrize("name", cards.names())
 def test_cards_that_ship_state_their_splits_so_that_no_default_changes_them(name):
     assert cards.read(name)["splits"]["sets"]
+
+
+def test_an_archive_of_arrays_has_groups_an_order_and_fixed_splits(tmp_path):
+    days = np.array(["2024-01-03", "2024-01-01", "NaT", "2024-01-02"], "datetime64[D]")
+    arrays = {"X": np.eye(4), "y": np.arange(4.0), "who": np.array([1, 1, 2, 3]), "day": days}
+    np.savez(tmp_path / "own.npz", part=[["train", "test"], ["test", "train"], ["train", ""], ["-", "train"]], **arrays)
+    source = {"kind": "file", "path": "own.npz", "reader": "npz", "group": "who", "split": "part"}
+    card = {"name": "own", "task": "regression", "splits": {"set": "fixed", "folds": 2}, "sources": [source]}
+    dataset = sources.load(card, config_dirs=[tmp_path])
+    assert [test.tolist() for _, test in parts(cards.checked(card), dataset)] == [[1], [0]]
+    assert dataset.groups.tolist() == [0, 0, 1, 2]
+    timed = {**card, "sources": [source | {"order": "day"}]}
+    with pytest.raises(DataError, match=r"own: file own.npz: column 'day' of `order` has 1 missing cell \(row 3\)"):
+        sources.load(timed, config_dirs=[tmp_path])
+    assert np.diff(sources.load(timed | {"incomplete": "drop"}, config_dirs=[tmp_path]).order).tolist() == [
+        -172800,
+        86400,
+    ]

@@ -8,7 +8,8 @@ import pytest
 from gpbench.config import cards as config
 from gpbench.config.compose import compose
 from gpbench.data import cards, prepare, splits
-from gpbench.data.dataset import Dataset, Raw, from_raw
+from gpbench.data.conversion import from_raw
+from gpbench.data.dataset import Dataset, Raw
 from gpbench.data_registry import SPLIT_SETS
 from gpbench.errors import ConfigError, DataError
 

@@ -50,10 +50,10 @@ def test_a_regression_target_keeps_its_units(write):
 
 def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path):
     read = write([*ROWS, "5,1,", "6,2,NA"], more=", missing: NA")
-    with pytest.raises(DataError, match="mine: the target is missing in 2 rows"):
+    with pytest.raises(DataError, match=r"mine: file mine\.csv: the target, column 'kind', has 2 missing cells"):
         read()
     read = write([*ROWS, "NA,1,ham", ",1,ham"], more=", missing: NA")
-    with pytest.raises(DataError, match="mine: column 'a' has 2 missing or infinite cells"):
+    with pytest.raises(DataError, match=r"mine: file mine\.csv: column 'a' has 2 missing or infinite cells"):
         read()
     with open(tmp_path / "dataset" / "mine.yaml", "a") as card:
         card.write("incomplete: drop\n")
@@ -72,7 +72,7 @@ def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path)
         ({"rows": ["1,2,1", "2,2,-1"], "task": "count"}, "column 'kind', row 2: -1 is no count"),
         ({"rows": ["1,2,1", "2,2,few"], "task": "count"}, "column 'kind', row 2: 'few' is not a number"),
         ({"rows": []}, "no rows"),
-        ({"more": ", drop: [a, b]"}, "mine: no inputs"),
+        ({"more": ", drop: [a, b]"}, "mine: file mine.csv: no inputs"),
         ({"more": ", codes: {sprt: {ham: 1}}"}, "codes: no column 'sprt' among the inputs; known are a, b"),
         ({"more": ", sha256: abc"}, "sha256 is"),
         ({"more": ", labels: {ham: -1}"}, "label 'spam' is not in the card's labels"),
@@ -103,7 +103,7 @@ ARRAYS = {
 def test_arrays_of_the_wrong_type_or_shape_are_refused(tmp_path, X, y, message):
     np.savez(tmp_path / "mine.npz", X=X, y=y)
     source = {"kind": "file", "path": "mine.npz", "reader": "npz"}
-    with pytest.raises(DataError, match=f"^mine: {message}"):
+    with pytest.raises(DataError, match=f"^mine: file mine.npz: {message}"):
         load({"name": "mine", "task": "regression", "sources": [source]}, config_dirs=[tmp_path])
 
 
@@ -118,7 +118,7 @@ def test_two_columns_of_one_name_are_refused(write, tmp_path):
     read = write()
     with open(tmp_path / "dataset" / "mine.yaml", "a") as card:
         card.write("columns: [a, a]\n")
-    with pytest.raises(DataError, match="mine: two inputs have the same name"):
+    with pytest.raises(DataError, match=r"mine: file mine\.csv: two inputs have the same name"):
         read()
 
 

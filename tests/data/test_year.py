@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpbench.data import archives, cards, formats, sources, splits
-from gpbench.data.dataset import from_raw
+from gpbench.data.conversion import from_raw
 from gpbench.errors import DataError
 
 RNG = np.random.default_rng(0)

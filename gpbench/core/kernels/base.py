@@ -9,9 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from gpbench.core.clusters import median_distance
+
 LengthscaleStart = Literal["median", "root_median", "median_each"]
 """Lengthscales start at the median distance between rows; at its square root (paper `sep`); or each at the median
 distance along its own input (paper `svdgp`)."""
+
+
+_COMPARED = 2000
+"""Number of rows, from the first, whose distances give the initial lengthscales."""
 
 
 class Kernel(eqx.Module):
@@ -124,24 +130,8 @@ def initial_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -
         One logarithm for each input, (D,).
     """
     d = X.shape[1]
+    rows = np.asarray(X[:_COMPARED])
     if start == "median_each":
-        return 2.0 * jnp.log(jnp.asarray([median_distance(X[:, [j]]) for j in range(d)], X.dtype))
+        return 2.0 * jnp.log(jnp.asarray([median_distance(rows[:, [j]]) for j in range(d)], X.dtype))
     power = 2.0 if start == "median" else 1.0
-    return jnp.full(d, power * jnp.log(median_distance(X)), X.dtype)
-
-
-def median_distance(X: Float[Array, "N D"], limit: int = 2000) -> float:
-    """The median Euclidean distance between pairs of different rows.
-
-    Args:
-        X: Rows, (N, D).
-        limit: Number of rows, from the first, that are compared.
-
-    Returns:
-        The distance, in units of the inputs; 1 if all rows are equal.
-    """
-    from scipy.spatial.distance import pdist
-
-    distances = pdist(np.asarray(X[:limit]))
-    positive = distances[distances > 0]
-    return float(np.median(positive)) if positive.size else 1.0
+    return jnp.full(d, power * jnp.log(median_distance(rows)), X.dtype)

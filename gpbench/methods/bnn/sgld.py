@@ -63,6 +63,7 @@ class SGLD(NetworkMethod):
     """
 
     searchable: ClassVar[tuple[str, ...]] = ("step_size", "noise_step_size")
+    carries_over: ClassVar[bool] = True
 
     step_size: float = setting(
         0.3, "positive", "Step size N ε of the weights: half of ε times the gradient, and noise of variance ε."
@@ -114,6 +115,7 @@ class SGLD(NetworkMethod):
         cooled = (1.0 + state.count.astype(value.dtype) / self.cooling_start) ** -self.cooling / batch.total
         sampler = blackjax(self.name).sgld(lambda _, gradient: gradient)
 
+        @jax.named_scope("needs_float64")  # blackjax's noise, whatever the precision of the position
         def move(block: Any, slope: Any, size: Any, key: PRNGKeyArray) -> Any:
             # Its step is half of ε: θ + s ∇ + √(2s) N(0, I)
             moved = sampler.step(key, block, slope, 0.5 * size * cooled)

@@ -1,0 +1,268 @@
+"""Doubtful things in a data set, as a careful colleague would name them before anybody trains on it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from gpbench import paths
+from gpbench.config.cards import reader
+from gpbench.data.dataset import Dataset
+from gpbench.errors import listed
+
+_Parts = Sequence[tuple[np.ndarray, np.ndarray]]
+"""Training and test rows of some splits."""
+
+
+class Finding(NamedTuple):
+    """A doubtful thing in a data set, and the line of the card that mends it, "" where nothing is to be changed."""
+
+    text: str
+    mend: str = ""
+
+
+def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Finding]:
+    """Finds what is doubtful in a data set.
+
+    Args:
+        card: the data card.
+        dataset: its rows, without missing cells.
+        parts: numbers of the training and test rows of its splits.
+    """
+    findings = [
+        *_missing(dataset),
+        *_levels(dataset),
+        *_inputs(card, dataset),
+        *_of_target(card, dataset),
+        *_repeated(card, dataset, parts),
+        *(_classes(dataset, parts) if dataset.classes else _values(dataset)),
+        *_groups(dataset, parts),
+    ]
+    if not (paths.conf_dir() / "dataset" / f"{card['name']}.yaml").exists():
+        return findings
+    # nobody edits the cards that ship: only a split set can be chosen on the command line
+    sets = [re.search(r"splits: \{set: (\w+)\}", finding.mend) for finding in findings]
+    is_choice = [finding.mend.startswith("splits: ") for finding in findings]
+    mends = [f"dataset.splits.set={match[1]}" if ok and match else "" for match, ok in zip(sets, is_choice)]
+    return [finding._replace(mend=mend) for finding, mend in zip(findings, mends)]
+
+
+def count_classes(dataset: Dataset) -> dict[str, int]:
+    """Counts the rows of each class; none for numbers."""
+    if not dataset.classes:
+        return {}
+    codes = (dataset.y > 0 if dataset.task == "binary" else dataset.y).astype(int)
+    return {name: int((codes == code).sum()) for code, name in enumerate(dataset.classes)}
+
+
+def _missing(dataset: Dataset) -> Iterator[Finding]:
+    for reason in dataset.left_out:
+        name = re.match("'(.+)' ", reason)
+        yield Finding(f"{reason}: no input", f"keep: [{name[1]}]" if name else "name it in the file to keep it")
+    if dataset.missing:
+        cells = listed([f"{name} {count}" for name, count in dataset.missing.items()])
+        remedy = "missing cells are filled" if dataset.impute else "rows with missing cells are left out"
+        yield Finding(f"{remedy} ({cells})")
+
+
+_UNKNOWN = ("", "?", "-", ".", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown")
+"""Texts that mark missing cells in many files, in lower case."""
+
+
+def _levels(dataset: Dataset) -> Iterator[Finding]:
+    """Levels and classes that look like marks of missing cells."""
+    for name, levels in {**dataset.levels, (dataset.target): dataset.classes}.items():
+        for level in levels:
+            if level.lower() in _UNKNOWN:
+                yield Finding(f"{name!r} has the level {level!r}", f'missing: "{level}" if it marks missing cells')
+        if name in dataset.levels and 2 * len(levels) > len(dataset.y):
+            text = f"{name!r} has {len(levels):,} levels in {len(dataset.y):,} rows, as labels of rows have"
+            yield Finding(text, f"drop: [{name}]")
+
+
+def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
+    """Inputs without information, and inputs that only number the rows."""
+    X, names = dataset.X, dataset.columns
+    constant = np.ptp(X, axis=0) == 0
+    if constant.any():
+        same = [name for name, is_constant in zip(names, constant) if is_constant]
+        yield Finding(f"constant: {listed(same)}", _drop(card, same))
+    varied = np.flatnonzero(~constant)
+    for first, second in _doubles(X, varied):
+        yield Finding(f"{names[second]!r} is {names[first]!r} again, or linear in it", _drop(card, [names[second]]))
+    if len(X) < 10:
+        return
+    for i in varied:
+        steps = np.diff(X[:, i])
+        if ((steps >= 0).all() or (steps <= 0).all()) and np.count_nonzero(steps) >= 10:
+            mend = _drop(card, [names[i]])
+            yield Finding(
+                f"{names[i]!r} orders the rows: the test rows of random splits lie between training rows",
+                mend and f"{mend} if it numbers them; order: {names[i]}, splits: {{set: temporal}} if it is a time",
+            )
+        elif np.ptp(X[:, i]) < 2 * len(X) and (X[:, i] == np.rint(X[:, i])).all() and len({*X[:, i]}) == len(X):
+            yield Finding(f"{names[i]!r} has another whole number in each row, as labels do", _drop(card, [names[i]]))
+        elif zeros := _zeros(X[:, i]):
+            yield Finding(f"{names[i]!r} is 0 in {zeros} rows, far from all others: is it missing there?")
+        if mark := _marker(X[:, i]):
+            yield Finding(
+                f"{names[i]!r} is {mark[0]:g} in {mark[1]} rows, far from all others", f"missing: {mark[0]:g}"
+            )
+
+
+def _doubles(X: Float[np.ndarray, "N D"], varied: Int[np.ndarray, " varied"]) -> Iterator[tuple[int, int]]:
+    """Pairs of inputs of which the second is linear in the first: those of some rows, confirmed on all of them."""
+    standard = lambda table: (table - table.mean(axis=0)) / np.maximum(table.std(axis=0), 1e-300)
+    some = standard(X[:: -(-len(X) // 2000)][:, varied])
+    is_double = np.triu(np.abs(some.T @ some) / len(some) > 1 - 1e-9, 1)
+    for second in np.flatnonzero(is_double.any(axis=0)):
+        pair = varied[[np.flatnonzero(is_double[:, second])[0], second]]
+        if len(X) > 2 and abs(np.mean(standard(X[:, pair]).prod(axis=1))) > 1 - 1e-9:
+            yield int(pair[0]), int(pair[1])
+
+
+_MARKERS = (-9, 99, -99, -200, 999, -999, 9999, -9999, 99999, -99999)
+"""Numbers that stand for missing cells in many files."""
+
+
+def _marker(values: Float[np.ndarray, " N"]) -> tuple[int, int] | None:
+    """A number that may mark missing cells, and how many: repeated, and farther out than all others are wide."""
+    for mark in _MARKERS:
+        is_mark = values == mark
+        if (count := int(is_mark.sum())) > 1 and count < len(values) - 1:
+            others = values[~is_mark]
+            distance = others.min() - mark if mark < 0 else mark - others.max()
+            if distance > np.ptp(others):
+                return mark, count
+    return None
+
+
+def _zeros(values: Float[np.ndarray, " N"]) -> int:
+    """The number of zeros, where few are zero and the others are many different numbers far above."""
+    others = values[values != 0]
+    zeros = len(values) - len(others)
+    if not 1 < zeros < 0.1 * len(values) or others.min() < 0.1 * others.max():
+        return 0
+    return zeros if len({*others[:1000].tolist()}) > 10 else 0
+
+
+def _of_target(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
+    """Inputs that tell the target, and rows in its order."""
+    y = dataset.y.reshape(len(dataset.y), -1)
+    if len(y) < 10:
+        return
+    for name, column in zip(dataset.outputs or (dataset.target,), y.T):
+        steps = np.diff(column)
+        if not dataset.classes and np.count_nonzero(steps) >= 10 and ((steps >= 0).all() or (steps <= 0).all()):
+            yield Finding(f"the rows are in the order of {name!r}: a column that numbers them would tell it")
+        tells = _separates if dataset.classes else _follows
+        some = slice(None, None, -(-len(y) // 1000))
+        for i, values in enumerate(dataset.X.T):
+            if tells(values[some], column[some]) and tells(values, column):
+                yield Finding(
+                    f"{dataset.columns[i]!r} alone tells {name!r}: is it known before {name!r} is?",
+                    _drop(card, [dataset.columns[i]]),
+                )
+
+
+def _separates(values: Float[np.ndarray, " N"], labels: Float[np.ndarray, " N"]) -> bool:
+    """Tests whether each class has an interval of its own."""
+    order = np.lexsort([labels, values])
+    values, labels = values[order], labels[order]
+    changes = labels[1:] != labels[:-1]
+    return bool(np.count_nonzero(changes) < len({*labels}) and not (changes & (values[1:] == values[:-1])).any())
+
+
+def _follows(values: Float[np.ndarray, " N"], target: Float[np.ndarray, " N"]) -> bool:
+    """Tests whether the correlation with the target, of numbers or of their ranks, is more than .999."""
+    for a, b in ((values, target), (_ranks(values), _ranks(target))):
+        a, b = a - a.mean(), b - b.mean()
+        scale = np.sqrt((a @ a) * (b @ b))
+        if scale > 0 and abs(a @ b) > 0.999 * scale:
+            return True
+    return False
+
+
+def _ranks(values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
+    """Ranks, the mean of them for equal values."""
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - 0.5 * counts)[index]
+
+
+def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
+    """Rows that stand more than once, and how many of them are trained on and tested."""
+    n = len(dataset.y)
+    inputs, rows = _identities(dataset.X.T), _identities([*dataset.X.T, *dataset.y.reshape(n, -1).T])
+    different = int(inputs.max()) + 1
+    if repeats := n - int(rows.max()) - 1:
+        both = span(int(np.isin(rows[test], rows[train]).sum()) for train, test in parts)
+        tests = f"{both} of the {span(len(test) for _, test in parts)} test rows of a split are training rows"
+        yield Finding(
+            f"{repeats:,} of {n:,} rows repeat{'s' * (repeats == 1)} another one; {tests}",
+            "group: COLUMN, splits: {set: groups90} keeps them on one side" * (both != "0" and bool(_drop(card, []))),
+        )
+    if (unlike := n - different - repeats) > 0:
+        have = "rows have" if unlike > 1 else "row has"
+        yield Finding(f"{unlike:,} {have} the inputs of another row and another target")
+    if different < n / 2:
+        yield Finding(f"the inputs have {different:,} different rows: more inducing points than that add nothing")
+
+
+def _identities(columns: Iterable[Float[np.ndarray, " N"]]) -> Int[np.ndarray, " N"]:
+    """A number for each different row, from hashes of 64 bits: sorting whole rows takes minutes for images."""
+    hashes: Any = np.uint64(0)
+    for column in columns:
+        hashes = (hashes ^ (column + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        hashes ^= hashes >> np.uint64(29)
+    return np.unique(hashes, return_inverse=True)[1]
+
+
+def _classes(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
+    counts = count_classes(dataset)
+    rarest = min(counts, key=counts.__getitem__)
+    mend = "splits: {set: stratified90} keeps the shares of classes"
+    if counts[rarest] < 10 or counts[rarest] < 0.05 * len(dataset.y):
+        yield Finding(f"class {rarest!r} has {counts[rarest]:,} of {len(dataset.y):,} rows")
+    folded = [name.casefold() for name in counts]
+    if alike := [name for name in counts if folded.count(name.casefold()) > 1]:
+        mend_case = f"labels: {{{alike[0]}: 0, {alike[1]}: 0, ...}} joins them"
+        yield Finding(f"classes that differ in case only: {listed(alike)}", mend_case)
+    alone = sum(len(np.unique(dataset.y[test])) == 1 for _, test in parts)
+    if alone:
+        yield Finding(f"the test rows have one class only in {alone} of {len(parts)} splits: they have no AUC", mend)
+    lacking = sum(len(np.unique(dataset.y[train])) < len(counts) for train, _ in parts)
+    if lacking:
+        yield Finding(f"the training rows lack a class in {lacking} of {len(parts)} splits", mend)
+
+
+def _values(dataset: Dataset) -> Iterator[Finding]:
+    for name, column in zip(dataset.outputs or (dataset.target,), dataset.y.reshape(len(dataset.y), -1).T):
+        different = len(np.unique(column))
+        if different == 1:
+            yield Finding(f"{name!r} has one value: there is nothing to learn")
+        elif dataset.task != "count" and different <= 10 and len(column) >= 5 * different:
+            kind = "binary" if different == 2 else "multiclass"
+            yield Finding(f"{name!r} has {different} different values", f"task: {kind} if they are classes")
+
+
+def _groups(dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
+    if dataset.groups is None:
+        return
+    groups = dataset.groups
+    if len(groups) == int(groups.max()) + 1:
+        yield Finding("every row is a group of its own")
+    elif torn := sum(bool(np.isin(groups[test], groups[train]).any()) for train, test in parts):
+        yield Finding(f"groups are on both sides in {torn} of {len(parts)} splits", "splits: {set: groups90}")
+
+
+def _drop(card: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The line that leaves out inputs, "" where the card's readers take none."""
+    return f"drop: [{', '.join(names)}]" if "table" in map(reader, card["sources"]) else ""
+
+
+def span(numbers: Iterable[int]) -> str:
+    """Formats the smallest and the largest of some numbers, as in "3 to 5"."""
+    ordered = sorted(numbers)
+    return f"{ordered[0]:,}" + f" to {ordered[-1]:,}" * (ordered[0] < ordered[-1])

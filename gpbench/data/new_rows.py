@@ -1,0 +1,172 @@
+"""Inputs of new rows to predict, read as the table of their data set was."""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from gpbench.data import cells as text
+from gpbench.data import encoding
+from gpbench.data.cells import Numbers
+from gpbench.data.containers import text_of
+from gpbench.data.conversion import check_finite
+from gpbench.data.dataset import Dataset
+from gpbench.data.faults import SpellingError
+from gpbench.data.store import warn
+from gpbench.data.tables import columns_of
+from gpbench.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_SPELLING = ("delimiter", "missing", "codes", "encode", "sheet", "encoding", "comment", "decimal", "thousands")
+"""Options of a source that hold for new rows too."""
+_MEND = "mend them, or leave these rows out"
+
+
+def new_inputs(
+    rows: "Float[np.ndarray, 'T D'] | pd.DataFrame | str | PathLike[str]",
+    card: Mapping[str, Any],
+    dataset: Dataset,
+    *,
+    header: bool = True,
+) -> Float[np.ndarray, "T D"]:
+    """The inputs of all rows, in original units and the order of the data set's columns.
+
+    Args:
+        rows: an array (T, D), a DataFrame, or the path of a table.  Columns of a table are taken by name, in any order
+            and case, and other columns are ignored.  Cells are read as those of the data set: same codes, markers of
+            missing cells, signs and encoding.
+        card: the data card.
+        dataset: the data set.
+        header: False for a file without a header, which has exactly the inputs, in their order.
+
+    Raises:
+        DataError: a file that cannot be read, columns that lack, another number of columns, or cells that are not
+            finite numbers.
+    """
+    subject, options = "", _options(card)
+    try:
+        if isinstance(rows, str | PathLike):
+            subject = f"{rows}: "
+            return _from_cells(text.read(_content(Path(rows)), options).rows, options, dataset, header)
+        if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
+            cells = rows_of_frame(rows)
+            has_names = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
+            table = [[str(name) for name in rows.columns], *cells] if has_names else cells
+            return _from_cells(table, options, dataset, has_names)
+    except SpellingError as error:
+        raise DataError(f"{subject}{error.fact}; write it as the table of {dataset.name} has it") from None
+    except DataError as error:
+        raise DataError(f"{subject}{str(error).removeprefix(f'{dataset.name}: ' if subject else '')}") from None
+    try:
+        X = np.asarray(rows, np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"X is no array of numbers (T, {dataset.X.shape[1]}): {error}") from None
+    if X.ndim != 2 or X.shape[1] != dataset.X.shape[1] - len(dataset.indicators):
+        inputs = dataset.X.shape[1] - len(dataset.indicators)
+        raise DataError(f"X has the shape {X.shape}; rows of {dataset.name} have {inputs} inputs")
+    if not len(X):
+        raise DataError("X has no rows")
+    return _complete(X, dataset)
+
+
+def rows_of_frame(frame: "pd.DataFrame") -> list[list[str]]:
+    """The cells of a DataFrame as a csv file has them: "" for all that pandas counts as missing."""
+    cells = frame.astype(object).where(frame.notna(), None)
+    return [list(map(text_of, row)) for row in cells.itertuples(index=False, name=None)]
+
+
+def _options(card: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for source in card["sources"] for key, value in source.items() if key in _SPELLING}
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"the file cannot be read: {error.strerror or error}") from None
+
+
+def _from_cells(
+    rows: list[list[str]], options: Mapping[str, Any], dataset: Dataset, header: bool
+) -> Float[np.ndarray, "T D"]:
+    """The inputs from rows of text, of which the first is a header where `header`."""
+    if len(rows) <= header and not (rows and _is_numeric(rows[0], Numbers.from_options(options))):
+        raise DataError("the table has no rows")
+    numbers, specs = Numbers.from_options(options), options.get("encode") or {}
+    specs = {str(name): spec for name, spec in specs.items()}
+    of_level = {
+        column: name
+        for name, levels in dataset.levels.items()
+        for column in encoding.names_of(name, specs[name], levels)
+    }
+    names = tuple(dict.fromkeys(of_level.get(name, name) for name in dataset.columns if name not in dataset.indicators))
+    first = [cell.strip() for cell in rows[0]]
+    if header:
+        positions, rows = _by_name(first, names, numbers), rows[1:]
+    elif len(first) != len(names):
+        raise DataError(f"the first row has {len(first)} cells; {dataset.name} has {len(names)} inputs")
+    else:
+        positions = list(range(len(names)))
+    if not rows:
+        raise DataError("the table has no rows")
+    columns = columns_of(rows, len(first))
+    codes = {str(name): numbers for name, numbers in (options.get("codes") or {}).items()}
+    X = []
+    for i, name in zip(positions, names):
+        if name in specs:
+            levels = dataset.levels[name]
+            inputs, unseen = encoding.encoded(columns[i], specs[name], levels, numbers)
+            if unseen:
+                _say_unseen(name, encoding.kind_of(specs[name]), unseen, levels)
+            X += inputs
+        else:
+            X.append(encoding.parsed(columns[i], name, numbers, codes.get(name)))
+    return _complete(np.array(X).T, dataset)
+
+
+def _say_unseen(name: str, kind: str, unseen: Sequence[str], levels: Sequence[str]) -> None:
+    """Warns of texts that are no levels of a one-hot column.  Raises DataError where no number stands for them."""
+    which = f"column {name!r}: {unseen[0]!r} is not among its levels, {', '.join(levels[:20])}"
+    if kind == encoding.ORDINAL:
+        raise DataError(which)
+    warn(f"{which}: its inputs are 0 there (rows: {len(unseen)})")
+
+
+def _complete(X: Float[np.ndarray, "T D"], dataset: Dataset) -> Float[np.ndarray, "T C"]:
+    """The rows with the inputs that say which cells are missing.  Raises DataError for cells that may not be."""
+    columns = dataset.columns or tuple(f"x{i + 1}" for i in range(X.shape[1]))
+    missing = np.isnan(X)
+    filled = np.where(missing & [name in dataset.impute for name in columns[: X.shape[1]]], 0.0, X)
+    names, rows = encoding.columns_of_table(columns, dataset.levels), np.arange(len(X))
+    check_finite(dataset.name, filled, np.zeros(len(X)), names, rows=rows, mend=_MEND)
+    return np.column_stack([X, *(missing[:, columns.index(column)] for column in dataset.indicators.values())])
+
+
+def _is_numeric(row: Sequence[str], numbers: Numbers) -> bool:
+    return all(numbers.parse(cell.strip()) is not None for cell in row)
+
+
+def _by_name(header: Sequence[str], names: Sequence[str], numbers: Numbers) -> list[int]:
+    """The position of each input in a header, in any case.  Raises DataError for inputs that lack or stand twice."""
+    if _is_numeric(header, numbers):
+        raise DataError(
+            f"the first row is of numbers, not of names ({', '.join(names[:20])}); --no-header (header=False in Python)"
+            " reads a table without a header, whose columns must be the inputs in their order"
+        )
+    folded = [cell.casefold() for cell in header]
+    positions = []
+    for name in names:
+        matches = [i for i, cell in enumerate(header) if cell == name]
+        matches = matches or [i for i, cell in enumerate(folded) if cell == name.casefold()]
+        if len(matches) > 1:
+            raise DataError(f"the header has {name!r} more than once; rename the columns")
+        positions += matches
+    if lacking := [name for name in names if name.casefold() not in folded]:
+        hint = "; is its delimiter that of the data set?" if len(header) == 1 < len(names) else ""
+        raise DataError(f"no column {', '.join(map(repr, lacking[:20]))}; the table has {', '.join(header[:20])}{hint}")
+    return positions

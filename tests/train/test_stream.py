@@ -1,0 +1,78 @@
+"""Training with rows that stay on the host."""
+
+import json
+
+import numpy as np
+import pytest
+from toys import job, numbers, quiet
+
+from gpbench.config.compose import compose
+from gpbench.errors import ConfigError
+from gpbench.records.plan import RunPlan
+from gpbench.records.store import Store
+from gpbench.train import grouping, programs, stream
+from gpbench.train.job import run_job
+from gpbench.train.stop import StopRequest
+
+SVI = ["dataset=sinc", "method=svi_natural", "method.inducing=5", "method.batch_size=64", "method.steps=25"]
+WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "method.steps=25", "split=[0,1]", "run.trace_every=10"]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_streamed_rows_give_the_very_numbers_of_rows_on_the_device(tmp_path, together, monkeypatch):
+    monkeypatch.setattr(stream, "_STEPS", 4)  # so that traces, ends and chunks fall apart
+    words = [*WALK, "run.save=true", f"run.together={together}"]
+    folders = [tmp_path / "resident", tmp_path / "streamed"]
+    resident, streamed = job(folders[0], *words), job(folders[1], *words, "run.stream=true")
+    assert numbers(streamed) == numbers(resident)
+    states = [Store(folder).state(resident[0].id) for folder in folders]
+    assert all(np.array_equal(states[0][name], states[1][name]) for name in states[0])
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_streamed_rows_give_the_very_numbers_of_a_sparse_gp(tmp_path, precision):
+    words = [*SVI, f"protocol.precision={precision}"]
+    assert numbers(job(tmp_path / "b", *words, "run.stream=true")) == numbers(job(tmp_path / "a", *words))
+
+
+def test_init_sees_a_sample_of_the_rows_and_the_steps_see_all(tmp_path, monkeypatch):
+    words = [*SVI, "run.stream=true"]
+    monkeypatch.setattr(grouping, "SAMPLE", 100)
+    (sample,) = job(tmp_path / "sample", *words)
+    monkeypatch.setattr(programs, "_BLOCK", 30)
+    (blocks,) = job(tmp_path / "blocks", *words)
+    assert blocks.metrics == pytest.approx(sample.metrics, rel=1e-9)
+    assert sample.train_rows > 100 and sample.metrics["rmse"] < 0.2
+
+
+def test_a_method_with_numbers_for_each_row_is_refused_beyond_the_sample(tmp_path, monkeypatch):
+    monkeypatch.setattr(grouping, "SAMPLE", 100)
+    with pytest.raises(ConfigError, match=r"walk keeps numbers for each row, .* up to 100 rows"):
+        job(tmp_path, *WALK, "run.stream=true")
+
+
+def test_steps_on_all_rows_cannot_be_streamed(tmp_path):
+    with pytest.raises(ConfigError, match=r"run\.stream=true needs minibatches, and a step of linear takes all"):
+        job(tmp_path, "dataset=friedman", "method=linear", "run.stream=true")
+
+
+def test_a_table_on_disk_trains_as_in_memory(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(2.0, 3.0, (400, 3))
+    np.save(tmp_path / "big.npy", np.column_stack([X, np.sin(X[:, 0]) + X[:, 1]]).astype(np.float32))
+    (tmp_path / "dataset").mkdir()
+    card = {"name": "big", "task": "regression", "splits": {"set": "random", "sets": {"random": 1}, "test_rows": 50}}
+    card["sources"] = [{"kind": "file", "path": "big.npy", "reader": "mapped"}]
+    (tmp_path / "dataset" / "big.yaml").write_text(json.dumps(card))
+
+    def run(folder, *words):
+        words = ["dataset=big", *SVI[1:], "protocol.precision=float32", f"run.results={tmp_path / folder}", *words]
+        plan = RunPlan.from_config(compose(words, [tmp_path]))
+        return run_job(plan, store=Store(tmp_path / folder), progress=quiet(), stop=StopRequest())[0]
+
+    resident = run("resident")
+    streamed = run("streamed", "run.stream=true")
+    assert streamed.id == resident.id and streamed.metrics == pytest.approx(resident.metrics, rel=1e-3)
+    monkeypatch.setattr(grouping, "SAMPLE", 100)
+    sample = run("sample", "run.stream=true")
+    assert sample.train_rows == 350 and sample.metrics["rmse"] < 2.0
