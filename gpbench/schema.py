@@ -145,7 +145,7 @@ def parse(words: Any) -> Range:
     if isinstance(words, Range):
         return words
     if isinstance(words, str) and words:
-        return _named(words)
+        return _by_name(words)
     if not words or not isinstance(words, list | tuple):
         raise ConfigError(f"a range is a name such as positive, or a list of choices, not {as_word(words)}")
     choices = tuple(words)
@@ -154,7 +154,7 @@ def parse(words: Any) -> Range:
 
 
 @cache
-def _named(words: str) -> Range:
+def _by_name(words: str) -> Range:
     """The range of names, such as "count or null"."""
     ranges = [_list(word) if word.startswith("list of ") else _word(word) for word in words.split(" or ")]
     if len(ranges) == 1:

@@ -71,8 +71,8 @@ class RunPlan:
         if sizes := splits.sizes({**card, "rows": rows}):
             cfg = declared.within_rows(cfg, sizes[0])
         shared = identity.canonical(identity.identify(cfg, checksum))
-        chosen = members(card, cfg["split"], cfg["output"])
-        cells = {member.output: identity.cell_id(**shared, **member.cell) for member in chosen}
+        trained = members(card, cfg["split"], cfg["output"])
+        cells = {member.output: identity.cell_id(**shared, **member.cell) for member in trained}
         runs = [
             Run(
                 id=identity.run_id(**shared, **member.identity, seed=cfg["seed"]),
@@ -81,7 +81,7 @@ class RunPlan:
                 output=member.output,
                 output_name=name_of_output(card, member.output),
             )
-            for member in chosen
+            for member in trained
         ]
         return cls(cfg, checksum, tuple(runs))
 
