@@ -112,6 +112,10 @@ READERS: Mapping[str, Entry] = {
             }
         ),
     ),
+    "mapped": Entry(
+        _D + "mapped.mapped",
+        Keys({"target": optional("any", "Column of the target: the first, 0, or the last; of Parquet any name.", -1)}),
+    ),
     "libsvm": Entry(
         _D + "readers.libsvm", Keys({"inputs": optional(_COUNT, "Number of inputs; by default the largest index.")})
     ),

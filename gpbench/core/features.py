@@ -7,7 +7,6 @@ average of f around there.
 """
 
 import abc
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -16,6 +15,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from gpbench.core import generalised
 from gpbench.core.clusters import kmeans
 from gpbench.core.kernels import Kernel, SquaredExponential
 from gpbench.errors import ConfigError, nearest
@@ -52,8 +52,6 @@ class InducingPoints(Features):
         return kernel.cross(self.Z, X)
 
 
-_ROWS = 64
-"""Number of rows of a Gram matrix at a time on a CPU."""
 _FAR = 1e6
 """Coordinate of unused features, in units of the inputs: uncorrelated with all rows and with each other."""
 
@@ -68,12 +66,12 @@ class ScaledFeatures(Features):
         """Prior covariances of these features with each other, or with the P features of `other`."""
         assert isinstance(kernel, SquaredExponential)  # methods require it of their configuration
         other = self if other is None else other
-        return _gram(kernel, self.Z, self.log_scale, other.Z, other.log_scale)
+        return generalised.gram(kernel, self.Z, self.log_scale, other.Z, other.log_scale)
 
     def cross(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
         """Prior covariances with f at X."""
         assert isinstance(kernel, SquaredExponential)
-        return _cross(kernel, self.Z, self.log_scale, X)
+        return generalised.cross(kernel, self.Z, self.log_scale, X)
 
     def __getitem__(self, index: Int[Array, " P"] | slice) -> "ScaledFeatures":
         return ScaledFeatures(self.Z[index], self.log_scale[index])
@@ -104,74 +102,6 @@ def unused_features(m: int, d: int, dtype: DTypeLike) -> ScaledFeatures:
     """
     locations = _FAR * (1.0 + jnp.arange(m, dtype=dtype))
     return ScaledFeatures(jnp.broadcast_to(locations[:, None], (m, d)), jnp.zeros((m, d), dtype))
-
-
-def _cross(
-    kernel: SquaredExponential, Z: Float[Array, "M D"], log_scale: Float[Array, "M D"], X: Float[Array, "N D"]
-) -> Float[Array, "M N"]:
-    """Covariances of the features with f(x): amp Π_d √(2 l_j ls/(l_j² + ls²)) exp(-(z_j - x)²/(l_j² + ls²)).
-
-    The denominators depend on j alone, so that products do the work: O(M N D) without an array of that size.
-    """
-    Z, X = Z / kernel.lengthscales, X / kernel.lengthscales
-    w = 1.0 / (1.0 + jnp.exp(2.0 * log_scale))
-    exponent = 2.0 * (w * Z) @ X.T - w @ (X**2).T - jnp.sum(w * Z**2, axis=1)[:, None]
-    return jnp.exp(jnp.minimum(exponent, 0.0) + kernel.log_amplitude + _log_peak(log_scale)[:, None])
-
-
-def _gram(
-    kernel: SquaredExponential,
-    Z: Float[Array, "M D"],
-    log_scale: Float[Array, "M D"],
-    Y: Float[Array, "P D"],
-    log_scale_y: Float[Array, "P D"],
-) -> Float[Array, "M P"]:
-    """Covariances of features with features: amp Π_d √(2 l_i l_j/(l_i² + l_j²)) exp(-(z_i - y_j)²/(l_i² + l_j²)).
-
-    O(M P) memory whatever D, forward and backward.  On a CPU a few rows at a time, which its cache holds: there the
-    gradient takes half the time (measured, 16,384 x 1,024 features of 21 inputs).
-    """
-    Z, Y = Z / kernel.lengthscales, Y / kernel.lengthscales
-
-    def rows(Z: Array, log_scale: Array) -> Array:
-        return jnp.exp(_log_correlation(Z, log_scale, Y, log_scale_y) + kernel.log_amplitude)
-
-    if jax.default_backend() != "cpu" or len(Z) <= _ROWS:
-        return rows(Z, log_scale)
-    single = jax.checkpoint(lambda row: rows(row[0][None], row[1][None])[0])
-    return jax.lax.map(single, (Z, log_scale), batch_size=_ROWS)
-
-
-def _log_correlation(
-    Z: Float[Array, "M D"], log_scale: Float[Array, "M D"], Y: Float[Array, "P D"], log_scale_y: Float[Array, "P D"]
-) -> Float[Array, "M P"]:
-    """Log of the correlations, a few inputs at a time with a single logarithm for these few."""
-    blocks = [_blocks(a) for a in (Z, jnp.exp(log_scale), Y, jnp.exp(log_scale_y))]
-
-    @jax.checkpoint
-    def add(carry: tuple[Array, Array], block: Any) -> tuple[tuple[Array, Array], None]:
-        exponent, log_mismatch = carry
-        mismatch = 1.0
-        for z, s, y, r in zip(*block):
-            half = 0.5 * (s[:, None] ** 2 + r[None, :] ** 2)
-            exponent = exponent - 0.5 * (z[:, None] - y[None, :]) ** 2 / half
-            mismatch = mismatch * (half * (1.0 / s)[:, None] * (1.0 / r)[None, :])  # cosh(log s - log r) >= 1
-        return (exponent, log_mismatch + jnp.log(mismatch)), None
-
-    zero = jnp.zeros((Z.shape[0], Y.shape[0]), Z.dtype)
-    (exponent, log_mismatch), _ = jax.lax.scan(add, (zero, zero), tuple(blocks))
-    return exponent - 0.5 * log_mismatch
-
-
-def _blocks(columns: Float[Array, "M D"], size: int = 4) -> Float[Array, "K S M"]:
-    """The columns, `size` at a time; the last block is filled up with ones, which change no pair."""
-    missing = -columns.shape[1] % size
-    filled = jnp.pad(columns, ((0, 0), (0, missing)), constant_values=1.0)
-    return filled.T.reshape(-1, size, columns.shape[0])
-
-
-def _log_peak(log_scale: Float[Array, "M D"]) -> Float[Array, " M"]:
-    return -0.5 * jnp.sum(jnp.log(jnp.cosh(log_scale)), axis=1)
 
 
 def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyArray) -> Float[Array, "M D"]:

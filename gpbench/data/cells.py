@@ -70,7 +70,7 @@ def read(content: bytes, options: Mapping[str, Any], levels: int = 2) -> Cells:
     if other := next((text for start, text in _OTHERS.items() if content.startswith(start)), None):
         raise DataError(other)
     if content.startswith(b"\x93NUMPY"):
-        raise SpellingError("an array of NumPy (.npy)", "save it as npz, and read it by `reader: npz`")
+        raise SpellingError("an array of NumPy (.npy)", "read it by `reader: mapped`")
     if content.startswith(_ZIP):
         with containers.reading("Excel file or zip archive"):
             names = [name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if not name.endswith("/")]

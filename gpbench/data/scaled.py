@@ -1,6 +1,8 @@
 """A split of a data set, scaled and ready to train on."""
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -9,7 +11,8 @@ from gpbench.data import filling
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset, brief
 from gpbench.data.filling import Filler
-from gpbench.data.scaling import Scaler, fit_scalers
+from gpbench.data.mapped import MappedRows, blocks
+from gpbench.data.scaling import Scaler, fit_in_blocks, fit_scalers
 from gpbench.errors import ConfigError, DataError
 
 
@@ -18,7 +21,7 @@ class ScaledSplit:
     """The training and test rows of one split as a method sees them, and how to undo the scaling; arrays are float64.
 
     Attributes:
-        X: inputs of the training rows (n, D), scaled.
+        X: inputs of the training rows (n, D), scaled; with `on_disk`, of the first of them.
         y: their targets (n,): scaled for regression, counts as they are, -1/+1 for two classes, 0 to C-1 for several.
         X_test: inputs of the test rows (t, D), scaled as the training rows are.
         y_test: their targets (t,).
@@ -30,11 +33,12 @@ class ScaledSplit:
         columns: names of the inputs, () where the data set has none.
         target: name of the target.
         labels: names of the classes in the order of their codes; () for regression.
-        train_rows, test_rows: numbers of the rows in the data set, (n,) and (t,).
+        train_rows, test_rows: numbers of the rows in the data set, (N,) of all training rows and (t,).
         held_out: whether no test row is a training row.
         scaled_by_all_rows: whether a scaler was fitted to other rows than the training rows.
         unseen: number of test rows whose value in a constant column is not that of the training rows.
         filler: what stands for missing cells and for levels that no training row has; None for data without.
+        on_disk: reads training rows that are not in memory; None where all of them are.
     """
 
     X: Float[np.ndarray, "n D"]
@@ -51,12 +55,13 @@ class ScaledSplit:
     columns: tuple[str, ...]
     target: str
     labels: tuple[str, ...]
-    train_rows: Int[np.ndarray, " n"]
+    train_rows: Int[np.ndarray, " N"]
     test_rows: Int[np.ndarray, " t"]
     held_out: bool
     scaled_by_all_rows: bool
     unseen: int = 0
     filler: Filler | None = None
+    on_disk: MappedRows | None = None
 
     __repr__ = brief
 
@@ -74,6 +79,11 @@ class ScaledSplit:
         return y * self.y_std + self.y_mean
 
     @property
+    def y_variance(self) -> float:
+        """The variance of the scaled targets of all training rows."""
+        return self.on_disk.y_variance if self.on_disk else float(np.var(self.y))
+
+    @property
     def outside(self) -> int:
         """The number of test rows of which an input lies below all training rows or above."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
@@ -88,6 +98,7 @@ def prepare(
     inputs: str = "standardise",
     targets: str = "standardise",
     output: int | None = None,
+    most: int | None = None,
 ) -> ScaledSplit:
     """Returns the rows of one split, inputs and regression targets scaled.
 
@@ -96,6 +107,7 @@ def prepare(
         train_idx, test_idx: numbers of the training and test rows.
         inputs, targets: names of `SCALERS`; counts and class labels are never scaled.
         output: number of the output that is the target, from 0: for data sets with several, and only for those.
+        most: number of training rows of a mapped table to have in memory; None for all.
 
     Raises:
         DataError: an empty split, NaN or infinite cells, one class only among the training rows, constant targets, or
@@ -105,24 +117,28 @@ def prepare(
     if len(train_idx) == 0 or len(test_idx) == 0:
         raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
     all_y, target = _target(dataset, output)
-    X, X_test = dataset.X[train_idx], dataset.X[test_idx]  # fancy indices copy: the data set stays as it is
-    y, y_test, population, absent = all_y[train_idx], all_y[test_idx], dataset.X, 0
+    names: dict[str, Any] = {"dataset": dataset.name, "columns": dataset.columns, "target": target}
+    scaling = {"inputs": inputs, "targets": targets, "task": dataset.task}
+    on_disk, row_numbers = None, train_idx
+    if most is not None:
+        of_training = partial(blocks, dataset.X, all_y, train_idx)
+        scalers, y_variance = fit_in_blocks(of_training, **scaling, **names)
+        on_disk, row_numbers = MappedRows(dataset.X, all_y, train_idx, scalers, y_variance), train_idx[:most]
+    # fancy indices copy: the data set stays as it is
+    parts = (row_numbers, test_idx)
+    X, X_test, y, y_test = (np.asarray(a[rows], np.float64) for a in (dataset.X, all_y) for rows in parts)
+    population, absent = dataset.X, 0
     if filler := filling.fit(dataset, X):
         absent = filler.count_absent(X_test)
         X, X_test, population = map(filler, (X, X_test, population))
-    check_finite(dataset.name, X, y, dataset.columns, (target,), train_idx)
+    check_finite(dataset.name, X, y, dataset.columns, (target,), row_numbers)
     check_finite(dataset.name, X_test, y_test, dataset.columns, (target,), test_idx)
-    x_scaler, y_scaler = fit_scalers(
-        X,
-        y,
-        inputs=inputs,
-        targets=targets,
-        task=dataset.task,
-        population=(population, all_y),
-        dataset=dataset.name,
-        columns=dataset.columns,
-        target=target,
-    )
+    if on_disk:
+        x_scaler, y_scaler = on_disk.scalers
+        x_scaler.transform(X)
+        y_scaler.transform(y)
+    else:
+        x_scaler, y_scaler = fit_scalers(X, y, population=(population, all_y), **scaling, **names)
     unseen = absent + _count_unseen(X_test, x_scaler)
     x_scaler.transform(X_test)
     y_scaler.transform(y_test)
@@ -144,6 +160,7 @@ def prepare(
         test_rows=test_idx,
         unseen=unseen,
         filler=filler,
+        on_disk=on_disk,
         X_shift=np.broadcast_to(x_scaler.shift, X.shape[1:]),
         X_scale=np.broadcast_to(x_scaler.scale, X.shape[1:]),
         X_constant=np.broadcast_to(x_scaler.constant, X.shape[1:]),

@@ -1,7 +1,8 @@
 """Scalers of inputs and targets, fitted to the training rows; a protocol names them (`inputs`, `targets`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -52,12 +53,15 @@ def _standardise(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray,
     rows -= mean
     # The two sums differ in the last bit: targets are summed pairwise, as np.std does, and inputs row by row.
     squares = np.sum(rows * rows) if rows.ndim == 1 else np.einsum("nd,nd->d", rows, rows)
-    std = np.asarray(np.sqrt(squares / len(rows)))
+    scaler = _standard(mean, np.asarray(np.sqrt(squares / len(rows))), size)
+    rows /= scaler.scale
+    rows[..., scaler.constant] = 0.0
+    return scaler
+
+
+def _standard(mean: np.ndarray, std: np.ndarray, size: np.ndarray) -> Scaler:
     constant = np.asarray(std <= _CONSTANT * size)
-    std[constant] = 1.0
-    rows /= std
-    rows[..., constant] = 0.0
-    return Scaler(mean, std, constant)
+    return Scaler(mean, np.where(constant, 1.0, std), constant)
 
 
 def _unit_interval(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
@@ -71,7 +75,7 @@ def _unit_interval(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarra
 
 def _centre_all(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
     """Mean 0 over the whole population, test rows included, as in Evans and Nair's experiments (2020)."""
-    mean = np.asarray(population.mean(axis=0))
+    mean = np.asarray(population.mean(axis=0, dtype=np.float64))
     scaler = Scaler(mean, np.ones_like(mean), np.zeros(mean.shape, bool), train_only=False)
     scaler.transform(rows)
     return scaler
@@ -144,6 +148,51 @@ def fit_scalers(
         reason = "differ by rounding alone; subtract their mean in the file" if several else "are all equal"
         raise DataError(f"{dataset}: column {target!r}: the targets of the {len(y)} training rows {reason}")
     return scalers
+
+
+def fit_in_blocks(
+    blocks: Callable[[], Iterable[Float[np.ndarray, "B C"]]],
+    *,
+    inputs: str,
+    targets: str,
+    task: str,
+    dataset: str,
+    columns: Sequence[str],
+    target: str,
+) -> tuple[tuple[Scaler, Scaler], float]:
+    """Fits the scalers of inputs and targets to rows that are read twice, a few at a time.
+
+    Args:
+        blocks: function that begins a pass over the training rows: inputs, and the target as the last column.
+        inputs, targets, task, dataset, columns, target: as of `fit_scalers`.
+
+    Returns:
+        The scalers, equal to those of `fit_scalers` to rounding; and the variance of the scaled targets.
+
+    Raises:
+        ConfigError: a scaler that is fitted to other rows too, or an unknown one.
+        DataError: as `fit_scalers`, and for NaN or infinite cells.
+    """
+    if "centre_all" in (inputs, targets):
+        raise ConfigError(f"{dataset}: the scaler centre_all does not read rows from disk: set run.stream=false")
+    low, high = np.asarray(np.inf), np.asarray(-np.inf)
+    total, count = np.zeros(()), 0
+    for rows in blocks():
+        low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
+        total, count = total + rows.sum(axis=0), count + len(rows)
+    if (bad := np.flatnonzero(~np.isfinite(total))).size:
+        raise DataError(f"{dataset}: column {[*columns, target][bad[0]]!r} has missing or infinite cells: mend them")
+    mean = total / count
+    std = np.sqrt(sum(np.einsum("nd,nd->d", rows - mean, rows - mean) for rows in blocks()) / count)
+    ranges, size = np.stack([low, high]), _size(low, high)
+    names: dict[str, Any] = {"task": task, "dataset": dataset, "columns": columns, "target": target}
+    fitted = fit_scalers(ranges[:, :-1].copy(), ranges[:, -1].copy(), inputs=inputs, targets=targets, **names)
+    x_scaler, y_scaler = fitted
+    if inputs == "standardise":
+        x_scaler = _standard(mean[:-1], std[:-1], size[:-1])
+    if targets == "standardise" and task == "regression":
+        y_scaler = _standard(*map(np.asarray, (mean[-1], std[-1], size[-1])))
+    return (x_scaler, y_scaler), float((std[-1] / y_scaler.scale) ** 2)
 
 
 def _check_sizes(dataset: str, rows: Float[np.ndarray, "N D"], columns: Sequence[str]) -> None:

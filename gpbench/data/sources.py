@@ -14,6 +14,7 @@ from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Dataset, Raw, checksum
+from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
 from gpbench.errors import DataError
@@ -79,7 +80,8 @@ def _load(
         for problem in failures:
             if not isinstance(problem, files.Absent):
                 local.warn(f"{problem}; took the next source")
-        local.save(dataset, card, store)
+        if not isinstance(dataset.X, np.memmap):
+            local.save(dataset, card, store)
         if dataset.left_out and not quiet:
             lines = "; ".join(dataset.left_out)
             _warn_once(f"{card['name']}: {lines}: no input; to make it one, name it in `keep`")
@@ -128,6 +130,13 @@ def obtain(
     Raises:
         DataError: the source does not have the data, or other data.
     """
+    if reader(source) == "mapped":
+        if source["kind"] != "file" or source.get("split_file"):
+            raise DataError(
+                f"{card['name']}: the reader `mapped` is for sources of the kind `file` without `split_file`"
+            )
+        path = _path(source["path"], folders, source.get("note"))
+        return _verified(mapped(path, source, card=card, store=folders[-1]), card, source)
     if source["kind"] in _BUILTIN:
         raw = _BUILTIN[source["kind"]](source)
     else:
@@ -148,7 +157,13 @@ def obtain(
     except DataError as error:
         reason = str(error).removeprefix(f"{card['name']}: ")
         raise DataError(f"{card['name']}: {describe(source)}: {reason}") from None
-    dataset = replace(dataset, left_out=raw.left_out, missing=_missing(dataset, raw))
+    return _verified(replace(dataset, left_out=raw.left_out, missing=_missing(dataset, raw)), card, source)
+
+
+def _verified(dataset: Dataset, card: Mapping, source: Mapping) -> Dataset:
+    """The data set, if its arrays have the checksums of its card.  Raises DataError."""
+    if reader(source) == "mapped" and source.get("sha256") not in (None, dataset.checksum):
+        raise DataError(f"{source['path']}: sha256 is {dataset.checksum}, not {source['sha256']}: another version")
     checksums = {"checksum": dataset.checksum, "folds_checksum": dataset.folds and checksum(dataset.folds)}
     for key, actual in checksums.items():
         if card.get(key) and actual and actual != card[key]:
@@ -206,8 +221,14 @@ def _content(source: Mapping, mirror: Path | None, offline: bool, folders: Seque
 
 def _own_file(source: Mapping, path: str, folders: Sequence[Path], sha256: str | None = None) -> bytes:
     """The content of a user's file, from the first of these folders that has it."""
+    file = _path(path, folders, source.get("note"))
+    return files.from_folder(file.parent, file.name, sha256)
+
+
+def _path(path: str, folders: Sequence[Path], note: str | None) -> Path:
+    """The path of a user's file, in the first of these folders that has it."""
     candidates = [folder / path for folder in folders if (folder / path).is_file()]
     if not candidates:
-        note = f": {source['note']}" if source.get("note") else ""
-        raise files.Absent(f"no file {path} in {', '.join(str(f.resolve()) for f in folders)}{note}")
-    return files.from_folder(candidates[0].parent, candidates[0].name, sha256)
+        places = ", ".join(str(f.resolve()) for f in folders)
+        raise files.Absent(f"no file {path} in {places}{f': {note}' if note else ''}")
+    return candidates[0]

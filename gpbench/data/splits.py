@@ -87,7 +87,7 @@ def indices(
     if len(train) < 2 or len(test) < 1:
         raise DataError(f"{card['name']}: {len(dataset.y)} rows are too few to split")
     order = generator(dataset.name, name, k, seed).permutation(len(train))
-    return train[order].astype(np.int64), test.astype(np.int64)
+    return train[order].astype(np.int64, copy=False), test.astype(np.int64)
 
 
 def sizes(card: Mapping) -> tuple[int, int] | None:

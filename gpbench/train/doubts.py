@@ -47,7 +47,7 @@ def doubts(prepared: ScaledSplit, test_set: Scored, state: Any) -> dict[str, flo
     loss, error = _trivial(prepared)
     numbers = {
         "excess_loss": -float(np.mean(test_set.log_prob)) - loss,
-        "rows_per_input": len(prepared.y) / max(int((~prepared.X_constant).sum()), 1),
+        "rows_per_input": len(prepared.train_rows) / max(int((~prepared.X_constant).sum()), 1),
         "far_rows": float(_far(prepared)),
         "unseen_rows": float(prepared.unseen),
     }

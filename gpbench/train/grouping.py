@@ -77,20 +77,22 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     Raises ConfigError where the method's state for the training rows exceeds the free memory.
     """
     method, dataset, card = context.method, context.dataset, context.card
-    prepared = [
-        data_layer.prepare(
-            dataset,
-            *splits.indices(card, dataset, run.split),
-            inputs=context.inputs,
-            targets=context.targets,
-            output=run.output,
-        )
-        for run in runs
-    ]
-    n, d = prepared[0].X.shape
+    indices = [splits.indices(card, dataset, run.split) for run in runs]
+    n, d = len(indices[0][0]), dataset.X.shape[1]
     of_rows = method.row_memory(n) if isinstance(method, HasRowMemory) else 0
     size = len(runs) * n * np.dtype(context.precision).itemsize
     streams = context.streams(n, size * (d + 1))
+    prepared = [
+        data_layer.prepare(
+            dataset,
+            *parts,
+            inputs=context.inputs,
+            targets=context.targets,
+            output=run.output,
+            most=SAMPLE if streams and isinstance(dataset.X, np.memmap) else None,
+        )
+        for run, parts in zip(runs, indices, strict=True)
+    ]
     subject = f"{len(runs)} x {n} rows and what the method holds for each"
     held = size * (of_rows if streams else d + 1 + of_rows)
     memory.require_memory(held, subject, "inducing points or samples")
@@ -106,16 +108,23 @@ def load(context: Context, runs: Sequence[Run]) -> tuple[Group, list[ScaledSplit
     typed: dict[str, Any] = {field: array.astype(context.precision, copy=False) for field, array in arrays.items()}
     typed |= {"init_keys": jnp.stack(init_keys), "step_keys": jnp.stack(step_keys)}
     group = Group(members=members, rows=n, classes=prepared[0].classes, **typed)
-    return _streamed(context, group) if streams else group, prepared
+    return _streamed(context, group, prepared) if streams else group, prepared
 
 
-def _streamed(context: Context, group: Group) -> Group:
+def _streamed(context: Context, group: Group, prepared: Sequence[ScaledSplit]) -> Group:
     """The group with its rows on the host, whose `init` sees the first of them, which come in random order."""
     X, y, batch_size = np.asarray(group.X), np.asarray(group.y), context.method.batch_size
     assert batch_size is not None
+
+    def rows(k: int, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not (on_disk := prepared[k].on_disk):
+            return X[k][index], y[k][index]
+        inputs, targets = on_disk(index)
+        return inputs.astype(X.dtype, copy=False), targets.astype(y.dtype, copy=False)
+
     stream = Stream(
-        lambda k, index: (X[k][index], y[k][index]),
-        total=len(y[0]),
+        rows,
+        total=len(prepared[0].train_rows),
         size=batch_size,
         last=context.method.steps,
         row_bytes=X[0, 0].nbytes,

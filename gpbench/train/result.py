@@ -39,8 +39,8 @@ def scored(prepared: ScaledSplit, predictions: Predictions, i: int) -> metrics.S
         y=prepared.y_test,
         y_mean=prepared.y_mean,
         y_std=prepared.y_std,
-        y_train_var=float(np.var(prepared.y)),
-        train_rows=len(prepared.y),
+        y_train_var=prepared.y_variance,
+        train_rows=len(prepared.train_rows),
         **values,
     )
 
@@ -128,7 +128,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
     test_set = scored(prepared, fit.predictions, i)
     diagnostics: dict[str, Any] = dict(method.diagnostics(state)) if isinstance(method, HasDiagnostics) else {}
     ended = fit.converged is not None and fit.converged[i] and fit.step < method.steps
-    if not ended and (slope := last_slope(fit.trace, i, len(prepared.y))) is not None:
+    if not ended and (slope := last_slope(fit.trace, i, len(prepared.train_rows))) is not None:
         diagnostics["slope"] = slope
     if finite:
         diagnostics |= doubts(prepared, test_set, state)
@@ -154,7 +154,7 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
         converged=None if fit.converged is None else fit.converged[i],
         peak_memory_mb=memory.peak_mb(),
         step_memory_mb=None if fit.step_memory is None else fit.step_memory / 1e6,
-        train_rows=len(prepared.y),
+        train_rows=len(prepared.train_rows),
         test_rows=len(prepared.y_test),
         test_rows_outside=prepared.outside,
         held_out=prepared.held_out,

@@ -1,12 +1,18 @@
 """Training with rows that stay on the host."""
 
+import json
+
 import numpy as np
 import pytest
-from toys import job, numbers
+from toys import job, numbers, quiet
 
+from gpbench.config.compose import compose
 from gpbench.errors import ConfigError
+from gpbench.records.plan import RunPlan
 from gpbench.records.store import Store
 from gpbench.train import grouping, programs, stream
+from gpbench.train.job import run_job
+from gpbench.train.stop import StopRequest
 
 SVI = ["dataset=sinc", "method=svi_natural", "method.inducing=5", "method.batch_size=64", "method.steps=25"]
 WALK = ["dataset=moons", "method=walk", "method.batch_size=64", "method.steps=25", "split=[0,1]", "run.trace_every=10"]
@@ -48,3 +54,25 @@ def test_a_method_with_numbers_for_each_row_is_refused_beyond_the_sample(tmp_pat
 def test_steps_on_all_rows_cannot_be_streamed(tmp_path):
     with pytest.raises(ConfigError, match=r"run\.stream=true needs minibatches, and a step of linear takes all"):
         job(tmp_path, "dataset=friedman", "method=linear", "run.stream=true")
+
+
+def test_a_table_on_disk_trains_as_in_memory(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(2.0, 3.0, (400, 3))
+    np.save(tmp_path / "big.npy", np.column_stack([X, np.sin(X[:, 0]) + X[:, 1]]).astype(np.float32))
+    (tmp_path / "dataset").mkdir()
+    card = {"name": "big", "task": "regression", "splits": {"set": "random", "sets": {"random": 1}, "test_rows": 50}}
+    card["sources"] = [{"kind": "file", "path": "big.npy", "reader": "mapped"}]
+    (tmp_path / "dataset" / "big.yaml").write_text(json.dumps(card))
+
+    def run(folder, *words):
+        words = ["dataset=big", *SVI[1:], "protocol.precision=float32", f"run.results={tmp_path / folder}", *words]
+        plan = RunPlan.from_config(compose(words, [tmp_path]))
+        return run_job(plan, store=Store(tmp_path / folder), progress=quiet(), stop=StopRequest())[0]
+
+    resident = run("resident")
+    streamed = run("streamed", "run.stream=true")
+    assert streamed.id == resident.id and streamed.metrics == pytest.approx(resident.metrics, rel=1e-3)
+    monkeypatch.setattr(grouping, "SAMPLE", 100)
+    sample = run("sample", "run.stream=true")
+    assert sample.train_rows == 350 and sample.metrics["rmse"] < 2.0

@@ -25,7 +25,7 @@ from gpbench.records import folder as files
 from gpbench.records.store import Store
 from gpbench.sweep import private
 
-FEW, MANY = 20, 200
+FEW, MANY = 8, 200
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.symlink", "os.link", "os.chmod", "shutil.rmtree"}
 _STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect", "os.startfile"}

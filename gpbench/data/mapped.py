@@ -1,0 +1,193 @@
+"""Tables of numbers that are too large for memory: they stay on disk, and a few of their rows are read at a time.
+
+They are memory-mapped.  What a read has brought into memory is given back after it: the operating system may keep it in
+its cache, but the process does not count it as its own.
+"""
+
+import hashlib
+import mmap
+import os
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from gpbench.data.containers import reading
+from gpbench.data.dataset import Dataset
+from gpbench.data.scaling import Scaler
+from gpbench.errors import DataError
+
+_BLOCK = 2**17
+"""Rows of a pass over a table at a time."""
+
+
+def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Dataset:
+    """Opens a table of numbers without reading it.
+
+    Args:
+        path: A .npy file with the target in the first or the last column; a .npz file with uncompressed arrays `X`
+            (N, D) and `y` (N,); or a Parquet file of numbers, which is converted once to a .npy file in the store.
+        options: those of the source: `target`, the column of the target: 0 or -1, of Parquet any name.
+        card: the data card.
+        store: folder of what is converted.
+
+    Returns:
+        The data set; its arrays are maps of the file, float32 or float64.
+
+    Raises:
+        DataError: The file is none of these, or has labels that are no codes.
+    """
+    name, task, target = card["name"], card["task"], options.get("target", -1)
+    if unknown := [key for key in ("incomplete", "impute", "labels") if card.get(key)]:
+        raise DataError(f"{name}: the reader `mapped` knows no `{unknown[0]}`: change the file instead")
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    columns: Sequence[str] = ()
+    if path.suffix.lower() in (".parquet", ".pq"):
+        path, columns, target = *_converted(path, target, store / "mapped" / f"{digest[:16]}-{target}.npy"), -1
+    with reading("table for the reader `mapped`"):
+        X, y = _pair(path, target)
+    if X.dtype not in (np.float32, np.float64) or y.dtype not in (np.float32, np.float64):
+        raise DataError(f"{name}: {path.name} has arrays of {X.dtype} and {y.dtype}: must be float32 or float64")
+    values: set[float] = set()
+    if task != "regression":
+        for start in range(0, len(y), _BLOCK):
+            values |= {*np.unique(y[start : start + _BLOCK]).tolist()}
+            release(y)
+    classes = _classes(name, task, values)
+    columns = tuple(columns or card.get("columns") or (f"x{i + 1}" for i in range(X.shape[1])))
+    if len(columns) != X.shape[1]:
+        raise DataError(f"{name}: {X.shape[1]} inputs, but its card names {len(columns)} columns")
+    label = options["target"] if isinstance(options.get("target"), str) else card.get("target") or "target"
+    return Dataset(name, task, X, y, columns, classes, digest, target=label)
+
+
+def _pair(path: Path, target: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and targets."""
+    if path.suffix.lower() == ".npz":
+        return _member(path, "X", 2), _member(path, "y", 1)
+    table = np.load(path, mmap_mode="r", allow_pickle=False)
+    if table.ndim != 2 or table.shape[1] < 2 or len(table) < 2:
+        raise ValueError(f"an array of shape {table.shape}: must have rows, and columns with the target among them")
+    if target not in (0, -1, table.shape[1] - 1):
+        raise ValueError(f"target={target}: must be the first column, 0, or the last one, -1")
+    return (table[:, 1:], table[:, 0]) if target == 0 else (table[:, :-1], table[:, -1])
+
+
+def _member(path: Path, name: str, dimensions: int) -> np.ndarray:
+    """An array of an archive, mapped where it lies in the file."""
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo(f"{name}.npy")
+        if entry.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"array {name} is compressed; write the file by numpy.savez")
+        with archive.open(entry) as member:
+            version = np.lib.format.read_magic(member)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, is_fortran, dtype = read(member)
+            header = member.tell()
+    if dtype.hasobject or len(shape) != dimensions or (is_fortran and dimensions > 1):
+        raise ValueError(f"array {name} of {dtype} and shape {shape}: must be numbers, in C order")
+    with open(path, "rb") as file:
+        file.seek(entry.header_offset + 26)
+        lengths = np.frombuffer(file.read(4), "<u2")
+    start = entry.header_offset + 30 + int(lengths.sum()) + header
+    return np.memmap(path, dtype, "r", start, shape)
+
+
+def _converted(path: Path, target: Any, copy: Path) -> tuple[Path, list[str]]:
+    """A Parquet file as a .npy file with the target as last column, and the names of the inputs."""
+    import pyarrow.parquet as pq
+
+    with reading("Parquet file of numbers"):
+        file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+        last = names[target] if isinstance(target, int) else target
+        if last not in names:
+            raise ValueError(f"no column {target!r}; the file has {', '.join(names[:20])}")
+        columns = [*(name for name in names if name != last), last]
+        if copy.exists():
+            return copy, columns[:-1]
+        is_single = all(str(file.schema_arrow.field(name).type) == "float" for name in columns)
+        dtype = np.dtype(np.float32 if is_single else np.float64)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        beside = copy.with_suffix(f".{os.getpid()}.part")
+        with open(beside, "wb") as out:
+            shape = (file.metadata.num_rows, len(columns))
+            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(out, header)
+            for batch in file.iter_batches(_BLOCK, columns=columns):
+                cells = [batch.column(name).to_numpy(zero_copy_only=False) for name in columns]
+                out.write(np.column_stack(cells).astype(dtype).tobytes())
+        os.replace(beside, copy)
+    return copy, columns[:-1]
+
+
+def _classes(name: str, task: str, values: set[float]) -> tuple[str, ...]:
+    """The names of the classes.  Raises DataError for targets that are no counts, or no codes of classes."""
+    codes = {"binary": {-1.0, 1.0}, "multiclass": set(map(float, range(len(values))))}.get(task, values)
+    if values != codes or (task == "count" and any(value < 0 or value % 1 for value in values)):
+        forms = {"binary": "-1 and 1", "multiclass": "0, 1, 2, ..., each of them", "count": "0, 1, 2, ..."}
+        raise DataError(f"{name}: the targets of task {task} in a mapped table must be {forms[task]}")
+    return () if task in ("regression", "count") else tuple(f"{value:g}" for value in sorted(values))
+
+
+def release(array: np.ndarray) -> None:
+    """Gives back the memory of what was read of a mapped array, which can be read again."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
+
+
+def blocks(
+    X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, " n"]
+) -> Iterator[Float[np.ndarray, "B C"]]:
+    """Reads rows of a mapped table in the order of the file, a few at a time.
+
+    Args:
+        X: Inputs.
+        y: Targets.
+        rows: Numbers of the rows.
+
+    Yields:
+        Inputs, and the target as the last column.
+    """
+    is_training = np.zeros(len(X), bool)
+    is_training[rows] = True
+    for start in range(0, len(X), _BLOCK):
+        section = slice(start, start + _BLOCK)
+        yield np.column_stack([X[section], y[section]])[is_training[section]].astype(np.float64)
+        release(X)
+        release(y)
+
+
+@dataclass(frozen=True)
+class MappedRows:
+    """Training rows of a mapped table: a function that reads some of them, scaled.
+
+    Attributes:
+        X, y: arrays of the table.
+        rows: numbers of the training rows.
+        scalers: those of inputs and targets.
+        y_variance: variance of the scaled targets.
+    """
+
+    X: Shaped[np.ndarray, "N D"]
+    y: Shaped[np.ndarray, " N"]
+    rows: Int[np.ndarray, " n"]
+    scalers: tuple[Scaler, Scaler]
+    y_variance: float
+
+    def __call__(self, index: Int[np.ndarray, "*B"]) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
+        rows = self.rows[index]
+        X, y = self.X[rows].astype(np.float64), self.y[rows].astype(np.float64)
+        release(self.X)
+        release(self.y)
+        for scaler, array in zip(self.scalers, (X, y)):
+            scaler.transform(array)
+        return X, y

@@ -1,0 +1,137 @@
+"""Seconds and memory of training on a table on disk, by rows and by inducing points, with exponents beside theory.
+
+Each run is a process of its own: `svi_natural` in float32 with rows streamed from a .npy file that is written first,
+20 inputs of 4 bytes and a target.  A run's memory is its peak (RSS); start and scaling are everything before the first
+step but the choice of inducing points.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.format import write_array_header_1_0
+
+from gpbench.records.store import Store
+from gpbench.report.figures import style
+from gpbench.report.figures.scaling import Series, exponent
+
+INPUTS, TEST_ROWS, BLOCK = 20, 1_000, 2**18
+
+
+class Point(NamedTuple):
+    """A run: its sizes, and what it took."""
+
+    rows: int
+    inducing: int
+    step_ms: float
+    step_mb: float
+    run_s: float
+    run_mb: float
+
+
+QUANTITIES = {"step_ms": "ms a step", "step_mb": "MB a step", "run_s": "seconds of a run", "run_mb": "peak MB of a run"}
+THEORY = {
+    "rows": {"step_ms": "0", "step_mb": "0", "run_s": "0 to 1", "run_mb": "0 to 1"},
+    "inducing": {"step_ms": "2 to 3", "step_mb": "1 to 2", "run_s": "2 to 3", "run_mb": "1 to 2"},
+}
+
+
+def write_table(path: Path, rows: int) -> None:
+    """Writes the set: uniform inputs, and a smooth function of six of them with noise, a block at a time."""
+    with open(path, "wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (rows, INPUTS + 1)}
+        write_array_header_1_0(file, header)
+        for start in range(0, rows, BLOCK):
+            rng = np.random.default_rng(start)
+            X = rng.random((min(BLOCK, rows - start), INPUTS), np.float32)
+            y = np.sin(2 * np.pi * X[:, :3]).sum(axis=1) + X[:, 3] * X[:, 4] + X[:, 5] ** 2
+            file.write(np.column_stack([X, y + rng.normal(0.0, 0.3, len(X))]).astype("<f4").tobytes())
+
+
+def measure(folder: Path, rows: int, inducing: int, steps: int, batch: int) -> Point:
+    """Trains once on the table of this many rows, in a process of its own."""
+    results = folder / f"results-{rows}-{inducing}"
+    words = [
+        *("--config-dir", str(folder), f"dataset=scale_{rows}", "method=svi_natural", f"method.inducing={inducing}"),
+        *(f"method.steps={steps}", f"method.batch_size={batch}", "method.rates=[]", "method.features=values"),
+        *("protocol.precision=float32", "run.stream=true", f"run.results={results}", f"run.trace_every={steps // 2}"),
+    ]
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "gpbench", "run", *words], check=True, capture_output=True)
+    wall = time.perf_counter() - started
+    (record,) = Store(results).all(whole=True)
+    step = 1e3 * record.seconds["train"] / record.steps
+    return Point(rows, inducing, step, record.step_memory_mb or np.nan, wall, record.peak_memory_mb or np.nan)
+
+
+def prepare(folder: Path, rows: int) -> None:
+    """Writes the table with its card."""
+    (folder / "dataset").mkdir(exist_ok=True)
+    splits = {"set": "official", "sets": {"official": 1}, "train_rows": rows}
+    source = {"kind": "file", "path": f"scale_{rows}.npy", "reader": "mapped"}
+    card = {"name": f"scale_{rows}", "task": "regression", "sources": [source], "splits": splits}
+    (folder / "dataset" / f"scale_{rows}.yaml").write_text(json.dumps(card))
+    write_table(folder / f"scale_{rows}.npy", rows + TEST_ROWS)
+
+
+def draw(points: dict[str, list[Point]], path: Path) -> None:
+    """Draws each quantity against each size, with the exponent of the line through the points and that of theory."""
+    with style.context():
+        figure = style.figure(6.4, 8.4)
+        axes = figure.subplots(len(QUANTITIES), 2, squeeze=False, sharex="col", sharey="row")
+        for column, (size, series) in enumerate(points.items()):
+            for row, (name, title) in enumerate(QUANTITIES.items()):
+                axis, sizes = axes[row, column], np.array([getattr(point, size) for point in series])
+                values = np.array([getattr(point, name) for point in series])
+                axis.loglog(sizes, values, "o-", markersize=4)
+                text = f"exponent {exponent(Series(sizes, values))}, theory {THEORY[size][name]}"
+                axis.set_title(text, loc="left")
+                if column == 0:
+                    axis.set_ylabel(title)
+            other = "inducing" if size == "rows" else "rows"
+            axes[-1, column].set_xlabel(
+                f"{size.replace('inducing', 'inducing points')} ({other}: {getattr(series[0], other):,})"
+            )
+        figure.savefig(path, dpi=150)
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="scripts/bench scale", description=__doc__)
+    parser.add_argument("--rows", type=float, nargs="+", default=[1e4, 1e5, 1e6], help="1e8 take 8.4 GB of disk")
+    parser.add_argument("--inducing", type=int, nargs="+", default=[128, 256, 512])
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="folder for the tables")
+    parser.add_argument("--out", type=Path, help="picture, as PNG or SVG")
+    options = parser.parse_args(arguments)
+    sizes = sorted(map(int, options.rows))
+    if (needed := 4 * (INPUTS + 1) * sum(sizes)) > (free := shutil.disk_usage(options.folder).free):
+        parser.error(f"the tables take {needed / 1e9:.1f} GB, and {options.folder} has {free / 1e9:.1f} GB free")
+    points: dict[str, list[Point]] = {"rows": [], "inducing": []}
+    print(f"batch {options.batch}, {options.steps} steps, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print("      rows  inducing " + " ".join(f"{title:>17s}" for title in QUANTITIES.values()))
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        for rows in sizes:
+            prepare(folder, rows)
+            for inducing in options.inducing if rows == sizes[0] else options.inducing[:1]:
+                point = measure(folder, rows, inducing, options.steps, options.batch)
+                points["rows"] += [point] if inducing == options.inducing[0] else []
+                points["inducing"] += [point] if rows == sizes[0] else []
+                print(f"{rows:10,d} {inducing:9,d} " + " ".join(f"{value:17,.1f}" for value in point[2:]), flush=True)
+            (folder / f"scale_{rows}.npy").unlink()
+    for size, series in points.items():
+        for quantity, title in QUANTITIES.items():
+            values = Series(*np.array([(getattr(p, size), getattr(p, quantity)) for p in series], float).T)
+            if len(series) > 1:
+                print(f"{title} by {size}: exponent {exponent(values)}, theory {THEORY[size][quantity]}")
+    if options.out:
+        draw(points, options.out)

@@ -1,0 +1,80 @@
+"""Tables that stay on disk."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gpbench.data import prepare, splits
+from gpbench.data.sources import load
+from gpbench.errors import DataError
+
+SPLITS = {"set": "random", "sets": {"random": 1}, "test_rows": 20}
+
+
+@pytest.fixture
+def table():
+    X = np.random.default_rng(0).normal(3.0, 2.0, (300, 4))
+    return np.column_stack([X, X @ [1.0, -2.0, 0.5, 0.0] + 7.0]).astype(np.float32)
+
+
+def card(path, task="regression", **source):
+    sources = [{"kind": "file", "path": str(path), "reader": "mapped", **source}]
+    return {"name": "big", "task": task, "sources": sources, "splits": SPLITS}
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "parquet", "first"])
+def test_rows_read_from_disk_are_those_of_the_table_in_memory(form, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("gpbench.data.mapped._BLOCK", 64)
+    path, source = tmp_path / f"big.{form}", {}
+    if form == "npz":
+        np.savez(path, X=table[:, :-1], y=table[:, -1])
+    elif form == "parquet":
+        columns = {name: table[:, i] for name, i in zip(["goal", "a", "b", "c", "d"], [4, 0, 1, 2, 3])}
+        pq.write_table(pa.table(columns), path)
+        source = {"target": "goal"}
+    else:
+        path = path.with_suffix(".npy")
+        np.save(path, np.roll(table, 1, axis=1) if form == "first" else table)
+        source = {"target": 0 if form == "first" else -1}
+    this = card(path, **source)
+    dataset = load(this, store=tmp_path / "store")
+    assert isinstance(dataset.X, np.memmap)
+    train, test = splits.indices(this, dataset, 0)
+    resident, split = (prepare(dataset, train, test, most=most) for most in (None, 50))
+    assert pytest.approx(resident.X[:50], abs=1e-12) == split.X and len(split.X) == 50
+    assert split.X_test == pytest.approx(resident.X_test, abs=1e-12)
+    assert split.y_variance == pytest.approx(1.0) == resident.y_variance
+    index = np.array([[270, 3], [0, 111]])
+    X, y = split.on_disk(index)
+    assert pytest.approx(resident.X[index], abs=1e-12) == X and y == pytest.approx(resident.y[index], abs=1e-12)
+    original = (table - table[train].mean(axis=0, dtype=float)) / table[train].std(axis=0, dtype=float)
+    assert X[0, 0] == pytest.approx(original[train[270], :-1], abs=1e-6)
+
+
+def test_the_scalers_of_blocks_find_what_is_not_finite(table, tmp_path):
+    table[17, 2] = np.nan
+    np.save(tmp_path / "big.npy", table)
+    dataset = load(card(tmp_path / "big.npy"), store=tmp_path)
+    with pytest.raises(DataError, match="column 'x3' has missing or infinite cells"):
+        prepare(dataset, np.arange(250), np.arange(250, 300), most=50)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "task", "message"),
+    [
+        ({"X": np.zeros((9, 2)), "y": np.arange(9.0)}, "binary", "must be -1 and 1"),
+        ({"X": np.zeros((9, 2), int), "y": np.arange(9.0)}, "regression", "must be float32 or float64"),
+        ({"X": np.zeros((9, 2)), "z": np.arange(9.0)}, "regression", "y.npy"),
+    ],
+)
+def test_what_cannot_be_mapped_is_refused_in_a_line(arrays, task, message, tmp_path):
+    np.savez(tmp_path / "big.npz", **arrays)
+    with pytest.raises(DataError, match=message):
+        load(card(tmp_path / "big.npz", task), store=tmp_path)
+
+
+def test_compressed_arrays_are_refused(tmp_path):
+    np.savez_compressed(tmp_path / "big.npz", X=np.zeros((9, 2)), y=np.arange(9.0))
+    with pytest.raises(DataError, match=r"array X is compressed; write the file by numpy\.savez"):
+        load(card(tmp_path / "big.npz"), store=tmp_path)
