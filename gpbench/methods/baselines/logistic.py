@@ -29,6 +29,10 @@ class Logistic(Method):
     ridge: float = setting(1.0, "nonnegative", "Prior precision of the weights; intercepts have none.")
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> LogisticState:
+        return self._at_zero(data)
+
+    @eqx.filter_jit
+    def _at_zero(self, data: Batch) -> LogisticState:
         weights = jnp.zeros((data.X.shape[1] + 1, data.classes), data.X.dtype)
         return LogisticState(weights, optax.lbfgs().init(weights))
 
