@@ -1,4 +1,4 @@
-"""Jobs in processes that `gpbench.sweep.server` forks: what a sweep needs of `subprocess.Popen`."""
+"""Jobs in processes that `gpbench.cli.server` forks: what a sweep needs of `subprocess.Popen`."""
 
 import json
 import os
@@ -62,7 +62,7 @@ class _Server:
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gpbench.sweep.server", str(os.getpid()), str(theirs.fileno()), run],
+                [sys.executable, "-m", "gpbench.cli.server", str(os.getpid()), str(theirs.fileno()), run],
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # as jobs have one
                 stdin=subprocess.DEVNULL,

@@ -38,7 +38,7 @@ def test_a_forked_job_is_one_that_starts_from_nothing_and_takes_itself_alone_whe
     forks = Forks()
     killed = job(tmp_path / "killed", forks)
     forked = job(tmp_path / "forked", forks)
-    (server,) = [process for process in children(os.getpid()) if b"sweep.server" in _command(process)]
+    (server,) = [process for process in children(os.getpid()) if b"cli.server" in _command(process)]
     while len(children(server)) < 2:
         time.sleep(0.01)
     os.kill(min(children(server)), signal.SIGKILL)

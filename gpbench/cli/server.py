@@ -1,4 +1,4 @@
-"""`python -m gpbench.sweep.server PARENT SOCKET RUN`: imports JAX, and then forks a process for each job of a sweep.
+"""`python -m gpbench.cli.server PARENT SOCKET RUN`: imports JAX, and then forks a process for each job of a sweep.
 
 A job starts from the state that a new process has after its imports, and is spared their two seconds.  The fork is
 safe, since the import of JAX starts no threads; its backend, which has some, starts in the job.
@@ -32,8 +32,9 @@ def _import(run: dict[str, Any]) -> None:
         import optax  # noqa: F401
         import scipy.linalg  # noqa: F401  # whose BLAS makes JAX's factorisations on a CPU
 
-        from gpbench.cli import run as _  # noqa: F401
-        from gpbench.train import job, progress  # noqa: F401
+        import gpbench.cli.run
+        import gpbench.train.job
+        import gpbench.train.progress  # noqa: F401
     gc.freeze()  # else the first collection of every job would copy all pages
 
 
