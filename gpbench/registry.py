@@ -4,7 +4,7 @@ The classes declare their options by `setting`.  The tables repeat them for the 
 holds the two equal.  Custom ones are in `gpbench.custom`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,7 +158,13 @@ def check_value(kind: str, value: Any, task: Any = None) -> None:
         raise ConfigError(f"method.{kind}: {error}") from None
 
 
-def check_family(kind: str, value: Any, accepted: Sequence[str] | None, subject: str) -> None:
+def check_family(
+    kind: str,
+    value: Any,
+    accepted: Sequence[str] | None,
+    subject: str,
+    hint: Callable[[str, str], str] = lambda kind, family: "",
+) -> None:
     """Check the family of a kernel or a likelihood against those that a method declares.
 
     A family that is not one of gpbench's passes: the method itself decides when training begins.
@@ -168,6 +174,7 @@ def check_family(kind: str, value: Any, accepted: Sequence[str] | None, subject:
         value: A name, {name: options}, or a specification with a `family`.
         accepted: Names of families; None accepts all.
         subject: Name of the method, for the message.
+        hint: What the message adds for a kind and a family, such as the methods that take it.
 
     Raises:
         ConfigError: for another family of gpbench's, and for a kernel of some inputs where families are restricted.
@@ -186,6 +193,7 @@ def check_family(kind: str, value: Any, accepted: Sequence[str] | None, subject:
         description = f"{family} of the inputs {list(inputs)}" if inputs is not None else family
         raise ConfigError(
             f"{subject} needs a {needed} {kind}, not {description}: choose method.{kind}={either(accepted)}"
+            f"{hint(kind, family)}"
         )
 
 

@@ -18,6 +18,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from gpbench.cli import main
 from gpbench.data import Dataset, splits
 from gpbench.estimators import Classifier, Regressor
+from gpbench.estimators.compiled import class_of
+from gpbench.estimators.rows import WITH_WEIGHTS
 
 ROOT = Path(__file__).resolve().parents[1]
 RNG = np.random.default_rng(0)
@@ -223,3 +225,55 @@ def test_an_error_of_a_users_method_is_one_line_in_fit_and_in_predict(tmp_path):
     model = Regressor(method="late", config_dir=tmp_path).fit(X, F)
     with pytest.raises(ValueError, match=line.format("late")):
         model.predict(X)
+
+
+WEIGHTS = np.random.default_rng(2).integers(0, 4, size=60)
+
+
+@pytest.mark.parametrize("method", ["linear", "gpr"])
+def test_a_weight_is_a_number_of_repeats_through_scaling_training_and_prediction(method):
+    options = {"method.steps": 3} | ({"method.lengthscale_start": "root_median"} if method == "gpr" else {})
+    weighted = Regressor(method, options=options).fit(X, F, sample_weight=WEIGHTS)
+    repeated = Regressor(method, options=options).fit(X.repeat(WEIGHTS, axis=0), F.repeat(WEIGHTS))
+    assert weighted._y_scaler.scale == pytest.approx(float(repeated._y_scaler.scale), rel=1e-12)
+    np.testing.assert_allclose(weighted._x_scaler.shift, repeated._x_scaler.shift, rtol=1e-12)
+    if method == "linear":
+        pairs = zip(weighted.predict(X, return_std=True), repeated.predict(X, return_std=True), strict=True)
+        for ours, expected in pairs:
+            np.testing.assert_allclose(ours, expected, rtol=1e-7)
+
+
+def test_weights_of_0_and_1_choose_rows_for_every_method():
+    chosen = WEIGHTS > 1
+    weighted = Classifier(method="constant").fit(X, F > 0, sample_weight=chosen)
+    np.testing.assert_array_equal(
+        weighted.predict_proba(X[:2]), Classifier(method="constant").fit(X[chosen], F[chosen] > 0).predict_proba(X[:2])
+    )
+    with pytest.raises(ValueError, match=r"^y has one class only"):
+        Classifier(method="constant").fit(X, F > 0, sample_weight=F > 0)
+
+
+@pytest.mark.parametrize(
+    "weight, line",
+    [
+        ([1.0, 2.0], "sample_weight has the shape (2,): give one weight for each of the 60 rows"),
+        (np.full(60, "a"), "sample_weight must be numbers, one for each row"),
+        ([1.0] * 59 + [-1.0], "sample_weight[59] is -1: weights must be finite, and at least 0"),
+        ([1.0] * 59 + [np.nan], "sample_weight[59] is nan: weights must be finite, and at least 0"),
+        (np.zeros(60), "sample_weight is zero in all rows but 0: at least two rows must count"),
+        (np.full(60, 2.0), "method sep has no sample_weight: use one of linear, logistic, constant, gpr, "),
+    ],
+)
+def test_unfit_weights_are_one_line(weight, line):
+    with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+        Classifier().fit(X, F > 0, sample_weight=weight)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_methods_that_the_message_and_the_guide_name_are_those_that_take_weights():
+    shipped = {path.stem for path in (ROOT / "conf" / "method").glob("*.yaml")}
+    page = (ROOT / "docs" / "how-to" / "estimators.md").read_text()
+    (sentence,) = re.findall(r"(Sparse GPs \(svi.*?) take weights", page, re.DOTALL)
+    weighing = {method for method in shipped if class_of(method).sample_weights}
+    assert {*re.findall(r"\w+", sentence)} & shipped == weighing
+    assert {*re.findall(r"\w+", WITH_WEIGHTS)} & shipped <= weighing

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gpbench.analysis.best import Comparison, Score
-from gpbench.analysis.notes import imported_note, provenance_lines, seconds_lines, split_notes
+from gpbench.analysis.notes import correction, imported_note, provenance_lines, seconds_lines, split_notes
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
@@ -205,7 +205,7 @@ def _feet(result: Comparison, names: Sequence[str], short: Mapping[str, str]) ->
     feet = [f"shown: worse or better than {leader} at 5 % by {over}, Holm's correction over all pairs; else open"]
     if several:
         feet.append("worse on, better on: data sets by the corrected resampled t test over splits, corrected likewise")
-    feet.append("intervals: of one test each; variance times 1/n + n_test/n_train (Nadeau and Bengio 2003)")
+    feet.append("intervals: of one test each; variance times {} ({})".format(*correction(result.records)))
     feet.append("seconds: mean of training" + ", on the slowest data set" * several)
     feet += [f"{short[name]} is {name}" for name in names if short[name] != name]
     if hidden := len(result.average) - len(names):
@@ -229,7 +229,7 @@ def _feet(result: Comparison, names: Sequence[str], short: Mapping[str, str]) ->
         feet.append(f"splits without {result.metric}, in no mean: {abridge([*undefined])}")
     return [
         *feet,
-        *split_notes(result.records),
+        *split_notes(result.records, are_told=True),
         *filter(None, [imported_note(result.records)]),
         *_machines(result),
         *provenance_lines(result.records)[:1],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.notes import facts_of, imported_note, seconds_lines, split_notes
+from gpbench.analysis.notes import correction, facts_of, imported_note, seconds_lines, split_notes
 from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.sheets import Grid, Sheet
 from gpbench.analysis.sides import Side
@@ -15,12 +15,6 @@ from gpbench.errors import ConfigError
 from gpbench.metrics import better
 from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
-
-NOTE = (
-    "mean of the paired differences over n splits, with the 95 % interval and two-sided p of the corrected resampled t"
-    " test (Nadeau and Bengio 2003): variance times 1/n + n_test/n_train, n - 1 degrees of freedom"
-)
-
 
 _Contexts = dict[tuple, tuple[list[CellRuns], list[CellRuns]]]
 """Cells of both sides by the fields that a pair must share."""
@@ -105,6 +99,15 @@ def paired_differences(
     return differences, [cell for _, unmatched in matches for cell in unmatched]
 
 
+def note(differences: Sequence[Difference]) -> str:
+    """The foot that says how differences are tested."""
+    factor, source = correction(record for d in differences for record in d.records)
+    return (
+        "mean of the paired differences over n splits, with the 95 % interval and two-sided p of the corrected"
+        f" resampled t test ({source}): variance times {factor}, n - 1 degrees of freedom"
+    )
+
+
 def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequence[CellRuns]) -> Sheet:
     """Makes the sheet of differences: a line for each pair of cells, below the provenance of both sides.
 
@@ -127,7 +130,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
         f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"
         f" {winners.count('B')}; no significant difference in {winners.count('')}."
     )
-    feet = [NOTE, *untested(differences)]
+    feet = [note(differences), *untested(differences, are_told=True)]
     if differences[0].metric == "seconds":
         feet += seconds_lines(record for records in sides.values() for record in records)
     feet += [f"{d.name}: {absences_text(d.undefined)}" for d in differences if d.undefined]
@@ -145,8 +148,13 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
     )
 
 
-def untested(differences: Sequence[Difference]) -> list[str]:
-    """A line for each reason for which differences have no test or another correction, with their names."""
+def untested(differences: Sequence[Difference], are_told: bool = False) -> list[str]:
+    """A line for each reason for which differences have no test or another correction, with their names.
+
+    Args:
+        differences: The differences.
+        are_told: The correction of their tests is told elsewhere.
+    """
     reasons = {
         "a single split": [d.name for d in differences if d.n == 1],
         "records without the numbers of training and test rows": [
@@ -154,7 +162,7 @@ def untested(differences: Sequence[Difference]) -> list[str]:
         ],
     }
     lines = [f"no test ({reason}): {abridge(names)}" for reason, names in reasons.items() if names]
-    return [*lines, *split_notes(record for d in differences for record in d.records)]
+    return [*lines, *split_notes((record for d in differences for record in d.records), are_told)]
 
 
 def pair_names(d: Difference) -> dict:

@@ -45,14 +45,30 @@ def caveats(dataset: str, metric: str, records: Sequence[Record], published: Pub
     return [line for line in dict.fromkeys(lines) if line]
 
 
-def split_notes(records: Iterable[Record]) -> list[str]:
-    """Lines on the variance of means over folds, and over splits that no test is known for; none for random splits."""
+def correction(records: Iterable[Record]) -> tuple[str, str]:
+    """The factor of the variance in tests on these records' splits, and its source; `split_notes` names exceptions."""
+    return _OF_FOLDS if _are_folds(records) else ("1/n + n_test/n_train", "Nadeau and Bengio 2003")
+
+
+_OF_FOLDS = ("1/(k r) + n_test/n_train for r repeats of k folds", "Bouckaert and Frank 2004")
+
+
+def _are_folds(records: Iterable[Record]) -> bool:
+    return {record.split_set in FOLDS for record in records} == {True}
+
+
+def split_notes(records: Iterable[Record], are_told: bool = False) -> list[str]:
+    """Lines on tests over folds, and over splits that no test is known for; none for random splits.
+
+    Args:
+        records: The records.
+        are_told: The `correction` of these records is told elsewhere.
+    """
     records = list(records)
     notes = []
-    if names := _datasets(record for record in records if record.split_set in FOLDS):
-        notes.append(
-            f"{names}: k-fold; variance times 1/(k r) + n_test/n_train for r repeats (Bouckaert and Frank 2004)"
-        )
+    names = _datasets(record for record in records if record.split_set in FOLDS)
+    if names and not (are_told and _are_folds(records)):
+        notes.append(f"{names}: k-fold; tests correct the variance, times {_OF_FOLDS[0]} ({_OF_FOLDS[1]})")
     for name, reason in UNTESTED.items():
         if names := _datasets(record for record in records if record.split_set == name):
             notes.append(f"{names}: no test: no correction of the variance is known for {name} ({reason})")

@@ -21,6 +21,7 @@ examples:
   gpbench check likelihood:student_t df=3
   gpbench check metric:pinball --config-dir docs/examples
   gpbench check sep_minibatch method.inducing=10 method.batch_size=16
+  gpbench check robust_gp --config-dir docs/examples --platform cuda
 """
 
 
@@ -47,6 +48,12 @@ def add_parser(subparsers: Any) -> None:
         metavar="N",
         help="number of training rows; default: 60, or more where the settings need them",
     )
+    parser.add_argument(
+        "--platform",
+        choices=("cuda", "tpu"),
+        help="whether the programs of a method compile for this platform, instead: each must lower, without waiting for"
+        " the host and, in float32, without float64",
+    )
     options.add_json(parser)
     parser.set_defaults(func=run)
 
@@ -57,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"--rows {args.rows}: give at least 10")
     folders = targets.add_folders(args.config_dir)
     kind, colon, name = args.method.rpartition(":")
+    if colon and args.platform:
+        raise ConfigError(f"--platform: {args.method} is no method; leave the option out")
     findings, page = [], f"own_{kind or 'method'}.md"
     for finding in _of_family(kind, name, args.overrides, folders) if colon else _of_method(args, folders):
         findings.append(finding)
@@ -77,8 +86,14 @@ def _of_method(args: argparse.Namespace, folders: Sequence[Path]) -> "Iterator[F
     from gpbench.config.compose import compose
 
     cfg = compose([f"method={args.method}", *args.overrides], folders)
-    runtime.configure(device=cfg["run"]["device"])
-    runtime.start(cfg["run"]["device"])
+    device = "cpu" if args.platform else cfg["run"]["device"]  # a program is lowered for others on any machine
+    runtime.configure(device=device)
+    runtime.start(device)
+
+    if args.platform:
+        from gpbench.contract.lowering import examine_platform
+
+        return examine_platform(cfg["method"], args.platform, args.rows)
 
     from gpbench.contract.findings import examine
 

@@ -96,7 +96,10 @@ def _run_lines(records: Sequence[Record], width: int | None) -> list[str]:
 
     Fields that all runs share are then said once, below the table.
     """
-    rows = [*map(_run_row, records)]
+    sets: dict[str, set[str | None]] = {}
+    for record in records:
+        sets.setdefault(record.dataset, set()).add(record.split_set)
+    rows = [_run_row(record, len(sets[record.dataset]) > 1) for record in records]
     columns: dict[str, tuple[str, ...]] = {name: tuple(row[c] for row in rows) for c, name in enumerate(_RUN_HEADER)}
     shared: dict[str, str] = {}
 
@@ -127,16 +130,15 @@ _RUN_FIELDS = ("id", "status", "dataset", "method", "setting", "protocol", "spli
 _RUN_HEADER = (*_RUN_FIELDS, "metrics", "train s", "created")
 
 
-def _run_row(record: Record) -> tuple[str, ...]:
+def _run_row(record: Record, has_sets: bool) -> tuple[str, ...]:
+    """The cells of a run; `has_sets` says that runs of its data set are on several split sets."""
     names = sorted(record.metrics, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
     metrics = ", ".join(f"{name} {absence(record, name) or printing.number(record.metrics[name])}" for name in names)
     created = (record.created or "")[:16].replace("T", " ")
-    return (
-        *(str(getattr(record, name)) for name in _RUN_FIELDS),
-        metrics,
-        printing.number(record.seconds.get("train")),
-        created,
-    )
+    fields = {name: str(getattr(record, name)) for name in _RUN_FIELDS}
+    if has_sets and f"set={record.split_set}" not in fields["setting"]:
+        fields["split"] += f" of {record.split_set}"
+    return (*fields.values(), metrics, printing.number(record.seconds.get("train")), created)
 
 
 def descriptions(group: str, config_dirs: Sequence[Path]) -> Iterator[dict]:

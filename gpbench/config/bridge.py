@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from gpbench import paths, yamls
+from gpbench.config import declared, method_names
 from gpbench.errors import ConfigError, either, nearest
 
 GROUPS = ("dataset", "method", "protocol")
@@ -133,6 +134,8 @@ def _unknown_key(full_key: str, key: str, node: DictConfig) -> str:
         hint += f"; +{full_key}=VALUE sets a field that its file lacks"
     if section == "protocol" and (others := _protocols_with(key)):
         hint = f"it is one of protocol={' and protocol='.join(others)}"
+    if section == "method" and (names := method_names.with_setting(declared.classes(), key)):
+        hint = f"it is one of method={names}"
     return f"no key {key!r}{' in ' * bool(section)}{section}; {hint}"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import registry
-from gpbench.config import protocol
+from gpbench.config import method_names, protocol
 from gpbench.errors import ConfigError, as_word, either, nearest
 from gpbench.schema import Range, Words, check_finite, is_real, is_whole, parse
 
@@ -145,7 +145,7 @@ def check_declared(values: Mapping[str, Any], declared: Mapping[str, Any], name:
     name = str(values.get("name") or name)
     for kind, accepted in (("kernel", declared["kernels"]), ("likelihood", declared["likelihoods"])):
         if kind in values:
-            registry.check_family(kind, values[kind], accepted, name)
+            registry.check_family(kind, values[kind], accepted, name, _hint)
     if values.get("rates") and not declared["rates"]:
         raise ConfigError(f"method.rates: {name} has no initial step size to choose: leave it empty")
     search = values.get("search") or {}
@@ -186,8 +186,8 @@ def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
     task, tasks = card["task"], tasks or classes().get(str(method.get("_target_")), {}).get("tasks")
     if isinstance(tasks, list | frozenset) and task not in tasks:
         raise ConfigError(
-            f"method {method.get('name')} is for {either(sorted(tasks))} data, and {card['name']} is {task}:"
-            " `gpbench ls datasets` and `gpbench ls methods` show what fits together"
+            f"method {method.get('name')} is for {either(sorted(tasks))} data, and {card['name']} is {task}; methods"
+            f" for {task} are {method_names.with_task(classes(), task)}"
         )
     likelihood = method.get("likelihood", "auto")
     family = next(iter(likelihood)) if isinstance(likelihood, Mapping) and likelihood else likelihood
@@ -195,6 +195,13 @@ def check_task(cfg: Mapping[str, Any], tasks: object = None) -> None:
     if entry and task not in entry.tasks:
         fit = either(("auto", *(name for name, other in registry.LIKELIHOODS.items() if task in other.tasks)))
         raise ConfigError(f"method.likelihood={family}: {card['name']} is {task}: choose {fit}")
+
+
+def _hint(kind: str, family: str) -> str:
+    """What the refusal of a kernel or a likelihood adds."""
+    if kind != "likelihood":
+        return ""
+    return f"; methods with {family} are {method_names.with_likelihood(classes(), family)}"
 
 
 def _check_values(section: str, node: Mapping[Any, Any], known: Mapping[str, Words | Range]) -> None:

@@ -3,5 +3,10 @@
 from gpbench import lazy
 
 __getattr__, __dir__, __all__ = lazy.attach(
-    __name__, {"families": ("examine_kernel", "examine_likelihood"), "findings": ("Finding", "examine")}
+    __name__,
+    {
+        "families": ("examine_kernel", "examine_likelihood"),
+        "findings": ("Finding", "examine"),
+        "lowering": ("examine_platform",),
+    },
 )

@@ -91,7 +91,8 @@ class Decoupled(eqx.Module):
         n = jnp.clip(self.alpha.count(), 1, m)
         steps = jnp.arange(size)
         index = (jax.random.randint(key, (), 0, n) + steps) % n
-        weight = jnp.where(steps < n, jnp.maximum(n / size, 1.0), 0.0).astype(weights.dtype)
+        each = jnp.maximum(n / size, 1.0).astype(weights.dtype)
+        weight = jnp.where(steps < n, each, jnp.zeros_like(each))
         return jnp.sum(weight * weights[index] * (weights @ self.alpha.gram(self.unit, self.alpha[index])))
 
 

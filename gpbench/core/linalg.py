@@ -65,6 +65,7 @@ def _initial_jitter(dtype: DTypeLike) -> float:
     return _JITTER[jnp.dtype(dtype).name]
 
 
+@jax.named_scope("needs_float64")  # rounding in float32 makes covariance matrices indefinite
 def _safe_inverse_factor(K: Array) -> Array:
     high = K.astype(jnp.float64)
     scale = jnp.mean(jnp.diag(high))

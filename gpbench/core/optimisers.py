@@ -58,7 +58,8 @@ def adaptive_rates(
         signs = signs_of(gradients)
 
         def adapt(rate: jax.Array, new: jax.Array, old: jax.Array) -> jax.Array:
-            return rate * jnp.where(new * old > 0, up, jnp.where(new * old < 0, down, 1.0)).astype(rate.dtype)
+            faster, slower, same = (jnp.asarray(factor, rate.dtype) for factor in (up, down, 1.0))
+            return rate * jnp.where(new * old > 0, faster, jnp.where(new * old < 0, slower, same))
 
         rates = jax.tree.map(adapt, state.rates, signs, state.signs)
         updates = jax.tree.map(lambda r, g: jnp.clip(-r * g, -reach, reach), rates, gradients)
@@ -123,7 +124,7 @@ def decaying_adam(
     ) -> tuple[optax.Updates, _DecayingState]:
         updates, inner = adam.update(gradients, state.adam, parameters)
         now = state.rate / (1.0 + decay * jnp.sqrt(state.steps.astype(float)))
-        updates = jax.tree.map(lambda u: (now * u).astype(u.dtype), updates)
+        updates = jax.tree.map(lambda u: now.astype(u.dtype) * u, updates)
         return updates, _DecayingState(inner, state.rate, state.steps + 1)
 
     return optax.GradientTransformation(init, update)

@@ -103,7 +103,8 @@ class Samples(eqx.Module):
 
     def log_weights(self, dtype: DTypeLike) -> Float[Array, " S"]:
         """Logarithms of equal weights of the filled slots, or of the first slot where none is filled."""
-        return jnp.where(jnp.arange(self.size) < jnp.maximum(self.count, 1), 0.0, -jnp.inf).astype(dtype)
+        is_filled = jnp.arange(self.size) < jnp.maximum(self.count, 1)
+        return jnp.where(is_filled, jnp.zeros((), dtype), -jnp.inf)
 
     def or_current(self, current: Any) -> Any:
         """The values; as long as none is kept, `current` in every slot."""
@@ -159,6 +160,7 @@ class Sampler(eqx.Module):
     max_doublings: int
     method: str
 
+    @jax.named_scope("needs_float64")  # differences of energies decide what is accepted
     def warm_up(self, position: _Position, steps: int, *, key: PRNGKeyArray) -> tuple[_Position, Adaptation]:
         """Adapts step size and mass matrix as Stan does.
 
@@ -177,6 +179,7 @@ class Sampler(eqx.Module):
         result = Adaptation(adapted["step_size"], adapted["inverse_mass_matrix"])
         return _cast((end.position, result), dtype)
 
+    @jax.named_scope("needs_float64")
     def step(self, position: _Position, adaptation: Adaptation, *, key: PRNGKeyArray) -> _Transition:
         """Makes one transition from `position`."""
         nuts, dtype = blackjax(self.method).nuts, _dtype(position)

@@ -118,7 +118,7 @@ def prepare(
         raise DataError(f"{dataset.name}: an empty split ({len(train_idx)} training, {len(test_idx)} test rows)")
     all_y, target = _target(dataset, output)
     names: dict[str, Any] = {"dataset": dataset.name, "columns": dataset.columns, "target": target}
-    scaling = {"inputs": inputs, "targets": targets, "task": dataset.task}
+    scaling: dict[str, Any] = {"inputs": inputs, "targets": targets, "task": dataset.task}
     on_disk, row_numbers = None, train_idx
     if most is not None:
         of_training = partial(blocks, dataset.X, all_y, train_idx)

@@ -41,19 +41,24 @@ class Scaler:
         return rows * self.scale + self.shift
 
 
-Fit = Callable[[Float[np.ndarray, " N *D"], Float[np.ndarray, " M *D"]], Scaler]
-"""Fits a scaler to N training rows, out of a population of M rows, and scales the training rows in place."""
+_Weight = Float[np.ndarray, " N"] | None
+Fit = Callable[[Float[np.ndarray, " N *D"], Float[np.ndarray, " M *D"], _Weight], Scaler]
+"""Fits a scaler to N training rows and their weights, out of a population of M rows, and scales the training rows in
+place."""
 
 
-def _standardise(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
+def _standardise(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"], weight: _Weight) -> Scaler:
     """Mean 0 and variance 1 (ddof 0) over the training rows; without a temporary as large as the inputs, which are
     0.4 GB for mnist in float64."""
     size = _size(rows.min(axis=0), rows.max(axis=0))
-    mean = np.asarray(rows.mean(axis=0))
+    mean = np.asarray(np.average(rows, axis=0, weights=weight))
     rows -= mean
-    # The two sums differ in the last bit: targets are summed pairwise, as np.std does, and inputs row by row.
-    squares = np.sum(rows * rows) if rows.ndim == 1 else np.einsum("nd,nd->d", rows, rows)
-    scaler = _standard(mean, np.asarray(np.sqrt(squares / len(rows))), size)
+    if weight is not None:
+        squares, total = weight @ rows**2, weight.sum()
+    else:  # the two sums differ in the last bit: targets are summed pairwise, as np.std does, and inputs row by row
+        squares = np.sum(rows * rows) if rows.ndim == 1 else np.einsum("nd,nd->d", rows, rows)
+        total = len(rows)
+    scaler = _standard(mean, np.asarray(np.sqrt(squares / total)), size)
     rows /= scaler.scale
     rows[..., scaler.constant] = 0.0
     return scaler
@@ -64,7 +69,7 @@ def _standard(mean: np.ndarray, std: np.ndarray, size: np.ndarray) -> Scaler:
     return Scaler(mean, np.where(constant, 1.0, std), constant)
 
 
-def _unit_interval(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
+def _unit_interval(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"], weight: _Weight) -> Scaler:
     """[0, 1] by the smallest and the largest training row.  Other rows may lie outside: nothing is clipped."""
     low, high = np.asarray(rows.min(axis=0)), np.asarray(rows.max(axis=0))
     constant = np.asarray(high - low <= _CONSTANT * _size(low, high))
@@ -73,15 +78,16 @@ def _unit_interval(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarra
     return scaler
 
 
-def _centre_all(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
+def _centre_all(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"], weight: _Weight) -> Scaler:
     """Mean 0 over the whole population, test rows included, as in Evans and Nair's experiments (2020)."""
-    mean = np.asarray(population.mean(axis=0, dtype=np.float64))
+    mean = population.mean(axis=0, dtype=np.float64) if weight is None else weight @ population / weight.sum()
+    mean = np.asarray(mean)
     scaler = Scaler(mean, np.ones_like(mean), np.zeros(mean.shape, bool), train_only=False)
     scaler.transform(rows)
     return scaler
 
 
-def _none(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"]) -> Scaler:
+def _none(rows: Float[np.ndarray, " N *D"], population: Float[np.ndarray, " M *D"], weight: _Weight) -> Scaler:
     """Original units."""
     shape = rows.shape[1:]
     return Scaler(np.zeros(shape), np.ones(shape), np.zeros(shape, bool))
@@ -109,6 +115,7 @@ def fit_scalers(
     targets: str,
     task: str,
     population: tuple[Float[np.ndarray, "M D"], Float[np.ndarray, " M"]] | None = None,
+    weight: Float[np.ndarray, " N"] | None = None,
     dataset: str = "data",
     columns: Sequence[str] = (),
     target: str = "target",
@@ -121,6 +128,7 @@ def fit_scalers(
         inputs, targets: names of `SCALERS`.
         task: "regression", "count", "binary" or "multiclass".
         population: inputs and targets of all rows, in original units; by default the training rows.
+        weight: weights of the training rows in means and variances (N,), where these are all rows; by default 1.
         dataset, columns, target: names of the data set, of its inputs (x1, x2, ... by default) and of its target, for
             messages.
 
@@ -143,7 +151,7 @@ def fit_scalers(
     _check_sizes(dataset, X, columns or [f"x{i + 1}" for i in range(X.shape[1])])
     _check_sizes(dataset, y[:, None], (target,))
     several = bool(np.any(y != y[:1]))  # scaling overwrites y
-    scalers = fit_inputs(X, all_X), fit_targets(y, all_y)
+    scalers = fit_inputs(X, all_X, weight), fit_targets(y, all_y, weight)
     if scalers[1].constant:
         reason = "differ by rounding alone; subtract their mean in the file" if several else "are all equal"
         raise DataError(f"{dataset}: column {target!r}: the targets of the {len(y)} training rows {reason}")

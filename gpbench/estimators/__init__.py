@@ -5,4 +5,4 @@ The first `fit` imports JAX.  Where JAX is imported earlier, its 64-bit types mu
 
 from gpbench import lazy
 
-__getattr__, __dir__, __all__ = lazy.attach(__name__, {"models": ("Classifier", "Regressor")})
+__getattr__, __dir__, __all__ = lazy.attach(__name__, {"classifier": ("Classifier",), "regressor": ("Regressor",)})

@@ -1,10 +1,7 @@
 """Base class of classifiers and regressors: composition, training, and predictions of scaled targets."""
 
 import copy
-import json
 from contextlib import AbstractContextManager
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +9,13 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gpbench import runtime, targets
 from gpbench.arguments import in_python
 from gpbench.config.declared import within_rows
 from gpbench.data.conversion import check_counts
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
+from gpbench.estimators.compiled import configuration, folder_of, programs_of
+from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
 
 NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training
@@ -49,25 +47,41 @@ class Estimator(BaseEstimator):
             self.options = {**(self.options or {}), **own}
         return self
 
-    def _fit(self, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"], task: str, classes: int) -> None:
-        """Train on inputs X and coded targets y, which are scaled in place.
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Any:
+        """Inputs, targets and weights of the rows that count, of at least two; None for weights of 1."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, copy=True, **checks)
+        weight = checked_weights(sample_weight, len(X))
+        X, y, weight = (array[weight > 0] for array in (X, y, weight))
+        return X, y, None if (weight == 1.0).all() else weight
+
+    def _fit(
+        self,
+        X: Float[np.ndarray, "N D"],
+        y: Float[np.ndarray, " N"],
+        task: str,
+        classes: int,
+        weight: Float[np.ndarray, " N"] | None,
+    ) -> None:
+        """Train on inputs X and coded targets y, which are scaled in place, and weights above 0.
 
         Raises ValueError where the user is at fault, as scikit-learn does.
         """
         self.config_ = self._composed(len(X))
         protocol = self.config_["protocol"]
         try:
-            programs = _programs(self.config_)
+            programs = programs_of(self.config_)
             if task not in programs.method.tasks:
                 tasks = either(sorted(programs.method.tasks))
                 raise ConfigError(f"method {self.method} is for {tasks} data, and these are {task}")
+            if weight is not None and not programs.method.sample_weights:
+                raise ConfigError(f"method {self.method} has no sample_weight: {WITH_WEIGHTS}")
             if task == "count":
                 check_counts(NAME, y, "y")
             self._x_scaler, self._y_scaler = fit_scalers(
-                X, y, inputs=protocol["inputs"], targets=protocol["targets"], task=task, dataset=NAME
+                X, y, inputs=protocol["inputs"], targets=protocol["targets"], task=task, weight=weight, dataset=NAME
             )
             self._classes = classes
-            self.state_ = self._train(programs, X, y)
+            self.state_ = self._train(programs, X, y, weight)
         except GpbenchError as error:
             raise ValueError(in_python(str(error))) from error
 
@@ -79,12 +93,18 @@ class Estimator(BaseEstimator):
         settings = [f"{key}={as_word(value)}" for key, value in options.items()]
         try:
             words = (f"method={self.method}", f"protocol={self.protocol}", f"seed={self.seed}", *settings)
-            cfg = within_rows(_compose(*words, folder=_folder(self.config_dir)), rows)
+            cfg = within_rows(configuration(*words, folder=folder_of(self.config_dir)), rows)
         except ConfigError as error:
             raise ValueError(in_python(str(error))) from error
         return copy.deepcopy({key: cfg[key] for key in ("method", "protocol", "seed")})
 
-    def _train(self, programs: Any, X: Float[np.ndarray, "N D"], y: Float[np.ndarray, " N"]) -> Any:
+    def _train(
+        self,
+        programs: Any,
+        X: Float[np.ndarray, "N D"],
+        y: Float[np.ndarray, " N"],
+        weight: Float[np.ndarray, " N"] | None,
+    ) -> Any:
         """The state after the last step, on the host.  Raises DivergedError."""
         import jax
 
@@ -92,7 +112,7 @@ class Estimator(BaseEstimator):
         from gpbench.train.loop import Cadence, fit
 
         method = programs.method
-        group = self._group(method, X, y, X[:1], y[:1])  # the first row shows whether predictions are finite
+        group = self._group(method, X, y, X[:1], y[:1], weight)  # the first row shows whether predictions are finite
         with self._one_line():
             result = fit(programs, group, cadence=Cadence(max(1, method.steps), None))
         state = jax.tree.map(lambda leaf: leaf[0], result.state)
@@ -114,6 +134,7 @@ class Estimator(BaseEstimator):
         y: Float[np.ndarray, " N"],
         X_test: Float[np.ndarray, "T D"],
         y_test: Float[np.ndarray, " T"],
+        weight: Float[np.ndarray, " N"] | None = None,
     ) -> Any:
         """Scaled rows in the form that the loop takes, with the random keys of split 0."""
         import jax.numpy as jnp
@@ -132,6 +153,7 @@ class Estimator(BaseEstimator):
             classes=self._classes,
             init_keys=run_key("init", NAME, seed, 0)[None],
             step_keys=run_key("step", method.name, NAME, seed, 0)[None],
+            weight=None if weight is None else jnp.asarray(weight[None], precision),
         )
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:
@@ -139,7 +161,7 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
         self._x_scaler.transform(X)
-        programs = _programs(self.config_)
+        programs = programs_of(self.config_)
 
         import jax
 
@@ -165,7 +187,7 @@ class Estimator(BaseEstimator):
 
         from gpbench.methods.protocols import HasCovariance
 
-        method = _programs(self.config_).method
+        method = programs_of(self.config_).method
         if not isinstance(method, HasCovariance):
             raise ValueError(
                 f"method {self.method} has no joint covariance: use gpr, linear, or a sparse GP such as svi or vsgpr"
@@ -178,46 +200,3 @@ class Estimator(BaseEstimator):
                 return np.array(eqx.filter_jit(method.covariance)(self.state_, rows), np.float64)
         except GpbenchError as error:
             raise ValueError(in_python(str(error))) from error
-
-
-def _folder(config_dir: str | Path | None) -> Path | None:
-    """The folder, absolute, and on Python's path, so that the modules of its methods are found."""
-    if config_dir is None:
-        return None
-    return targets.add_folders([config_dir])[0]
-
-
-@lru_cache(maxsize=64)
-def _compose(*overrides: str, folder: Path | None = None) -> dict:
-    """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
-    from gpbench.config.compose import compose
-
-    return compose(overrides, [folder] if folder else [])
-
-
-def _programs(config: dict) -> Any:
-    """The compiled programs of a method, shared by estimators with the same configuration.  Raises ConfigError."""
-    runtime.refuse_fork()
-    return _programs_of(json.dumps(config["method"], sort_keys=True))
-
-
-@lru_cache(maxsize=16)
-def _programs_of(method: str) -> Any:
-    """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
-    runtime.require_float64()
-    from gpbench.config.build import build_method
-    from gpbench.train.programs import Programs
-
-    return Programs(build_method(json.loads(method)))
-
-
-def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:
-    """The tasks of a method; none for an unknown one, for which `fit` raises an error."""
-    runtime.require_float64()
-    from gpbench.methods.base import Method
-
-    try:
-        cfg = _compose(f"method={method}", folder=_folder(config_dir))
-    except ConfigError:
-        return frozenset()
-    return targets.load(cfg["method"]["_target_"], "method", Method).tasks

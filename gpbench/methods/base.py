@@ -26,9 +26,11 @@ class Batch(eqx.Module):
         X: Standardised inputs.
         y: Targets: standardised for regression, counts as they are, -1 and 1 for two classes, 0 .. C-1 for more.
         index: Index of each row among the N training rows; 0 .. N-1 where the batch is all of them.
-        weight: 1 for a row that counts, else 0.  A sum over rows needs it as a factor (`sum`).
+        weight: 1 for a row that counts, or its sample weight above 0; else 0.  A sum over rows needs it as a factor
+            (`sum`).
         total: Number N of training rows that count.
         classes: Number C of classes; 0 for regression, 1 for counts.
+        is_weighted: Whether rows have sample weights; a minibatch of others needs no array of N weights.
     """
 
     X: Float[Array, "B D"]
@@ -37,11 +39,17 @@ class Batch(eqx.Module):
     weight: Float[Array, " B"]
     total: int = eqx.field(static=True)
     classes: int = eqx.field(static=True, default=0)
+    is_weighted: bool = eqx.field(static=True, default=False)
 
     @property
     def scale(self) -> Float[Array, ""]:
         """Ratio N / |B| of the training rows to the batch's rows that count."""
-        return self.total / self.weight.sum()
+        return self.total / self.counted.sum()
+
+    @property
+    def counted(self) -> Float[Array, " B"]:
+        """1 for a row that counts, whatever its sample weight; else 0."""
+        return (self.weight > 0.0).astype(self.weight.dtype)
 
     def sum(self, terms: Float[Array, " B"]) -> Float[Array, ""]:
         """Estimate the sum over all N rows, without bias, from a term for each row of the batch."""
@@ -64,7 +72,7 @@ class Batch(eqx.Module):
         n = min(rows or self.total, self.total)
         if n == len(self.y):
             return self
-        return Batch(self.X[:n], self.y[:n], self.index[:n], self.weight[:n], n, self.classes)
+        return Batch(self.X[:n], self.y[:n], self.index[:n], self.weight[:n], n, self.classes, self.is_weighted)
 
 
 class Info(eqx.Module):
@@ -101,6 +109,9 @@ class Method(eqx.Module):
     """Families that the setting `kernel` can have, of all inputs; None: any."""
     likelihoods: ClassVar[tuple[str, ...] | None] = None
     """Families that the setting `likelihood` can have; None: any that fits the task."""
+    sample_weights: ClassVar[bool] = False
+    """True where a weight w of a row means w repeated rows: of its expected log likelihood, say.  Else the estimators
+    refuse weights."""
     searchable: ClassVar[tuple[str, ...]] = ()
     """Settings that `search` can choose on validation rows."""
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size"})

@@ -14,7 +14,7 @@ from gpbench.methods.base import Batch, Info, Method
 from gpbench.methods.protocols import State
 
 
-def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
+def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None) -> Batch:
     """Makes one batch of all rows.
 
     Args:
@@ -22,13 +22,17 @@ def whole(X, y, classes: int = 0, *, rows: int | None = None) -> Batch:
         y: targets (N,).
         classes: number of classes, 0 for regression.
         rows: number of rows that count; those beyond only fill the batch up and have weight 0.
+        weight: sample weights above 0 (N,); None for 1.
     """
     total = X.shape[0] if rows is None else rows
-    return Batch(X, y, *_index_and_weight(X.shape[0], total, X.dtype), total, classes)
+    index, counted = _index_and_count(X.shape[0], total, X.dtype)
+    if weight is None:
+        return Batch(X, y, index, counted, total, classes)
+    return Batch(X, y, index, counted * weight, total, classes, is_weighted=True)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2), inline=True)
-def _index_and_weight(n: int, total: int, dtype: Any) -> tuple[Int[Array, " N"], Float[Array, " N"]]:
+def _index_and_count(n: int, total: int, dtype: Any) -> tuple[Int[Array, " N"], Float[Array, " N"]]:
     """The index of each of n rows, and 1 for the first `total` of them, else 0."""
     index = jnp.arange(n)
     return index, (index < total).astype(dtype)
@@ -76,7 +80,10 @@ def at_step(data: Batch | Chunk, size: int | None, t: Int[Array, ""], *, key: PR
         return data
     index, counts = index_at_step(data.total, size, t, key=key)
     row = t % len(data.X) if isinstance(data, Chunk) else index
-    return Batch(data.X[row], data.y[row], index, counts.astype(data.X.dtype), data.total, data.classes)
+    weight = counts.astype(data.X.dtype)
+    if isinstance(data, Batch) and data.is_weighted:
+        weight *= data.weight[index]
+    return Batch(data.X[row], data.y[row], index, weight, data.total, data.classes)
 
 
 _ROWS, _STEP, _PREDICTION, _VALIDATION = range(4)

@@ -49,6 +49,8 @@ class Group:
     step_keys: Key[Array, " S"]
     rows: int | None = None
     stream: Stream | None = None
+    weight: Float[Array | np.ndarray, "S N"] | None = None
+    """Sample weights above 0; None for 1."""
 
     @property
     def size(self) -> int:
@@ -90,8 +92,9 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     where a state has numbers for each row and saw a sample of them.
     """
     states = []
-    for X, y, key in zip(group.X, group.y, group.init_keys, strict=True):
-        data = batches.whole(*jax.device_put((X, y)), group.classes, rows=group.rows)
+    weights = [None] * group.size if group.weight is None else group.weight
+    for X, y, key, weight in zip(group.X, group.y, group.init_keys, weights, strict=True):
+        data = batches.whole(*jax.device_put((X, y)), group.classes, rows=group.rows, weight=weight)
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)
         with run.timed("search") if run else nullcontext():

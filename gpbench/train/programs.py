@@ -35,14 +35,14 @@ def lay_out(devices: Devices, group: Group) -> Group:
     """
     if group.stream:
         return group
-    trained = devices.by_rows((group.X, group.y), rows=group.X.shape[1])
+    trained = devices.by_rows((group.X, group.y, group.weight), rows=group.X.shape[1])
     if (dtype := trained[0].dtype) != group.X.dtype:
         raise ConfigError(
             f"JAX makes {dtype} of {group.X.dtype}: something in this process has set jax_enable_x64 to false, such as"
             " the module of a method; leave that out"
         )
     others = devices.everywhere((group.X_test, group.y_test, group.init_keys, group.step_keys))
-    names = ("X", "y", "X_test", "y_test", "init_keys", "step_keys")
+    names = ("X", "y", "weight", "X_test", "y_test", "init_keys", "step_keys")
     return replace(group, **dict(zip(names, (*trained, *others), strict=True)))
 
 
@@ -75,7 +75,7 @@ class Programs:
             with run.timed("train"):
                 X, y, end = group.stream.chunk(run.step, end)
         ends = self.devices.everywhere((np.asarray(run.step), np.asarray(end)))
-        args = (run.state, total, X, y, group.step_keys, *ends)
+        args = (run.state, total, X, y, group.weight, group.step_keys, *ends)
         return self._program(_advance, group, args, run), args, end
 
     def advance(self, group: Group, run: Fit, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -169,7 +169,9 @@ def _check_dtype(name: str, predictions: Mapping[str, np.ndarray], dtype: Any) -
             )
 
 
-def _advance(method: Method, classes: int, rows: int | None, devices: Devices, state, total, X, y, keys, start, end):
+def _advance(
+    method: Method, classes: int, rows: int | None, devices: Devices, state, total, X, y, weight, keys, start, end
+):
     """Steps `start` to `end` - 1 on every member; its last objective, `total` with all of them added, and whether it
     has converged.
 
@@ -177,8 +179,9 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
     program.
     """
 
-    def on_member(state, total, X, y, key):
-        data: Any = batches.whole(X, y, classes, rows=rows) if X.ndim == 2 else Chunk(X, y, rows or 0, classes)
+    def on_member(state, total, X, y, weight, key):
+        rows_of_all = {"rows": rows, "weight": weight}
+        data: Any = Chunk(X, y, rows or 0, classes) if X.ndim > 2 else batches.whole(X, y, classes, **rows_of_all)
 
         def one_step(t, carry):
             state, info = take_step(method, carry[0], data, jnp.asarray(t), key=key, split=devices.split)
@@ -190,7 +193,7 @@ def _advance(method: Method, classes: int, rows: int | None, devices: Devices, s
         converged = method.converged(state) if isinstance(method, HasConvergence) else None
         return state, (objective, total), converged
 
-    return map_members(on_member, state, total, X, y, keys)
+    return map_members(on_member, state, total, X, y, weight, keys)
 
 
 def _predict(method: Method, state, X, y, keys):

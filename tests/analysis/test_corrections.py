@@ -49,7 +49,12 @@ def test_the_variance_over_repeated_folds_is_that_of_bouckaert_and_frank():
     assert test.stderr == pytest.approx(math.sqrt((1 / (k * r) + 30 / 60) * variance))
     assert test.significant and compared(runs("kfold")).winner == "A"
     (line,) = differences.untested([compared(runs("kfold"))])
-    assert line.startswith("coffee: k-fold; variance times 1/(k r) + n_test/n_train for r repeats (Bouckaert and Frank")
+    assert line.startswith(
+        "coffee: k-fold; tests correct the variance, times 1/(k r) + n_test/n_train for r repeats of k"
+    )
+    feet = differences.sheet(*parse_sides("sep", "svi", runs("kfold")), [compared(runs("kfold"))], []).remarks
+    assert "(Bouckaert and Frank 2004): variance times 1/(k r) +" in feet[0] and "Nadeau" not in " ".join(feet)
+    assert "(Nadeau and Bengio 2003): variance times 1/n +" in differences.note([compared(runs("random90"))])
     assert not differences.untested([compared(runs("random90"))])
 
 

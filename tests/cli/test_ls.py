@@ -56,6 +56,15 @@ def test_runs_are_filtered(results, capsys, filters, splits):
     assert [r["split"] for r in listing(capsys, "runs", "--results", results, *filters)] == splits
 
 
+def test_the_split_set_is_shown_where_runs_of_a_data_set_are_on_several(tmp_path, capsys):
+    for k, (name, setting) in enumerate((("kfold", ""), ("random90", ""), ("raetsch", "set=raetsch"))):
+        record = sample(id=f"{k:016x}", split=4, split_set=name, setting=setting)
+        Store(tmp_path).write(record, {}, {"step": np.arange(2)})
+    assert main(["ls", "runs", "--results", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [" of " in line for line in lines] == [False, True, True, False] and "4 of kfold" in lines[1]
+
+
 def test_a_name_that_is_none_is_refused(results, capsys):
     assert main(["ls", "runs", "--results", str(results), "--protocol", "cleen"]) == 2
     assert capsys.readouterr().err == "gpbench: no run has protocol 'cleen'; did you mean clean?\n"

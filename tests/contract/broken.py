@@ -212,3 +212,52 @@ class PredictsAnArray(Good):
 
     def predict(self, state, X, *, key):
         return X[:, 0]
+
+
+class Printing(Good):
+    """It prints within its step."""
+
+    def step(self, state, batch, *, key):
+        jax.debug.print("{}", state.mean)
+        return super().step(state, batch, key=key)
+
+
+class CallsTheHost(Good):
+    """Its predictions come from NumPy."""
+
+    def predict(self, state, X, *, key):
+        mean = jax.pure_callback(np.sin, state.mean, state.mean, vmap_method="expand_dims")
+        return super().predict(State(mean, state.count), X, key=key)
+
+
+class CallsForeignCode(Good):
+    """It calls a kernel that is registered with XLA, perhaps for one platform."""
+
+    def step(self, state, batch, *, key):
+        mean = jax.ffi.ffi_call("my_kernel", state.mean, vmap_method="sequential")(state.mean)
+        return super().step(State(mean, state.count), batch, key=key)
+
+
+class NotOnAGPU(Good):
+    """Its start has a decomposition that JAX computes on a CPU alone."""
+
+    def init(self, data, *, key):
+        T = jax.scipy.linalg.schur(data.X.T @ data.X)[0]
+        return State(T[0, 0], jnp.zeros((), int))
+
+
+class Widens(Good):
+    """It computes in float64 whatever the data are."""
+
+    def step(self, state, batch, *, key):
+        state, info = super().step(state, batch, key=key)
+        rest = jnp.sum((batch.y.astype("float64") - state.mean) ** 2)
+        return state, Info(info.objective - 0.0 * rest.astype(batch.y.dtype))
+
+
+class WidensOnPurpose(Widens):
+    """It says that it computes in float64."""
+
+    def step(self, state, batch, *, key):
+        with jax.named_scope("needs_float64"):
+            return super().step(state, batch, key=key)

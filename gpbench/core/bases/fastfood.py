@@ -41,7 +41,7 @@ class Fastfood(eqx.Module):
         G = jax.random.normal(gaussian_key, shape, dtype)
         length = jnp.sqrt(jax.random.chisquare(length_key, size, shape, dtype))
         S = length / jnp.linalg.norm(G, axis=1, keepdims=True)
-        B = jax.random.rademacher(sign_key, shape, dtype)
+        B = 2 * jax.random.bernoulli(sign_key, jnp.asarray(0.5, dtype), shape).astype(dtype) - 1
         return cls(S, G, B, jax.random.uniform(order_key, shape, dtype), frequencies)
 
     def project(self, X: Float[Array, "N D"]) -> Float[Array, "F N"]:

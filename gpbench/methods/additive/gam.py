@@ -149,9 +149,10 @@ def initial_posterior(method: GAM, layer: AdditiveLayer, data: Batch, single: bo
     """
     n = min(_START_ROWS, data.total)
     V, _ = layer.whitened(data.X[:n])
+    weighted = data.weight[:n] * V
     if method.natural_step is not None:
         return method.times_prior(unit_factor(len(V), V.dtype), layer)
     regression = data.task == "regression" and single
     scale = data.total / n / (method.target_noise if regression else 4.0)
-    shift = V @ data.y[:n] if regression else jnp.zeros(len(V), V.dtype)
-    return method.times_prior(Natural(scale * V @ V.T, scale * shift), layer)
+    shift = weighted @ data.y[:n] if regression else jnp.zeros(len(V), V.dtype)
+    return method.times_prior(Natural(scale * weighted @ V.T, scale * shift), layer)

@@ -24,6 +24,7 @@ class Constant(Method):
     """The same prediction for every input.  One count is added to each class (Laplace's rule)."""
 
     tasks: ClassVar[frozenset[str]] = frozenset({"regression", "count", "binary", "multiclass"})
+    sample_weights: ClassVar[bool] = True
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> ConstantState:
         return ConstantState(jnp.zeros(max(2, data.classes), data.X.dtype), data.classes)
@@ -31,8 +32,8 @@ class Constant(Method):
     def step(self, state: ConstantState, batch: Batch, *, key: PRNGKeyArray) -> tuple[ConstantState, Info]:
         y, weight = batch.y, batch.weight
         if state.classes < 2:
-            mean = weight @ y / batch.total
-            summary = jnp.stack([mean, weight @ (y - mean) ** 2 / batch.total])
+            mean = weight @ y / weight.sum()
+            summary = jnp.stack([mean, weight @ (y - mean) ** 2 / weight.sum()])
         else:
             codes = _class_codes(y, state.classes)
             summary = 1.0 + weight @ (codes[:, None] == jnp.arange(state.classes)).astype(y.dtype)

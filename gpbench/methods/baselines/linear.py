@@ -1,5 +1,7 @@
 """`linear`: Bayesian linear regression with a weak prior, in closed form.  The baseline of the regression tables."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -22,6 +24,7 @@ class Linear(Method):
     """y = w·[x, 1] + noise; w has precision `ridge` over the noise variance, which is the residuals' unbiased one."""
 
     tasks = frozenset({"regression"})
+    sample_weights: ClassVar[bool] = True
 
     ridge: float = setting(1e-6, "nonnegative", "Prior precision of the weights over the noise variance.")
 
@@ -30,12 +33,13 @@ class Linear(Method):
         return LinearState(jnp.zeros(e, data.X.dtype), jnp.eye(e, dtype=data.X.dtype), jnp.ones((), data.X.dtype))
 
     def step(self, state: LinearState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LinearState, Info]:
-        X, y = batch.weight[:, None] * with_intercept(batch.X), batch.weight * batch.y
+        root = jnp.sqrt(batch.weight)
+        X, y = root[:, None] * with_intercept(batch.X), root * batch.y
         e = X.shape[1]
         # w = (XᵀX + ridge)⁻¹ Xᵀy
         A = inverse_cholesky(X.T @ X + self.ridge * jnp.eye(e, dtype=X.dtype))
         weights = A.T @ (A @ (X.T @ y))
-        noise = jnp.sum((y - X @ weights) ** 2) / max(batch.total - e, 1)
+        noise = jnp.sum((y - X @ weights) ** 2) / jnp.maximum(batch.weight.sum() - e, 1.0)
         new = LinearState(weights, A, noise)
         return new, Info(self.objective(new, batch))
 

@@ -1,6 +1,6 @@
 """`logistic`: (multinomial) logistic regression, the linear baseline of the classification tables."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -25,9 +25,11 @@ class Logistic(Method):
     """softmax(W [x, 1]) with a Gaussian prior of variance 1/`ridge` on the weights (not the intercepts), by L-BFGS."""
 
     tasks = frozenset({"binary", "multiclass"})
+    sample_weights: ClassVar[bool] = True
 
     ridge: float = setting(1.0, "nonnegative", "Prior precision of the weights; intercepts have none.")
 
+    @jax.named_scope("needs_float64")  # optax's L-BFGS and line search, whatever the precision of the weights
     def init(self, data: Batch, *, key: PRNGKeyArray) -> LogisticState:
         return self._at_zero(data)
 
@@ -36,6 +38,7 @@ class Logistic(Method):
         weights = jnp.zeros((data.X.shape[1] + 1, data.classes), data.X.dtype)
         return LogisticState(weights, optax.lbfgs().init(weights))
 
+    @jax.named_scope("needs_float64")
     def step(self, state: LogisticState, batch: Batch, *, key: PRNGKeyArray) -> tuple[LogisticState, Info]:
         def loss(weights: Any) -> Any:
             return -self._log_posterior(weights, batch)

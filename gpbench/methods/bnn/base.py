@@ -62,6 +62,8 @@ class MeanFieldParameters(eqx.Module):
 class MeanFieldMethod(NetworkMethod, SampledMethod):
     """Variational inference with independent normal weights; a subclass has the loss or its gradient."""
 
+    sample_weights: ClassVar[bool] = True
+
     initial_std: float = setting(0.05, "positive", "Standard deviation of every weight under the initial q.")
     draws: int = setting(1, "count", "Number of samples of q in a step.")
     samples: int = setting(100, "count", "Number of networks that a prediction averages.")

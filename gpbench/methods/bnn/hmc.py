@@ -7,7 +7,7 @@ Gelman, JMLR 2014) sets the number, and the warm-up their size and a diagonal ma
 step is one transition of every chain.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -56,6 +56,8 @@ class HMC(NetworkMethod):
 
     See the module's docstring.
     """
+
+    sample_weights: ClassVar[bool] = True
 
     batch_size: int | None = setting(None, "null", "No minibatches: a transition needs all rows.")
     chains: int = setting(4, "count", "Number of chains, each from an initial network of its own.")

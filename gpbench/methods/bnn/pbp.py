@@ -108,7 +108,7 @@ def small_network(network: Network, *, key: PRNGKeyArray) -> Network:
 
 def random_order(batch: Batch, *, key: PRNGKeyArray) -> Int[Array, " B"]:
     """A permutation of the rows, those of weight 0 last; rows that only fill up do not change that of the others."""
-    number = jax.vmap(lambda i: jax.random.uniform(jax.random.fold_in(key, i)))(batch.index)
+    number = jax.vmap(lambda i: jax.random.uniform(jax.random.fold_in(key, i), dtype=batch.X.dtype))(batch.index)
     return jnp.argsort(jnp.where(batch.weight > 0.0, number, 2.0))
 
 

@@ -114,6 +114,7 @@ class SGLD(NetworkMethod):
         cooled = (1.0 + state.count.astype(value.dtype) / self.cooling_start) ** -self.cooling / batch.total
         sampler = blackjax(self.name).sgld(lambda _, gradient: gradient)
 
+        @jax.named_scope("needs_float64")  # blackjax's noise, whatever the precision of the position
         def move(block: Any, slope: Any, size: Any, key: PRNGKeyArray) -> Any:
             # Its step is half of ε: θ + s ∇ + √(2s) N(0, I)
             moved = sampler.step(key, block, slope, 0.5 * size * cooled)

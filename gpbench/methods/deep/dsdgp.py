@@ -5,7 +5,7 @@ through the hidden layers (its equation 16).  Hidden layers have a fixed linear 
 of the inputs or the identity (its section 3.1), so that no layer starts by forgetting its inputs.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -38,6 +38,8 @@ class DSDGP(DeepMethod, GradientMethod):
 
     See the module's docstring.  `hidden=[]` is `svi`'s model and bound.
     """
+
+    sample_weights: ClassVar[bool] = True
 
     def init_parameters(self, data: Batch, *, key: PRNGKeyArray) -> DsdgpParameters:
         self.require_paths()

@@ -67,6 +67,7 @@ class AlaCarte(EvidenceMethod, SubsetStart):
     A step takes the memory of about six matrices of T x T and six of T x 2,048 numbers, however many rows there are.
     """
 
+    sample_weights: ClassVar[bool] = True
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
     label_fields: ClassVar[frozenset[str]] = frozenset({"frequencies"})
 

@@ -1,5 +1,7 @@
 """`gpr`: exact GP regression (Rasmussen and Williams 2006, chapter 2), O(N³) a step: for few rows, or some of many."""
 
+from typing import ClassVar
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -15,6 +17,8 @@ class GPR(EvidenceMethod, ExactStart):
 
     See the module's docstring.  L-BFGS moves kernel and noise to the largest evidence.
     """
+
+    sample_weights: ClassVar[bool] = True
 
     rows: int | None = setting(
         None,
@@ -36,7 +40,7 @@ class GPR(EvidenceMethod, ExactStart):
         self, parameters: ExactGP, data: Batch
     ) -> tuple[Float[Array, ""], tuple[Solution, Float[Array, "N D"]]]:
         data = data.first(self.rows)
-        value, solution = log_posterior(parameters, data.X, data.y, self.lengthscale_prior)
+        value, solution = log_posterior(parameters, data, self.lengthscale_prior)
         return value, (solution, data.X)
 
     def marginals(
@@ -54,7 +58,10 @@ class GPR(EvidenceMethod, ExactStart):
         return kernel.cross(X, X) - V.T @ V
 
     def kl(self, state: GradientState[ExactGP]) -> Float[Array, ""]:
-        """KL[q || prior] = ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), where K = C - σ²I and A C Aᵀ = I."""
+        """KL[q || prior] = ½ (yᵀC⁻¹KC⁻¹y - tr C⁻¹K + log|C/σ²|), where K = C - σ²I and A C Aᵀ = I.
+
+        It is that of rows of weight 1: runs, which report it, have no others.
+        """
         solution, _ = state.optimiser.extra
         A, whitened, noise = solution.A, solution.whitened, state.parameters.likelihood.noise
         fit = jnp.sum(whitened**2) - noise * jnp.sum((A.T @ whitened) ** 2)

@@ -6,6 +6,7 @@ is the posterior under that Gaussian.
 """
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -40,6 +41,8 @@ class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
 
     L-BFGS moves hyper-parameters and inducing points.
     """
+
+    sample_weights: ClassVar[bool] = True
 
     rows: int | None = setting(
         None,

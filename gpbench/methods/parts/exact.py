@@ -39,16 +39,20 @@ class ExactGP(eqx.Module):
     kernel: Kernel
     likelihood: Gaussian
 
-    def covariance(self, X: Float[Array, "N D"]) -> Float[Array, "N N"]:
-        """C = K + σ²I of the targets."""
-        return self.kernel.cross(X, X) + self.likelihood.noise * jnp.eye(len(X), dtype=X.dtype)
+    def covariance(self, X: Float[Array, "N D"], weight: Float[Array, " N"] | float = 1.0) -> Float[Array, "N N"]:
+        """C = K + σ² diag(1/w) of the targets."""
+        return self.kernel.cross(X, X) + self.likelihood.noise / weight * jnp.eye(len(X), dtype=X.dtype)
 
-    def evidence(self, X: Float[Array, "N D"], y: Float[Array, " N"]) -> tuple[Float[Array, ""], Solution]:
-        """log N(y | 0, K + σ²I) in nats, and the solution, from which predictions are made."""
-        A = inverse_cholesky(self.covariance(X))
+    def evidence(
+        self, X: Float[Array, "N D"], y: Float[Array, " N"], weight: Float[Array, " N"]
+    ) -> tuple[Float[Array, ""], Solution]:
+        """log N(y | 0, K + σ²I) in nats of rows repeated w times, and the solution, from which predictions are made."""
+        A = inverse_cholesky(self.covariance(X, weight))
         whitened = A @ y
         value = -0.5 * (jnp.sum(whitened**2) + log_determinant(A) + len(whitened) * jnp.log(2.0 * jnp.pi))
-        return value, Solution(A, whitened)
+        # N(y | f, σ²)^w = N(y | f, σ²/w) (2πσ²)^((1 - w)/2) / √w
+        repeats = (weight - 1.0) * jnp.log(2.0 * jnp.pi * self.likelihood.noise) + jnp.log(weight)
+        return value - 0.5 * jnp.sum(repeats), Solution(A, whitened)
 
 
 def require_rows(X: Float[Array, "N D"], key: str) -> None:
@@ -60,12 +64,10 @@ def require_rows(X: Float[Array, "N D"], key: str) -> None:
     require_memory(needed, f"{_MATRICES} covariance matrices of {len(X):,} rows in an exact GP", f"rows ({key})")
 
 
-def log_posterior(
-    model: ExactGP, X: Float[Array, "N D"], y: Float[Array, " N"], prior: LengthscalePrior | None
-) -> tuple[Float[Array, ""], Solution]:
+def log_posterior(model: ExactGP, data: Batch, prior: LengthscalePrior | None) -> tuple[Float[Array, ""], Solution]:
     """The evidence plus the log density of a prior on the lengthscales, if there is one."""
-    value, solution = model.evidence(X, y)
-    return value if prior is None else value + prior.log_prob(model.kernel, X.shape[1]), solution
+    value, solution = model.evidence(data.X, data.y, data.weight)
+    return value if prior is None else value + prior.log_prob(model.kernel, data.X.shape[1]), solution
 
 
 def fit_subset(
@@ -90,15 +92,15 @@ def fit_subset(
     require_rows(subset.X, "method.subset_rows")
     kernel = spec.initial(subset.X, start=start)
     model = ExactGP(kernel, Gaussian.initial(noise, 0, subset.X.dtype, floor=floor))
-    return _largest_evidence(model, subset.X, subset.y, prior)
+    return _largest_evidence(model, subset, prior)
 
 
 @eqx.filter_jit
-def _largest_evidence(model: ExactGP, X: Any, y: Any, prior: LengthscalePrior | None) -> ExactGP:
+def _largest_evidence(model: ExactGP, data: Batch, prior: LengthscalePrior | None) -> ExactGP:
     """Compiled once for all data of one shape."""
 
     def evaluate(model: Any, _: Any) -> Any:
-        value, gradient = jax.value_and_grad(lambda model: -log_posterior(model, X, y, prior)[0])(model)
+        value, gradient = jax.value_and_grad(lambda model: -log_posterior(model, data, prior)[0])(model)
         return value, gradient, None
 
     def unfinished(carry: Any) -> Any:

@@ -6,7 +6,7 @@ equation 8), with fₙ = Vₙᵀw + independent rest.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import equinox as eqx
 import jax
@@ -55,6 +55,8 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     all rows or on minibatches, moves everything too, or with `natural_step` the hyper-parameters alone, beside a
     natural-gradient step of q.
     """
+
+    sample_weights: ClassVar[bool] = True
 
     natural_step: float | str | None = setting(
         None,

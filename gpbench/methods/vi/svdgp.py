@@ -39,6 +39,7 @@ class SVDGP(KernelMethod, LikelihoodMethod, SampledMethod, MarginalMethod):
     tasks: ClassVar[frozenset[str]] = frozenset({"binary", "regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian", "laplace", "student_t", "probit", "logistic")
     kernels: ClassVar[tuple[str, ...] | None] = ("squared_exponential",)
+    sample_weights: ClassVar[bool] = True
     label_fields: ClassVar[frozenset[str]] = frozenset({"mean_basis", "covariance_basis", "batch_size"})
 
     mean_basis: int = setting(128**2, "rows", "Number of features of the mean's basis.")

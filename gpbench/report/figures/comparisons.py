@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gpbench.analysis import rankings
-from gpbench.analysis.differences import NOTE, Difference
+from gpbench.analysis.differences import Difference, note
 from gpbench.analysis.notes import provenance_lines, seconds_lines
 from gpbench.analysis.rankings import SetRanking
 from gpbench.analysis.ranks import Ranking, ranking_notes
@@ -210,5 +210,5 @@ def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Fig
         axis.set_xlabel(label)
         runs = provenance_lines(records)
         timed = seconds_lines(records) if metric == "seconds" else []
-        style.caption(figure, f"{a.value} and {b.value}: {title(metric, records)}", [NOTE, *runs, *timed])
+        style.caption(figure, f"{a.value} and {b.value}: {title(metric, records)}", [note(differences), *runs, *timed])
     return figure

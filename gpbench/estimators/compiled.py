@@ -1,0 +1,57 @@
+"""Configurations and compiled programs of methods, which estimators share: searches fit often."""
+
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gpbench import runtime, targets
+from gpbench.errors import ConfigError
+
+
+def folder_of(config_dir: str | Path | None) -> Path | None:
+    """The folder, absolute, and on Python's path, so that the modules of its methods are found."""
+    if config_dir is None:
+        return None
+    return targets.add_folders([config_dir])[0]
+
+
+@lru_cache(maxsize=64)
+def configuration(*overrides: str, folder: Path | None = None) -> dict:
+    """The configuration of a command line, composed once: it takes a tenth of a second, and searches fit often."""
+    from gpbench.config.compose import compose
+
+    return compose(overrides, [folder] if folder else [])
+
+
+def programs_of(config: dict) -> Any:
+    """The compiled programs of a method, shared by estimators with the same configuration.  Raises ConfigError."""
+    runtime.refuse_fork()
+    return _build(json.dumps(config["method"], sort_keys=True))
+
+
+@lru_cache(maxsize=16)
+def _build(method: str) -> Any:
+    """The programs of a method, of its configuration in JSON.  Raises ConfigError."""
+    runtime.require_float64()
+    from gpbench.config.build import build_method
+    from gpbench.train.programs import Programs
+
+    return Programs(build_method(json.loads(method)))
+
+
+def class_of(method: str, config_dir: str | Path | None = None) -> type:
+    """The class of a method.  Raises ConfigError for an unknown one."""
+    runtime.require_float64()
+    from gpbench.methods.base import Method
+
+    cfg = configuration(f"method={method}", folder=folder_of(config_dir))
+    return targets.load(cfg["method"]["_target_"], "method", Method)
+
+
+def tasks_of(method: str, config_dir: str | Path | None = None) -> frozenset[str]:
+    """The tasks of a method; none for an unknown one, for which `fit` raises an error."""
+    try:
+        return class_of(method, config_dir).tasks  # type: ignore[attr-defined]
+    except ConfigError:
+        return frozenset()

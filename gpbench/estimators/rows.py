@@ -1,0 +1,32 @@
+"""Rows that users hand to the estimators: weights and their meaning."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+WITH_WEIGHTS = (
+    "use one of linear, logistic, constant, gpr, alacarte, the sparse GPs (svi, svgp, vsgpr, fitc_gp, pep and their"
+    " variants), svdgp, odsvgp, gam, dsdgp, vi_kw, vi_g and hmc"
+)
+"""Methods that take sample weights, for messages."""
+
+
+def checked_weights(sample_weight: Any, rows: int) -> Float[np.ndarray, " N"]:
+    """The weights as an array of numbers, one for each row: a weight w is w repeated rows.  1 for None.
+
+    Raises ValueError for another number of weights, and for weights that are no finite numbers, below 0, or all 0.
+    """
+    if sample_weight is None:
+        return np.ones(rows)
+    try:
+        weight = np.array(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must be numbers, one for each row") from None
+    if weight.shape != (rows,):
+        raise ValueError(f"sample_weight has the shape {weight.shape}: give one weight for each of the {rows} rows")
+    if wrong := np.flatnonzero(~np.isfinite(weight) | (weight < 0)).tolist():
+        raise ValueError(f"sample_weight[{wrong[0]}] is {weight[wrong[0]]:g}: weights must be finite, and at least 0")
+    if (counted := np.count_nonzero(weight)) < 2:
+        raise ValueError(f"sample_weight is zero in all rows but {counted}: at least two rows must count")
+    return weight

@@ -1,0 +1,77 @@
+"""Results of a bench: kept as JSON, and compared with those of another time or machine."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+THRESHOLD = 1.25
+"""A ratio of times, each in units of its machine's products, above which something became slower."""
+
+_measured: dict[str, dict[str, Any]] = {}
+
+
+def measured(name: str, seconds: float, precision: str = "float64") -> float:
+    """Keeps a result under its name, and returns it.
+
+    Args:
+        name: What was timed, as in "svgp ours m=100 b=200".
+        seconds: Seconds of it.
+        precision: float32 or float64, whose product rate is its unit.
+    """
+    _measured[name] = {"seconds": seconds, "precision": precision}
+    return seconds
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results with the facts of the machine, among them `product_rates` (FLOP/s by precision)."""
+
+    facts: dict[str, Any]
+    seconds: dict[str, dict[str, Any]]
+
+    @classmethod
+    def of_this_process(cls, facts: dict[str, Any]) -> "Results":
+        """All that was `measured`."""
+        return cls(facts, dict(_measured))
+
+    @classmethod
+    def read(cls, path: Path) -> "Results":
+        """Those of a file.  Exits with a line where it cannot be read."""
+        try:
+            content = json.loads(path.read_text())
+            return cls(content["facts"], content["results"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise SystemExit(f"--against {path}: no results of scripts/bench --save ({error})") from error
+
+    def write(self, path: Path) -> None:
+        """Keeps them in a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({"facts": self.facts, "results": self.seconds}, indent=1) + "\n")
+
+    def products(self, name: str) -> float:
+        """The operations of matrix products that the machine would have done in the seconds of a result."""
+        result = self.seconds[name]
+        return float(result["seconds"] * self.facts["product_rates"][result["precision"]])
+
+    def ratios(self, earlier: "Results") -> dict[str, float]:
+        """The time of each result in both, in units of its machine's products, to the earlier one's."""
+        both = [name for name in self.seconds if name in earlier.seconds]
+        return {name: self.products(name) / earlier.products(name) for name in both}
+
+
+def compare(now: Results, earlier: Results, threshold: float = THRESHOLD) -> tuple[list[str], bool]:
+    """The lines of a comparison, and whether something became slower by more than the threshold."""
+    ratios = now.ratios(earlier)
+    lines = [
+        f"against {earlier.facts.get('commit') or 'an unknown commit'} on {earlier.facts.get('cpu')},"
+        f" with {earlier.facts.get('others', 0.0):g} cores in use by others, now {now.facts.get('others', 0.0):g};"
+        f" times in units of the machine's matrix products; slower: above {threshold:g}"
+    ]
+    for name, ratio in sorted(ratios.items(), key=lambda item: -item[1]):
+        verdict = "slower" if ratio > threshold else "faster" if ratio < 1 / threshold else "alike"
+        lines.append(f"{ratio:6.2f}  {verdict:<6}  {name}")
+    lines += [f"     -  missing  {name}" for name in earlier.seconds if name not in ratios]
+    if not ratios:
+        lines.append("nothing was measured in both")
+    return lines, any(ratio > threshold for ratio in ratios.values())

@@ -1,0 +1,69 @@
+"""`scripts/bench --save` and `--against`: what counts as slower, on results that are made up."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """The modules of scripts/benches that need no JAX."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    from benches import _machine, _results
+
+    monkeypatch.setattr(_results, "_measured", {})
+    return _machine, _results
+
+
+def results(of, rate: float, **seconds: float):
+    """Results in float64 with the product rate of a machine."""
+    facts = {"commit": "abc", "cpu": "made up", "product_rates": {"float64": rate, "float32": 2 * rate}}
+    return of.Results(facts, {name: {"seconds": s, "precision": "float64"} for name, s in seconds.items()})
+
+
+def test_a_slower_machine_is_not_slower_code(bench):
+    _, of = bench
+    before, now = results(of, 2e9, step=1.0, start=3.0), results(of, 1e9, step=2.0, start=6.1)
+    lines, is_slower = of.compare(now, before)
+    assert not is_slower and now.ratios(before) == pytest.approx({"step": 1.0, "start": 6.1 / 6})
+    assert lines[1].split() == ["1.02", "alike", "start"]
+
+
+def test_what_takes_more_products_than_the_threshold_allows_is_slower(bench):
+    _, of = bench
+    before, now = results(of, 1e9, step=1.0, start=1.0, old=1.0), results(of, 1e9, step=1.3, start=0.5, new=9.0)
+    lines, is_slower = of.compare(now, before)
+    assert is_slower and [line.split()[1:3] for line in lines[1:]] == [
+        ["slower", "step"],
+        ["faster", "start"],
+        ["missing", "old"],
+    ]
+    assert not of.compare(now, before, threshold=1.31)[1]
+    assert "1.25" in lines[0] and "made up" in lines[0]
+
+
+def test_results_are_kept_and_read(bench, tmp_path):
+    _, of = bench
+    assert of.measured("svgp ours m=5", 0.5, "float32") == 0.5
+    kept = of.Results.of_this_process({"product_rates": {"float32": 4e9}})
+    kept.write(tmp_path / "new" / "bench.json")
+    again = of.Results.read(tmp_path / "new" / "bench.json")
+    assert again == kept and again.products("svgp ours m=5") == 2e9
+    (tmp_path / "other.json").write_text(json.dumps([1]))
+    for name in ("other.json", "none.json"):
+        with pytest.raises(SystemExit, match="no results of scripts/bench --save"):
+            of.Results.read(tmp_path / name)
+
+
+def test_the_machine_says_what_else_runs(bench):
+    machine, _ = bench
+    used = {"python": 1.5, "git": 0.12, "sh": 0.03, "ps": 0.01}
+    assert ": python 1.5, git 0.1, sh 0.0" in machine.report(used) and machine.report(used).startswith("1.7 of ")
+    assert machine.report({"sh": 0.01}) == "nothing else runs on the cores"
+    if sys.platform == "linux":
+        facts = machine.facts()
+        assert {"cpu", "cores", "versions", "commit", "blas", "load", "others"} <= facts.keys() and facts["blas"]
