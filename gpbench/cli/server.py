@@ -51,14 +51,14 @@ def _serve(requests: socket.socket) -> list[str] | None:
     jobs: dict[int, int] = {}  # by process
     is_open, this = True, os.getpid()
     while is_open or jobs:
-        ready, _, _ = select.select([read_end, *[requests] * is_open], [], [])
+        ready, _, _ = select.select([read_end, *[requests.fileno()] * is_open], [], [])
         if read_end in ready:
             os.read(read_end, 4096)
             for process in list(jobs):
                 ended, status = os.waitpid(process, os.WNOHANG)
                 if ended:
                     _answer(requests, jobs.pop(process), os.waitstatus_to_exitcode(status))
-        if requests not in ready:
+        if requests.fileno() not in ready:
             continue
         message, streams, _, _ = socket.recv_fds(requests, _LONGEST, 3)
         is_open = bool(message)
