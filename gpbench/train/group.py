@@ -56,6 +56,13 @@ class Group:
     def size(self) -> int:
         return len(self.members)
 
+    @property
+    def total(self) -> int:
+        """Number of training rows of a member that count."""
+        if self.stream:
+            return self.stream.total
+        return self.X.shape[1] if self.rows is None else self.rows
+
 
 @dataclass
 class Fit:
@@ -87,9 +94,10 @@ class Fit:
 def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     """The group's initial states, stacked: `init` runs member by member, on the host where it likes.
 
-    Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`.  Without a
-    `run` the step size is the first of `method.rates`, and the settings are the configured ones.  Raises ConfigError
-    where a state has numbers for each row and saw a sample of them.
+    Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`; with
+    `method.halving` they are chosen in training (`gpbench.train.halving`).  Without a `run` the step size is the first
+    of `method.rates`, and the settings are the configured ones.  Raises ConfigError where a state has numbers for each
+    row and saw a sample of them.
     """
     states = []
     weights = [None] * group.size if group.weight is None else group.weight
@@ -97,11 +105,12 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
         data = batches.whole(jax.device_put(X), jax.device_put(y), group.classes, rows=group.rows, weight=weight)
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)
-        with run.timed("search") if run else nullcontext():
-            if isinstance(method, HasSearch) and method.search and run:
+        chooses = run is not None and not method.halving
+        with run.timed("search") if run and chooses else nullcontext():
+            if isinstance(method, HasSearch) and method.search and chooses:
                 state = method.with_settings(state, best_settings(method, data.first(group.rows), key=key))
             if isinstance(method, HasRates) and method.rates:
-                state = method.with_rate(state, best_rate(method, state, data, key=key) if run else method.rates[0])
+                state = method.with_rate(state, best_rate(method, state, data, key=key) if chooses else method.rates[0])
         is_sample = group.stream is not None and len(y) < group.stream.total
         if is_sample and any(len(y) in leaf.shape for leaf in jax.tree.leaves(state)):
             raise ConfigError(

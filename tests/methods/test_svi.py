@@ -163,11 +163,29 @@ def test_minibatches_raise_the_bound(task, optimiser, natural_step):
     assert objective_of(method, state, data) > objective_of(method, start, data) + 5.0
 
 
+def test_a_step_with_natural_gradients_factorises_kzz_and_the_precision_of_q_once_each():
+    data, method = binary(32), SVI(inducing=5, batch_size=8, optimiser=optax.adam(0.1), natural_step=0.5)
+    state, batch = method.init(data, key=KEY), at_step(data, 8, jnp.asarray(0), key=KEY)
+    program = jax.jit(lambda state, batch: method.step(state, batch, key=KEY)).lower(state, batch).compile().as_text()
+    assert program.count("lapack_dpotrf") == 2
+
+
+def test_a_step_with_natural_gradients_moves_the_rest_along_the_gradient_at_its_new_q():
+    data, method = binary(32), SVI(inducing=5, batch_size=8, optimiser=optax.sgd(0.1), natural_step=0.5)
+    state, batch = method.init(data, key=KEY), at_step(data, 8, jnp.asarray(0), key=KEY)
+    after, info = jax.jit(lambda state: method.step(state, batch, key=KEY))(state)
+    before = VariationalParameters(state.parameters.layer, state.parameters.likelihood, after.parameters.q)
+    value, gradient = jax.jit(jax.value_and_grad(method.bound))(before, batch)
+    np.testing.assert_allclose(info.objective, value, rtol=1e-12)
+    moved = ravel_pytree(after.parameters.layer)[0] - ravel_pytree(before.layer)[0]
+    np.testing.assert_allclose(moved, 0.1 * ravel_pytree(gradient.layer)[0], rtol=1e-8, atol=1e-12)
+
+
 def test_natural_step_of_a_minibatch_is_unbiased_in_the_natural_parameters():
     data, method = binary(32), SVI(inducing=5, batch_size=8, optimiser=FROZEN, natural_step=0.5)
     parameters = VariationalParameters(layer_at(data.X[:5]), Probit(), some_q(5))
     factor = method.init_variables(parameters, data)
-    update = jax.jit(lambda batch: method.update(parameters, factor, batch)[1])
+    update = jax.jit(lambda batch: method.update_and_evaluate(parameters, factor, batch, key=KEY)[1])
     epoch = jax.vmap(update)(minibatches(data, 8, 4))
     mean = jax.tree.map(lambda leaf: leaf.mean(axis=0), epoch)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-10), mean, update(data))

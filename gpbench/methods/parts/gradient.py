@@ -117,6 +117,18 @@ class GradientMethod(Method):
         (value, extra), gradient = jax.value_and_grad(self.loss, has_aux=True)(parameters, batch, key=key)
         return value, gradient, extra
 
+    def update_and_evaluate(
+        self, parameters: Parameters, variables: Any, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Parameters, Any, Float[Array, ""], Parameters]:
+        """Do `update`, then `evaluate`; a method overrides it where the two share work.
+
+        Returns:
+            Parameters, variables, the loss there, and its gradient in what `trainable` selects.
+        """
+        parameters, variables = self.update(parameters, variables, batch)
+        value, gradient, _ = self.evaluate(parameters, None, batch, key=key)
+        return parameters, variables, value, gradient
+
     def init(self, data: Batch, *, key: PRNGKeyArray) -> GradientState[Any]:
         whole = self.batch_size is None or self.batch_size >= data.total
         if self.optimiser is None and not whole:
@@ -140,8 +152,9 @@ class GradientMethod(Method):
             evaluate: Callable[..., Any] = lambda p, extra: self.evaluate(p, extra, batch, key=key)
             parameters, optimiser = lbfgs.step(evaluate, state.parameters, state.optimiser)
             return GradientState(parameters, optimiser, state.variables), Info(-optimiser.value)
-        parameters, variables = self.update(state.parameters, state.variables, batch)
-        value, gradient, _ = self.evaluate(parameters, None, batch, key=key)
+        parameters, variables, value, gradient = self.update_and_evaluate(
+            state.parameters, state.variables, batch, key=key
+        )
         moving = self.trainable(parameters)
         updates, optimiser = self.optimiser.update(self.trainable(gradient), state.optimiser, moving)
         parameters = eqx.tree_at(self.trainable, parameters, optax.apply_updates(moving, updates))

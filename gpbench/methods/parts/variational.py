@@ -94,10 +94,21 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
 
         With a prior on the hyper-parameters its log density is added.
         """
-        mean, variance, _, rest = marginals(parameters, batch.X)
-        expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y) + self.tightening(parameters, rest)
         layer: Layer = parameters.layer
-        return batch.sum(expected) - kl_of(parameters) + layer.log_prior()
+        return self._bound(parameters, *layer.whitened(batch.X), layer.log_prior(), batch)
+
+    def _bound(
+        self,
+        parameters: VariationalParameters,
+        V: Float[Array, "M N"],
+        rest: Float[Array, " N"],
+        log_prior: Float[Array, ""],
+        batch: Batch,
+    ) -> Float[Array, ""]:
+        """The bound, with what the layer contributes to it."""
+        mean, variance = _output(parameters, V, rest)
+        expected = parameters.likelihood.expected_log_prob(mean, variance, batch.y) + self.tightening(parameters, rest)
+        return batch.sum(expected) - kl_of(parameters) + log_prior
 
     def objective(self, state: GradientState[VariationalParameters], data: Batch) -> Float[Array, ""]:
         return self.bound(state.parameters, data)
@@ -105,8 +116,7 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
     def marginals(
         self, state: GradientState[VariationalParameters], X: Float[Array, "N D"]
     ) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:
-        mean, variance, *_ = marginals(state.parameters, X)
-        return mean, variance
+        return _output(state.parameters, *state.parameters.layer.whitened(X))
 
     def kl(self, state: GradientState[VariationalParameters]) -> Float[Array, ""] | None:
         """KL[q || prior] in regression, for the metric `vlb`; None for other targets."""
@@ -125,31 +135,48 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         factor: Natural = repeat(unit_factor(m, data.X.dtype), parameters.likelihood.latents())
         return factor
 
-    def update(
-        self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
-    ) -> tuple[VariationalParameters, Natural | None]:
-        """A natural-gradient step of q of the configured size, before the gradient step; none for "auto"."""
-        return (parameters, variables) if self.natural_step == "auto" else self._step_q(parameters, variables, batch)
+    def update_and_evaluate(
+        self, parameters: VariationalParameters, variables: Natural | None, batch: Batch, *, key: PRNGKeyArray
+    ) -> tuple[VariationalParameters, Natural | None, Float[Array, ""], VariationalParameters]:
+        """A natural-gradient step of q of the configured size, then the loss; Kzz is factorised once for both."""
+        if variables is None or self.natural_step == "auto":
+            return super().update_and_evaluate(parameters, variables, batch, key=key)
+        prior = lambda layer: (*layer.whitened(batch.X), layer.log_prior())
+        (V, rest, log_prior), pull_back = jax.vjp(prior, parameters.layer)
+        parameters, factor = self._step_q(parameters, variables, batch, V, rest)
+
+        def loss(likelihood: Likelihood, V: Array, rest: Array, log_prior: Array) -> Array:
+            return -self._bound(eqx.tree_at(lambda p: p.likelihood, parameters, likelihood), V, rest, log_prior, batch)
+
+        evaluate = jax.value_and_grad(loss, argnums=(0, 1, 2, 3))
+        value, (likelihood_bar, *bars) = evaluate(parameters.likelihood, V, rest, log_prior)
+        (layer_bar,) = pull_back(tuple(bars))
+        return parameters, factor, value, VariationalParameters(layer_bar, likelihood_bar, None)
 
     def refine(
         self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
     ) -> tuple[VariationalParameters, Natural | None]:
         """A natural-gradient step of q after the gradient step with `natural_step="auto"`: q fits its result."""
-        return self._step_q(parameters, variables, batch) if self.natural_step == "auto" else (parameters, variables)
+        if variables is None or self.natural_step != "auto":
+            return parameters, variables
+        return self._step_q(parameters, variables, batch, *parameters.layer.whitened(batch.X))
 
     def _step_q(
-        self, parameters: VariationalParameters, variables: Natural | None, batch: Batch
-    ) -> tuple[VariationalParameters, Natural | None]:
-        """Parameters and factors after a natural-gradient step of q, where it has a factor (`init_variables`)."""
-        if variables is None or self.natural_step is None:
-            return parameters, None
-        mean, variance, V, _ = marginals(parameters, batch.X)
+        self,
+        parameters: VariationalParameters,
+        variables: Natural,
+        batch: Batch,
+        V: Float[Array, "M N"],
+        rest: Float[Array, " N"],
+    ) -> tuple[VariationalParameters, Natural]:
+        """Parameters and factors after a natural-gradient step of q."""
+        mean, variance = _output(parameters, V, rest)
         weight = batch.scale * batch.weight
 
         likelihood = parameters.likelihood
         full_step = 1.0 if likelihood.conjugate else 0.3
         automatic = full_step if len(batch.y) >= batch.total else 0.1  # a batch must not displace the others in q
-        size = automatic if isinstance(self.natural_step, str) else self.natural_step
+        size = self.natural_step if isinstance(self.natural_step, int | float) else automatic
 
         def factor_step(factor: Any, mean: Any, variance: Any, expected: Any) -> Any:
             log_concave = likelihood.log_concave
@@ -174,16 +201,15 @@ class VariationalMethod(LikelihoodMethod, MarginalMethod):
         return parameters if self.natural_step is None else (parameters.layer, parameters.likelihood)
 
 
-def marginals(
-    parameters: VariationalParameters, X: Float[Array, "N D"]
-) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."], Float[Array, "M N"], Float[Array, " N"]]:
-    """q's mean and variance of f at X, each (N,) or (N, P) (paper `sep`, equation 9); V, and the rest's variance."""
-    V, rest = parameters.layer.whitened(X)
+def _output(
+    parameters: VariationalParameters, V: Float[Array, "M N"], rest: Float[Array, " N"]
+) -> tuple[Float[Array, "N ..."], Float[Array, "N ..."]]:
+    """q's mean and variance of f, each (N,) or (N, P) (paper `sep`, equation 9)."""
     if parameters.likelihood.latents() == 1:
         mean, variance = parameters.q.project(V)
-        return mean, variance + rest, V, rest
+        return mean, variance + rest
     mean, variance = jax.vmap(partial(_project, V), out_axes=1)(parameters.q)
-    return mean, variance + rest[:, None], V, rest
+    return mean, variance + rest[:, None]
 
 
 def kl_of(parameters: VariationalParameters) -> Float[Array, ""]:
