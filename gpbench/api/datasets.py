@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from jaxtyping import Float
 
+    from gpbench.data.checks import Report
     from gpbench.data.dataset import Dataset
     from gpbench.data.scaled import ScaledSplit
 
@@ -98,6 +99,23 @@ class LoadedDataset:
         train, test = splits.indices(self.card, self.rows, k)
         scalers = {key: self.protocol[key] for key in ("inputs", "targets")}
         return prepare(self.rows, train, test, output=output, **scalers)
+
+    def check(self) -> "Report":
+        """Describes the rows and names what is doubtful in them, as `gpbench data check` does.
+
+            report = gpbench.load("heart").check()
+            print(report)
+            [finding.text for finding in report.findings]
+
+        Returns:
+            The report: rows, inputs with their kinds and ranges, classes, splits, and findings, each with its `mend`.
+
+        Raises:
+            ConfigError, DataError: the splits of the card cannot be made.
+        """
+        from gpbench.data.checks import check
+
+        return check(self.card, self.rows)
 
     def __repr__(self) -> str:
         rows, inputs = self.rows.X.shape

@@ -14,7 +14,8 @@ from gpbench.errors import listed
 
 _MOST = 30
 """Largest number of inputs that have a line each."""
-_SPLITS = 100  # a card may ask for any number of splits; the first ones show what all are like
+_SPLITS, _ROWS, _CELLS = 100, 2 * 10**7, 10**8
+"""Largest numbers of splits, of rows of all of these, and of cells whose findings are made: first splits, some rows."""
 
 
 class Column(NamedTuple):
@@ -55,7 +56,7 @@ class Report(NamedTuple):
         return {**self._asdict(), **lists}
 
     def __str__(self) -> str:
-        head = f"{self.name}: {self.task}, {self.rows:,} rows, {len(self.inputs)} inputs"
+        head = f"{self.name}: {self.task}, {self.rows:,} rows, {len(self.inputs)} input{'s' * (len(self.inputs) != 1)}"
         return "\n".join([head, *(f"  {label:<8} {value}" for label, value in _lines(self))])
 
 
@@ -71,10 +72,15 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
     """
     outputs = dataset.y.reshape(len(dataset.y), -1)
     filler = filling.fit(dataset, dataset.X)
-    dataset = replace(dataset, X=np.asfortranarray(filler(dataset.X) if filler else dataset.X))  # read by columns
-    number = splits.count(card)
-    parts = [splits.indices(card, dataset, k) for k in range(min(number, _SPLITS))]
-    checked = f" (the first {_SPLITS} are checked)" if number > _SPLITS else ""
+    dataset = replace(dataset, X=filler(dataset.X)) if filler else dataset
+    number, n = splits.count(card), len(dataset.y)
+    count = max(1, min(number, _SPLITS, _ROWS // n))
+    parts = [splits.indices(card, dataset, k) for k in range(count)]
+    every = -(-dataset.X.size // _CELLS)
+    notes = [Finding(f"the findings are those of {-(-n // every):,} rows, every {every}th")] * (every > 1)
+    checked = f" (the first {count} are checked)" if number > count else ""
+    with np.errstate(all="ignore"):  # of numbers near the largest
+        findings = find(card, *_some(dataset, parts, every))
     return Report(
         dataset.name,
         dataset.task,
@@ -86,8 +92,17 @@ def check(card: Mapping[str, Any], dataset: Dataset) -> Report:
         None if dataset.groups is None else int(dataset.groups.max()) + 1,
         f"{splits.identity(card)['set']}: {number}{checked}, with {span(len(train) for train, _ in parts)} training"
         f" and {span(len(test) for _, test in parts)} test rows",
-        find(card, dataset, parts),
+        [*notes, *findings],
     )
+
+
+def _some(dataset: Dataset, parts: list, every: int) -> tuple[Dataset, list]:
+    """Some rows of a data set at equal distances, and where they are in the parts of its splits."""
+    groups = None if dataset.groups is None else dataset.groups[::every]
+    if every > 1:
+        parts = [tuple(rows[rows % every == 0] // every for rows in pair) for pair in parts]
+        groups = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    return replace(dataset, X=np.asfortranarray(dataset.X[::every]), y=dataset.y[::every], groups=groups), parts
 
 
 def _columns(names: Sequence[str], table: Float[np.ndarray, "N D"]) -> list[Column]:

@@ -179,6 +179,8 @@ def _codes(
             for (row, column), cell in np.ndenumerate(target.reshape(len(target), -1)):
                 if number(cell) is None:
                     fact, mend = fault(str(cell))
+                    if "`drop`" in mend:  # nobody drops a target
+                        mend = "say `task: multiclass` for classes" * fact.endswith("is not a number")
                     raise DataError(f"{name}: column {outputs[column]!r}, row {row + 1}: {fact}; {mend}".rstrip("; "))
         y = target.astype("<f8")
         if task == "count":

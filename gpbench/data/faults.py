@@ -11,6 +11,10 @@ _KINDS = {
         "has more digits than a number can hold (2^53)",
         "name the column in `drop` if it labels the rows",
     ),
+    r"[+-]?\d{1,3},\d{3}": (
+        "is not a number",
+        'state the sign between thousands, `thousands: ","`, or the decimal sign, `decimal: ","`',
+    ),
     r"[+-]?[\d.]*,\d+": ("is not a number", 'state the decimal sign, as in `decimal: ","`'),
     r"[+-]?\d{1,3}([,.' \u00a0\u2009\u202f]\d{3})+([.,]\d*)?": (
         "is not a number",

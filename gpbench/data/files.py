@@ -9,7 +9,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from gpbench.errors import DataError
 
@@ -66,7 +66,9 @@ def check(content: bytes, expected: str | None, source: str) -> bytes:
     return content
 
 
-def download(url: str, *, largest: int = _LARGEST, longest: float = LONGEST, silent: float = _SILENT) -> bytes:
+def download(
+    url: str, *, largest: int = _LARGEST, longest: float = LONGEST, silent: float = _SILENT, site: str = ""
+) -> bytes:
     """Downloads a file.
 
     Args:
@@ -74,17 +76,18 @@ def download(url: str, *, largest: int = _LARGEST, longest: float = LONGEST, sil
         largest: the most bytes to read.
         longest: the most seconds to take.
         silent: the most seconds that the server may be silent.
+        site: an address whose host, or one below it, every file must come from; "" for any.
 
     Raises:
         requests.RequestException: the address does not answer.
-        DataError: the file is larger or takes longer, or a redirect leaves https.
+        DataError: the file is larger or takes longer, or a redirect leaves https or the site.
     """
     import requests
     import urllib3
 
     with requests.Session() as session:
         content, end = bytearray(), time.monotonic() + longest
-        with closing(request(session, "GET", url, silent)) as response:
+        with closing(request(session, "GET", url, silent, site)) as response:
             response.raise_for_status()
             try:
                 # read1 returns the bytes that have arrived, without waiting for more
@@ -101,7 +104,9 @@ def download(url: str, *, largest: int = _LARGEST, longest: float = LONGEST, sil
     return bytes(content)
 
 
-def request(session: "requests.Session", method: str, url: str, silent: float, **headers: str) -> "requests.Response":
+def request(
+    session: "requests.Session", method: str, url: str, silent: float, site: str = "", **headers: str
+) -> "requests.Response":
     """The response of an address, or of the one that it redirects to; its content is not read yet.
 
     Args:
@@ -109,6 +114,7 @@ def request(session: "requests.Session", method: str, url: str, silent: float, *
         method: "GET" or "HEAD".
         url: the address.
         silent: the most seconds that the server may be silent.
+        site: as for `download`.
         **headers: headers of the request.
 
     Raises:
@@ -116,6 +122,8 @@ def request(session: "requests.Session", method: str, url: str, silent: float, *
     """
     current = url
     for _ in range(_REDIRECTS):
+        if site and not _is_of(current, site):
+            raise DataError(f"{url} leads to {current}, and no checksum says which file is meant")
         response = session.request(method, current, headers=headers, stream=True, timeout=silent, allow_redirects=False)
         if not response.is_redirect:
             return response
@@ -124,6 +132,12 @@ def request(session: "requests.Session", method: str, url: str, silent: float, *
         if before.startswith("https:") and not current.startswith("https:"):
             raise DataError(f"{url} leads from https to {current}, which nothing protects on the way")
     raise DataError(f"{url} leads on more than {_REDIRECTS} times")
+
+
+def _is_of(url: str, site: str) -> bool:
+    """Tests whether an address is on the host of a site, or below it."""
+    host, parent = (str(urlsplit(address).hostname).removeprefix("www.") for address in (url, site))
+    return host == parent or host.endswith(f".{parent}")
 
 
 def _reason(error: Exception) -> str:

@@ -84,4 +84,6 @@ def rules(
     filled = {column: centres[name] for column, name in of_input.items() if name in centres}
     lacking = np.isnan(X).any(axis=0)
     indicators = {f"{of_input[c]} missing": c for c, lacks in zip(columns, lacking) if lacks and c in filled}
+    if doubled := [name for name in indicators if name in columns]:
+        raise DataError(f"{name}: impute: there is an input {doubled[0]!r} already; rename that column")
     return filled, indicators

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from gpbench import paths
 from gpbench.config.cards import reader
 from gpbench.data.dataset import Dataset
 from gpbench.errors import listed
@@ -30,14 +31,22 @@ def find(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> list[Findi
         dataset: its rows, without missing cells.
         parts: numbers of the training and test rows of its splits.
     """
-    return [
+    findings = [
         *_missing(dataset),
+        *_levels(dataset),
         *_inputs(card, dataset),
         *_of_target(card, dataset),
         *_repeated(card, dataset, parts),
         *(_classes(dataset, parts) if dataset.classes else _values(dataset)),
         *_groups(dataset, parts),
     ]
+    if not (paths.conf_dir() / "dataset" / f"{card['name']}.yaml").exists():
+        return findings
+    # nobody edits the cards that ship: only a split set can be chosen on the command line
+    sets = [re.search(r"splits: \{set: (\w+)\}", finding.mend) for finding in findings]
+    is_choice = [finding.mend.startswith("splits: ") for finding in findings]
+    mends = [f"dataset.splits.set={match[1]}" if ok and match else "" for match, ok in zip(sets, is_choice)]
+    return [finding._replace(mend=mend) for finding, mend in zip(findings, mends)]
 
 
 def count_classes(dataset: Dataset) -> dict[str, int]:
@@ -56,6 +65,21 @@ def _missing(dataset: Dataset) -> Iterator[Finding]:
         cells = listed([f"{name} {count}" for name, count in dataset.missing.items()])
         remedy = "missing cells are filled" if dataset.impute else "rows with missing cells are left out"
         yield Finding(f"{remedy} ({cells})")
+
+
+_UNKNOWN = ("", "?", "-", ".", "na", "n/a", "nan", "null", "none", "nil", "missing", "unknown")
+"""Texts that mark missing cells in many files, in lower case."""
+
+
+def _levels(dataset: Dataset) -> Iterator[Finding]:
+    """Levels and classes that look like marks of missing cells."""
+    for name, levels in {**dataset.levels, (dataset.target): dataset.classes}.items():
+        for level in levels:
+            if level.lower() in _UNKNOWN:
+                yield Finding(f"{name!r} has the level {level!r}", f'missing: "{level}" if it marks missing cells')
+        if name in dataset.levels and 2 * len(levels) > len(dataset.y):
+            text = f"{name!r} has {len(levels):,} levels in {len(dataset.y):,} rows, as labels of rows have"
+            yield Finding(text, f"drop: [{name}]")
 
 
 def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
@@ -80,6 +104,8 @@ def _inputs(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
             )
         elif np.ptp(X[:, i]) < 2 * len(X) and (X[:, i] == np.rint(X[:, i])).all() and len({*X[:, i]}) == len(X):
             yield Finding(f"{names[i]!r} has another whole number in each row, as labels do", _drop(card, [names[i]]))
+        elif zeros := _zeros(X[:, i]):
+            yield Finding(f"{names[i]!r} is 0 in {zeros} rows, far from all others: is it missing there?")
         if mark := _marker(X[:, i]):
             yield Finding(
                 f"{names[i]!r} is {mark[0]:g} in {mark[1]} rows, far from all others", f"missing: {mark[0]:g}"
@@ -111,6 +137,15 @@ def _marker(values: Float[np.ndarray, " N"]) -> tuple[int, int] | None:
             if distance > np.ptp(others):
                 return mark, count
     return None
+
+
+def _zeros(values: Float[np.ndarray, " N"]) -> int:
+    """The number of zeros, where few are zero and the others are many different numbers far above."""
+    others = values[values != 0]
+    zeros = len(values) - len(others)
+    if not 1 < zeros < 0.1 * len(values) or others.min() < 0.1 * others.max():
+        return 0
+    return zeros if len({*others[:1000].tolist()}) > 10 else 0
 
 
 def _of_target(card: Mapping[str, Any], dataset: Dataset) -> Iterator[Finding]:
@@ -159,26 +194,27 @@ def _ranks(values: Float[np.ndarray, " N"]) -> Float[np.ndarray, " N"]:
 def _repeated(card: Mapping[str, Any], dataset: Dataset, parts: _Parts) -> Iterator[Finding]:
     """Rows that stand more than once, and how many of them are trained on and tested."""
     n = len(dataset.y)
-    inputs, rows = _identities(dataset.X), _identities(np.column_stack([dataset.X, dataset.y]))
+    inputs, rows = _identities(dataset.X.T), _identities([*dataset.X.T, *dataset.y.reshape(n, -1).T])
     different = int(inputs.max()) + 1
     if repeats := n - int(rows.max()) - 1:
         both = span(int(np.isin(rows[test], rows[train]).sum()) for train, test in parts)
         tests = f"{both} of the {span(len(test) for _, test in parts)} test rows of a split are training rows"
         yield Finding(
-            f"{repeats:,} of {n:,} rows repeat another one; {tests}",
+            f"{repeats:,} of {n:,} rows repeat{'s' * (repeats == 1)} another one; {tests}",
             "group: COLUMN, splits: {set: groups90} keeps them on one side" * (both != "0" and bool(_drop(card, []))),
         )
     if (unlike := n - different - repeats) > 0:
-        yield Finding(f"{unlike:,} rows have the inputs of another row and a target of their own")
+        have = "rows have" if unlike > 1 else "row has"
+        yield Finding(f"{unlike:,} {have} the inputs of another row and another target")
     if different < n / 2:
         yield Finding(f"the inputs have {different:,} different rows: more inducing points than that add nothing")
 
 
-def _identities(table: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " N"]:
+def _identities(columns: Iterable[Float[np.ndarray, " N"]]) -> Int[np.ndarray, " N"]:
     """A number for each different row, from hashes of 64 bits: sorting whole rows takes minutes for images."""
-    hashes = np.zeros(len(table), np.uint64)
-    for column in np.ascontiguousarray(table.T + 0.0).view(np.uint64):
-        hashes = (hashes ^ column) * np.uint64(0x9E3779B97F4A7C15)
+    hashes: Any = np.uint64(0)
+    for column in columns:
+        hashes = (hashes ^ (column + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         hashes ^= hashes >> np.uint64(29)
     return np.unique(hashes, return_inverse=True)[1]
 

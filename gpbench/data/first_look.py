@@ -127,9 +127,13 @@ def _write(
     """Writes a card and says so in a line."""
     import yaml
 
-    task, options, summary = guesses.guess(content, title, target, labels)
+    try:
+        task, options, summary = guesses.guess(content, title, target, labels)
+    except DataError as error:
+        raise DataError(f"dataset={title}: {error}") from None
     drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}
     node = {"name": card.stem, "task": task, "sources": [source | options], **drops, **facts}
+    _check(node, content, title)
     text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/command-to/own_data.md)\n"
     card.parent.mkdir(exist_ok=True)
     with open(card, "x", encoding="utf-8") as file:
@@ -137,6 +141,23 @@ def _write(
     command = f"--config-dir {card.parent.parent} dataset={card.stem}"
     print(f"gpbench: wrote {card} ({summary}): edit it, then run with {command}", file=sys.stderr)
     return card.stem, card.parent.parent
+
+
+def _check(node: Mapping[str, Any], content: bytes, title: str) -> None:
+    """Raises DataError, before anything is written, for a table that the card cannot be used with."""
+    from gpbench.config.cards import reader
+    from gpbench.data import cards
+    from gpbench.data.conversion import from_raw
+    from gpbench.data_registry import function_and_options
+
+    card = cards.checked(node)
+    [source] = card["sources"]
+    try:
+        read, _ = function_and_options(reader(source) or "table")
+        from_raw(card, read([content], source))
+    except DataError as error:
+        reason = str(error).removeprefix(f"{card['name']}: ")
+        raise DataError(f"dataset={title}: {reason}; no card is written") from None
 
 
 def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:
@@ -162,22 +183,32 @@ def _openml(value: str, target: Any, offline: bool) -> tuple[str, Path]:
         url = str(description["url"])
         if urlsplit(url).scheme != urlsplit(_OPENML).scheme:
             raise DataError(f"dataset={value}: its file is at {url}, which nothing protects on the way")
-        content = files.download(url)
+        expected = str(description.get("md5_checksum") or "").lower()
+        content = files.download(url, site="" if expected else _OPENML)
+    except requests.HTTPError as error:
+        if error.response is not None and error.response.status_code in (404, 412):
+            raise DataError(f"dataset={value}: OpenML has no such data set") from None
+        raise DataError(f"dataset={value}: OpenML answers {error}") from None
     except requests.RequestException as error:
         raise DataError(
             f"dataset={value}: OpenML does not answer ({type(error).__name__}): check the network"
         ) from None
     except (ValueError, KeyError, TypeError):
         raise DataError(f"dataset={value}: the answer of OpenML is no description of a data set") from None
-    expected = str(description.get("md5_checksum") or "").lower()
     if expected and md5(content).hexdigest() != expected:
         raise DataError(f"{url}: md5 is {md5(content).hexdigest()}, not {expected}: damaged or another version")
     address, _, file = url.rpartition("/")
-    ignored = [description.get("row_id_attribute"), description.get("ignore_attribute")]
-    drop = [name for entry in ignored for name in (entry if isinstance(entry, list) else [entry]) if name]
+    drop = [*_names(description.get("row_id_attribute")), *_names(description.get("ignore_attribute"))]
     source = {"kind": "official", "at": f"{address}/", "files": {file: sha256(content).hexdigest()}, "reader": "table"}
     facts = {
         key: str(description[name]) for key, name in (("title", "name"), ("licence", "licence")) if name in description
     }
-    target = target or description.get("default_target_attribute")
+    targets = _names(description.get("default_target_attribute"))
+    target = target if target is not None else targets if len(targets) > 1 else next(iter(targets), None)
     return _write(card, value, source, content, target, drop, facts)
+
+
+def _names(entry: Any) -> list[str]:
+    """Names of columns as OpenML's descriptions have them: none, a list, or a text with commas."""
+    names = entry if isinstance(entry, list) else str(entry or "").split(",")
+    return [name for text in names if (name := str(text).strip()) not in ("", "null")]

@@ -3,12 +3,13 @@
 A guess is written into a card, where people see and change it; nothing that is read later depends on one.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpbench.data import cells
+from gpbench.data import cells, encoding, tables
 from gpbench.errors import ConfigError, DataError, listed, nearest
 
 LIBSVM = (".libsvm", ".svm", ".svmlight")
@@ -65,10 +66,13 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
             f"dataset={title}: name the column to predict by target=NAME; columns are {listed(names, 20)}"
         )
     targets = target if isinstance(target, list) else [target]
+    if header and tables.later_header(names, table.rows[1:], targets):
+        tables.table([content], {**options, "target": target})  # says what is wrong
     positions = [_position(names, entry, title) for entry in targets]
     rows = [row for row in table.rows[header:] if len(row) == len(names)]  # others are refused where they are read
     if not rows:
-        raise DataError(f"dataset={title}: the table has no rows")
+        tables.table([content], {**options, "target": target})  # says what is wrong
+        raise DataError("the table has no rows")
     columns = [[cell.strip() for cell in column] for column in zip(*rows)]
     inputs = [i for i, name in enumerate(names) if i not in positions and name not in labels]
     marks = {cell for i in [*inputs, *positions] for cell in _marks(columns[i], numbers)}
@@ -81,6 +85,8 @@ def _table(content: bytes, title: str, target: Any, labels: Sequence[str]) -> _G
     options |= {"encode": encode} if encode else {}
     options |= {"drop": [*labels, *drop]} if labels or drop else {}
     inputs = [i for i in inputs if i not in counted and names[i] not in drop]
+    if drop and not inputs:  # says why the first of them is none
+        encoding.parsed(columns[names.index(drop[0])], drop[0], numbers, None)
     lacking = sum(any(map(numbers.is_missing, row)) for row in zip(*(columns[i] for i in [*inputs, *positions])))
     task = "regression"
     if len(positions) == 1:
@@ -135,8 +141,9 @@ def _texts(
 
 def _marks(column: Sequence[str], numbers: cells.Numbers) -> set[str]:
     """Texts of a column of numbers that mark missing cells."""
-    others = {cell for cell in column if cell and numbers.parse(cell) is None}
-    is_numeric = any(numbers.parse(cell) is not None for cell in column)
+    values = {cell: numbers.parse(cell) for cell in column if cell}
+    others = {cell for cell, value in values.items() if value is None or math.isnan(value)}
+    is_numeric = len(others) < len(values)
     return others if is_numeric and others and all(cell.lower() in _UNKNOWN for cell in others) else set()
 
 

@@ -14,6 +14,7 @@ from gpbench.data import archives, builtin, cards, files
 from gpbench.data import store as local
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Dataset, Raw, checksum
+from gpbench.data.encoding import columns_of_table
 from gpbench.data.mapped import mapped
 from gpbench.data.tables import split_table
 from gpbench.data_registry import READERS, function_and_options
@@ -173,7 +174,8 @@ def _verified(dataset: Dataset, card: Mapping, source: Mapping) -> Dataset:
 
 def _missing(dataset: Dataset, raw: Raw) -> dict[str, int]:
     """The missing cells of each column of a table, where it has some."""
-    counts = dict(zip(dataset.columns, np.isnan(raw.X).sum(axis=0).tolist())) if raw.X.dtype.kind == "f" else {}
+    names = columns_of_table(dataset.columns, dataset.levels)
+    counts = dict(zip(names, np.isnan(raw.X).sum(axis=0).tolist())) if raw.X.dtype.kind == "f" else {}
     if raw.target.dtype.kind == "U" and raw.target.ndim == 1:
         counts[dataset.target] = int((raw.target == "").sum())
     return {name: count for name, count in counts.items() if count}

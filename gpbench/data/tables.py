@@ -41,12 +41,24 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
     if len(rows) <= header:
         raise DataError("the table has no rows")
     names = [cell.strip() for cell in rows.pop(0)] if header else [str(i) for i in range(len(rows[0]))]
+    is_longer = {len(row) for row in rows} == {len(names) + 1} and any(row[-1] for row in rows)
+    if header and is_longer and len(names) > 1:
+        raise DataError(
+            f"the header has {len(names)} names, and all rows have {len(names) + 1} cells, as R writes names of rows:"
+            " write the table with row.names=FALSE, or name the first column"
+        )
+    if header and (late := later_header(names, rows, targets)):
+        absent = f"the first line has no {targets[0]!r}, and row {late} has"
+        raise DataError(f"{absent}: leave out the lines above by `skip`")
     columns = columns_of(rows, len(names))
     if repeated := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise DataError(f"the header has {repeated[0]!r} more than once; rename the columns")
     target_columns = [_position(names, target, header) for target in targets]
     roles = {"group": options.get("group"), "order": options.get("order"), "split": options.get("split")}
     of_rows = {role: [_position(names, name, header) for name in _listed(value)] for role, value in roles.items()}
+    if doubled := [role for role, columns in of_rows.items() if not {*columns}.isdisjoint(target_columns)]:
+        role = doubled[0]
+        raise DataError(f"column {options[role]!r} is the target and `{role}`: choose another column for one")
     excluded = {
         *target_columns,
         *(i for columns in of_rows.values() for i in columns),
@@ -66,19 +78,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         key, hint = "codes" if uncoded[0] in codes else "encode", nearest(uncoded[0], [names[i] for i in inputs])
         raise DataError(f"{key}: no column {uncoded[0]!r} among the inputs; {hint}")
     numbers = Numbers.from_options(options)
-    levels = {
-        names[i]: encoding.levels_of(columns[i], names[i], specs[names[i]], numbers)
-        for i in inputs
-        if names[i] in specs
-    }
-    X, input_names = [], []
-    for i in inputs:
-        if (name := names[i]) in specs:
-            X += encoding.encoded(columns[i], specs[name], levels[name], numbers)[0]
-            input_names += encoding.names_of(name, specs[name], levels[name])
-        else:
-            X.append(encoding.parsed(columns[i], name, numbers, codes.get(name)))
-            input_names.append(name)
+    X, input_names, levels = encoding.inputs_of({names[i]: columns[i] for i in inputs}, numbers, specs, codes)
     labels = [list(map(numbers.plain, columns[i])) for i in target_columns]
     group, order, split = ([list(map(numbers.plain, columns[i])) for i in indices] for indices in of_rows.values())
     titles = {role: [row_labels.label(names[i], role) for i in indices] for role, indices in of_rows.items()}
@@ -94,6 +94,13 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         # a trailing delimiter makes a column without name and cells, of which nobody needs to hear
         left_out=tuple(reason for i, reason in left_out.items() if any(columns[i])),
     )
+
+
+def later_header(names: Sequence[str], rows: Sequence[Sequence[str]], targets: Sequence) -> int:
+    """The number of a row, from 1, that names the targets where the first line does not; 0 for none."""
+    if not all(isinstance(target, str) for target in targets) or {*targets} <= {*names}:
+        return 0
+    return next((k for k, row in enumerate(rows[:20], 1) if {*targets} <= {cell.strip() for cell in row}), 0)
 
 
 def _listed(value: Any) -> list:
@@ -128,5 +135,6 @@ def _position(names: Sequence[str], column: Any, header: bool) -> int:
     if isinstance(column, int) and -len(names) <= column < len(names):
         return column % len(names)
     if column not in names:
-        raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}")
+        hint = f"; {_DELIMITER}" * (len(names) == 1)
+        raise DataError(f"no column {column!r}; the table has {', '.join(names[:20])}{hint}")
     return names.index(column)

@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from gpbench import paths
 from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest
 from gpbench.experiments.plan import plans
 from gpbench.records.plan import RunPlan
+from gpbench.records.unions import SHIPPED, open_one
 from gpbench.sweep import display
 from gpbench.sweep.classes import check_classes
 from gpbench.sweep.job import STATUSES, Job, Outcome
 from gpbench.sweep.local import Local
+from gpbench.sweep.order import longest_first
 from gpbench.train.stop import StopRequest
 
 _POLL_S = 0.05
@@ -89,10 +92,13 @@ class Jobs:
         """
         planned = plans(jobs, self.config_dirs)
         check_classes(jobs, planned, self.config_dirs)
-        waiting = deque(
+        all_jobs = [
             Job(list(words), plan if isinstance(plan, RunPlan) else None)
             for words, plan in zip(jobs, planned, strict=True)
-        )
+        ]
+        if 1 < self.executor.room(()) < len(jobs) and paths.shipped_files():
+            all_jobs = longest_first(all_jobs, open_one(SHIPPED))
+        waiting = deque(all_jobs)
         running: list[tuple[Job, Running]] = []
         reason: str | None = None
         patient = False

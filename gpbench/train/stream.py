@@ -52,7 +52,7 @@ class Stream:
         to_devices: Callable[[Any], Any],
     ):
         self.total, self._last = total, last
-        self.steps = int(np.clip(_BYTES // (row_bytes * size * len(keys)), 1, _STEPS))
+        self.steps = int(np.clip(_BYTES // (row_bytes * size * len(keys)), 1, min(_STEPS, max(last, 1))))
         self._rows, self._keys, self._to_devices = rows, keys, to_devices
         self._index = jax.jit(jax.vmap(partial(_index, total, size), in_axes=(None, 0)))
         self._thread = ThreadPoolExecutor(1, "rows")

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
+import gpbench
 from gpbench.cli import main
-from gpbench.data import splits
+from gpbench.data import checks, splits, tables
 from gpbench.data.checks import check
 from gpbench.data.conversion import from_raw
 from gpbench.data.dataset import Raw
 
 RNG = np.random.default_rng(3)
+ENC = {"target": "y", "encode": {"c": "onehot"}}
 N = 60
 A, B, NOISE = RNG.normal(size=(3, N))
 TARGET = A * B + NOISE
@@ -23,6 +25,30 @@ def report(columns: dict, target=TARGET, task="regression", **card):
 
 def said(*args, **card) -> str:
     return "\n".join(f"{finding.text}; {finding.mend}" for finding in report(*args, **card).findings)
+
+
+def test_large_data_are_checked_by_some_rows_and_splits(monkeypatch):
+    monkeypatch.setattr(checks, "_CELLS", 60)
+    monkeypatch.setattr(checks, "_ROWS", 2 * N)
+    large = report({"a": A, "b": np.arange(N), "c": A * 2}, splits={"sets": {"random90": 3}})
+    assert large.rows == N and "random90: 3 (the first 2 are checked)" in large.splits
+    texts = [finding.text for finding in large.findings]
+    assert texts[0] == "the findings are those of 20 rows, every 3th" and "'b' orders the rows" in texts[2]
+
+
+def test_marks_of_missing_cells_are_noted_among_levels_and_zeros():
+    raw = tables.table([b"c,y\n" + b"".join(b"%s,%d\n" % (c, k) for k, c in enumerate([b"A", b"NA", b"B"] * 4))], ENC)
+    card = {"name": "mine", "task": "regression", "sources": [{"kind": "file", "path": "a", **ENC}]}
+    [finding] = [f for f in check(card, from_raw(card, raw)).findings if "level" in f.text]
+    assert finding == ("'c' has the level 'NA'", 'missing: "NA" if it marks missing cells')
+    pressure = np.where(np.arange(N) % 20 == 3, 0, 70 + 10 * A)
+    assert "'c' is 0 in 3 rows, far from all others: is it missing there?" in said({"a": A, "b": B, "c": pressure})
+
+
+def test_the_check_from_python_is_that_of_the_command_and_no_shipped_card_is_to_be_edited(capsys):
+    report = gpbench.load("coal").check()
+    assert main(["data", "check", "coal"]) == 0 and capsys.readouterr().out.split() == str(report).split()
+    assert report.rows == 112 and [finding.mend for finding in report.findings] == [""]
 
 
 def test_ordinary_data_have_nothing_doubtful():

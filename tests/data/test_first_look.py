@@ -57,11 +57,16 @@ def test_a_card_is_written_beside_the_table_and_never_overwritten(folder, capsys
         (["dataset=tables/pump 1.csv"], "target=NAME; columns are speed, valve, kind, drag"),
         (["dataset=tables/pump 1.csv", "target=drug"], "target=drug: no such column in pump 1.csv; did you mean drag"),
         (["dataset=tables/pump 1.csv", "target=9"], "target=9: no such column"),
+        (
+            ["dataset=twice.csv", "target=y"],
+            "dataset=twice.csv: the header has 'x' more than once; .*no card is written",
+        ),
         (["dataset=tables/none.csv", "target=drag"], "dataset=tables/none.csv: no such file"),
         (["dataset=openml:61", "data.offline=true"], "data.offline=true, and .*openml_61.yaml is not there"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_line_and_writes_no_card(folder, words, message):
+    (folder / "twice.csv").write_text("x,x,y\n1,2,3\n4,5,6\n")
     with pytest.raises((ConfigError, DataError), match=message):
         with_cards(words, [])
     assert not [*folder.rglob("*.yaml")]
@@ -134,9 +139,17 @@ def openml(folder, monkeypatch):
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_response(200)
+            elsewhere = (
+                about.get("elsewhere") and self.path.endswith("toy.arff") and "localhost" not in str(self.headers)
+            )
+            self.send_response(302 if elsewhere else about.get("status", 200))
+            if elsewhere:
+                about.pop("md5_checksum", None)
+                self.send_header("Location", f"{address.replace('127.0.0.1', 'localhost')}{self.path}")
             self.end_headers()
             about["url"] = f"{address}/v1/download/7/toy.arff"
+            if "elsewhere" in about:
+                about.pop("md5_checksum", None)
             answer = json.dumps({"data_set_description": about}).encode()
             self.wfile.write(content if self.path.endswith("toy.arff") else answer)
 
@@ -168,6 +181,9 @@ def test_a_data_set_of_openml_is_downloaded_with_its_checksum(folder, openml):
     [
         ({"md5_checksum": "0" * 32}, "md5 is .*, not 0000.*: damaged or another version"),
         ({"default_target_attribute": None}, "target=NAME; columns are id, a, grade"),
+        ({"default_target_attribute": "a,grad"}, "target=grad: no such column in openml:7; did you mean grade"),
+        ({"elsewhere": True}, "leads to http://localhost:.*toy.arff, and no checksum says which file is meant"),
+        ({"status": 412}, "dataset=openml:7: OpenML has no such data set"),
     ],
 )
 def test_other_files_of_openml_are_refused(folder, openml, change, message):
