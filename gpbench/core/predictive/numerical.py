@@ -80,8 +80,8 @@ def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: flo
     start = _Bracket(
         ends[0], ends[1], ends[0], jnp.full_like(mean, -p), jnp.full_like(mean, 1.0 - p), jnp.full_like(mean, -p)
     )
-    _, found = jax.lax.while_loop(unfinished, narrow, (jnp.asarray(0), start))
-    return mean + scale * jnp.sinh(found.a)
+    _, bracket = jax.lax.while_loop(unfinished, narrow, (jnp.asarray(0), start))
+    return mean + scale * jnp.sinh(bracket.a)
 
 
 class _Bracket(NamedTuple):
