@@ -114,6 +114,9 @@ class Method(eqx.Module):
     refuse weights."""
     searchable: ClassVar[tuple[str, ...]] = ()
     """Settings that `search` can choose on validation rows."""
+    carries_over: ClassVar[bool] = False
+    """True if training can go on with all rows from the state of a search, which saw four fifths of them (`halving`):
+    nothing in the state is made from the rows by `init`."""
     label_fields: ClassVar[frozenset[str]] = frozenset({"inducing", "batch_size"})
     """Settings that `label` shows, so that tables do not list them again."""
 
@@ -137,6 +140,12 @@ class Method(eqx.Module):
     )
     trial_steps: int = setting(
         100, "count", "Number of steps in the trial of each of `rates`, and of each combination of `search`."
+    )
+    halving: bool = setting(
+        False,
+        "flag",
+        "Trials by successive halving, after which training goes on from the winner's state; false: every candidate "
+        "takes trial_steps, and training starts again.",
     )
 
     def __check_init__(self) -> None:

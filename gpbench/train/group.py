@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,6 +56,13 @@ class Group:
     def size(self) -> int:
         return len(self.members)
 
+    @property
+    def total(self) -> int:
+        """Number of training rows of a member that count."""
+        if self.stream:
+            return self.stream.total
+        return self.X.shape[1] if self.rows is None else self.rows
+
 
 @dataclass
 class Fit:
@@ -86,21 +94,23 @@ class Fit:
 def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     """The group's initial states, stacked: `init` runs member by member, on the host where it likes.
 
-    Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`.  Without a
-    `run` the step size is the first of `method.rates`, and the settings are the configured ones.  Raises ConfigError
-    where a state has numbers for each row and saw a sample of them.
+    Settings and step sizes that a run chooses are chosen here, and the seconds added to those of `run`; with
+    `method.halving` they are chosen in training (`gpbench.train.halving`).  Without a `run` the step size is the first
+    of `method.rates`, and the settings are the configured ones.  Raises ConfigError where a state has numbers for each
+    row and saw a sample of them.
     """
     states = []
     weights = [None] * group.size if group.weight is None else group.weight
     for X, y, key, weight in zip(group.X, group.y, group.init_keys, weights, strict=True):
-        data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows, weight=weight)
+        data = batches.whole(jax.device_put(X), jax.device_put(y), group.classes, rows=group.rows, weight=weight)
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)
-        with run.timed("search") if run else nullcontext():
-            if isinstance(method, HasSearch) and method.search and run:
+        chooses = run is not None and not method.halving
+        with run.timed("search") if run and chooses else nullcontext():
+            if isinstance(method, HasSearch) and method.search and chooses:
                 state = method.with_settings(state, best_settings(method, data.first(group.rows), key=key))
             if isinstance(method, HasRates) and method.rates:
-                state = method.with_rate(state, best_rate(method, state, data, key=key) if run else method.rates[0])
+                state = method.with_rate(state, best_rate(method, state, data, key=key) if chooses else method.rates[0])
         is_sample = group.stream is not None and len(y) < group.stream.total
         if is_sample and any(len(y) in leaf.shape for leaf in jax.tree.leaves(state)):
             raise ConfigError(
@@ -112,10 +122,14 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     # One member's state is not copied, since it may be most of what there is; but two leaves may be one array.
     leaves, structure = jax.tree.flatten(states.pop())
     uses = Counter(map(id, leaves))
-    return jax.tree.unflatten(structure, [_with_member_axis(a) if uses[id(a)] == 1 else a[None] for a in leaves])
+    own, shared = eqx.partition(leaves, [uses[id(leaf)] == 1 for leaf in leaves])
+    return jax.tree.unflatten(structure, eqx.combine(*_with_member_axis(own, shared)))
 
 
 @partial(jax.jit, donate_argnums=0)
-def _with_member_axis(leaf: Array) -> Array:
-    """An array with an axis of one member in front, in the same memory."""
-    return leaf[None]
+def _with_member_axis(own: list[Array | None], shared: list[Array | None]) -> tuple[list, list]:
+    """Arrays with an axis of one member in front, the first ones in the same memory.
+
+    They have the types that steps return, lest these are compiled for weak types too.
+    """
+    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype)[None], (own, shared))

@@ -16,6 +16,7 @@ from gpbench.core import memory
 from gpbench.errors import Stopped
 from gpbench.train.checkpoint import Checkpoint
 from gpbench.train.group import Fit, Group, Predictions, initial
+from gpbench.train.halving import search
 from gpbench.train.programs import Programs, lay_out
 from gpbench.train.progress import Progress
 from gpbench.train.stop import StopRequest
@@ -60,7 +61,7 @@ def fit(
     method, devices = programs.method, programs.devices
     progress, stop = progress or Progress(), stop or StopRequest()
     run = _begin(programs, group, checkpoint, progress)
-    group = lay_out(devices, group)
+    on_host, group = group, lay_out(devices, group)
     if not run.over and (workspace := programs.memory(group, run) or 0) >= _LARGE:
         progress.note(f"memory: {memory.amount(workspace)} for state, data and a step's work")
 
@@ -74,12 +75,20 @@ def fit(
             checkpoint.save(state, run.trace, facts)
 
     saved_at = time.monotonic()
+    searches = method.halving and run.step == 0 and not run.over
+    winner = search(programs, on_host, group, run) if searches else None
     while not run.over:
-        objective, average = programs.advance(group, run, min(cadence.trace_every, method.steps - run.step))
+        if winner is None:
+            objective, average = programs.advance(group, run, min(cadence.trace_every, method.steps - run.step))
+        else:
+            objective, average = winner.objective, winner.average
         programs.predict(group, run)
         with run.timed("evaluate"):
             metrics = score(run.predictions)
         row = {"step": run.step, "seconds": run.seconds["train"], "objective": objective, "objective_mean": average}
+        if method.halving and method.search:
+            row["rows"] = winner.rows if winner else group.total
+        winner = None
         _extend(run, {**row, **metrics})
         progress.update(run.step, float(np.mean(objective)), {k: float(np.mean(v)) for k, v in metrics.items()})
         diverged = not np.isfinite(objective).any() and not np.isfinite(run.predictions["log_prob"]).any()

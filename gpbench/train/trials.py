@@ -7,7 +7,8 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Method
@@ -29,25 +30,59 @@ def best_settings(method: Method, data: Batch, *, key: PRNGKeyArray) -> dict[str
     others, from the same start.  All combinations share one program.  A combination that diverges is chosen only where
     all do.  Raises ConfigError for too few rows, and for a setting that the method does not have among its `settings`.
     """
-    n = round(_VALIDATION * data.total)
-    if n < _FEWEST:
-        raise ConfigError(
-            f"method.search needs {_FEWEST} validation rows, a fifth of the training rows, and there are"
-            f" {data.total} training rows: set method.search=null"
-        )
-    order = jax.random.permutation(validation_key(key), data.total)
+    train_rows, validation_rows = validation_split(method, data.total, key=key)
     subset = lambda rows: batches.whole(data.X[rows], data.y[rows], data.classes)
-    fit, validation = subset(order[n:]), subset(order[:n])
-    names, values = zip(*method.search)
-    combinations = [dict(zip(names, choice)) for choice in itertools.product(*values)]
+    fit, validation = subset(train_rows), subset(validation_rows)
     trial = dataclasses.replace(method, steps=method.trial_steps)  # a sampler's burn-in is a part of all steps
     assert isinstance(trial, HasSearch)
     state = trial.init(fit, key=key)
-    if unknown := set(names) - (known := trial.settings(state).keys()):
+    choices = combinations(trial, state)
+    starts = [trial.with_settings(state, choice) for choice in choices]
+    return choices[_best([float(_validated(trial, start, fit, validation, key)) for start in starts])]
+
+
+def validation_split(
+    method: Method, rows: int, *, key: PRNGKeyArray
+) -> tuple[Int[np.ndarray, " F"], Int[np.ndarray, " V"]]:
+    """Splits the training rows of a run at random, for a choice of settings.
+
+    Args:
+        method: The method that chooses.
+        rows: Number of training rows.
+        key: Key of the run's initial state.
+
+    Returns:
+        The index of the rows that train, and of the fifth of all that is held back.
+
+    Raises:
+        ConfigError: There are too few rows.
+    """
+    n = round(_VALIDATION * rows)
+    if n < _FEWEST:
+        raise ConfigError(
+            f"method.search needs {_FEWEST} validation rows, a fifth of the training rows, and there are"
+            f" {rows} training rows: set method.search=null"
+        )
+    order = np.asarray(jax.random.permutation(validation_key(key), rows))
+    return order[n:], order[:n]
+
+
+def combinations(method: Method, state: State) -> list[dict[str, float]]:
+    """Lists the combinations of `method.search`.
+
+    Args:
+        method: The method that chooses.
+        state: A state of its `init`.
+
+    Raises:
+        ConfigError: The state has no setting of such a name.
+    """
+    assert isinstance(method, HasSearch)
+    names, values = zip(*method.search)
+    if unknown := set(names) - (known := method.settings(state).keys()):
         choice = f"can choose {' and '.join(known)}, not {min(unknown)}" if known else "has no settings to choose"
         raise ConfigError(f"method.search: {method.name} {choice}")
-    starts = [trial.with_settings(state, combination) for combination in combinations]
-    return combinations[_best([float(_validated(trial, start, fit, validation, key)) for start in starts])]
+    return [dict(zip(names, choice)) for choice in itertools.product(*values)]
 
 
 def _best(scores: list[float]) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 from jax.flatten_util import ravel_pytree
+from jax.scipy.stats import multivariate_normal
 from problems import KEY, binary, objective_of, regression, train
 
 from gpbench.core.kernels import LengthscalePrior
@@ -37,7 +38,7 @@ def started(data, **fields):
 def test_the_start_is_where_the_exact_gps_evidence_is_largest(prior):
     data = of("regression", "float64")
     start = started(data, lengthscale_prior=prior)
-    loss = lambda gp: -log_posterior(gp, data.X[:ROWS], data.y[:ROWS], prior)[0]
+    loss = lambda gp: -log_posterior(gp, data.first(ROWS), prior)[0]
     least, gradient = jax.jit(jax.value_and_grad(loss))(start)
     np.testing.assert_allclose(ravel_pytree(gradient)[0], 0.0, atol=1e-3)
     gpr = GPR(name="gpr", rows=ROWS, lengthscale_prior=prior)
@@ -110,3 +111,24 @@ def test_an_exact_gp_that_memory_cannot_hold_is_refused_before_it_is_trained(met
     monkeypatch.setattr("gpbench.core.memory.free_memory", lambda: 1000)
     with pytest.raises(ConfigError, match=f"^11 covariance matrices of .* in an exact GP need .* fewer rows .{key}"):
         method.init(of("regression", "float64"), key=KEY)
+
+
+@pytest.mark.parametrize("prior", [None, LengthscalePrior(1.0, 1.0)], ids=["no prior", "prior"])
+def test_the_closed_form_of_the_evidences_gradient_is_its_derivative(prior):
+    """Against that of JAX's own Cholesky factor, and against differences of values."""
+    X, y = regression(30).X, regression(30).y
+    data = whole(X, y)
+    gp = GPR(name="gpr").init(data, key=KEY).parameters
+    direct = lambda gp: (
+        multivariate_normal.logpdf(y, jnp.zeros(30), gp.covariance(X))
+        + (0.0 if prior is None else prior.log_prob(gp.kernel, X.shape[1]))
+    )
+    ours, theirs = (ravel_pytree(jax.grad(f)(gp))[0] for f in (lambda gp: log_posterior(gp, data, prior)[0], direct))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+    x, unravel = ravel_pytree(gp)
+    value = lambda x: log_posterior(unravel(x), data, prior)[0]
+    step = 1e-5 * np.eye(len(x))
+    differences = [(value(x + h) - value(x - h)) / 2e-5 for h in step]
+    np.testing.assert_allclose(ours, differences, rtol=1e-5, atol=1e-5)
+    slope = jax.grad(lambda y: gp.evidence(X, y, data.weight)[0])(y)
+    np.testing.assert_allclose(slope, -np.linalg.solve(gp.covariance(X), y), rtol=1e-6, atol=1e-8)

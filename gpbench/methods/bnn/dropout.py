@@ -45,6 +45,7 @@ class Dropout(NetworkMethod, SampledMethod):
     tasks: ClassVar[frozenset[str]] = frozenset({"regression"})
     likelihoods: ClassVar[tuple[str, ...] | None] = ("gaussian",)
     searchable: ClassVar[tuple[str, ...]] = ("dropout", "noise_precision")
+    carries_over: ClassVar[bool] = True
 
     dropout: float = setting(0.05, "below_one", "Dropout rate: the probability that an input of a layer is set to 0.")
     noise_precision: float = setting(

@@ -63,6 +63,7 @@ class SGLD(NetworkMethod):
     """
 
     searchable: ClassVar[tuple[str, ...]] = ("step_size", "noise_step_size")
+    carries_over: ClassVar[bool] = True
 
     step_size: float = setting(
         0.3, "positive", "Step size N ε of the weights: half of ε times the gradient, and noise of variance ε."

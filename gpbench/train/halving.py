@@ -1,0 +1,179 @@
+"""Searches that throw no training away: successive halving, after which training goes on from the winner's state.
+
+Jamieson and Talwalkar (AISTATS 2016).  All candidates start together, and the worse half is dropped after stated
+numbers of steps.  The winner's state, with its optimiser and its random keys, is that of it trained alone, to the bit.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from gpbench.core.memory import require_memory
+from gpbench.methods.protocols import HasRates, HasSearch, State
+from gpbench.train.devices import fill
+from gpbench.train.group import Fit, Group, initial
+from gpbench.train.programs import Programs, lay_out
+from gpbench.train.trials import combinations, validation_split
+
+_Advance = Callable[[Fit, int], tuple[Float[np.ndarray, " S"], Float[np.ndarray, " S"], Float[np.ndarray, " S"]]]
+"""Function that trains a candidate to a number of steps: its criterion there, its last objective, and the mean of its
+objectives on the way, each for every member."""
+
+
+@dataclass(frozen=True)
+class Winner:
+    """The candidate of each member with which training goes on, after `step` steps on `rows` training rows."""
+
+    choice: Int[np.ndarray, " S"]
+    state: State
+    step: int
+    objective: Float[np.ndarray, " S"]
+    average: Float[np.ndarray, " S"]
+    """Mean objective of all steps so far."""
+    converged: list[bool] | None
+    rows: int
+
+
+def rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
+    """Numbers of steps after which the worse half of the candidates is dropped.
+
+    Args:
+        candidates: Number of candidates.
+        trial_steps: Number of steps of the last two candidates; each round before has half as many.
+        steps: Number of steps of the training, which no trial exceeds.
+
+    Returns:
+        Rising numbers, as [50, 100] for three candidates and 100 steps; none for a single candidate.
+    """
+    rounds = (candidates - 1).bit_length()
+    return sorted({min(max(1, trial_steps >> k), steps) for k in range(rounds)})
+
+
+def search(programs: Programs, group: Group, laid: Group, run: Fit) -> Winner | None:
+    """Chooses among `method.search` and `method.rates`, and puts what it chooses into the run.
+
+    Args:
+        programs: Programs of the method.
+        group: The members, with their arrays on the host.
+        laid: The same, laid out for the steps.
+        run: Training at its first step; afterwards at the winner's last, with the seconds of all candidates: one's
+            share is training, the rest is search.
+
+    Returns:
+        The winner; None where training starts at its first step with the settings chosen.  It does so where the method
+        does not carry the state of a search over to all rows, and where the winner has converged on fewer.
+    """
+    method, winner = programs.method, None
+    if isinstance(method, HasSearch) and method.search:
+        winner = _settings(method, programs, group, run)
+    if isinstance(method, HasRates) and len(method.rates) > 1:
+        winner = _rate(method, programs, laid, run)
+    if winner is not None:
+        run.state, run.step, run.converged = winner.state, winner.step, winner.converged
+    return winner
+
+
+def _rate(method: Any, programs: Programs, group: Group, run: Fit) -> Winner:
+    """The step size with the largest objective, a minibatch's, averaged over the last fifth of the steps so far."""
+
+    def advance(fit: Fit, end: int) -> Any:
+        late = min(max(1, end // 5), end - fit.step)
+        early = end - fit.step - late
+        before = programs.advance(group, fit, early)[1] * early if early else 0.0
+        last, average = programs.advance(group, fit, late)
+        return average, last, (before + average * late) / (early + late)
+
+    states = _candidates([partial(method.with_rate, rate=rate) for rate in method.rates], run.state)
+    return _halve(programs, group, states, advance, run)
+
+
+def _settings(method: Any, programs: Programs, group: Group, run: Fit) -> Winner | None:
+    """The settings with the largest mean log density of a random fifth of the training rows, which are held back."""
+    fewer = _without_validation(programs, group)
+    state = programs.devices.by_rows(initial(method, fewer), rows=fewer.X.shape[1])
+    choices = combinations(method, jax.tree.map(itemgetter(0), state))
+    fewer = lay_out(programs.devices, fewer)
+
+    def advance(fit: Fit, end: int) -> Any:
+        last, average = programs.advance(fewer, fit, end - fit.step)
+        programs.predict(fewer, fit)
+        return fit.predictions["log_prob"].mean(axis=1), last, average
+
+    settings = [partial(method.with_settings, settings=choice) for choice in choices]
+    winner = _halve(programs, fewer, _candidates(settings, state), advance, run)
+    run.state = _gather(_candidates(settings, run.state), winner.choice)
+    goes_on = method.carries_over and winner.step > 0 and not any(winner.converged or [])
+    return winner if goes_on else None
+
+
+def _without_validation(programs: Programs, group: Group) -> Group:
+    """The group with its validation rows as test rows, which its training rows lack; as `trials.best_settings`."""
+    count = group.X.shape[1] if group.rows is None else group.rows  # of rows that are streamed a sample
+    orders = [validation_split(programs.method, count, key=key) for key in group.init_keys]
+    take = lambda a, half: np.stack([np.asarray(rows)[order[half]] for rows, order in zip(a, orders, strict=True)])
+    X, y, X_test, y_test = (take(a, half) for half in (0, 1) for a in (group.X, group.y))
+    size, padded = X.shape[1], programs.devices.padded(X.shape[1])
+    X, y = (np.stack([fill(rows, padded) for rows in a]) for a in (X, y))
+    weight = None if group.weight is None else np.stack([fill(rows, padded) for rows in take(group.weight, 0)])
+    return replace(group, X=X, y=y, weight=weight, X_test=X_test, y_test=y_test, rows=size, stream=None)
+
+
+def _halve(programs: Programs, group: Group, states: Sequence[State], advance: _Advance, run: Fit) -> Winner:
+    """The winner among candidates that start in these states; one that diverges wins only where all do."""
+    method, devices = programs.method, programs.devices
+    choice = np.tile(np.arange(len(states))[:, None], group.size)
+    step, objective, total, converged = 0, *np.zeros((2, len(states), group.size)), None
+    for end in (ends := rungs(len(states), method.trial_steps, method.steps)):
+        report = lambda name: run.on_part("compile" if name == "compile" else "search")
+        fits = [Fit(devices.by_rows(state, rows=group.X.shape[1]), step, on_part=report) for state in states]
+        scores, objective, average = (np.stack(a) for a in zip(*(advance(fit, end) for fit in fits), strict=True))
+        total = total + average * (end - step)
+        keep = 1 if end == ends[-1] else -(-len(states) // 2)
+        order = np.argsort(np.where(np.isnan(scores), np.inf, -scores), axis=0, kind="stable")[:keep]
+        _share_seconds(run, fits)
+        choice, objective, total = (np.take_along_axis(a, order, axis=0) for a in (choice, objective, total))
+        states = [_gather([fit.state for fit in fits], members) for members in order]
+        flags = [fit.converged for fit in fits if fit.converged is not None]
+        converged = [flags[i][k] for k, i in enumerate(order[0])] if flags else None
+        run.step_memory, step = fits[0].step_memory, end
+    return Winner(
+        choice[0],
+        devices.by_rows(states[0], rows=group.X.shape[1]),
+        step,
+        objective[0],
+        total[0] / max(step, 1),
+        converged,
+        group.total,
+    )
+
+
+def _share_seconds(run: Fit, fits: Sequence[Fit]) -> None:
+    """Adds the seconds of candidates to the run's: one's share is training, the others' and all evaluation search."""
+    spent = {name: sum(fit.seconds[name] for fit in fits) for name in run.seconds}
+    run.seconds["compile"] += spent["compile"]
+    run.seconds["train"] += spent["train"] / len(fits)
+    run.seconds["search"] += spent["train"] * (1.0 - 1.0 / len(fits)) + spent["evaluate"]
+
+
+def _candidates(functions: Sequence[Callable[[State], State]], state: State) -> list[State]:
+    """What each function of one member's state makes of all members', in memory of its own: steps overwrite it."""
+    leaves, structure = jax.tree.flatten(state)
+    size = sum(leaf.nbytes for leaf in leaves) * len(functions)
+    require_memory(size, f"the states of {len(functions)} candidates", "candidates")
+    members = [jax.tree.unflatten(structure, [leaf[k] for leaf in leaves]) for k in range(len(leaves[0]))]
+    stack = lambda *leaves: jnp.stack(leaves)
+    return [jax.tree.map(stack, *(function(member) for member in members)) for function in functions]
+
+
+def _gather(states: Sequence[State], members: Int[np.ndarray, " S"]) -> State:
+    """The state whose k-th member is that of the state `members[k]`."""
+    if len(members) == 1:
+        return states[members[0]]
+    return jax.tree.map(lambda *leaves: jnp.stack([leaves[i][k] for k, i in enumerate(members)]), *states)

@@ -1,0 +1,186 @@
+"""Successive halving: the winner is that of a full search, and its training that of the winner alone, bit by bit."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import StopAfter, group
+
+from gpbench.core.optimisers import decaying_adam
+from gpbench.core.predictive import BernoulliPredictive, GaussianPredictive
+from gpbench.errors import Stopped
+from gpbench.methods.base import Info, Method
+from gpbench.methods.vi.svi import SVI
+from gpbench.train.batches import whole
+from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.group import PARTS, initial
+from gpbench.train.halving import rungs
+from gpbench.train.loop import Cadence, fit
+from gpbench.train.programs import Programs
+from gpbench.train.trials import best_settings
+
+
+class Race(Method):
+    """Logistic regression by noisy gradient ascent, whose step size is in the state."""
+
+    def init(self, data, *, key):
+        return {"w": 0.1 * jax.random.normal(key, data.X.shape[1:]), "rate": jnp.asarray(0.5)}
+
+    def with_rate(self, state, rate):
+        return {**state, "rate": jnp.full_like(state["rate"], rate)}
+
+    def step(self, state, batch, *, key):
+        def log_likelihood(w):
+            return batch.sum(jax.nn.log_sigmoid(batch.y * (batch.X @ w)))
+
+        value, slope = jax.value_and_grad(log_likelihood)(state["w"])
+        noise = jax.random.normal(key, slope.shape)
+        return {**state, "w": state["w"] + state["rate"] * (slope / batch.total + 0.1 * noise)}, Info(value)
+
+    def predict(self, state, X, *, key):
+        logits = X @ state["w"]
+        return BernoulliPredictive(jax.nn.log_sigmoid(-logits), jax.nn.log_sigmoid(logits))
+
+
+RATES = (1e-6, 0.3, 1e-4, 0.01)
+
+
+def race(**fields):
+    return Race(**{"name": "race", "steps": 40, "batch_size": 7, "trial_steps": 16, "halving": True, **fields})
+
+
+@cache
+def trained(splits, **fields):
+    """A training of `race` without a stop, once for all tests."""
+    return train(race(**fields), group(splits))
+
+
+def train(method, members, checkpoint=None, **more):
+    return fit(Programs(method), members, cadence=Cadence(10, None), checkpoint=checkpoint, **more)
+
+
+def equal(one, other) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (one, other)), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("candidates", "trial", "steps", "ends"),
+    [(1, 100, 500, []), (2, 100, 500, [100]), (3, 100, 500, [50, 100]), (20, 2000, 9999, [125, 250, 500, 1000, 2000]),
+     (8, 2, 500, [1, 2]), (3, 100, 60, [50, 60])],
+)  # fmt: skip
+def test_rungs_are_halves_of_the_trial(candidates, trial, steps, ends):
+    assert rungs(candidates, trial, steps) == ends
+
+
+@pytest.mark.parametrize("splits", [(0,), (0, 1, 2)], ids=["alone", "together"])
+def test_the_best_rate_of_a_monotone_world_wins_and_its_training_is_that_of_it_alone(splits):
+    """The step sizes are so small that a larger one is ahead after any number of steps."""
+    found, alone = trained(splits, rates=RATES), trained(splits, rates=(0.3,))
+    np.testing.assert_array_equal(found.state["rate"], np.full(len(splits), 0.3))
+    assert equal(found.state, alone.state)
+    assert list(found.trace["step"]) == [16, 26, 36, 40]
+    np.testing.assert_array_equal(found.trace["objective"][-1], alone.trace["objective"][-1])
+
+
+def test_the_trace_of_the_search_has_the_mean_of_all_objectives_until_then():
+    found, alone = trained((0,), rates=RATES), trained((0,), rates=(0.3,), steps=16)
+    steps = np.diff([0, *alone.trace["step"]])
+    whole = np.sum(alone.trace["objective_mean"][:, 0] * steps) / 16
+    np.testing.assert_allclose(found.trace["objective_mean"][0], whole)
+
+
+def test_a_rate_that_diverges_never_wins_and_the_others_seconds_are_search():
+    run = train(race(rates=(float("1e300"), 0.3)), group((0,)))
+    assert np.isfinite(run.state["w"]).all() and run.state["rate"] == 0.3
+    assert all(run.seconds[part] > 0.0 for part in PARTS)
+
+
+class Tail(Method):
+    """Predicts the mean of the targets with a variance that is a setting; carries what its rows were."""
+
+    carries_over = True
+
+    def init(self, data, *, key):
+        return {"mean": jnp.mean(data.y), "width": jnp.asarray(1.0), "steps": jnp.asarray(0.0)}
+
+    def step(self, state, batch, *, key):
+        return {**state, "steps": state["steps"] + batch.total}, Info(-jnp.sum((batch.y - state["mean"]) ** 2))
+
+    def predict(self, state, X, *, key):
+        return GaussianPredictive(jnp.full(len(X), state["mean"]), jnp.full(len(X), state["width"] ** 2))
+
+    def settings(self, state):
+        return {"width": state["width"]}
+
+    def with_settings(self, state, settings):
+        return {**state, "width": jnp.full_like(state["width"], settings["width"])}
+
+
+class Settled(Tail):
+    """One whose state is made from its rows."""
+
+    carries_over = False
+
+
+def tail(cls, **fields):
+    search = {"width": [1e200, 30.0, 3.0, 1.0, 0.01]}
+    return cls(**{"name": "tail", "steps": 12, "trial_steps": 8, "search": search, "halving": True, **fields})
+
+
+def test_settings_are_those_of_a_full_search_and_the_validation_rows_join_for_the_rest_of_the_training():
+    members = group((0, 1))
+    run = train(tail(Tail), members)
+    data = [whole(members.X[k], members.y[k], members.classes) for k in range(members.size)]
+    chosen = [best_settings(tail(Tail), rows, key=key)["width"] for rows, key in zip(data, members.init_keys)]
+    np.testing.assert_array_equal(run.state["width"], chosen)
+    np.testing.assert_array_equal(run.state["steps"], 8 * 32.0 + 4 * 40.0)
+    np.testing.assert_array_equal(run.trace["rows"], [32, 40])
+    assert list(run.trace["step"]) == [8, 12]
+
+
+def test_training_starts_again_on_all_rows_where_a_state_is_made_from_them():
+    members = group((0, 1))
+    run = train(tail(Settled), members)
+    np.testing.assert_array_equal(run.state["width"], train(tail(Tail), members).state["width"])
+    np.testing.assert_array_equal(run.state["steps"], 12 * 40.0)
+    np.testing.assert_array_equal(run.state["mean"], initial(tail(Settled), members)["mean"])
+    assert list(run.trace["step"]) == [10, 12] and list(run.trace["rows"]) == [40, 40]
+
+
+def test_what_is_stopped_after_or_in_a_search_ends_as_what_is_not(tmp_path):
+    """A stop waits for the end of the search; a search that was killed has left nothing, and starts again."""
+    members, method, whole = group((0,)), race(rates=RATES), trained((0,), rates=RATES)
+    checkpoint = Checkpoint(tmp_path, "race")
+    with pytest.raises(Stopped, match="step 16 of 40"):
+        train(method, members, checkpoint, stop=StopAfter(0))
+    resumed = train(method, members, checkpoint)
+    assert equal(resumed.state, whole.state)
+    np.testing.assert_array_equal(resumed.trace["objective"], whole.trace["objective"])
+    checkpoint.delete()
+
+    class Killed(Programs):
+        def advance(self, group, run, steps):
+            if run.step == 7:  # of the 8 of the first round
+                raise KeyboardInterrupt
+            return super().advance(group, run, steps)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(Killed(method), members, cadence=Cadence(10, 0.0), checkpoint=checkpoint)
+    assert not checkpoint.path.exists()
+    assert equal(train(method, members, checkpoint).state, whole.state)
+
+
+def test_without_halving_a_search_is_followed_by_a_training_from_the_start():
+    run = train(race(rates=RATES, halving=False), group((0,)))
+    assert list(run.trace["step"]) == [10, 20, 30, 40] and "rows" not in run.trace
+
+
+def test_a_method_of_the_package_goes_on_from_its_winner():
+    optimiser = {"optimiser": decaying_adam(), "natural_step": 0.1, "batch_size": 16}
+    fields = {"name": "svi", "inducing": 5, "steps": 12, "trial_steps": 8, "halving": True, **optimiser}
+    members = group((0,))
+    found = train(SVI(rates=(0.1, 1e-3, 1e-6), **fields), members)
+    rate = float(found.state.optimiser.rate[0])
+    assert equal(found.state, train(SVI(rates=(rate,), **fields), members).state)
