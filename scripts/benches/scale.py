@@ -1,8 +1,8 @@
 """Seconds and memory of training on a table on disk, by rows and by inducing points, with exponents beside theory.
 
 Each run is a process of its own: `svi_natural` in float32 with rows streamed from a .npy file that is written first,
-20 inputs of 4 bytes and a target.  A run's memory is its peak (RSS); start and scaling are everything before the first
-step but the choice of inducing points.
+20 inputs of 4 bytes and a target.  A run's memory is its peak
+(RSS); its seconds include start, the scalers' passes over the file and compilation.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.ticker import NullLocator
 from numpy.lib.format import write_array_header_1_0
 
 from gpbench.records.store import Store
@@ -92,14 +93,16 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
                 axis, sizes = axes[row, column], np.array([getattr(point, size) for point in series])
                 values = np.array([getattr(point, name) for point in series])
                 axis.loglog(sizes, values, "o-", markersize=4)
+                texts = [f"1e{len(str(n)) - 1}" if str(n).strip("0") == "1" else f"{n:,}" for n in sizes.tolist()]
+                axis.set_xticks(sizes, texts)
+                axis.xaxis.set_minor_locator(NullLocator())
                 text = f"exponent {exponent(Series(sizes, values))}, theory {THEORY[size][name]}"
                 axis.set_title(text, loc="left")
                 if column == 0:
                     axis.set_ylabel(title)
             other = "inducing" if size == "rows" else "rows"
-            axes[-1, column].set_xlabel(
-                f"{size.replace('inducing', 'inducing points')} ({other}: {getattr(series[0], other):,})"
-            )
+            names = {"rows": "training rows", "inducing": "inducing points"}
+            axes[-1, column].set_xlabel(f"{names[size]} ({getattr(series[0], other):,} {names[other]})")
         figure.savefig(path, dpi=150)
 
 
