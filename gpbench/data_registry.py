@@ -68,7 +68,7 @@ _MARKERS = Range(
     lambda value: not any(isinstance(entry, Mapping) for entry in (value if isinstance(value, list) else [value])),
     "a text, a number or a list of them",
 )
-_ENCODINGS = Range(
+ENCODINGS = Range(
     lambda value: value is None or (isinstance(value, Mapping) and all(map(_is_encoding, value.values()))),
     "a mapping from columns to onehot or ordinal, or to one of them with its levels, as in {size: {ordinal: [S, L]}}",
 )
@@ -108,7 +108,7 @@ READERS: Mapping[str, Entry] = {
                 "thousands": optional("text", "Sign between groups of three digits."),
                 "comment": optional("text", "Lines that begin with this are left out."),
                 "codes": optional(MAPPING, "Numbers for the texts of a column: {column: {text: number}}."),
-                "encode": optional(_ENCODINGS, "Encodings of columns of categories."),
+                "encode": optional(ENCODINGS, "Encodings of columns of categories."),
             }
         ),
     ),

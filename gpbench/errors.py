@@ -156,4 +156,6 @@ def printable(text: str) -> str:
 
     Names come from users' cards and records, and must not move a terminal's cursor.
     """
+    if text.isascii() and text.isprintable():  # as nearly all texts are
+        return text
     return UNPRINTABLE.sub(lambda match: match.group().encode("unicode_escape").decode(), text)

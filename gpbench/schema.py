@@ -21,6 +21,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -143,12 +144,18 @@ def parse(words: Any) -> Range:
     """The range that `words` mean; a range is returned as it is.  Raises ConfigError for anything else."""
     if isinstance(words, Range):
         return words
-    if not words or not isinstance(words, str | list | tuple):
+    if isinstance(words, str) and words:
+        return _by_name(words)
+    if not words or not isinstance(words, list | tuple):
         raise ConfigError(f"a range is a name such as positive, or a list of choices, not {as_word(words)}")
-    if not isinstance(words, str):
-        choices = tuple(words)
-        is_choice = lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
-        return Range(is_choice, either(map(as_word, choices)))
+    choices = tuple(words)
+    is_choice = lambda value: any(type(value) is type(choice) and value == choice for choice in choices)
+    return Range(is_choice, either(map(as_word, choices)))
+
+
+@cache
+def _by_name(words: str) -> Range:
+    """The range of names, such as "count or null"."""
     ranges = [_list(word) if word.startswith("list of ") else _word(word) for word in words.split(" or ")]
     if len(ranges) == 1:
         return ranges[0]

@@ -15,7 +15,7 @@ All runs have one protocol, and their test rows were held out.  The names of the
    set: the leader was found by the same numbers, so that pairs without it count too.  The interval of a difference is
    that of one test, at 95 %.
 5. On two and more data sets, every pair has Wilcoxon's signed-rank test of the means over data sets with Holm's
-   correction (`statistics.wilcoxon_holm`), unless outputs or split sets of one data set are among them, which are not
+   correction (`rank_tests.wilcoxon_holm`), unless outputs or split sets of one data set are among them, which are not
    independent.
 
 With one data set a difference from the leader is shown where step 4 has p < 0.05, with several where step 5 has.
@@ -28,17 +28,8 @@ from statistics import fmean
 import numpy as np
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
-from gpbench.analysis.statistics import (
-    LEVEL,
-    TTest,
-    common_splits,
-    holm,
-    largest_ratio,
-    mean_stderr,
-    paired_t_test,
-    smallest_wilcoxon_holm,
-    wilcoxon_holm,
-)
+from gpbench.analysis.rank_tests import average_ranks, rounded, smallest_wilcoxon_holm, wilcoxon_holm
+from gpbench.analysis.statistics import LEVEL, TTest, common_splits, holm, largest_ratio, mean_stderr, paired_t_test
 from gpbench.errors import AbsentError, ConfigError
 from gpbench.metrics import find
 from gpbench.papers.published import UNRANKED
@@ -188,7 +179,7 @@ def comparison(records: Iterable[Record], metric: str, seconds: float | None = N
     average = _average_ranks(means, direction)
     order = sorted(range(len(ranked)), key=lambda i: (average[i], ranked[i]))
     independent = len({d.partition(" ")[0] for d in datasets}) == len(datasets) > 1
-    over_datasets = wilcoxon_holm(_rounded(means)) if independent else None
+    over_datasets = wilcoxon_holm(rounded(means)) if independent else None
     leader = ranked[order[0]]
     scores = {d: _scores(metric, ranked, leader, table[d], values[d], splits[d]) for d in datasets}
     return Comparison(
@@ -248,7 +239,7 @@ def _reason(
     if few:
         counts = [
             f"{d} ({len(values[d][method])} of {max(map(len, values[d].values()))}"
-            + (f", {n} diverged)" if (n := _diverged(table[d][method])) else ")")
+            + (f", {n} diverged)" if (n := table[d][method].diverged) else ")")
             for d in few
         ]
         return "too few splits of " + ", ".join(counts)
@@ -289,22 +280,15 @@ def _scores(
             seconds=_seconds(cells[method], splits),
             minus_leader=tests.get(pair),
             p=adjusted.get(pair),
-            diverged=_diverged(cells[method]),
+            diverged=cells[method].diverged,
             undefined=absences(cells[method].records, metric),
         )
     return scores
 
 
 def _average_ranks(means: np.ndarray, direction: str) -> list[float]:
-    from scipy.stats import rankdata
-
-    rounded = _rounded(means)
-    return list(map(float, rankdata(rounded if direction == "lower" else -rounded, axis=1).mean(axis=0)))
-
-
-def _rounded(values: np.ndarray) -> np.ndarray:
-    """The values to 12 digits, so that rounding errors break no tie."""
-    return np.array([[float(f"{value:.12g}") for value in row] for row in values])
+    values = rounded(means)
+    return list(map(float, average_ranks(values if direction == "lower" else -values).mean(axis=0)))
 
 
 def _seconds(cell: CellRuns, splits: Iterable[int]) -> float | None:
@@ -312,7 +296,3 @@ def _seconds(cell: CellRuns, splits: Iterable[int]) -> float | None:
     times = by_split(cell, "seconds")
     seconds = [times.get(split) for split in splits]
     return None if None in seconds else fmean(time for time in seconds if time is not None)
-
-
-def _diverged(cell: CellRuns) -> int:
-    return sum(record.diverged for record in cell.records)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
-from gpbench.analysis.notes import caveats
+from gpbench.analysis.notes import caveats, run_caveats
 from gpbench.analysis.printing import counted, natural
-from gpbench.analysis.statistics import UNTESTED, mean_stderr
+from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
 from gpbench.papers.published import Published, lookup
 from gpbench.records.absences import absences, absences_text
@@ -54,15 +54,32 @@ class CellRuns:
 
     @property
     def ratio(self) -> float | None:
-        """Mean of n_test / n_train over the runs, by which tests correct variances.
+        """Mean of n_test / n_train over the runs, by which tests correct variances; 0 for splits that share no rows.
 
         None without runs, where a record lacks either number, and for splits without a correction (`UNTESTED`).
         """
         if self.split_set in UNTESTED:
             return None
+        if self.split_set in INDEPENDENT:
+            return 0.0
         sizes = [(record.train_rows, record.test_rows) for record in self.records]
         ratios = [test / train for train, test in sizes if train and test]
         return fmean(ratios) if ratios and len(ratios) == len(sizes) else None
+
+    @functools.cached_property
+    def known(self) -> dict[str, Mapping[int, float]]:
+        """The metrics that `by_split` has made of these runs."""
+        return {}
+
+    @functools.cached_property
+    def diverged(self) -> int:
+        """Number of runs that diverged."""
+        return sum(record.diverged for record in self.records)
+
+    @functools.cached_property
+    def caveats(self) -> list[str]:
+        """Footnotes of the runs, whatever the metric."""
+        return run_caveats(self.records)
 
     @property
     def imported(self) -> bool:
@@ -127,7 +144,7 @@ class Entry:
     @functools.cached_property
     def notes(self) -> list[str]:
         """Caveats for the comparison, as footnotes."""
-        return caveats(self.cell.dataset, self.metric, self.cell.records, self.published)
+        return caveats(self.cell, self.metric, self.published)
 
 
 def group_runs(records: Iterable[Record], *, by_preset: bool = True) -> list[CellRuns]:
@@ -175,20 +192,21 @@ def entries(cells: Sequence[CellRuns], metrics: Sequence[str] = ()) -> list[Entr
 
 def entry(cell: CellRuns, metric: str) -> Entry:
     """Summarises a cell by one metric: the mean over seeds, then mean and standard error over splits."""
-    diverged = sum(record.diverged for record in cell.records)
     published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
-    entry = summarise(cell, metric, by_split(cell, metric), published, diverged)
+    entry = summarise(cell, metric, by_split(cell, metric), published, cell.diverged)
     return replace(entry, undefined=absences(cell.records, metric))
 
 
-def by_split(cell: CellRuns, metric: str) -> dict[int, float]:
+def by_split(cell: CellRuns, metric: str) -> Mapping[int, float]:
     """The metric by split, averaged over seeds, without diverged runs and those for which it does not exist."""
-    values: dict[int, list[float]] = {}
-    for record in cell.records:
-        value = _value(record, metric)
-        if value is not None and not record.diverged:
-            values.setdefault(record.split, []).append(value)
-    return {split: fmean(seeds) for split, seeds in values.items()}
+    if metric not in cell.known:
+        values: dict[int, list[float]] = {}
+        for record in cell.records:
+            value = _value(record, metric)
+            if value is not None and not record.diverged:
+                values.setdefault(record.split, []).append(value)
+        cell.known[metric] = {split: fmean(seeds) for split, seeds in values.items()}
+    return cell.known[metric]
 
 
 def summarise(

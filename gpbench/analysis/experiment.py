@@ -96,8 +96,13 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
         marks=marks,
         remarks=[*tables.remarks(entries, grids, twins), *([FEW_SPLITS] if few else [])],
         facts=facts(experiment, preset, planned),
-        rows=[{**tables.row(entry), "mark": entry.mark or None} for entry in entries],
+        rows=rows(blocks),
     )
+
+
+def rows(blocks: Sequence[Block]) -> list[dict[str, object]]:
+    """The numbers of the blocks of a table, for programs."""
+    return [{**tables.row(entry), "mark": entry.mark or None} for block in blocks for entry in block.entries]
 
 
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:

@@ -6,11 +6,15 @@ Provenance is protocol, preset, precision, device, versions and commit.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from gpbench.analysis.printing import abridge, counted
 from gpbench.analysis.statistics import FOLDS, UNTESTED
 from gpbench.papers.published import UNRANKED, Published
 from gpbench.records.record import Record
+
+if TYPE_CHECKING:
+    from gpbench.analysis.cells import CellRuns
 
 LEAKED = "not held out: this run's test rows were among its training rows, as its configuration requests"
 SHIPPED = "some of these runs or all ship with gpbench"
@@ -27,22 +31,32 @@ _CONSTANT = -1.4189
 """Bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
 
 
-def caveats(dataset: str, metric: str, records: Sequence[Record], published: Published | None) -> list[str]:
+def caveats(cell: "CellRuns", metric: str, published: Published | None) -> list[str]:
     """The footnotes of one metric of a cell, from its records and its published value, each once."""
+    first = [line for line in cell.caveats if line in (LEAKED, SHIPPED)]
+    lines = [
+        *first,
+        published.note if published else "",
+        UNRANKED.get(cell.dataset, ""),
+        *(line for line in cell.caveats if line not in first),
+        DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, cell.records)) else "",
+    ]
+    return [line for line in dict.fromkeys(lines) if line]
+
+
+def run_caveats(records: Sequence[Record]) -> list[str]:
+    """The footnotes of runs, whatever the metric."""
     lines = [
         LEAKED if any(record.held_out is False for record in records) else "",
         SHIPPED if any(record.shipped for record in records) else "",
-        published.note if published else "",
-        UNRANKED.get(dataset, ""),
         UNCONVERGED if any(record.converged is False for record in records) else "",
         RISING if any(map(_is_rising, records)) else "",
         UNMIXED if any(map(_is_unmixed, records)) else "",
         UNMIXED_WEIGHTS if any(map(_is_unmixed_over_weights, records)) else "",
         DIVERGENT if any(_diagnostics(record).get("divergences") for record in records) else "",
         imported_note(records),
-        DEGENERATE if metric.startswith("vlb") and any(map(_is_degenerate, records)) else "",
     ]
-    return [line for line in dict.fromkeys(lines) if line]
+    return [line for line in lines if line]
 
 
 def correction(records: Iterable[Record]) -> tuple[str, str]:
@@ -138,9 +152,10 @@ def provenance(records: Iterable[Record]) -> dict[str, dict[str, int]]:
     for record in records:
         absent = "imported" if record.imported else "unknown"
         commit = (record.commit or absent)[:12] + (" with changes" if record.dirty else "")
-        facts = {**record.to_json(), "jax": (record.versions or {}).get("jax"), "commit": commit}
+        facts = {"jax": (record.versions or {}).get("jax"), "commit": commit}
         for name in _FACTS:
-            counts[name][str(facts.get(name) or ("none" if name == "preset" else absent))] += 1
+            value = facts[name] if name in facts else getattr(record, name)
+            counts[name][str(value or ("none" if name == "preset" else absent))] += 1
     return {name: dict(counter.most_common()) for name, counter in counts.items()}
 
 

@@ -195,7 +195,7 @@ def metric_table(
     for cell, row, name in zip(cells, _row_names(cells), labels(cells)):
         if values := by_split(cell, metric):
             table.setdefault(row, {})[name] = values
-        if n := sum(record.diverged for record in cell.records):
+        if n := cell.diverged:
             diverged[row, name] = n
         if counts := absences(cell.records, metric):
             undefined[row, name] = counts

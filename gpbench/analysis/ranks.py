@@ -13,16 +13,17 @@ from jaxtyping import Float
 from numpy import ndarray
 
 from gpbench.analysis.notes import facts_of, imported_note
-from gpbench.analysis.sheets import Grid, Sheet
-from gpbench.analysis.statistics import (
-    LEVEL,
+from gpbench.analysis.rank_tests import (
+    average_ranks,
     cliques,
-    common_splits,
     critical_difference,
     friedman,
+    rounded,
     smallest_wilcoxon_holm,
     wilcoxon_holm,
 )
+from gpbench.analysis.sheets import Grid, Sheet
+from gpbench.analysis.statistics import LEVEL, common_splits
 from gpbench.errors import ConfigError
 from gpbench.metrics import Metric, find
 from gpbench.papers.published import UNRANKED
@@ -165,22 +166,19 @@ def rank_values(
     Raises:
         ConfigError: Neither a lower nor a higher value of the metric is better.
     """
-    from scipy.stats import rankdata
-
     known = find(metric, records)
     direction = known.better if known else "lower"
     if not direction:
         raise ConfigError(f"{metric} ranks no method: neither a lower nor a higher value is better by itself")
-    # Rounded to 12 digits, so that rounding errors break no tie.
-    rounded = np.array([[float(f"{value:.12g}") for value in row] for row in values])
-    ranks = rankdata(rounded if direction == "lower" else -rounded, axis=1)
+    values = rounded(values)
+    ranks = average_ranks(values if direction == "lower" else -values)
     order = np.argsort(ranks.mean(axis=0), kind="stable")
     average = ranks.mean(axis=0)[order]
     critical = critical_difference(*values.shape) if test == "nemenyi" else None
     if critical:
         different = np.abs(average[:, None] - average) > critical - 1e-12
     else:
-        different = wilcoxon_holm(rounded[:, order]) < LEVEL
+        different = wilcoxon_holm(values[:, order]) < LEVEL
     statistic, p = friedman(ranks)
     return Ranking(
         metric=metric,

@@ -116,12 +116,13 @@ def load_comparisons(records: Sequence[Record], config_dirs: Sequence[Path] = ()
         config_dirs: The user's folders with experiment files.
     """
     by_id = {record.id: record for record in records}
+    planner = plan.Planner(config_dirs)
     planned: list[_PlannedCells] = []
     for id in definition.names(config_dirs):
         experiment = definition.read(id, config_dirs)
         for preset in reversed(definition.PRESETS):
             try:
-                cells = plan.plan(experiment, preset, config_dirs, by_id)
+                cells = plan.plan(experiment, preset, config_dirs, by_id, planner)
             except GpbenchError:  # its data are not at hand, or the preset is not defined
                 continue
             if any(cell.records for cell in cells):

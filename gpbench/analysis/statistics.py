@@ -6,25 +6,23 @@ The corrected resampled t test of C. Nadeau and Y. Bengio, Inference for the Gen
 R. R. Bouckaert and E. Frank, Evaluating the Replicability of Significance Tests for Comparing Learning Algorithms,
 PAKDD (2004), take the same for r repeats of k folds: n = k r, and n_test / n_train is 1 / (k - 1).
 
-Tests of ranks over data sets are those of J. Demšar, Statistical Comparisons of Classifiers over Multiple Data Sets,
-JMLR 7 (2006), section 3.2.  Only tests import SciPy, when they are called.
+`rank_tests` has the tests over data sets.  Only tests import SciPy, when they are called.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
-from numpy import ndarray
 
 LEVEL = 0.05
 """Significance level of all tests."""
 
 FOLDS = ("kfold",)
 """Split sets of which the correction is that of repeated folds."""
+INDEPENDENT = ("draws",)
+"""Split sets whose splits train on rows of their own, so that no variance is corrected for shared rows."""
 UNTESTED = {
     "groups90": "whole groups are left out",
     "groups_kfold": "whole groups are left out",
@@ -119,63 +117,6 @@ def common_splits(by_split: Iterable[Mapping[int, float]]) -> list[int]:
     return sorted(set(keys[0]).intersection(*keys[1:])) if keys else []
 
 
-def friedman(ranks: Float[ndarray, "N k"]) -> tuple[float, float]:
-    """Friedman's test that k methods have equal ranks on N data sets, corrected for ties.
-
-    Args:
-        ranks: Ranks by data set and method.
-
-    Returns:
-        The chi-square statistic with k - 1 degrees of freedom and its p-value; 0 and 1 where all methods tie on every
-        data set.
-    """
-    from scipy.special import chdtrc
-
-    N, k = ranks.shape
-    spread = float(np.sum(ranks**2)) - N * k * (k + 1) ** 2 / 4
-    if spread <= 0:
-        return 0.0, 1.0
-    between = float(np.sum((ranks.sum(axis=0) - N * (k + 1) / 2) ** 2))
-    statistic = (k - 1) * between / spread
-    return statistic, float(chdtrc(k - 1, statistic))
-
-
-def critical_difference(N: int, k: int) -> float:
-    """Nemenyi's critical difference at 5 % of average ranks of k methods on N data sets: q sqrt(k (k + 1) / 6N)."""
-    return nemenyi_quantile(k) * math.sqrt(k * (k + 1) / (6 * N))
-
-
-@cache
-def nemenyi_quantile(k: int) -> float:
-    """The quantile q at 5 % (Table 5a): the Studentised range of k means, infinite degrees of freedom, over sqrt(2)."""
-    from scipy.stats import studentized_range
-
-    return float(studentized_range.ppf(1 - LEVEL, k, np.inf)) / math.sqrt(2)
-
-
-def wilcoxon_holm(values: Float[ndarray, "N k"]) -> Float[ndarray, "k k"]:
-    """Wilcoxon's signed-rank test of all pairs of k methods on N data sets, with Holm's correction.
-
-    Args:
-        values: Values by data set and method.
-
-    Returns:
-        The adjusted p-values by pair; 1 for pairs that tie on every data set.
-    """
-    from scipy.stats import wilcoxon
-
-    k = values.shape[1]
-    pairs = [(i, j) for i in range(k) for j in range(i + 1, k)]
-    p_values = []
-    for i, j in pairs:
-        difference = values[:, i] - values[:, j]
-        p_values.append(float(wilcoxon(difference).pvalue) if difference.any() else 1.0)
-    adjusted = np.ones((k, k))
-    for (i, j), p in zip(pairs, holm(p_values)):
-        adjusted[i, j] = adjusted[j, i] = p
-    return adjusted
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """The p-values of a family of tests after Holm's step-down correction, in the same order."""
     adjusted, largest = [1.0] * len(p_values), 0.0
@@ -183,20 +124,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - step) * p_values[index]))
         adjusted[index] = largest
     return adjusted
-
-
-def smallest_wilcoxon_holm(N: int, k: int) -> float:
-    """The smallest p-value that `wilcoxon_holm` can give for N data sets and k methods: k (k - 1) / 2 times 2 / 2^N."""
-    return k * (k - 1) / 2**N
-
-
-def cliques(different: Bool[ndarray, "k k"]) -> tuple[tuple[int, int], ...]:
-    """The maximal ranges (first, last) of at least two methods in which no pair is significantly different."""
-    ranges: list[tuple[int, int]] = []
-    for first in range(len(different)):
-        last = first
-        while last + 1 < len(different) and not different[first : last + 1, last + 1].any():
-            last += 1
-        if last > first and (not ranges or last > ranges[-1][1]):
-            ranges.append((first, last))
-    return tuple(ranges)

@@ -109,7 +109,7 @@ def _value_cell(entry: Entry, usual: int) -> Text:
         entry: The entry.
         usual: Number of splits that has no note.
     """
-    notes = caveats(entry.cell.dataset, entry.metric, entry.cell.records, None) if entry.n_splits else []
+    notes = caveats(entry.cell, entry.metric, None) if entry.n_splits else []
     if entry.n_splits and entry.n_splits != usual:
         notes = [": ".join(filter(None, [counted(entry.n_splits, "split"), entry.lost])), *notes]
     elif entry.lost:

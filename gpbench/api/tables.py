@@ -12,7 +12,7 @@ from gpbench.analysis.sheets import Sheet
 from gpbench.api.selection import Filters, Names, check_metrics, names, select
 from gpbench.api.words import Folders, folders
 from gpbench.arguments import checked
-from gpbench.errors import ConfigError, nearest
+from gpbench.errors import AbsentError, ConfigError, nearest
 from gpbench.records.record import Record
 from gpbench.records.store import Store, latest, recorded
 from gpbench.records.unions import Results, first_answer, union
@@ -152,9 +152,15 @@ def _experiment_table(id: str, preset: str | None, missing: bool, config_dir: Fo
     experiment = definition.read(id, [path.expanduser().resolve() for path in folders(config_dir)])
     if not experiment.table:
         raise ConfigError(f"{experiment.id} is a figure: gpbench plot {experiment.id}")
-    preset, cells = first_answer(
-        results, lambda stores: plan.load_recorded(experiment, preset, folders(config_dir), union(stores))
-    )
+    try:
+        preset, cells = first_answer(
+            results, lambda stores: plan.load_recorded(experiment, preset, folders(config_dir), union(stores))
+        )
+    except AbsentError:
+        if not missing:
+            raise
+        preset = preset or definition.PRESETS[-1]
+        cells = plan.plan(experiment, preset, folders(config_dir))
     if missing:
         return Table(missing_runs(experiment, preset, cells))
     return Table(experiment_sheets.table(experiment, preset, cells))

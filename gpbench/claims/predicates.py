@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, linear_regression
 
+import numpy as np
+
 from gpbench.analysis.cells import CellRuns
+from gpbench.analysis.rank_tests import average_ranks
 from gpbench.analysis.statistics import common_splits, largest_ratio, mean_stderr
 from gpbench.claims.definition import Clause
 from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
@@ -121,7 +124,11 @@ def _ranks(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iter
             raise ConfigError(f"{name}: a and each b must be one cell each of those `among`, on {key[0]}")
         values = [cell.values(clause.metric) for cell in cells]
         common = common_splits(values)
-        ranks = _mid_ranks([sign * fmean(by_split[k] for k in common) for by_split in values]) if common else None
+        ranks = (
+            average_ranks(np.array([[sign * fmean(by_split[k] for k in common) for by_split in values]]))[0]
+            if common
+            else None
+        )
         for rival, k in zip(names, rivals):
             difference = None if ranks is None else float(ranks[firsts[0]] - ranks[k])
             rows.setdefault((("", "", *key[2:]), rival), []).append((len(cells), difference))
@@ -136,11 +143,6 @@ def _ranks(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iter
 def _direction(clause: Clause, sides: Mapping[str, Sequence[KeyedCell]]) -> str | None:
     """The direction in which the metric improves, from the records where it is a user's own."""
     return better(clause.metric, (record for cells in sides.values() for cell in cells for record in cell.records))
-
-
-def _mid_ranks(values: Sequence[float]) -> list[float]:
-    """Ranks from 1, the smallest first; ties share their mean.  SciPy's takes longer to import than a verdict."""
-    return [sum(b < a for b in values) + (sum(b == a for b in values) + 1) / 2 for a in values]
 
 
 def _rival_keys(clause: Clause) -> list[str]:

@@ -1,7 +1,7 @@
 """Selection of claims by a name, and of the cells that a clause of a claim is about."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
@@ -77,13 +77,10 @@ class KeyedCell:
     keys: Mapping[str, str]
     runs: CellRuns | None
     missing: int = 0
-    _values: dict[str, dict[int, float]] = field(default_factory=dict, compare=False, repr=False)
 
     def values(self, metric: str) -> Mapping[int, float]:
         """The metric by split, without diverged runs."""
-        if metric not in self._values:
-            self._values[metric] = by_split(self.runs, metric) if self.runs else {}
-        return self._values[metric]
+        return by_split(self.runs, metric) if self.runs else {}
 
     @property
     def records(self) -> Sequence[Record]:
@@ -126,7 +123,9 @@ def recorded_cells(records: Iterable[Record]) -> list[KeyedCell]:
 def select_cells(cells: Sequence[KeyedCell], words: Words) -> list[KeyedCell]:
     """The cells of which every key has one of the values that `words` gives it."""
     requested = {key: values for key, values in words.items() if values != _ANY}
-    return [cell for cell in cells if all(cell.keys.get(key, "") in values for key, values in requested.items())]
+    for key, values in requested.items():
+        cells = [cell for cell in cells if cell.keys.get(key, "") in values]
+    return list(cells)
 
 
 def check_words(cells: Sequence[KeyedCell], words: Words, name: str) -> None:

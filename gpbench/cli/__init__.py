@@ -60,11 +60,31 @@ _LONGEST = 1500
 """Characters of a message: a word of the user's in it may be of any length."""
 
 
+class _Store(argparse.Action):
+    """Stores the value of an option; of a repeated one all values where these are a list, as A,B.
+
+    Raises:
+        ConfigError: another option is repeated.
+    """
+
+    _values: Any = None
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        if option_string and self._values is not None:
+            if self.metavar != "A,B":
+                raise ConfigError(f"{option_string} is given twice: leave one out")
+            values = f"{self._values},{values}"
+        self._values = values
+        setattr(namespace, self.dest, values)
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser that knows no abbreviations, and whose errors are one line, without argparse's usage text."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **options})
+        for name in (None, "store"):
+            self.register("action", name, _Store)
 
     def error(self, message: str) -> NoReturn:
         """Raises ConfigError with argparse's message and a reference to --help."""

@@ -53,17 +53,8 @@ def results_folder(args: argparse.Namespace) -> Path:
 
 
 def add_results_folder(parser: Any) -> None:
-    """Adds --results, the one results folder into which a verb writes; a second one is refused."""
-    parser.add_argument("--results", type=Path, action=_Once, default=None, metavar="DIR", help="the results folder")
-
-
-class _Once(argparse.Action):
-    """Stores a value.  Raises ConfigError where the option is repeated."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        if getattr(namespace, self.dest) is not None:
-            raise ConfigError(f"{option_string} is given twice, and this verb has one folder: leave one out")
-        setattr(namespace, self.dest, values)
+    """Adds --results, the one results folder into which a verb writes."""
+    parser.add_argument("--results", type=Path, default=None, metavar="DIR", help="the results folder")
 
 
 def add_json(parser: Any, contents: str = "") -> None:

@@ -86,14 +86,16 @@ def _planned(records: Sequence[Record], config_dirs: Sequence[Path]) -> "Iterato
     from gpbench.report.site import PlannedExperiment
 
     ours, by_id = definition.names(), {record.id: record for record in records}
-    known: dict[tuple[Path, ...], plan.Plans] = {}
+    planners: dict[tuple[Path, ...], plan.Planner] = {}
     for id in definition.names(config_dirs):
         experiment = definition.read(id, config_dirs)
         folders = () if id in ours else tuple(config_dirs)
-        plans = known.setdefault(folders, {})
+        if folders not in planners:
+            planners[folders] = plan.Planner(folders)
         for preset in definition.PRESETS:
             try:
-                yield PlannedExperiment(experiment, preset, plan.plan(experiment, preset, folders, by_id, plans))
+                cells = plan.plan(experiment, preset, folders, by_id, planners[folders])
+                yield PlannedExperiment(experiment, preset, cells)
             except GpbenchError as error:
                 yield PlannedExperiment(experiment, preset, problem=str(error))
 

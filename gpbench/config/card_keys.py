@@ -10,7 +10,7 @@ _COUNT = "count or null"
 _LABELS = optional(MAPPING, "Code of each class: -1 and 1, or 0 to C-1; else in numerical or alphabetical order.")
 READER = Range(lambda value: isinstance(value, str | Mapping | None), "the name of a reader, or its _target_")
 """Values of the key `reader` of a source."""
-_CENTRES = Range(
+CENTRES = Range(
     lambda value: all(
         v in ("mean", "median", None) for v in (value.values() if isinstance(value, Mapping) else [value])
     ),
@@ -36,7 +36,7 @@ CARD = Keys(
         "columns": optional(LIST, "Names of the inputs."),
         "output_names": optional(LIST, "Names of the outputs."),
         "incomplete": optional(["drop", None], "`drop` leaves out rows with empty cells; else they are an error."),
-        "impute": optional(_CENTRES, "Values of empty cells of inputs, from the training rows."),
+        "impute": optional(CENTRES, "Values of empty cells of inputs, from the training rows."),
         "variant": optional("any", "Variant in use."),
         "variants": optional(MAPPING, "Other rows of one source, by name: the keys of the card that they change."),
         "checksum": optional(TEXT, "Checksum of the arrays."),

@@ -39,6 +39,8 @@ class Composer:
         own_metrics.declarations(self.folders)  # an error in one stops every job before it starts
         self._groups = {folder.name for folder in paths.conf_dir().glob("*/")}
         self._bases: dict[tuple[str, ...], tuple[dict, dict]] = {}
+        self._protocols: dict[str, dict[str, Any]] = {}
+        self._sources: dict[str, list[dict[str, Any]]] = {}
 
     def compose(self, overrides: Sequence[str]) -> dict:
         """The configuration, as a plain resolved dict.  Raises as `gpbench.config.compose.compose` does."""
@@ -71,7 +73,9 @@ class Composer:
         if cfg["protocol"].get("split_indices") == "int8":
             cards.read_indices_as_int8(cfg["dataset"])
         # by text: 1 and 1.0 are equal to Python, and may be two settings of a method
-        is_default = lambda key, value: key in defaults and repr(defaults[key]) == repr(value)
+        is_default = lambda key, value: (
+            key in defaults and (value is defaults[key] or repr(value) == repr(defaults[key]))
+        )
         cfg["changes"] = {key: value for key, value in _leaves(cfg) if not is_default(key, value)}
         cfg["explicit"] = sorted({word.key for word in parsed if word not in choices and word.key.startswith("method")})
         cards.check_changes(cfg["dataset"], cfg["changes"])
@@ -132,10 +136,16 @@ class Composer:
         """Checks and normalises the sections of the groups; returns the sources of the card, with readers expanded."""
         cfg["method"] = custom.check(cfg["method"], self.folders, cfg["dataset"].get("task"))
         declared.check_method(cfg["method"])
-        declared.check_protocol(cfg["protocol"])
-        for section in ("method", "protocol"):
-            cfg[section] = declared.canonical(cfg[section])
-        return cards.check(cfg["dataset"], subject, self.folders)
+        cfg["method"] = declared.canonical(cfg["method"])
+        # many jobs have the same protocol and card
+        protocol_, card = repr(cfg["protocol"]), repr((subject, cfg["dataset"]))
+        if protocol_ not in self._protocols:
+            declared.check_protocol(cfg["protocol"])
+            self._protocols[protocol_] = declared.canonical(cfg["protocol"])
+        cfg["protocol"] = dict(self._protocols[protocol_])
+        if card not in self._sources:
+            self._sources[card] = cards.check(cfg["dataset"], subject, self.folders)
+        return list(self._sources[card])
 
     def _choose(self, choices: Sequence[Word]) -> tuple[dict, dict]:
         """The unresolved configuration that the choices of groups give, and its resolved values by dotted key."""

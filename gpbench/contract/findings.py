@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpbench import registry
 from gpbench.config.build import build_method
 from gpbench.contract import checks
 from gpbench.contract.compare import Broken, Doubtful
@@ -55,11 +56,13 @@ def examine(
     Args:
         cfg: the node of a configuration that describes the method.
         rows: number of training rows; by default the fewest that suffice.
-        tasks: tasks to examine, of those that the method is for.
+        tasks: tasks to examine, of those that the method and its likelihood are for.
     """
     few = {key: min(cfg[key], STEPS) for key in ("steps", "trial_steps") if key in cfg}
     method = build_method({**cfg, **few})
-    for task in (task for task in CLASSES if task in method.tasks and task in tasks):
+    family = registry.LIKELIHOODS.get(registry.read("likelihood", cfg.get("likelihood", "auto")).name)
+    suitable = method.tasks if family is None else method.tasks.intersection(family.tasks)
+    for task in (task for task in CLASSES if task in suitable and task in tasks):
         problem = startable(method, task, (rows,) if rows else ROWS)
         reasons: set[str] = set()
         for check in CHECKS:

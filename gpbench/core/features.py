@@ -7,6 +7,7 @@ average of f around there.
 """
 
 import abc
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -116,9 +117,14 @@ def inducing_points(X: Float[Array, "N D"], m: int, start: str, *, key: PRNGKeyA
     Raises:
         ConfigError: Another `start`.
     """
-    rows = X[jax.random.choice(key, X.shape[0], (m,), replace=False)]
+    rows = _random_rows(X, m, key)
     if start == "rows":
         return rows
     if start == "kmeans":
-        return jnp.asarray(kmeans(np.asarray(X[:_SUBSET]), np.asarray(rows)), X.dtype)
+        return jax.device_put(kmeans(np.asarray(X)[:_SUBSET], np.asarray(rows)))
     raise ConfigError(f"unknown start of inducing points '{start}': {nearest(start, ('rows', 'kmeans'))}")
+
+
+@partial(jax.jit, static_argnums=1)
+def _random_rows(X: Float[Array, "N D"], m: int, key: PRNGKeyArray) -> Float[Array, "M D"]:
+    return X[jax.random.choice(key, X.shape[0], (m,), replace=False)]

@@ -43,6 +43,12 @@ def read(name: str, config_dirs: Sequence[Path | str] = ()) -> dict:
     return _read(files[name], config_dirs)
 
 
+def location(name: str, config_dirs: Sequence[Path | str] = ()) -> str:
+    """The file of a user's card, as messages name it; for a card of gpbench, or one that is no file, its name."""
+    path = _files(config_dirs).get(name)
+    return name if path is None or path.parent.parent == paths.conf_dir() else str(path)
+
+
 def readable(config_dirs: Sequence[Path | str] = ()) -> tuple[dict[str, dict], list[ConfigError]]:
     """Every card by name, in alphabetical order, and the errors of faulty ones, which are left out."""
     cards: dict[str, dict] = {}

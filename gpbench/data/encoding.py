@@ -53,7 +53,7 @@ def columns_of_table(inputs: Sequence[str], levels: Mapping[str, Sequence[str]])
     return [of_level.get(name, name) for name in inputs]
 
 
-def levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
+def _levels_of(cells: Sequence[str], name: str, spec: Any, numbers: Numbers) -> tuple[str, ...]:
     """The levels of a column: the card's, or all that it has, in numerical or alphabetical order.
 
     Raises:
@@ -98,6 +98,33 @@ def encoded(
     if kind_of(spec) == ORDINAL:
         return [np.where(codes < 0, np.nan, codes)], unseen
     return [np.where(missing, np.nan, codes == i) for i in range(len(levels))], unseen
+
+
+def inputs_of(
+    columns: Mapping[str, Sequence[str]], numbers: Numbers, specs: Mapping[str, Any], codes: Mapping[str, Mapping]
+) -> tuple[list[Float[np.ndarray, " N"]], list[str], dict[str, tuple[str, ...]]]:
+    """The inputs that columns become, their names, and the levels of encoded columns.
+
+    Args:
+        columns: Cells by the name of the column.
+        numbers: Spelling of numbers and of missing cells.
+        specs: Entries of `encode` by column.
+        codes: Entries of `codes` by column.
+
+    Raises:
+        DataError: A cell is no number, or levels do not fit (`_levels_of`).
+    """
+    levels = {name: _levels_of(cells, name, specs[name], numbers) for name, cells in columns.items() if name in specs}
+    inputs: list[Float[np.ndarray, " N"]] = []
+    names: list[str] = []
+    for name, cells in columns.items():
+        if name in specs:
+            inputs += encoded(cells, specs[name], levels[name], numbers)[0]
+            names += names_of(name, specs[name], levels[name])
+        else:
+            inputs.append(parsed(cells, name, numbers, codes.get(name)))
+            names.append(name)
+    return inputs, names, levels
 
 
 def parsed(cells: Sequence[str], name: str, numbers: Numbers, codes: Mapping | None) -> Float[np.ndarray, " N"]:

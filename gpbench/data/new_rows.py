@@ -54,7 +54,7 @@ def new_inputs(
             subject = f"{rows}: "
             return _from_cells(text.read(_content(Path(rows)), options).rows, options, dataset, header)
         if not isinstance(rows, np.ndarray) and hasattr(rows, "itertuples"):
-            cells = [list(map(text_of, row)) for row in rows.itertuples(index=False, name=None)]
+            cells = rows_of_frame(rows)
             has_names = list(rows.columns) != list(range(len(rows.columns)))  # what pandas calls columns without names
             table = [[str(name) for name in rows.columns], *cells] if has_names else cells
             return _from_cells(table, options, dataset, has_names)
@@ -72,6 +72,12 @@ def new_inputs(
     if not len(X):
         raise DataError("X has no rows")
     return _complete(X, dataset)
+
+
+def rows_of_frame(frame: "pd.DataFrame") -> list[list[str]]:
+    """The cells of a DataFrame as a csv file has them: "" for all that pandas counts as missing."""
+    cells = frame.astype(object).where(frame.notna(), None)
+    return [list(map(text_of, row)) for row in cells.itertuples(index=False, name=None)]
 
 
 def _options(card: Mapping[str, Any]) -> dict[str, Any]:

@@ -90,10 +90,15 @@ def _load(
     remedy = ""
     if offline and any(reader(source) for source in card["sources"] if "at" in source):
         remedy = f"; run `gpbench data fetch {card['name']}` where there is a network and copy that store here"
-    if len(card["sources"]) == 1:
-        raise DataError(f"{failures[0]}{remedy}")
-    reasons = "; ".join(str(error).removeprefix(f"{card['name']}: ") for error in failures)
-    raise DataError(f"{card['name']} is unavailable: not in the store {store}; {reasons}{remedy}")
+    name = cards.location(card["name"], config_dirs)
+    texts = [str(error) for error in failures]
+    if len(texts) == 1:
+        prefix = f"{card['name']}: "
+        raise DataError(
+            f"{texts[0].replace(prefix, f'{name}: ', 1) if texts[0].startswith(prefix) else texts[0]}{remedy}"
+        )
+    reasons = "; ".join(text.removeprefix(f"{card['name']}: ") for text in texts)
+    raise DataError(f"{name} is unavailable: not in the store {store}; {reasons}{remedy}")
 
 
 def folders(config_dirs: Sequence[Path | str], store: Path) -> list[Path]:

@@ -78,19 +78,7 @@ def table(blobs: Sequence[bytes], options: Mapping) -> Raw:
         key, hint = "codes" if uncoded[0] in codes else "encode", nearest(uncoded[0], [names[i] for i in inputs])
         raise DataError(f"{key}: no column {uncoded[0]!r} among the inputs; {hint}")
     numbers = Numbers.from_options(options)
-    levels = {
-        names[i]: encoding.levels_of(columns[i], names[i], specs[names[i]], numbers)
-        for i in inputs
-        if names[i] in specs
-    }
-    X, input_names = [], []
-    for i in inputs:
-        if (name := names[i]) in specs:
-            X += encoding.encoded(columns[i], specs[name], levels[name], numbers)[0]
-            input_names += encoding.names_of(name, specs[name], levels[name])
-        else:
-            X.append(encoding.parsed(columns[i], name, numbers, codes.get(name)))
-            input_names.append(name)
+    X, input_names, levels = encoding.inputs_of({names[i]: columns[i] for i in inputs}, numbers, specs, codes)
     labels = [list(map(numbers.plain, columns[i])) for i in target_columns]
     group, order, split = ([list(map(numbers.plain, columns[i])) for i in indices] for indices in of_rows.values())
     titles = {role: [row_labels.label(names[i], role) for i in indices] for role, indices in of_rows.items()}

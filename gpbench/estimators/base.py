@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing, check_consistent_length, check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpbench.arguments import in_python
@@ -15,7 +16,9 @@ from gpbench.data.conversion import check_counts
 from gpbench.data.scaling import fit_scalers
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, as_word, either
 from gpbench.estimators.compiled import configuration, folder_of, programs_of
+from gpbench.estimators.faults import in_one_line
 from gpbench.estimators.rows import WITH_WEIGHTS, checked_weights
+from gpbench.estimators.table import fit_table
 
 NAME = "data"
 """The data set's name in random keys: `gpbench run` on a card of this name gives the same numbers, where the training
@@ -27,9 +30,10 @@ _SECTIONS = ("method.", "protocol.")
 class Estimator(BaseEstimator):
     """Parameters, training, and predictions of scaled targets, of a method by its name."""
 
-    def __init__(self, method, protocol, seed, options, config_dir):
+    def __init__(self, method, protocol, seed, options, config_dir, encode, impute):
         self.method, self.protocol, self.seed = method, protocol, seed
         self.options, self.config_dir = options, config_dir
+        self.encode, self.impute = encode, impute
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name; with `deep` also each of `options`, under its own key."""
@@ -49,10 +53,41 @@ class Estimator(BaseEstimator):
 
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> Any:
         """Inputs, targets and weights of the rows that count, of at least two; None for weights of 1."""
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, copy=True, **checks)
-        weight = checked_weights(sample_weight, len(X))
-        X, y, weight = (array[weight > 0] for array in (X, y, weight))
+        checks |= {"dtype": np.float64, "ensure_min_samples": 2, "copy": True}
+        self._table = None
+        try:
+            if self.encode is None and self.impute is None:
+                X, y = validate_data(self, X, y, **checks)
+                weight = checked_weights(sample_weight, len(X))
+                X, y, weight = (array[weight > 0] for array in (X, y, weight))
+            else:
+                check_consistent_length(X, y)
+                weight = checked_weights(sample_weight, len(X))
+                X, y, weight = (_safe_indexing(rows, np.flatnonzero(weight)) for rows in (X, y, weight))
+                validate_data(self, X, skip_check_array=True)
+                self._table, X = fit_table(X, NAME, self.encode, self.impute)
+                X, y = check_X_y(X, y, **checks)
+            y = y.astype(np.float64) if checks.get("y_numeric") else y
+        except ValueError as error:
+            raise in_one_line(error, X) from None
+        except GpbenchError as error:
+            raise ValueError(in_python(str(error))) from error
         return X, y, None if (weight == 1.0).all() else weight
+
+    def _new_rows(self, X: Any) -> Float[np.ndarray, "T D"]:
+        """Inputs of rows to predict, scaled.  Raises NotFittedError, and ValueError for rows that do not fit."""
+        check_is_fitted(self)
+        try:
+            if self._table is None:
+                rows = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
+            else:
+                rows = self._table.inputs(X)
+        except ValueError as error:
+            raise in_one_line(error, X) from None
+        except GpbenchError as error:
+            raise ValueError(in_python(str(error))) from error
+        self._x_scaler.transform(rows)
+        return rows
 
     def _fit(
         self,
@@ -77,9 +112,8 @@ class Estimator(BaseEstimator):
                 raise ConfigError(f"method {self.method} has no sample_weight: {WITH_WEIGHTS}")
             if task == "count":
                 check_counts(NAME, y, "y")
-            self._x_scaler, self._y_scaler = fit_scalers(
-                X, y, inputs=protocol["inputs"], targets=protocol["targets"], task=task, weight=weight, dataset=NAME
-            )
+            scalers = {"inputs": protocol["inputs"], "targets": protocol["targets"], "task": task}
+            self._x_scaler, self._y_scaler = fit_scalers(X, y, **scalers, weight=weight, dataset=NAME, target="y")
             self._classes = classes
             self.state_ = self._train(programs, X, y, weight)
         except GpbenchError as error:
@@ -158,9 +192,7 @@ class Estimator(BaseEstimator):
 
     def _predictions(self, X: Any) -> dict[str, np.ndarray]:
         """The method's predictions of scaled targets at rows X (T, D).  Raises NotFittedError."""
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
-        self._x_scaler.transform(X)
+        X = self._new_rows(X)
         programs = programs_of(self.config_)
 
         import jax
@@ -192,9 +224,7 @@ class Estimator(BaseEstimator):
             raise ValueError(
                 f"method {self.method} has no joint covariance: use gpr, linear, or a sparse GP such as svi or vsgpr"
             )
-        X = validate_data(self, X, dtype=np.float64, reset=False, copy=True)
-        self._x_scaler.transform(X)
-        rows = jnp.asarray(X, self.config_["protocol"]["precision"])
+        rows = jnp.asarray(self._new_rows(X), self.config_["protocol"]["precision"])
         try:
             with self._one_line():
                 return np.array(eqx.filter_jit(method.covariance)(self.state_, rows), np.float64)

@@ -26,6 +26,12 @@ class Classifier(ClassifierMixin, Estimator):
     config_dir : str, path or None, default=None
         A folder with your own method/ and protocol/ files and the modules that they name, as `gpbench run --config-dir`
         takes it.
+    encode : dict or None, default=None
+        Columns of a DataFrame that are categories, as in a card: `{"city": "onehot"}`, `{"size": "ordinal"}`, or with
+        levels, `{"size": {"ordinal": ["S", "M", "L"]}}`.
+    impute : str, dict or None, default=None
+        "mean" or "median" of the training rows for missing cells, of all inputs or by column, as in a card.  Each
+        column with missing cells gets an input that says where.
 
     Attributes
     ----------
@@ -39,8 +45,8 @@ class Classifier(ClassifierMixin, Estimator):
         The trained state of the method: a pytree of arrays on the host.
     """
 
-    def __init__(self, method="sep", protocol="clean", seed=0, options=None, config_dir=None):
-        super().__init__(method, protocol, seed, options, config_dir)
+    def __init__(self, method="sep", protocol="clean", seed=0, options=None, config_dir=None, encode=None, impute=None):
+        super().__init__(method, protocol, seed, options, config_dir, encode, impute)
 
     def fit(self, X, y, sample_weight=None) -> "Classifier":
         """Train the method on all rows.

@@ -25,6 +25,12 @@ class Regressor(RegressorMixin, Estimator):
     config_dir : str, path or None, default=None
         A folder with your own method/ and protocol/ files and the modules that they name, as `gpbench run --config-dir`
         takes it.
+    encode : dict or None, default=None
+        Columns of a DataFrame that are categories, as in a card: `{"city": "onehot"}`, `{"size": "ordinal"}`, or with
+        levels, `{"size": {"ordinal": ["S", "M", "L"]}}`.
+    impute : str, dict or None, default=None
+        "mean" or "median" of the training rows for missing cells, of all inputs or by column, as in a card.  Each
+        column with missing cells gets an input that says where.
 
     Attributes
     ----------
@@ -36,8 +42,8 @@ class Regressor(RegressorMixin, Estimator):
         The trained state of the method: a pytree of arrays on the host.
     """
 
-    def __init__(self, method="svi", protocol="clean", seed=0, options=None, config_dir=None):
-        super().__init__(method, protocol, seed, options, config_dir)
+    def __init__(self, method="svi", protocol="clean", seed=0, options=None, config_dir=None, encode=None, impute=None):
+        super().__init__(method, protocol, seed, options, config_dir, encode, impute)
 
     def fit(self, X, y, sample_weight=None) -> "Regressor":
         """Train the method on all rows.
@@ -64,7 +70,6 @@ class Regressor(RegressorMixin, Estimator):
             For unsuitable data, an unknown name or setting, or training that diverges.
         """
         X, y, weight = self._training_rows(X, y, sample_weight, y_numeric=True)
-        y = y.astype(np.float64)
         self._fit(X, y, *(("count", 1) if self._is_of_counts() else ("regression", 0)), weight)
         return self
 

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpbench.config import optional
+from gpbench.config import optional, words
 from gpbench.config.compose import Composer
 from gpbench.config.declared import check_task
+from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, GpbenchError, nearest
 from gpbench.experiments import definition
 from gpbench.experiments.definition import PRESETS, Experiment, overrides
@@ -50,7 +51,8 @@ def load_recorded(
         ConfigError: as `plan` does.
     """
     folders = [folder.expanduser().resolve() for folder in config_dirs]
-    planned = {name: plan(experiment, name, folders, records) for name in ([preset] if preset else PRESETS)}
+    planner = Planner(folders)
+    planned = {name: plan(experiment, name, folders, records, planner) for name in ([preset] if preset else PRESETS)}
     shares = {name: _share(cells) for name, cells in planned.items()}
     name = max(reversed(shares), key=lambda name: shares[name]) if any(shares.values()) else next(iter(shares))
     require_recorded(experiment.id, name, planned[name])
@@ -63,8 +65,49 @@ def _share(cells: Sequence[Cell]) -> float:
     return sum(len(cell.records) for cell in cells) / runs if runs else 0.0
 
 
-Plans = dict[tuple[str, ...], RunPlan | GpbenchError]
-"""Plans of jobs, or their errors, by their words."""
+class Planner:
+    """Plans jobs with the files of the same folders, each once: many experiments share jobs.
+
+    Args:
+        config_dirs: the user's folders with group files.
+    """
+
+    def __init__(self, config_dirs: Sequence[Path] = ()) -> None:
+        self._composer = Composer(config_dirs)
+        self._known: dict[tuple[str, ...], RunPlan | GpbenchError] = {}
+        self._bases: dict[tuple[str, ...], dict] = {}
+
+    def plans(self, jobs: Sequence[Sequence[str]]) -> list[RunPlan | GpbenchError]:
+        """The plan of each job, or the error of one whose runs are unknown.
+
+        Args:
+            jobs: the words of `gpbench run` of each job.
+
+        Raises:
+            ConfigError: a job cannot be composed, or has a method or a likelihood that is not for the data's task.
+        """
+        configurations = {}
+        for job in dict.fromkeys(tuple(job) for job in jobs if tuple(job) not in self._known):
+            try:
+                configurations[job] = self._composed(job)
+                check_task(configurations[job])
+            except ConfigError as error:
+                advice = optional.advice(jobs, self._composer)
+                raise ConfigError(advice or f"{error}{job_note(job, jobs)}") from error
+        self._known |= {job: _plan(cfg) for job, cfg in configurations.items()}
+        return [self._known[tuple(job)] for job in jobs]
+
+    def _composed(self, job: Sequence[str]) -> dict:
+        """The configuration of a job; of jobs that differ in their splits alone only the first is composed."""
+        splits = [text for text in job if text.startswith("split=")]
+        rest = tuple(text for text in job if not text.startswith("split="))
+        if rest not in self._bases or len(splits) != 1:
+            self._bases[rest] = self._composer.compose(job)
+            return self._bases[rest]
+        (word,) = words.read(splits)
+        split = {"split": list(word.value) if isinstance(word.value, tuple) else word.value}
+        check_values(split)
+        return {**self._bases[rest], **split}
 
 
 def plan(
@@ -72,57 +115,35 @@ def plan(
     preset: str,
     config_dirs: Sequence[Path] = (),
     records: Records | None = None,
-    known: Plans | None = None,
+    planner: Planner | None = None,
 ) -> list[Cell]:
     """The cells of a preset with what is recorded of them, in the order of its jobs.
 
-    `records` is a store, or a dict of records by id; `known` has plans of jobs, and gets those that it lacks: many
-    experiments share jobs.  Raises ConfigError for an unknown preset and a job that cannot be composed, DataError where
-    an identity needs data that are unavailable.
+    `records` is a store, or a dict of records by id; `planner` one of the same folders, by default a new one.  Raises
+    ConfigError for an unknown preset and a job that cannot be composed, DataError where an identity needs data that are
+    unavailable.
     """
     if preset not in PRESETS:
         raise ConfigError(f"no preset {preset!r}; {nearest(preset, PRESETS)}")
     jobs = experiment.jobs(preset)
     cells: list[Cell] = []
-    for job, outcome in zip(jobs, plans([overrides(job) for job in jobs], config_dirs, known), strict=True):
+    planned = (planner or Planner(config_dirs)).plans([overrides(job) for job in jobs])
+    for job, outcome in zip(jobs, planned, strict=True):
         if isinstance(outcome, GpbenchError):
             raise outcome
         cells += cells_of(job, outcome, {} if records is None else records)
     return cells
 
 
-def plans(
-    jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = (), known: Plans | None = None
-) -> list[RunPlan | GpbenchError]:
-    """Plans jobs.
-
-    Args:
-        jobs: the words of `gpbench run` of each job.
-        config_dirs: the user's folders with group files.
-        known: plans of jobs with the same folders, to which those of these jobs are added.
-
-    Returns:
-        The plan of each job, or the error of one whose runs are unknown.
-
-    Raises:
-        ConfigError: a job cannot be composed, or has a method or a likelihood that is not for the data's task.
-    """
-    known = {} if known is None else known
-    composer, configurations = Composer(config_dirs), {}
-    for words in dict.fromkeys(tuple(job) for job in jobs if tuple(job) not in known):
-        try:
-            configurations[words] = composer.compose(words)
-            check_task(configurations[words])
-        except ConfigError as error:
-            raise ConfigError(optional.advice(jobs, composer) or f"{error}{job_note(words, jobs)}") from error
-    known |= {words: _plan(cfg) for words, cfg in configurations.items()}
-    return [known[tuple(words)] for words in jobs]
+def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[RunPlan | GpbenchError]:
+    """Plans jobs as `Planner.plans` does, with group files of these folders."""
+    return Planner(config_dirs).plans(jobs)
 
 
-def job_note(words: Sequence[str], jobs: Sequence[Sequence[str]]) -> str:
+def job_note(job: Sequence[str], jobs: Sequence[Sequence[str]]) -> str:
     """The end of a message about one job of several: the words that set it apart from others; "" for a single job."""
     shared = set(jobs[0]).intersection(*jobs)
-    own = [word for word in words if word not in shared]
+    own = [word for word in job if word not in shared]
     return f" (job {' '.join(own)})" if own else ""
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from gpbench.errors import AbsentError
 from gpbench.records.plan import Records, Run, RunPlan
@@ -21,7 +22,7 @@ class Cell:
     output: str = ""
     records: Sequence[Record] = ()
 
-    @property
+    @cached_property
     def missing(self) -> list[int]:
         """The splits that no record has."""
         recorded = {record.split for record in self.records}

@@ -98,6 +98,7 @@ class Published:
         return self.held_out and not self.note
 
 
+@cache
 def lookup(dataset: str, method: str, setting: str, metric: str, output: str | None = None) -> Published | None:
     """Looks up the published value of a cell.
 

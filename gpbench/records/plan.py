@@ -70,16 +70,18 @@ class RunPlan:
             checksum, rows = _checksum_and_rows(json.dumps([cfg[key] for key in _DATA_KEYS]))
         if sizes := splits.sizes({**card, "rows": rows}):
             cfg = declared.within_rows(cfg, sizes[0])
-        shared = identity.identify(cfg, checksum)
+        shared = identity.canonical(identity.identify(cfg, checksum))
+        trained = members(card, cfg["split"], cfg["output"])
+        cells = {member.output: identity.cell_id(**shared, **member.cell) for member in trained}
         runs = [
             Run(
                 id=identity.run_id(**shared, **member.identity, seed=cfg["seed"]),
-                cell=identity.cell_id(**shared, **member.cell),
+                cell=cells[member.output],
                 split=member.split,
                 output=member.output,
                 output_name=name_of_output(card, member.output),
             )
-            for member in members(card, cfg["split"], cfg["output"])
+            for member in trained
         ]
         return cls(cfg, checksum, tuple(runs))
 

@@ -58,7 +58,7 @@ def notes(rows: Mapping[str, Mapping[str, Entry]], metric: str) -> Iterator[str]
                 methods.setdefault("diverged runs do not count", {})[f"{method} on {dataset} ({entry.diverged})"] = None
             for words, n in entry.undefined.items():
                 methods.setdefault(words, {})[f"{method} on {dataset} ({n})"] = None
-            for note in caveats(entry.cell.dataset, metric, entry.cell.records, None):
+            for note in caveats(entry.cell, metric, None):
                 methods.setdefault(note, {})[method] = None
     yield from (f"{note}: {', '.join(names)}" for note, names in methods.items() if note not in UNRANKED.values())
 

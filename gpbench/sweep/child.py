@@ -13,8 +13,13 @@ import sys
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
-def _arrange(parent: int, cores: str) -> None:
-    """Lets Linux kill this process when the process `parent` ends, and keeps it to these cores, "0,1"; "" for all."""
+def arrange(parent: int, cores: str) -> None:
+    """Lets Linux kill this process when its parent ends, and keeps it to some cores.
+
+    Args:
+        parent: Number of the parent process.
+        cores: Numbers of the cores, as in "0,1"; "" for all.
+    """
     if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -25,6 +30,6 @@ def _arrange(parent: int, cores: str) -> None:
 
 
 if __name__ == "__main__":
-    _arrange(int(sys.argv[1]), sys.argv[2])
+    arrange(int(sys.argv[1]), sys.argv[2])
     sys.argv[1:] = sys.argv[3:]
     runpy.run_module("gpbench", run_name="__main__")

@@ -1,6 +1,6 @@
-"""Sweeps: Hydra's sweeper says which jobs there are, and each runs in a fresh process `python -m gpbench run`.
+"""Sweeps: Hydra's sweeper says which jobs there are, and each runs as `gpbench run` in a process of its own.
 
-A fresh process keeps XLA's flags, caches and memory of one job away from the next.  Records that exist are not made
+That keeps XLA's flags, caches and memory of one job away from the next.  Records that exist are not made
 again, so run the same command to resume where a sweep stopped.
 """
 

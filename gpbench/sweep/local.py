@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpbench.records.plan import RunPlan
+from gpbench.sweep.forks import Forks
 from gpbench.sweep.job import Ended, Job, Outcome
 from gpbench.train.stop import StopRequest
 
@@ -22,7 +23,7 @@ class Child:
     """A running job.  `words` are the command line after `gpbench run`, `overrides` what names the job to the user.
 
     `environment` is added to ours; `slot` is its number among the jobs that run at a time.  With a `plan` the job
-    does not compose its configuration again.
+    does not compose its configuration again, and with `forks` it need not import JAX.
     """
 
     def __init__(
@@ -32,18 +33,14 @@ class Child:
         environment: Mapping[str, str],
         slot: int = 0,
         plan: RunPlan | None = None,
+        forks: Forks | None = None,
     ):
         self.overrides, self.slot = overrides, slot
         self.last_line = ""
         self._started = time.monotonic()
-        self._process: subprocess.Popen[str] = start_run(
-            plan,
-            ["--json", *["--plan"] * bool(plan), *words],
-            environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
+        words = ["--json", *["--plan"] * bool(plan), *words]
+        self._process = (forks and forks.start(plan, words, environment)) or start_run(
+            plan, words, environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
         )
         self._output: list[str] = []
         streams = ((self._process.stdout, self._output.append), (self._process.stderr, self._remember))
@@ -116,7 +113,7 @@ class Local:
     resubmit = 0
 
     def __init__(self, flags: Sequence[str], run: dict[str, Any], stop: StopRequest):
-        self.flags, self.stop, self.at_a_time = flags, stop, run["jobs"]
+        self.flags, self.stop, self.at_a_time, self.forks = flags, stop, run["jobs"], Forks()
         self.gpus = visible_gpus() if run["jobs"] > 1 and run["device"] != "cpu" else []
         self.shared = run["memory_fraction"] is None and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ
 
@@ -132,7 +129,7 @@ class Local:
             limited = job if remaining is None else job.limited(max(remaining, 0.001))
             slot = min(set(range(self.at_a_time)) - {child.slot for child in (*running, *children)})
             words, environment = [*self.flags, *limited.overrides], self.environment(slot, job.overrides)
-            children.append(Child(job.overrides, words, environment, slot, limited.plan))
+            children.append(Child(job.overrides, words, environment, slot, limited.plan, self.forks))
         return children
 
     def environment(self, slot: int, overrides: Iterable[str]) -> dict[str, str]:
@@ -151,7 +148,8 @@ class Local:
         return environment
 
     def close(self) -> None:
-        """Nothing to clear away."""
+        """Lets the processes end that the jobs were forked from."""
+        self.forks.close()
 
     def cancel(self, running: Sequence[Child]) -> None:
         """Ask the running jobs to stop at a checkpoint."""

@@ -1,6 +1,8 @@
 """Rows of each training step.  Pure and traced: the rows of step t follow from the key and t alone."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -22,12 +24,18 @@ def whole(X, y, classes: int = 0, *, rows: int | None = None, weight=None) -> Ba
         rows: number of rows that count; those beyond only fill the batch up and have weight 0.
         weight: sample weights above 0 (N,); None for 1.
     """
-    index = jnp.arange(X.shape[0])
     total = X.shape[0] if rows is None else rows
-    counted = (index < total).astype(X.dtype)
+    index, counted = _index_and_count(X.shape[0], total, X.dtype)
     if weight is None:
         return Batch(X, y, index, counted, total, classes)
     return Batch(X, y, index, counted * weight, total, classes, is_weighted=True)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2), inline=True)
+def _index_and_count(n: int, total: int, dtype: Any) -> tuple[Int[Array, " N"], Float[Array, " N"]]:
+    """The index of each of n rows, and 1 for the first `total` of them, else 0."""
+    index = jnp.arange(n)
+    return index, (index < total).astype(dtype)
 
 
 class Chunk(eqx.Module):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from gpbench import data as data_layer
 from gpbench import limits, own_metrics, runtime
@@ -118,7 +117,7 @@ class Context:
 
     def state(self, fit: Fit, i: int) -> State:
         """The state of the i-th run of a group, on one device.  All processes must ask."""
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf[i]), self.devices.on_host(fit.state))
+        return jax.device_put(jax.tree.map(lambda leaf: leaf[i], self.devices.on_host(fit.state)))
 
     def keeps_predictions(self, rows: int) -> bool:
         """Decide whether the predictions of this number of test rows are kept beside the record."""

@@ -122,7 +122,7 @@ class Devices:
 
     def _arrange(self, tree: Any, spec: Callable) -> Any:
         if self._mesh is None:
-            return jax.tree.map(jnp.asarray, tree)
+            return jax.device_put(tree)  # jnp.asarray would compile a copy for each shape
         mesh = self._mesh
         return jax.tree.map(lambda leaf: _on(NamedSharding(mesh, spec(leaf)), leaf), tree)
 

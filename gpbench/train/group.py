@@ -7,6 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -101,7 +102,7 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     states = []
     weights = [None] * group.size if group.weight is None else group.weight
     for X, y, key, weight in zip(group.X, group.y, group.init_keys, weights, strict=True):
-        data = batches.whole(jnp.asarray(X), jnp.asarray(y), group.classes, rows=group.rows, weight=weight)
+        data = batches.whole(jax.device_put(X), jax.device_put(y), group.classes, rows=group.rows, weight=weight)
         with run.timed("init") if run else nullcontext():
             state = method.init(data, key=key)
         chooses = run is not None and not method.halving
@@ -121,10 +122,14 @@ def initial(method: Method, group: Group, run: Fit | None = None) -> State:
     # One member's state is not copied, since it may be most of what there is; but two leaves may be one array.
     leaves, structure = jax.tree.flatten(states.pop())
     uses = Counter(map(id, leaves))
-    return jax.tree.unflatten(structure, [_with_member_axis(a) if uses[id(a)] == 1 else a[None] for a in leaves])
+    own, shared = eqx.partition(leaves, [uses[id(leaf)] == 1 for leaf in leaves])
+    return jax.tree.unflatten(structure, eqx.combine(*_with_member_axis(own, shared)))
 
 
 @partial(jax.jit, donate_argnums=0)
-def _with_member_axis(leaf: Array) -> Array:
-    """An array with an axis of one member in front, in the same memory."""
-    return leaf[None]
+def _with_member_axis(own: list[Array | None], shared: list[Array | None]) -> tuple[list, list]:
+    """Arrays with an axis of one member in front, the first ones in the same memory.
+
+    They have the types that steps return, lest these are compiled for weak types too.
+    """
+    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype)[None], (own, shared))

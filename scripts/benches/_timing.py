@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from benches._results import measured
 
 from gpbench.train import batches
 
@@ -63,9 +64,9 @@ def seconds_of_loop(step: Callable, rounds: int = 5) -> float:
     return best
 
 
-def milliseconds(seconds: Callable[[], float]) -> str:
-    """Milliseconds as text, or a dash for a peer that is not installed."""
+def milliseconds(name: str, seconds: Callable[[], float]) -> str:
+    """Milliseconds as text, kept as a result of this name; a dash for a peer that is not installed."""
     try:
-        return f"{1e3 * seconds():.2f}"
+        return f"{1e3 * measured(name, seconds()):.2f}"
     except ImportError:
         return "-"

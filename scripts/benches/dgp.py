@@ -101,6 +101,9 @@ def main(arguments: list[str]) -> None:
     for size in options.sizes:
         m, b, hidden = map(int, size.split(","))
         rate = product_rate(m, b)
-        cells = [milliseconds(partial(step, X, y, m, b, hidden)) for step in (dgp, dsdgp, gpytorch)]
+        cells = [
+            milliseconds(f"dgp {step.__name__} {size}", partial(step, X, y, m, b, hidden))
+            for step in (dgp, dsdgp, gpytorch)
+        ]
         limit = 1e3 * flops(m, b, hidden) / rate
         print(f"{m:5d} {b:5d} {hidden:6d} " + " ".join(f"{text:>10s}" for text in cells) + f" {limit:7.2f}", flush=True)

@@ -12,6 +12,7 @@ from functools import partial
 import jax
 import numpy as np
 import optax
+from benches._results import measured
 from benches._timing import milliseconds, product_rate, seconds_of_loop, seconds_per_step
 from benches.svgp import problem
 
@@ -101,6 +102,7 @@ def main(arguments: list[str]) -> None:
         for posterior in POSTERIORS:
             inner = c * m + 1 if posterior == "coupled_covariance" else m
             limit = 1e3 * flops(posterior, c, m, b) / product_rate(inner, b)
-            ours = 1e3 * gam(posterior, X, y, m, b)
-            peer = milliseconds(partial(gpytorch, X, y, m, b)) if posterior == "mean_field" else ""
+            name = f"gam {posterior} {size}"
+            ours = 1e3 * measured(name, gam(posterior, X, y, m, b))
+            peer = milliseconds(f"{name} gpytorch", partial(gpytorch, X, y, m, b)) if posterior == "mean_field" else ""
             print(f"{c:4d} {m:4d} {posterior:>19s} {ours:8.2f} {limit:8.2f} {peer:>9s}", flush=True)

@@ -11,6 +11,7 @@ import argparse
 import jax
 import jax.numpy as jnp
 import optax
+from benches._results import measured
 from benches._timing import STEPS, product_rate, seconds_each
 from benches.svgp import problem
 
@@ -94,7 +95,7 @@ def main(arguments: list[str]) -> None:
                 steps=20_000,
             )
             rates = [limits(options.batch)]  # before and after, since a shared machine's change
-            each = seconds_per_step(method, X, y)
+            each = measured(f"qsgp {size} {optimiser and 'learned'}", seconds_per_step(method, X, y), "float32")
             cosine, product = map(max, zip(*rates, limits(options.batch)))
             cosines, operations = least(method, options.inputs)
             parts = cosines / cosine, operations / product

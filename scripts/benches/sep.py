@@ -5,6 +5,7 @@ import argparse
 import jax
 import jax.numpy as jnp
 import numpy as np
+from benches._results import measured
 from benches._timing import product_rate, seconds_each
 
 from gpbench import runtime
@@ -62,6 +63,7 @@ def main(arguments: list[str]) -> None:
             # the rate before and after, since a shared machine's changes
             before = product_rate(m, options.n, dtype)
             each = seconds_each(program(method), states, X, y, least=4.0) / STEPS / splits
+            measured(f"sep {options.precision} m={m} splits={splits}", each, options.precision)
             rate = max(before, product_rate(m, options.n, dtype))
             work = flops(options.n, m, options.inputs)
             print(

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 
+from benches._results import measured
+
 VERBS = (["--help"], ["ls", "datasets"], ["ls", "runs"], ["data", "info", "pima"], ["table"])
 
 
@@ -16,6 +18,7 @@ def main(arguments: list[str]) -> None:
     print(f"python -c ''            {bare:.3f} s")
     for verb in VERBS:
         seconds = best([sys.executable, "-m", "gpbench", *verb], options.rounds)
+        measured(f"start {' '.join(verb)}", seconds)
         print(f"gpbench {' '.join(verb):<15} {seconds:.3f} s  {seconds / bare:5.1f} times Python's start")
 
 

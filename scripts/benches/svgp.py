@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from benches._results import measured
 from benches._timing import STEPS, milliseconds, product_rate, seconds_each, seconds_of_loop, seconds_per_step
 
 from gpbench import runtime
@@ -105,7 +106,9 @@ def compare(sizes: list[tuple[int, int]]) -> None:
     print("    m     b       ours   GPyTorch      GPJax   limit")
     for m, b in sizes:
         rate = product_rate(m, b)
-        cells = [milliseconds(partial(step, X, y, m, b)) for step in (ours, gpytorch, gpjax)]
+        cells = [
+            milliseconds(f"svgp {step.__name__} {m},{b}", partial(step, X, y, m, b)) for step in (ours, gpytorch, gpjax)
+        ]
         print(
             f"{m:5d} {b:5d} " + " ".join(f"{text:>10s}" for text in cells) + f" {1e3 * flops(m, b) / rate:7.2f}",
             flush=True,
@@ -123,7 +126,7 @@ def decoupled(sizes: list[int], d: int = 21, rows: int = 1024) -> None:
         state = method.init(data, key=jax.random.key(0))
         one = jax.jit(partial(method.step, key=jax.random.key(1))).lower(state, batch).compile()
         memory = one.memory_analysis().temp_size_in_bytes / 2**20
-        seconds = seconds_each(one, state, batch, rounds=3)
+        seconds = measured(f"svdgp {m}", seconds_each(one, state, batch, rounds=3))
         limit = decoupled_flops(m, rows, d) / rate
         print(f"{m:7d} {1e3 * seconds:8.0f} {1e3 * limit:8.0f} {seconds / limit:6.1f} {memory:12.0f}", flush=True)
 

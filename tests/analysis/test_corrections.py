@@ -77,3 +77,9 @@ def test_runs_of_two_kinds_of_splits_share_no_cell_and_their_label_tells_them_ap
     assert {(cell.method, cell.label, len(cell.records)) for cell in cells} == {
         (method, f"set={name}", 6) for method in ("sep", "svi") for name in ("kfold", "stratified90")
     }
+
+
+def test_splits_that_train_on_rows_of_their_own_have_the_plain_test():
+    independent, overlapping = (compared(runs(name)) for name in ("draws", "random90"))
+    assert independent.ratio == 0 and overlapping.ratio == 0.5
+    assert overlapping.test.stderr == pytest.approx(independent.test.stderr * math.sqrt(1 + len(A) * 0.5))

@@ -1,14 +1,17 @@
 """Footnotes of cells."""
 
 import math
+from dataclasses import replace
 
 from samples import sample
 
+from gpbench.analysis.cells import group_runs
 from gpbench.analysis.notes import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONVERGED, UNMIXED, UNMIXED_WEIGHTS, caveats
 
 
 def of(*records, metric="nll"):
-    return caveats("mine", metric, [sample(**record) for record in records], None)
+    runs = tuple(sample(**record) for record in records)
+    return caveats(replace(group_runs(runs)[0], records=runs), metric, None)
 
 
 def test_a_run_that_did_not_converge_is_named_and_one_without_a_criterion_is_not():

@@ -5,8 +5,7 @@ import pytest
 from samples import sample
 from scipy import stats
 
-from gpbench.analysis import rankings, ranks
-from gpbench.analysis import statistics as rank_tests
+from gpbench.analysis import rank_tests, rankings, ranks
 from gpbench.analysis.cells import group_runs
 from gpbench.analysis.method_settings import labels, main_cells
 from gpbench.errors import ConfigError
@@ -111,6 +110,14 @@ def test_holm_is_the_step_down_of_sorted_p_values():
         largest = max(min(1, (3 - m) * raw[p]) for m, p in enumerate(ordered[: step + 1]))
         assert adjusted[i, j] == adjusted[j, i] == largest
     assert rank_tests.wilcoxon_holm(np.ones((5, 2)))[0, 1] == 1
+
+
+def test_wilcoxons_test_is_that_of_scipy_exact_with_ties_and_normal():
+    rng = np.random.default_rng(3)
+    for n in (1, 5, 13, 14, 50, 60):
+        for d in (rng.normal(size=n), rng.integers(-3, 5, n) + 0.0, np.arange(1.0, n + 1)):
+            expected = stats.wilcoxon(d).pvalue if d.any() else 1
+            assert rank_tests.wilcoxon_holm(np.stack([d, 0 * d], axis=1))[0, 1] == pytest.approx(expected, abs=1e-12)
 
 
 def test_ties_share_ranks_and_rounding_breaks_none():

@@ -136,7 +136,7 @@ def test_the_time_limit_is_that_of_the_whole_sweep(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills the children of a killed parent")
 def test_children_die_with_a_killed_parent(tmp_path):
     process = start(tmp_path, *SWEEP, "split=0,1", "method.seconds=60")
-    wait_for(lambda: len(_alive(tmp_path)) == 3)
+    wait_for(lambda: len(_alive(tmp_path)) == 4)  # the sweep, the server of its jobs, and these
     process.kill()
     process.wait()
     wait_for(lambda: not _alive(tmp_path), seconds=30)

@@ -56,6 +56,8 @@ def test_csv_and_json_agree(results, capsys):
         (["--metric", "nll,seconds"], 8),
         (["--metric", "all", "--dataset", "pima"], 6),
         (["--preset", "none"], 4),
+        (["--metric", "nll", "--metric", "seconds"], 8),
+        (["--dataset", "pima", "--dataset", "crabs", "--method", "svi"], 2),
     ],
 )
 def test_filters_select_records(results, capsys, filters, n):
@@ -113,3 +115,13 @@ def test_a_terminal_gets_tables_that_fit_it(results, capsys, monkeypatch):
     text = out(capsys, "table", "--results", results)
     assert "0.52 (" in text and max(map(len, text.splitlines())) <= 60
     assert text.count("nll (nats per row; lower is better)") == 1
+
+
+def test_an_option_that_is_no_list_is_refused_where_it_is_given_twice(results, capsys):
+    assert main(["table", "--results", str(results), "--format", "md", "--format", "csv"]) == 2
+    assert capsys.readouterr().err == "gpbench: --format is given twice: leave one out\n"
+
+
+def test_all_runs_are_missing_where_none_is_recorded(results, capsys):
+    text = out(capsys, "table", "sep/table1", "--preset", "full", "--missing", "--results", results)
+    assert text.startswith("Missing runs of sep/table1, preset full: 1,260 of 1,260.")

@@ -8,6 +8,7 @@ from hydra.utils import instantiate
 from gpbench.cli import main
 from gpbench.config.compose import compose
 from gpbench.contract.findings import CHECKS, ROWS, examine, startable
+from gpbench.contract.problems import CLASSES
 
 ROOT = Path(__file__).resolve().parents[2]
 DECOUPLED = [
@@ -89,6 +90,16 @@ def test_our_methods_keep_every_rule(name):
     cfg = compose([f"method={name}", *SMALL.get(name, [])])
     findings = list(examine(cfg["method"], rows=40, tasks=[ONE_OF.get(name, "binary")]))
     assert len(findings) == len(CHECKS)
+    assert [finding for finding in findings if finding.verdict == "broken"] == []
+
+
+@pytest.mark.parametrize(
+    "words", [["method=constant"], ["method=svi", *SMALL["svi"], "method.likelihood=negative_binomial"]], ids=" ".join
+)
+def test_counts_are_a_task_of_their_own_and_that_of_a_likelihood_of_counts(words):
+    tasks = ["count"] if "constant" in words[0] else CLASSES
+    findings = list(examine(compose(words)["method"], rows=30, tasks=tasks))
+    assert {finding.task for finding in findings} == {"count"} and len(findings) == len(CHECKS)
     assert [finding for finding in findings if finding.verdict == "broken"] == []
 
 

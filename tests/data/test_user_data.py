@@ -50,10 +50,10 @@ def test_a_regression_target_keeps_its_units(write):
 
 def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path):
     read = write([*ROWS, "5,1,", "6,2,NA"], more=", missing: NA")
-    with pytest.raises(DataError, match=r"mine: file mine\.csv: the target, column 'kind', has 2 missing cells"):
+    with pytest.raises(DataError, match=r"mine\.yaml: file mine\.csv: the target, column 'kind', has 2 missing cells"):
         read()
     read = write([*ROWS, "NA,1,ham", ",1,ham"], more=", missing: NA")
-    with pytest.raises(DataError, match=r"mine: file mine\.csv: column 'a' has 2 missing or infinite cells"):
+    with pytest.raises(DataError, match=r"mine\.yaml: file mine\.csv: column 'a' has 2 missing or infinite cells"):
         read()
     with open(tmp_path / "dataset" / "mine.yaml", "a") as card:
         card.write("incomplete: drop\n")
@@ -72,7 +72,7 @@ def test_rows_with_missing_cells_go_only_where_the_card_says_so(write, tmp_path)
         ({"rows": ["1,2,1", "2,2,-1"], "task": "count"}, "column 'kind', row 2: -1 is no count"),
         ({"rows": ["1,2,1", "2,2,few"], "task": "count"}, "column 'kind', row 2: 'few' is not a number"),
         ({"rows": []}, "no rows"),
-        ({"more": ", drop: [a, b]"}, "mine: file mine.csv: no inputs"),
+        ({"more": ", drop: [a, b]"}, "mine.yaml: file mine.csv: no inputs"),
         ({"more": ", codes: {sprt: {ham: 1}}"}, "codes: no column 'sprt' among the inputs; known are a, b"),
         ({"more": ", sha256: abc"}, "sha256 is"),
         ({"more": ", labels: {ham: -1}"}, "label 'spam' is not in the card's labels"),
@@ -118,7 +118,7 @@ def test_two_columns_of_one_name_are_refused(write, tmp_path):
     read = write()
     with open(tmp_path / "dataset" / "mine.yaml", "a") as card:
         card.write("columns: [a, a]\n")
-    with pytest.raises(DataError, match=r"mine: file mine\.csv: two inputs have the same name"):
+    with pytest.raises(DataError, match=r"mine\.yaml: file mine\.csv: two inputs have the same name"):
         read()
 
 

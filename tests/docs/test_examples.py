@@ -90,7 +90,7 @@ def test_gaussian_processes_of_scikit_learn_are_imported_as_the_page_says(tmp_pa
 
 
 def test_the_example_of_the_estimators_runs(tmp_path):
-    (code,) = blocks(HOW_TO / "estimators.md", "python")
+    code = "\n".join(blocks(HOW_TO / "estimators.md", "python"))
     names: dict = {}
     exec(code, names)
     assert names["probabilities"].shape == (20, 2) and names["mean"].shape == names["std"].shape == (20,)

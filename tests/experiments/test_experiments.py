@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from committed import PLANS
+from committed import PLANNER
 
 from gpbench.analysis.experiment import by_dataset, table_blocks
 from gpbench.errors import ConfigError
@@ -18,7 +18,7 @@ from gpbench.experiments.plan import plan
 @functools.cache
 def planned(id, preset):
     """The cells of an experiment, composed once for all tests."""
-    return plan(definition.read(id), preset, known=PLANS)
+    return plan(definition.read(id), preset, planner=PLANNER)
 
 
 def runs(cells):

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from committed import PLANS
+from committed import PLANNER
 
 from gpbench.experiments import definition
 from gpbench.experiments.definition import overrides
@@ -28,7 +28,7 @@ def planned():
 
     def runs(name: str, preset: str) -> list:
         jobs = [overrides(job) for job in definition.read(name).jobs(preset)]
-        return [[run.id, run.cell, run.split, run.output] for plan in plans(jobs, known=PLANS) for run in plan.runs]
+        return [[run.id, run.cell, run.split, run.output] for plan in PLANNER.plans(jobs) for run in plan.runs]
 
     return {key: runs(*key.split()) for key in KNOWN}
 

@@ -2,17 +2,23 @@
 
 import csv
 import io
+from collections.abc import Mapping, Sequence
 
 from gpbench.analysis.sheets import Sheet
 from gpbench.errors import printable
 
 
 def as_csv(sheet: Sheet) -> str:
+    """The rows of a sheet as `rows_as_csv` writes them."""
+    return rows_as_csv(sheet.rows)
+
+
+def rows_as_csv(rows: Sequence[Mapping[str, object]]) -> str:
     """One line per row, numbers to 8 digits; a value that does not apply is empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(sheet.rows[0] if sheet.rows else ())
-    writer.writerows([_plain(value) for value in row.values()] for row in sheet.rows)
+    writer.writerow(rows[0] if rows else ())
+    writer.writerows([_plain(value) for value in row.values()] for row in rows)
     return out.getvalue().rstrip("\n")
 
 

@@ -5,6 +5,7 @@ import math
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -116,7 +117,7 @@ def log_scalar(value: float, like: Float[Array, "..."]) -> Float[Array, ""]:
     Returns:
         log(value), a scalar array.
     """
-    return jnp.asarray(math.log(value), like.dtype)
+    return jax.device_put(np.asarray(math.log(value), like.dtype))
 
 
 def initial_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -> Float[Array, " D"]:
@@ -129,9 +130,8 @@ def initial_log_lengthscales2(X: Float[Array, "N D"], start: LengthscaleStart) -
     Returns:
         One logarithm for each input, (D,).
     """
-    d = X.shape[1]
-    rows = np.asarray(X[:_COMPARED])
-    if start == "median_each":
-        return 2.0 * jnp.log(jnp.asarray([median_distance(rows[:, [j]]) for j in range(d)], X.dtype))
-    power = 2.0 if start == "median" else 1.0
-    return jnp.full(d, power * jnp.log(median_distance(rows)), X.dtype)
+    rows = np.asarray(X)[:_COMPARED]
+    columns = rows.T[:, :, None] if start == "median_each" else [rows]
+    power = 1.0 if start == "root_median" else 2.0
+    logs = power * np.log([median_distance(column) for column in columns])
+    return jax.device_put(np.broadcast_to(logs, X.shape[1]).astype(X.dtype))

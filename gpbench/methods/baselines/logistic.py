@@ -31,6 +31,10 @@ class Logistic(Method):
 
     @jax.named_scope("needs_float64")  # optax's L-BFGS and line search, whatever the precision of the weights
     def init(self, data: Batch, *, key: PRNGKeyArray) -> LogisticState:
+        return self._at_zero(data)
+
+    @eqx.filter_jit
+    def _at_zero(self, data: Batch) -> LogisticState:
         weights = jnp.zeros((data.X.shape[1] + 1, data.classes), data.X.dtype)
         return LogisticState(weights, optax.lbfgs().init(weights))
 

@@ -112,12 +112,17 @@ class SEP(SparseMethod, TwoClassMethod):
     )
 
     def init(self, data: Batch, *, key: PRNGKeyArray) -> SepState:
-        n, dtype = len(data.y), data.X.dtype
         whole = self.batch_size is None or self.batch_size >= data.total
         if self.gradient == "scalars" and not whole:
             raise ConfigError("method.gradient=scalars needs all rows in each step: leave method.batch_size=null")
         self.class_likelihood(data.X)
-        layer = self.initial_layer(data, additive_noise=True, key=key)
+        return self._at_prior(self.initial_layer(data, additive_noise=True, key=key), data)
+
+    @eqx.filter_jit
+    def _at_prior(self, layer: SparseLayer, data: Batch) -> SepState:
+        """The state with these hyper-parameters and sites that say nothing."""
+        n, dtype = len(data.y), data.X.dtype
+        whole = self.batch_size is None or self.batch_size >= data.total
         Kzz = layer.gram()
         flat = unit_factor(len(Kzz), dtype)
         directions = jnp.zeros((n, len(Kzz)), dtype) if self.memory == "factors" else None

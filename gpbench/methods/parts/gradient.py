@@ -137,10 +137,14 @@ class GradientMethod(Method):
                 " method.optimiser where the method has minibatches"
             )
         parameters = self.init_parameters(data, key=key)
-        variables = self.init_variables(parameters, data)
+        return GradientState(parameters, self._init_optimiser(parameters, data), self.init_variables(parameters, data))
+
+    @eqx.filter_jit
+    def _init_optimiser(self, parameters: Parameters, data: Batch) -> lbfgs.State | optax.OptState:
+        """The optimiser's state, by one program."""
         if self.optimiser is None:
-            return GradientState(parameters, lbfgs.start(parameters, self.init_extra(parameters, data)), variables)
-        return GradientState(parameters, self.optimiser.init(self.trainable(parameters)), variables)
+            return lbfgs.start(parameters, self.init_extra(parameters, data))
+        return self.optimiser.init(self.trainable(parameters))
 
     def step(self, state: GradientState[Any], batch: Batch, *, key: PRNGKeyArray) -> tuple[GradientState[Any], Info]:
         """One iteration.  The first of L-BFGS only evaluates, and it reports the objective where it ends."""

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.features import Features, InducingPoints, ScaledFeatures, inducing_points
 from gpbench.core.gaussians import Covariances, Normal, residual
-from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, require
+from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, log_scalar, require
 from gpbench.core.linalg import describe_failure, inverse_cholesky
 from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import PriorMethod
@@ -105,13 +105,13 @@ class SparseMethod(PriorMethod):
 
     def initial_layer(self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray) -> SparseLayer:
         """The layer to start from.  Raises ConfigError for more inducing points than rows, or an unfit kernel."""
-        X, dtype = data.X[: data.total], data.X.dtype
+        X = data.X[: data.total]
         Z = inducing_points(X, inducing_count(self.inducing, len(X)), self.start, key=key)
         kernel = self.kernel.initial(Z, start=self.lengthscale_start)
         features: Features = InducingPoints(Z)
         if self.features == "generalised":
             require(self.kernel, SquaredExponential, "method.features=generalised")
             features = ScaledFeatures(Z, jnp.zeros_like(Z))
-        log_noise = jnp.asarray(jnp.log(self.noise), dtype) if additive_noise else None
+        log_noise = log_scalar(self.noise, X) if additive_noise else None
         on_inducing = self.noise_on_inducing and additive_noise
         return SparseLayer(kernel, log_noise, features, on_inducing, self.lengthscale_prior)

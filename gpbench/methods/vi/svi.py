@@ -61,7 +61,7 @@ class SVI(SparseMethod, VariationalMethod, SubsetStart):
         layer = self.initial_layer(data, additive_noise=data.classes > 1, key=key)
         if self.subset_rows is not None:
             layer, likelihood = self._subset_start(layer, likelihood, data, self.subset_rows)
-        q = standard_normal(layer.gram().shape[0], data.X.dtype)
+        q = standard_normal(jax.eval_shape(layer.gram).shape[0], data.X.dtype)
         return VariationalParameters(layer, likelihood, repeat(q, likelihood.latents()))
 
     def _subset_start(

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +162,7 @@ def cell_page(cell: CellRuns) -> str:
     return f"cell/{hashlib.sha256(repr(identity).encode()).hexdigest()[:12]}.html"
 
 
+@cache
 def page(kind: str, name: str) -> str:
     """The path of the page of a data set, method, paper or experiment; names that are not file names get a digest."""
     safe = re.sub(r"[^\w./-]|\.\.|^[./]", "-", name)[:80]

@@ -315,7 +315,7 @@ def _badge(site_facts: Facts) -> bytes:
 
 def _visible(value: Any) -> Any:
     """A text of a page with escapes for controls of direction and the like; the ends of its lines stay."""
-    if not isinstance(value, str) or isinstance(value, Markup):
+    if not isinstance(value, str) or isinstance(value, Markup) or (value.isprintable() and value.isascii()):
         return value
     return "\n".join(map(printable, value.split("\n")))
 

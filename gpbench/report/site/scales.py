@@ -21,7 +21,10 @@ class Scale:
 
     def pixel(self, value: float) -> float:
         """The pixel of a value; outside of the scale that of the nearer end."""
-        return float(self.pixels(np.array([value]))[0])
+        transform = math.log if self.log else float
+        low, high = transform(self.low), transform(self.high)
+        fraction = (transform(min(max(value, self.low), self.high)) - low) / (high - low)
+        return round(self.start + fraction * (self.end - self.start), 1)
 
     def pixels(self, values: np.ndarray) -> np.ndarray:
         """The pixels of several values."""

@@ -9,16 +9,18 @@ from gpbench.analysis import experiment as experiment_tables
 from gpbench.analysis import rankings
 from gpbench.analysis.agreement import agreement
 from gpbench.analysis.notes import provenance_footer
-from gpbench.analysis.sheets import Sheet
 from gpbench.analysis.tables import notes, seconds_notes
-from gpbench.analysis.writers import as_csv
+from gpbench.analysis.writers import rows_as_csv
 from gpbench.errors import ConfigError
 from gpbench.experiments import status
 from gpbench.experiments.definition import Experiment
 from gpbench.experiments.kinds import FIGURES
-from gpbench.report import dots, figures
+from gpbench.report import dots
 from gpbench.report.site import charts, views
 from gpbench.report.site.facts import Facts, PlannedExperiment
+
+_Rows = Sequence[Mapping[str, object]]
+"""Numbers of a table, for a file."""
 
 
 def section(
@@ -49,13 +51,11 @@ def section(
             continue
         pictures.append({"title": picture.title, **values})
         files |= more
-    if planned.n_recorded and experiment.table and (sheet := _sheet(planned)):
-        if experiment.table.get("kind") == "ranks":
-            table |= {"grids": sheet.grids, "feet": sheet.lines}
-        else:
-            table |= _table(facts, planned)
-        table["csv"] = f"{name}.csv"
-        files[table["csv"]] = (as_csv(sheet) + "\n").encode()
+    if planned.n_recorded and experiment.table:
+        values, rows = (_ranks_table if experiment.table.get("kind") == "ranks" else _table)(facts, planned)
+        if values:
+            table |= values | {"csv": f"{name}.csv"}
+            files[table["csv"]] = (rows_as_csv(rows) + "\n").encode()
     words = experiment.presets.get(planned.preset, "")
     incomplete = [(status.names(cell, planned.cells), cell) for cell in planned.cells if cell.missing]
     return {
@@ -120,7 +120,8 @@ _CHARTS = {"dots": _dots, "ranks": _ranks}
 """Functions of the kinds of figures that the page itself draws."""
 
 
-def _table(facts: Facts, planned: PlannedExperiment) -> dict[str, Any]:
+def _table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _Rows]:
+    """The values of a table for `experiment.html`, and its rows for a file."""
     table_blocks = experiment_tables.table_blocks(planned.experiment, planned.cells)
     entries = [entry for block in table_blocks for entry in block.entries]
     footnotes = notes(entries)
@@ -132,20 +133,22 @@ def _table(facts: Facts, planned: PlannedExperiment) -> dict[str, Any]:
         }
 
     records = [record for cell in planned.cells for record in cell.records]
-    return {
+    values = {
         "blocks": [(block.title, rows(block)) for block in table_blocks],
         "columns": experiment_tables.column_labels(planned.experiment, planned.cells),
         "footnotes": footnotes,
         "verdict": agreement(entries),
         "provenance": [*seconds_notes(entries), *provenance_footer(records)],
     }
+    return values, experiment_tables.rows(table_blocks)
 
 
-def _sheet(planned: PlannedExperiment) -> Sheet | None:
+def _ranks_table(facts: Facts, planned: PlannedExperiment) -> tuple[dict[str, Any], _Rows]:
     try:
-        return experiment_tables.table(planned.experiment, planned.preset, planned.cells)
+        sheet = experiment_tables.table(planned.experiment, planned.preset, planned.cells)
     except ConfigError:  # no methods to rank
-        return None
+        return {}, ()
+    return {"grids": sheet.grids, "feet": sheet.lines}, sheet.rows
 
 
 def _smaller(picture: Path) -> bytes:
@@ -160,6 +163,7 @@ def _smaller(picture: Path) -> bytes:
 
 def _drawn(facts: Facts, picture: Experiment, planned: PlannedExperiment, format: str) -> tuple[bytes, Sequence[str]]:
     """The content of a figure by Matplotlib, and the notes that stand beside it."""
+    from gpbench.report import figures  # takes a third of a second
     from gpbench.report.figures import style
 
     figure = figures.draw(picture, planned.preset, planned.cells, facts.trace)

@@ -11,9 +11,9 @@ from gpbench.analysis.marks import with_marks
 from gpbench.analysis.method_settings import labels, method_of, with_metric
 from gpbench.analysis.notes import imported_note
 from gpbench.analysis.printing import number
+from gpbench.analysis.rank_tests import nemenyi_quantile
 from gpbench.analysis.rankings import metric_table
 from gpbench.analysis.ranks import Ranking, rank_table, ranking_notes
-from gpbench.analysis.statistics import nemenyi_quantile
 from gpbench.analysis.tables import notes, seconds_notes
 from gpbench.claims.verdicts import SCALE, Judged
 from gpbench.errors import ConfigError
@@ -159,7 +159,7 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
 
 def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str]]:
     """Warnings beside values: quick preset, imported, diverged, metrics without a value, uncommitted changes."""
-    diverged = sum(record.diverged for record in cell.records)
+    diverged = cell.diverged
     return [
         *_counted("quick", "quick", cell, lambda record: record.preset == "quick"),
         *_counted("imported", "imported", cell, lambda record: bool(record.imported)),

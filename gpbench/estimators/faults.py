@@ -1,0 +1,71 @@
+"""One line for what is wrong with the rows that a user gives, in the place of scikit-learn's messages."""
+
+from typing import Any
+
+import numpy as np
+
+_OF_NAMES = "The feature names should match"
+"""Beginning of a message in several lines, which scikit-learn's own checks expect as it is."""
+
+
+def in_one_line(error: ValueError, X: Any) -> ValueError:
+    """The error of scikit-learn's validation of X and y, in one line that says how to mend it."""
+    text = str(error)
+    if text.startswith(_OF_NAMES):
+        return error
+    if "could not convert string" in text:
+        return ValueError(_of_texts(X))
+    if text.startswith("Input y contains"):
+        return ValueError(f"{text} Leave these rows out")
+    if text.startswith("y should be a 1d array"):
+        return ValueError(f"{text.removesuffix('.')}: fit one estimator for each output")
+    if text.startswith("Input X contains") or "NaT" in text:
+        return ValueError(_of_missing_cells(X))
+    if "Expected 2D array" in text or "Found array with dim" in text:
+        mend = "X.reshape(-1, 1) for rows of one input, X.reshape(1, -1) for one row"
+        return ValueError(f"X has the shape {np.shape(X)}, not (rows, inputs). Reshape your data: {mend}")
+    if "sample(s)" in text:
+        rows = len(X)
+        return ValueError(f"X has {rows} {'sample' if rows == 1 else 'samples'}: at least {_least(text)} needed")
+    if "inconsistent numbers of samples" in text:
+        return ValueError(f"{' '.join(text.split())}: give X and y of equal length")
+    return ValueError(" ".join(text.split()))
+
+
+def _least(text: str) -> str:
+    return "2 rows are" if "minimum of 2" in text else "1 row is"
+
+
+def _columns(X: Any) -> list[tuple[str, np.ndarray]]:
+    """The columns of X with their names for messages."""
+    if hasattr(X, "columns"):
+        return [(f"column {str(name)!r}", np.asarray(X.iloc[:, i], object)) for i, name in enumerate(X.columns)]
+    rows = np.asarray(X, object)
+    return [(f"column {i}", rows[:, i]) for i in range(rows.shape[1])]
+
+
+def _of_texts(X: Any) -> str:
+    """Names the first column with a text that is no number."""
+    for name, cells in _columns(X):
+        for cell in cells:
+            try:
+                float(cell)
+            except (TypeError, ValueError):
+                mend = f"encode={{{name[7:]}: 'onehot'}} makes inputs of it" if hasattr(X, "columns") else _FRAME
+                return f"X, {name}: {str(cell)[:60]!r} is no number; {mend}"
+    return "y has texts that are no numbers: a Classifier takes labels, a Regressor numbers"
+
+
+_FRAME = "give a DataFrame with encode={COLUMN: 'onehot'}"
+
+
+def _of_missing_cells(X: Any) -> str:
+    """Names the first column with a cell that is NaN or infinite, and how many it has."""
+    for name, cells in _columns(X):
+        numbers = np.array([np.nan if cell is None or str(cell) in ("<NA>", "NaT") else cell for cell in cells], float)
+        if missing := int(np.isnan(numbers).sum()):
+            mend = "impute='mean' (or 'median') fills missing cells; else leave these rows out"
+            return f"X, {name}: {missing} of {len(cells)} cells are NaN; {mend}"
+        if infinite := int(np.isinf(numbers).sum()):
+            return f"X, {name}: {infinite} of {len(cells)} cells are infinite (inf); mend them, or leave these rows out"
+    return "X has cells that are too large for float64 (infinity)"

@@ -1,0 +1,106 @@
+"""Inputs of the estimators that are no plain numbers: categories and missing cells, as cards of data sets have them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from gpbench.config.card_keys import CENTRES
+from gpbench.data import encoding, filling
+from gpbench.data.cells import Numbers
+from gpbench.data.dataset import Dataset
+from gpbench.data.faults import SpellingError
+from gpbench.data.filling import Filler
+from gpbench.data.new_rows import new_inputs, rows_of_frame
+from gpbench.data.tables import columns_of
+from gpbench.data_registry import ENCODINGS
+from gpbench.errors import ConfigError, DataError, nearest
+
+
+@dataclass(frozen=True)
+class Table:
+    """How inputs become numbers: their names, the levels of encoded columns, and what stands for missing cells."""
+
+    card: Mapping[str, Any]
+    dataset: Dataset
+    filler: Filler | None
+
+    def inputs(self, X: Any) -> Float[np.ndarray, "T D"]:
+        """Rows as numbers; columns of a DataFrame are taken by name.  Raises DataError for rows that do not fit."""
+        rows = new_inputs(X if is_frame(X) else np.asarray(X), self.card, self.dataset)
+        return self.filler(rows) if self.filler else rows
+
+
+def is_frame(X: Any) -> bool:
+    """Recognise a DataFrame of pandas."""
+    return hasattr(X, "itertuples") and hasattr(X, "columns")
+
+
+def fit_table(
+    X: Any, name: str, encode: Mapping[str, Any] | None, impute: str | Mapping[str, str] | None
+) -> tuple[Table, Float[np.ndarray, "N D"]]:
+    """Learn names, levels and fillers from training rows, and make numbers of these.
+
+    Args:
+        X: DataFrame or array of the rows.
+        name: Name of the data, for messages.
+        encode: Encodings of columns by name: onehot, ordinal, or one of them with its levels, as in a card.
+        impute: "mean" or "median" of all inputs, or by column, as in a card.
+
+    Raises:
+        DataError: a column that is not there, a cell that is neither a number nor encoded, or a missing cell in a
+            column that is not filled.
+        ConfigError: an option that no card could have.
+    """
+    ENCODINGS.check("encode", encode)
+    CENTRES.check("impute", impute)
+    specs = {str(column): spec for column, spec in (encode or {}).items()}
+    if is_frame(X):
+        specs |= {column: {encoding.ORDINAL: levels} for column, levels in _orders(X, specs).items()}
+        numbers, names, levels = _numbers(X, specs)
+    elif specs:
+        raise ConfigError("encode names columns, and X is an array without names: give a pandas DataFrame")
+    else:
+        numbers, levels = np.asarray(X, np.float64), {}
+        names = tuple(f"x{i + 1}" for i in range(numbers.shape[1]))
+    filled, indicators = filling.rules(name, impute, names, levels, numbers)
+    nothing = np.zeros((0, len(names) + len(indicators)))
+    dataset = Dataset(
+        name,
+        "regression",
+        nothing,
+        np.zeros(0),
+        names + tuple(indicators),
+        (),
+        "",
+        levels=levels,
+        impute=filled,
+        indicators=indicators,
+    )
+    card = {"sources": [{"encode": specs}]}
+    rows = new_inputs(X if is_frame(X) else numbers, card, dataset)
+    filler = filling.fit(dataset, rows)
+    return Table(card, dataset, filler), filler(rows) if filler else rows
+
+
+def _orders(X: Any, specs: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The levels of ordinal columns whose order pandas knows."""
+    ordered = {str(column): X[column].dtype for column in X.columns if specs.get(str(column)) == encoding.ORDINAL}
+    return {name: [*map(str, kind.categories)] for name, kind in ordered.items() if getattr(kind, "ordered", False)}
+
+
+def _numbers(
+    X: Any, specs: Mapping[str, Any]
+) -> tuple[Float[np.ndarray, "N C"], tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The inputs of a DataFrame with missing cells, their names, and the levels of its encoded columns."""
+    header = [str(column) for column in X.columns]
+    if unknown := [name for name in specs if name not in header]:
+        raise DataError(f"encode: no column {unknown[0]!r} in X; {nearest(unknown[0], header)}")
+    columns = dict(zip(header, columns_of(rows_of_frame(X), len(header)), strict=True))
+    try:
+        inputs, names, levels = encoding.inputs_of(columns, Numbers(), specs, {})
+    except SpellingError as error:
+        raise DataError(f"{error.fact}: leave the column out, or name it in encode") from None
+    return np.stack(inputs, axis=1), tuple(names), levels

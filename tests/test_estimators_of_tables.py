@@ -1,0 +1,149 @@
+"""Categories and missing cells of a DataFrame in the estimators, and the line for each mistake in the rows."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+from gpbench.estimators import Regressor
+
+pandas = pytest.importorskip("pandas")
+RNG = np.random.default_rng(0)
+N = 40
+CITY = np.array(["Oslo", "Bergen", "Molde"])[np.arange(N) % 3]
+SIZE = np.array(["S", "M", "L"])[RNG.integers(0, 3, N)]
+AGE = RNG.normal(40.0, 10.0, N)
+Y = AGE + 10.0 * (CITY == "Oslo") + RNG.normal(size=N)
+FRAME = pandas.DataFrame({"city": CITY, "age": AGE, "member": AGE > 40, "size": SIZE})
+ENCODE = {"city": "onehot", "size": {"ordinal": ["S", "M", "L"]}}
+
+
+def linear(**options):
+    return Regressor("linear", **options)
+
+
+def test_categories_become_the_inputs_that_a_card_makes_of_them():
+    model = linear(encode=ENCODE).fit(FRAME, Y)
+    onehot = [(city == CITY).astype(float) for city in ("Bergen", "Molde", "Oslo")]
+    numbers = np.column_stack([*onehot, AGE, AGE > 40, [["S", "M", "L"].index(size) for size in SIZE]])
+    np.testing.assert_allclose(model.predict(FRAME), linear().fit(numbers, Y).predict(numbers), rtol=1e-9)
+    assert list(model.feature_names_in_) == list(FRAME.columns) and model.n_features_in_ == 4
+    for copy in (pickle.loads(pickle.dumps(model)), clone(model).fit(FRAME, Y)):
+        np.testing.assert_array_equal(copy.predict(FRAME), model.predict(FRAME))
+
+
+def test_columns_of_new_rows_are_taken_by_name_and_others_are_ignored():
+    model = linear(encode=ENCODE).fit(FRAME, Y)
+    other = FRAME[["size", "member", "age", "city"]].assign(more=1.0)
+    np.testing.assert_array_equal(model.predict(other), model.predict(FRAME))
+    with pytest.raises(ValueError, match=r"no column 'city'; the table has age, member, size"):
+        model.predict(FRAME[["age", "member", "size"]])
+
+
+def test_the_order_of_an_ordered_categorical_is_that_of_its_levels():
+    ordered = FRAME.assign(size=pandas.Categorical(SIZE, ["S", "M", "L"], ordered=True))
+    named, known = (linear(encode={**ENCODE, **more}) for more in ({}, {"size": "ordinal"}))
+    np.testing.assert_array_equal(known.fit(ordered, Y).predict(ordered), named.fit(FRAME, Y).predict(FRAME))
+
+
+def test_levels_that_no_training_row_has_are_said(capsys):
+    model = linear(encode=ENCODE).fit(FRAME, Y)
+    assert np.isfinite(model.predict(FRAME.assign(city="Tromso"))).all()
+    assert "column 'city': 'Tromso' is not among its levels, Bergen, Molde, Oslo" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"column 'size': 'XL' is not among its levels, S, M, L"):
+        model.predict(FRAME.assign(size="XL"))
+
+
+@pytest.mark.parametrize("empty", [None, np.nan, pandas.NA])
+def test_missing_cells_take_the_mean_and_have_an_input_that_says_so(empty):
+    lacking = FRAME.astype(object)
+    lacking.loc[::5, "age"] = empty
+    lacking.loc[3, "city"] = empty
+    impute = {"age": "mean", "city": "median"}
+    model = linear(encode=ENCODE, impute=impute).fit(lacking, Y)
+    known = np.where(np.arange(N) % 5 == 0, np.nan, AGE)
+    filler = dict(zip(model._table.dataset.columns, model._table.filler.values, strict=True))
+    assert filler["age"] == pytest.approx(np.nanmean(known))
+    assert model._table.dataset.columns[-2:] == ("city missing", "age missing")
+    assert np.isfinite(model.predict(lacking)).all()
+    with pytest.raises(ValueError, match=r"column 'age' has 8 missing or infinite cells"):
+        linear(encode=ENCODE).fit(lacking.drop(index=3), np.delete(Y, 3))
+
+
+def test_an_array_with_missing_cells_is_filled_too():
+    X = np.c_[AGE, AGE**2]
+    X[::4, 1] = np.nan
+    model = linear(impute="median").fit(X, Y)
+    assert np.isfinite(model.predict(X)).all() and len(model._table.dataset.columns) == 3
+    assert np.isfinite(cross_val_score(linear(impute="mean"), X, Y, cv=2)).all()
+
+
+def test_weights_leave_rows_out_before_levels_and_means_are_taken():
+    weight = (CITY != "Molde").astype(float)
+    model = linear(encode=ENCODE).fit(FRAME, Y, sample_weight=weight)
+    assert model._table.dataset.levels["city"] == ("Bergen", "Oslo")
+
+
+X = np.c_[AGE, AGE**2]
+NAN, INFINITE = X.copy(), X.copy()
+NAN[[1, 4], 1], INFINITE[7, 0] = np.nan, np.inf
+FITS = {
+    "text": (FRAME, Y, "X, column 'city': 'Oslo' is no number; encode={'city': 'onehot'} makes inputs of it"),
+    "text in an array": (FRAME.to_numpy(), Y, "X, column 0: 'Oslo' is no number; give a DataFrame with encode="),
+    "NaN": (NAN, Y, "X, column 1: 2 of 40 cells are NaN; impute='mean' (or 'median') fills missing cells"),
+    "infinite": (INFINITE, Y, "X, column 0: 1 of 40 cells are infinite (inf); mend them"),
+    "one dimension": (AGE, Y, "X has the shape (40,), not (rows, inputs). Reshape your data: X.reshape(-1, 1)"),
+    "three dimensions": (X[None], Y[:1], "X has the shape (1, 40, 2), not (rows, inputs)"),
+    "one row": (X[:1], Y[:1], "X has 1 sample: at least 2 rows are needed"),
+    "no rows": (X[:0], Y[:0], "X has 0 samples: at least 2 rows are needed"),
+    "lengths": (X, Y[:-1], "Found input variables with inconsistent numbers of samples: [40, 39]: give X and y of"),
+    "several outputs": (X, np.c_[Y, Y], "y should be a 1d array, got an array of shape (40, 2) instead: fit one"),
+    "targets of text": (X, CITY, "y has texts that are no numbers: a Classifier takes labels"),
+    "NaN in y": (X, np.where(AGE > 40, np.nan, Y), "Input y contains NaN. Leave these rows out"),
+    "constant targets": (X, np.ones(N), "data: column 'y': the targets of the 40 training rows are all equal"),
+}
+
+
+@pytest.mark.parametrize("X, y, line", FITS.values(), ids=FITS)
+def test_a_mistake_in_the_rows_of_fit_is_one_line_with_its_remedy(X, y, line):
+    with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+        linear().fit(X, y)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_mistake_in_new_rows_is_one_line_with_its_remedy():
+    model = linear().fit(X, Y)
+    lines = {"X, column 1: 2 of 40 cells are NaN": NAN, "X has 3 features, but Regressor is expecting 2": np.c_[X, AGE]}
+    lines |= {"X has the shape (2,), not (rows, inputs)": X[0], "X has 0 samples: at least 1 row is needed": X[:0]}
+    for line, rows in lines.items():
+        for call in (model.predict, model.sample_y, lambda rows: model.score(rows, Y[: len(rows)])):
+            with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+                call(rows)
+            assert "\n" not in str(caught.value)
+    with pytest.raises(TypeError, match="Sparse data was passed for X, but dense data is required"):
+        model.predict(sparse.csr_array(X))
+
+
+@pytest.mark.parametrize(
+    "options, line",
+    [
+        ({"encode": {"city": "dummy"}}, "encode={city: dummy}: must be a mapping from columns to onehot or ordinal"),
+        ({"encode": {"town": "onehot"}}, "encode: no column 'town' in X; known are age, city, member, size"),
+        ({"encode": {"city": "onehot"}}, "column 'size', row 1: "),
+        ({"impute": "mode"}, "impute=mode: must be mean or median, or a mapping"),
+        ({"impute": {"ago": "mean"}, "encode": ENCODE}, "data: impute: no input 'ago'; did you mean age?"),
+    ],
+)
+def test_a_mistake_in_the_options_is_one_line(options, line):
+    with pytest.raises(ValueError, match="^" + re.escape(line)) as caught:
+        linear(**options).fit(FRAME, Y)
+    assert "\n" not in str(caught.value)
+
+
+def test_encode_needs_names():
+    with pytest.raises(ValueError, match=r"^encode names columns, and X is an array without names: give a pandas Data"):
+        linear(encode={"x1": "onehot"}).fit(X, Y)
