@@ -146,7 +146,7 @@ def release(array: np.ndarray) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
-def gather(array: Shaped[np.ndarray, "N *D"], rows: Int[np.ndarray, "*B"]) -> Float[np.ndarray, "..."]:
+def gather(array: Shaped[np.ndarray, "..."], rows: Int[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     """Reads rows in any order, a few at a time: a row that is read maps 64 kB of the file around it.
 
     Args:
