@@ -141,6 +141,25 @@ def test_densities_are_finite_at_40_in_single_precision_too(name):
     np.testing.assert_allclose(log_prob_of(single, at.astype("float32")), log_prob_of(DENSITIES[name], at), atol=1e-3)
 
 
+@pytest.mark.parametrize("count", [1, 4, 5])
+@pytest.mark.parametrize("distance", [0.1, 1e3], ids=["near", "far"])
+def test_a_mixture_of_gaussians_has_the_score_of_all_pairs_and_the_quantiles_of_its_cdf(count, distance):
+    rng = np.random.default_rng(0)
+    mean, var = distance * rng.normal(size=(count, 3)), np.exp(rng.normal(size=(count, 3)))
+    weights, y = rng.dirichlet(np.ones(count)), distance * rng.normal(size=3)
+    mixture = MixturePredictive(
+        jax.vmap(GaussianPredictive)(jnp.asarray(mean), jnp.asarray(var)), jnp.log(jnp.asarray(weights))
+    )
+    arrays = arrays_of(mixture, jnp.asarray(y))
+    # Σ w A(y - m, v) - ½ ΣΣ w w' A(m - m', v + v') with A(d, v) = E|N(d, v)| (Grimit et al. 2006)
+    expected = lambda d, v: 2 * np.sqrt(v) * norm.pdf(d / np.sqrt(v)) + d * (2 * norm.cdf(d / np.sqrt(v)) - 1)
+    pairs = expected(mean[:, None] - mean, var[:, None] + var)
+    crps = weights @ expected(y - mean, var) - 0.5 * np.einsum("s,t,stn->n", weights, weights, pairs)
+    np.testing.assert_allclose(arrays["crps"], crps, rtol=1e-11)
+    for name, p in (("low95", 0.025), ("high95", 0.975)):
+        np.testing.assert_allclose(weights @ norm.cdf(arrays[name], mean, np.sqrt(var)), p, rtol=1e-9)
+
+
 def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
     mean, var = np.array([[0.0, 1.0], [2.0, 1.0]]), np.array([[1.0, 0.5], [4.0, 2.0]])
     weights = np.array([0.25, 0.75])
@@ -158,11 +177,6 @@ def test_a_mixture_of_gaussians_is_what_it_is_by_hand():
     assert set(arrays) == {*by_hand, "crps", "low95", "high95"} and set(mixture.summary()) == {"mean", "var"}
     for name, expected in by_hand.items():
         np.testing.assert_allclose(arrays[name], expected, rtol=1e-9)
-    # Σ w A(y - m, v) - ½ ΣΣ w w' A(m - m', v + v') with A(d, v) = E|N(d, v)| (Grimit et al. 2006)
-    expected = lambda d, v: 2 * np.sqrt(v) * norm.pdf(d / np.sqrt(v)) + d * (2 * norm.cdf(d / np.sqrt(v)) - 1)
-    pairs = expected(mean[:, None] - mean, var[:, None] + var)
-    crps = weights @ expected(y - mean, var) - 0.5 * np.einsum("s,t,stn->n", weights, weights, pairs)
-    np.testing.assert_allclose(arrays["crps"], crps, rtol=1e-7)
     np.testing.assert_array_equal(mixture.mean, arrays["mean"])
     np.testing.assert_array_equal(cdf_of(mixture, y), arrays["cdf"])
 

@@ -1,13 +1,20 @@
 """Mixtures of predictive distributions: samplers, dropout, sampled deep models."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
+from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
 from gpbench.core.predictive.base import Predictive
+from gpbench.core.predictive.continuous import GaussianPredictive
+from gpbench.core.predictive.numerical import quantile
+
+_PAIRS = 200
+"""Largest number of Gaussians that are paired; above it quadrature takes fewer operations."""
 
 
 class MixturePredictive(Predictive):
@@ -53,7 +60,31 @@ class MixturePredictive(Predictive):
         """The arrays that metrics need, for the kind of the components."""
         arrays = self.pointwise(y)
         # a score and quantiles are not the means of the components': they are made from the mixture's cdf
-        return arrays | self.intervals_of(self.cdf, arrays["mean"], arrays["var"], y) if "cdf" in arrays else arrays
+        if "cdf" not in arrays:
+            return arrays
+        if isinstance(self.components, GaussianPredictive) and len(self.log_weights) <= _PAIRS:
+            return arrays | self._gaussian_intervals(arrays["mean"], arrays["var"], y)
+        return arrays | self.intervals_of(self.cdf, arrays["mean"], arrays["var"], y)
+
+    def _gaussian_intervals(self, mean: Array, var: Array, y: Float[Array, " N"]) -> dict[str, Array]:
+        """Score and interval of a mixture of Gaussians: Σ w E|x - y| - ½ Σ Σ w w' E|x - x'| (Grimit et al. 2006).
+
+        The components are paired with those k places further, for k up to half their number.
+        """
+        parts: Any = self.components
+        w, count = jax.nn.softmax(self.log_weights), len(self.log_weights)
+
+        def add(total: Array, shift: tuple[Array, Array]) -> tuple[Array, None]:
+            k, times = shift
+            others = jax.tree.map(lambda a: jnp.roll(a, k, axis=0), (parts.mean, parts.var, w))
+            distance = _mean_absolute(parts.mean - others[0], parts.var + others[1])
+            return total + times * ((w * others[2]) @ distance), None
+
+        half = jnp.arange(count // 2 + 1)
+        times = jnp.where((half == 0) | (2 * half == count), 0.5, 1.0).astype(y.dtype)  # pairs seen once, and twice
+        among = jax.lax.scan(add, jnp.zeros_like(y), (half, times))[0]
+        low, high = (quantile(self.cdf, mean, var, p) for p in (0.025, 0.975))
+        return {"crps": w @ _mean_absolute(y - parts.mean, parts.var) - among, "low95": low, "high95": high}
 
     @property
     def intervals_of(self) -> Callable[..., dict[str, Array]]:
@@ -75,3 +106,10 @@ class MixturePredictive(Predictive):
         if "var" in arrays:  # the mean of the variances and the variance of the means
             mixed["var"] = mixed["var"] + average((arrays["mean"] - mixed["mean"]) ** 2)
         return mixed
+
+
+def _mean_absolute(mean: Float[Array, "S N"], var: Float[Array, "S N"]) -> Float[Array, "S N"]:
+    """E|x| of x ~ N(mean, var)."""
+    scale = jnp.sqrt(var)
+    z = mean / scale
+    return 2.0 * scale * norm.pdf(z) + mean * (2.0 * norm.cdf(z) - 1.0)

@@ -3,11 +3,11 @@
 Both use x = centre + scale sinh v, which resolves the middle and reaches far into heavy tails.  Against a dense
 trapezoid the score's relative error in float64 is below 1e-6 for Gaussians, Student t (df ≥ 2) and their mixtures, and
 below 1e-4 where the density has a kink, as with Laplace noise without latent variance.  It is larger for mixtures whose
-components are much narrower than their distances.
+components are much narrower than their distances; mixtures of Gaussians have a score in closed form (`mixture`).
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,8 @@ from jaxtyping import Array, Float
 Cdf = Callable[[Float[Array, " N"]], Float[Array, " N"]]
 """P(target ≤ y) of every row, as a function of y."""
 
-_BISECTIONS = 48
+_MOST = 60
+"""Largest number of evaluations for a quantile; fifteen are usual, and bisection alone takes 48."""
 _WIDEST = 40.0
 """Quantiles are sought up to sinh 40 = 1e17 standard deviations from the mean."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
@@ -43,7 +44,7 @@ def intervals(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], y: Fl
 
 
 def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: float) -> Float[Array, " N"]:
-    """The p-quantile of each row, by bisection.
+    """The p-quantile of each row, by bisection and inverse quadratic interpolation (Chandrupatla 1997).
 
     Args:
         cdf: P(target ≤ y) for each row.
@@ -52,16 +53,64 @@ def quantile(cdf: Cdf, mean: Float[Array, " N"], var: Float[Array, " N"], p: flo
         p: Probability in (0, 1).
     """
     scale = jnp.where(jnp.isfinite(var), jnp.sqrt(var), 1.0)
+    tolerance = 2.0 * np.finfo(mean.dtype).eps
 
-    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
-        middle = 0.5 * (low + high)
-        below = cdf(mean + scale * jnp.sinh(middle)) < p
-        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+    def excess(v: Array) -> Array:
+        return cdf(mean + scale * jnp.sinh(v)) - p
+
+    def least_step(state: _Bracket) -> Array:
+        return tolerance * (1.0 + jnp.abs(state.a)) / jnp.abs(state.b - state.a)
+
+    def searching(state: _Bracket) -> Array:
+        return (state.f_a != 0.0) & (least_step(state) < 0.5)
+
+    def unfinished(carry: tuple[Array, _Bracket]) -> Array:
+        count, state = carry
+        return (count < _MOST) & jnp.any(searching(state))
+
+    def narrow(carry: tuple[Array, _Bracket]) -> tuple[Array, _Bracket]:
+        count, state = carry
+        least = jnp.minimum(least_step(state), 0.5)
+        v = state.a + jnp.clip(_step(state), least, 1.0 - least) * (state.b - state.a)
+        new, moves = _narrowed(state, v, excess(v)), searching(state)
+        return count + 1, jax.tree.map(lambda after, before: jnp.where(moves, after, before), new, state)
 
     ends = jnp.full_like(mean, -_WIDEST), jnp.full_like(mean, _WIDEST)
-    low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, ends)
-    return mean + scale * jnp.sinh(0.5 * (low + high))
+    # the cdf at the ends is 0 and 1 to rounding; that the first step is a bisection needs no more
+    start = _Bracket(
+        ends[0], ends[1], ends[0], jnp.full_like(mean, -p), jnp.full_like(mean, 1.0 - p), jnp.full_like(mean, -p)
+    )
+    _, bracket = jax.lax.while_loop(unfinished, narrow, (jnp.asarray(0), start))
+    return mean + scale * jnp.sinh(bracket.a)
+
+
+class _Bracket(NamedTuple):
+    """The last point `a`, the end `b` on the other side of the root, the point `c` before them, and their values."""
+
+    a: Float[Array, " N"]
+    b: Float[Array, " N"]
+    c: Float[Array, " N"]
+    f_a: Float[Array, " N"]
+    f_b: Float[Array, " N"]
+    f_c: Float[Array, " N"]
+
+
+def _step(s: _Bracket) -> Float[Array, " N"]:
+    """The next point, as a fraction of the way from a to b: interpolated where the three points allow it, else half."""
+    xi = (s.a - s.b) / (s.c - s.b)
+    phi = (s.f_a - s.f_b) / (s.f_c - s.f_b)
+    fits = (phi**2 < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
+    ab, ac, bc = (jnp.where(fits, f, 1.0) for f in (s.f_b - s.f_a, s.f_c - s.f_a, s.f_c - s.f_b))
+    ahead = (s.c - s.a) / (s.b - s.a)
+    return jnp.where(fits, ahead * s.f_a / ac * s.f_b / bc - s.f_a / ab * s.f_c / bc, 0.5)
+
+
+def _narrowed(s: _Bracket, v: Float[Array, " N"], f_v: Float[Array, " N"]) -> _Bracket:
+    """The bracket with the value at v between its ends."""
+    same = jnp.sign(f_v) == jnp.sign(s.f_a)
+    b, f_b = jnp.where(same, s.b, s.a), jnp.where(same, s.f_b, s.f_a)
+    c, f_c = jnp.where(same, s.a, s.b), jnp.where(same, s.f_a, s.f_b)
+    return _Bracket(v, b, c, f_v, f_b, f_c)
 
 
 def crps(cdf: Cdf, y: Float[Array, " N"], low: Float[Array, " N"], high: Float[Array, " N"]) -> Float[Array, " N"]:
