@@ -157,11 +157,11 @@ def gather(array: Shaped[np.ndarray, "..."], rows: Int[np.ndarray, "..."]) -> Fl
         Copies of the rows in float64, of shape (*B, *D).
     """
     flat = rows.ravel()
-    found = np.empty((len(flat), *array.shape[1:]))
+    copies = np.empty((len(flat), *array.shape[1:]))
     for start in range(0, len(flat), _SCATTERED):
-        found[start : start + _SCATTERED] = array[flat[start : start + _SCATTERED]]
+        copies[start : start + _SCATTERED] = array[flat[start : start + _SCATTERED]]
         release(array)
-    return found.reshape(*rows.shape, *array.shape[1:])
+    return copies.reshape(*rows.shape, *array.shape[1:])
 
 
 def blocks(
