@@ -23,6 +23,8 @@ from gpbench.errors import DataError
 
 _BLOCK = 2**17
 """Rows of a pass over a table at a time."""
+_SCATTERED = 2**11
+"""Rows that are read at a time in any order."""
 
 
 def mapped(path: Path, options: Mapping, *, card: Mapping, store: Path) -> Dataset:
@@ -144,6 +146,24 @@ def release(array: np.ndarray) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
+def gather(array: Shaped[np.ndarray, "..."], rows: Int[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+    """Reads rows in any order, a few at a time: a row that is read maps 64 kB of the file around it.
+
+    Args:
+        array: Mapped array.
+        rows: Numbers of the rows.
+
+    Returns:
+        Copies of the rows in float64, of shape (*B, *D).
+    """
+    flat = rows.ravel()
+    copies = np.empty((len(flat), *array.shape[1:]))
+    for start in range(0, len(flat), _SCATTERED):
+        copies[start : start + _SCATTERED] = array[flat[start : start + _SCATTERED]]
+        release(array)
+    return copies.reshape(*rows.shape, *array.shape[1:])
+
+
 def blocks(
     X: Shaped[np.ndarray, "N D"], y: Shaped[np.ndarray, " N"], rows: Int[np.ndarray, " n"]
 ) -> Iterator[Float[np.ndarray, "B C"]]:
@@ -185,9 +205,7 @@ class MappedRows:
 
     def __call__(self, index: Int[np.ndarray, "*B"]) -> tuple[Float[np.ndarray, "*B D"], Float[np.ndarray, "*B"]]:
         rows = self.rows[index]
-        X, y = self.X[rows].astype(np.float64), self.y[rows].astype(np.float64)
-        release(self.X)
-        release(self.y)
+        X, y = gather(self.X, rows), gather(self.y, rows)
         for scaler, array in zip(self.scalers, (X, y)):
             scaler.transform(array)
         return X, y

@@ -11,7 +11,7 @@ from gpbench.data import filling
 from gpbench.data.conversion import check_finite
 from gpbench.data.dataset import Dataset, brief
 from gpbench.data.filling import Filler
-from gpbench.data.mapped import MappedRows, blocks
+from gpbench.data.mapped import MappedRows, blocks, gather
 from gpbench.data.scaling import Scaler, fit_in_blocks, fit_scalers
 from gpbench.errors import ConfigError, DataError
 
@@ -126,7 +126,8 @@ def prepare(
         on_disk, row_numbers = MappedRows(dataset.X, all_y, train_idx, scalers, y_variance), train_idx[:most]
     # fancy indices copy: the data set stays as it is
     parts = (row_numbers, test_idx)
-    X, X_test, y, y_test = (np.asarray(a[rows], np.float64) for a in (dataset.X, all_y) for rows in parts)
+    read = gather if on_disk else lambda array, rows: np.asarray(array[rows], np.float64)
+    X, X_test, y, y_test = (read(array, rows) for array in (dataset.X, all_y) for rows in parts)
     population, absent = dataset.X, 0
     if filler := filling.fit(dataset, X):
         absent = filler.count_absent(X_test)

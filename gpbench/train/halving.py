@@ -47,13 +47,13 @@ def rungs(candidates: int, trial_steps: int, steps: int) -> list[int]:
     Args:
         candidates: Number of candidates.
         trial_steps: Number of steps of the last two candidates; each round before has half as many.
-        steps: Number of steps of the training, which no trial exceeds.
+        steps: Number of steps of the training, of which a trial takes at most half.
 
     Returns:
         Rising numbers, as [50, 100] for three candidates and 100 steps; none for a single candidate.
     """
     rounds = (candidates - 1).bit_length()
-    return sorted({min(max(1, trial_steps >> k), steps) for k in range(rounds)})
+    return sorted({max(1, min(trial_steps >> k, steps // 2)) for k in range(rounds)})
 
 
 def search(programs: Programs, group: Group, laid: Group, run: Fit) -> Winner | None:
