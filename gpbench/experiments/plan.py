@@ -136,7 +136,15 @@ def plan(
 
 
 def plans(jobs: Sequence[Sequence[str]], config_dirs: Sequence[Path] = ()) -> list[RunPlan | GpbenchError]:
-    """Plans jobs as `Planner.plans` does, with group files of these folders."""
+    """The plan of each job, as `Planner.plans` makes it.
+
+    Args:
+        jobs: the words of `gpbench run` of each job.
+        config_dirs: folders with group files of one's own.
+
+    Raises:
+        ConfigError: a job cannot be composed, or has a method or a likelihood that is not for the data's task.
+    """
     return Planner(config_dirs).plans(jobs)
 
 
