@@ -108,7 +108,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
         known: Known names.
     """
     known = sorted(known)
-    if close := difflib.get_close_matches(name, known, n=3, cutoff=0.6):
+    same_end = [k for k in known if k.endswith(f"/{name}")]  # table3: sep/table3 and those of all other papers
+    if close := same_end or difflib.get_close_matches(name, known, n=3, cutoff=0.6):
         return f"did you mean {either(close)}?"
     if not known:
         return "there are none"

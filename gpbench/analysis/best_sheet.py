@@ -22,16 +22,18 @@ _LONGEST = 28
 def sentence(result: Comparison) -> str:
     """The answer in one sentence, which claims what the tests show and no more."""
     others = len(result.average) - 1
+    n_methods = len({record.method for record in result.records})
+    ranked = counted(n_methods, "method")
+    if n_methods < others + 1:  # a method may be ranked with several settings
+        ranked = f"{others + 1} settings of {ranked}"
     if len(result.datasets) == 1:
         (dataset,) = result.datasets
         mean = result.scores[result.leader][dataset].mean
-        start = (
-            f"{result.leader} has the {_extreme(result)} mean {result.metric} ({number(mean)}) of {others + 1} methods"
-        )
+        start = f"{result.leader} has the {_extreme(result)} mean {result.metric} ({number(mean)}) of {ranked}"
         start += f" on {dataset}, the only data set with enough of them"
     else:
         rank = result.average[result.leader]
-        start = f"{result.leader} has the lowest average rank ({rank:.1f}) of {others + 1} methods by {result.metric}"
+        start = f"{result.leader} has the lowest average rank ({rank:.1f}) of {ranked} by {result.metric}"
         start += f" over {len(result.datasets)} data sets"
     if result.worse:
         count = "all others" if len(result.worse) == others else f"{len(result.worse)} of the {others} others"

@@ -220,6 +220,7 @@ def test_a_terminal_without_a_letter_has_a_substitute(results, monkeypatch, enco
 def test_unknown_names_are_listed_in_reason():
     assert nearest("zzz", []) == "there are none"
     assert nearest("zzz", [f"name{k:03}" for k in range(100)]).endswith("name029, and 70 more")
+    assert nearest("b", ["x/b", "y/b", "bb"]) == "did you mean x/b or y/b?"
     assert nearest("nam", ["name", "named", "names"]) == "did you mean name, names or named?"
 
 
