@@ -232,7 +232,7 @@ def _own_file(source: Mapping, path: str, folders: Sequence[Path], sha256: str |
     return files.from_folder(file.parent, file.name, sha256)
 
 
-def _path(path: str, folders: Sequence[Path], note: str | None) -> Path:
+def _path(path: str, folders: Sequence[Path], note: object) -> Path:
     """The path of a user's file, in the first of these folders that has it."""
     candidates = [folder / path for folder in folders if (folder / path).is_file()]
     if not candidates:

@@ -51,6 +51,7 @@ def test_a_forked_job_is_one_that_starts_from_nothing_and_takes_itself_alone_whe
     assert list(map(content, ours)) == list(map(content, others))
     assert 0.5 < ours[0].peak_memory_mb / others[0].peak_memory_mb < 1.2  # without libraries that it has not touched
     os.kill(server, signal.SIGKILL)
+    os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)  # a job that is sent before it is dead dies with it
     late = job(tmp_path / "late", forks)
     assert late.outcome(False).status == "done"
     forks.close()

@@ -81,7 +81,7 @@ class MixturePredictive(Predictive):
             return total + times * ((w * others[2]) @ distance), None
 
         half = jnp.arange(count // 2 + 1)
-        times = jnp.where((half == 0) | (2 * half == count), 0.5, 1.0).astype(y.dtype)  # pairs seen once, and twice
+        times = 1.0 - 0.5 * ((half == 0) | (2 * half == count)).astype(y.dtype)  # pairs seen once, and twice
         among = jax.lax.scan(add, jnp.zeros_like(y), (half, times))[0]
         low, high = (quantile(self.cdf, mean, var, p) for p in (0.025, 0.975))
         return {"crps": w @ _mean_absolute(y - parts.mean, parts.var) - among, "low95": low, "high95": high}
