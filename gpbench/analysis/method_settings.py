@@ -8,9 +8,9 @@ from gpbench.papers.published import UNRANKED, terms
 from gpbench.records.absences import absence
 
 RULE = (
-    "one setting a method, by a rule that reads no result: held out where it has such runs, under the protocol that most"
-    " methods have, the one with runs on the most data sets; of several the one with the most runs, then with the fewest"
-    " terms, then with the largest numbers"
+    "one setting a method, by a rule that reads no result: held out where it has such runs, under the protocol that"
+    " most methods have, the one with runs on the most data sets; of several the one with the most runs, then with the"
+    " fewest terms, then with the largest numbers"
 )
 """The rule of `main_names` in words."""
 LEAKED_MARK = " (not held out)"
