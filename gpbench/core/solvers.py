@@ -5,7 +5,8 @@ each row that it sees: of all rows for `ConjugateGradients`, of a minibatch for 
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +18,7 @@ from gpbench.core.kernels import Kernel
 from gpbench.core.linalg import inverse_cholesky
 
 
-class Rows(NamedTuple):
+class Rows(eqx.Module):
     """Rows of a step: their inputs, their numbers, and 1 for those that count, else 0."""
 
     X: Float[Array, "B D"]
@@ -76,15 +77,15 @@ class Nystroem(eqx.Module):
 
 @jax.named_scope("needs_float64")  # Kzz and Kzx Kxz are nearly singular
 def _factor(kernel: Kernel, noise: Array, X: Array, Z: Array) -> Array:
-    high = lambda tree: jax.tree.map(lambda leaf: leaf.astype(jnp.float64), tree)
+    high: Callable[[Any], Any] = lambda tree: jax.tree.map(lambda leaf: leaf.astype(jnp.float64), tree)
     exact, rows, centres = high(kernel), high(X), high(Z)
     size = min(PRODUCT_COLUMNS, len(rows))
     blocks = -(-len(rows) // size)
 
     def add(block: Any, total: Any) -> Any:
         index = block * size + jnp.arange(size)
-        part = exact.cross(centres, rows[jnp.minimum(index, len(rows) - 1)]) * (index < len(rows))
-        return total + part @ part.T
+        columns = exact.cross(centres, rows[jnp.minimum(index, len(rows) - 1)]) * (index < len(rows))
+        return total + columns @ columns.T
 
     gram = jax.lax.fori_loop(0, blocks, add, jnp.zeros((len(Z), len(Z)), jnp.float64))
     A = inverse_cholesky(exact.cross(centres, centres))

@@ -29,6 +29,7 @@ each row.
 """
 
 import dataclasses
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -131,14 +132,14 @@ class SDD(ExactStart):
         scale = -(-batch.total // len(batch.y))
         value = 0.5 * scale * jnp.sum(batch.weight * ahead[batch.index, 0] * (b + residual)[:, 0])
 
-        square = lambda rows: jnp.sum(rows**2, axis=0) / jnp.maximum(batch.weight.sum(), 1.0)
+        square: Callable[[Any], Array] = lambda rows: jnp.sum(rows**2, axis=0) / jnp.maximum(batch.weight.sum(), 1.0)
         of_zero, of_residual = jnp.mean(state.targets**2, axis=0), square(residual)
         sound = jnp.all(of_residual <= _GROWTH * jnp.maximum(square(b), of_zero))
         beta = jnp.where(sound, state.step_size * state.limit, jnp.nan)
         r = min(1.0, _WINDOW / max(self.steps, 1))
         descent = state.descent.step(residual, rows, length=beta * scale, momentum=self.momentum, averaged=r)
-        parts = slice(1), slice(1, None)
-        level = jnp.stack([jnp.sum(of_residual[part]) / jnp.sum(of_zero[part]) for part in parts])
+        sections = slice(1), slice(1, None)
+        level = jnp.stack([jnp.sum(of_residual[section]) / jnp.sum(of_zero[section]) for section in sections])
         new = dataclasses.replace(state, descent=descent, levels=r * level + (1.0 - r) * state.levels)
         if (converged := self.converged(state)) is not None:
             new = tree_map(partial(jnp.where, converged), state, new)
@@ -172,7 +173,7 @@ class SDD(ExactStart):
         """|b - Hᾱ| / |b| on the first rows, of the mean and of all samples together; and the step size."""
         first = eqx.filter_jit(lambda state: state.system.first_residual(state.descent.average, _CHECKED))
         residual, b = first(state), state.targets[:_CHECKED]
-        mean, samples = (relative(residual[:, part], b[:, part]) for part in (slice(1), slice(1, None)))
+        mean, samples = (relative(residual[:, section], b[:, section]) for section in (slice(1), slice(1, None)))
         return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
 
     def diagnose(self, state: SddState) -> str:

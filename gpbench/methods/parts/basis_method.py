@@ -95,7 +95,7 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
         ["auto", "adagrad", "blocks", "cg", "dual"],
         "Solver of the mean of kernel functions around all rows under Gaussian noise: the paper's AdaGrad; "
         "or, for (K + σ²I) mean = y, exact solutions of each minibatch's equations in turn, conjugate gradients, or "
-        "stochastic dual descent; auto: cg where it is possible.",
+        "stochastic dual descent; auto: cg where it is possible with at most 100,000 rows.",
     )
     tolerance: float = setting(
         1e-3,

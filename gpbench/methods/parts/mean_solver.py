@@ -5,6 +5,8 @@ AdaGrad on the bound is slow there, for its Hessian is K (K + σ²I) / σ²; a s
 its rows, where AdaGrad's does not grow with N.
 """
 
+import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING
 
 import equinox as eqx
@@ -13,7 +15,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.mapping import tree_map
 from gpbench.core.memory import require_memory
 from gpbench.core.solvers import Blocks, ConjugateGradients, Descent, KernelSystem, Nystroem, Rows, relative, step_limit
 from gpbench.errors import ConfigError
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _STEP_SIZE, _MOMENTUM, _WINDOW = 0.9, 0.99, 100
 """Of stochastic dual descent: step size in units of the largest stable one, momentum, and steps over the average's."""
+_MOST = 100_000
+"""Number of rows up to which conjugate gradients take no longer than 5,000 steps of AdaGrad, or a few times that."""
 _CHECKED = 1000
 """Number of training rows whose residuals the record has."""
 
@@ -40,6 +43,8 @@ class MeanSolver(eqx.Module):
     """Step size of dual."""
     constant: Float[Array, ""]
     """The part of the bound in which the mean is not."""
+    bound: Float[Array, ""]
+    """The bound before the last step, estimated for minibatches."""
 
     @property
     def weights(self) -> Float[Array, " N"]:
@@ -55,10 +60,8 @@ class MeanSolver(eqx.Module):
         residual = self.system(hyper, X).first_residual(self.weights[:, None], _CHECKED)
         return relative(residual, self.targets[:_CHECKED])
 
-    def step(
-        self, hyper: Hyper, X: Float[Array, "N D"], batch: Batch, *, steps: int, tolerance: float
-    ) -> tuple["MeanSolver", Float[Array, ""]]:
-        """The next state, or this one where it has converged; and the bound before the step, estimated for minibatches.
+    def step(self, hyper: Hyper, X: Float[Array, "N D"], batch: Batch, *, steps: int, tolerance: float) -> "MeanSolver":
+        """The next state; this one where it has converged.
 
         Args:
             hyper: Kernel and noise.
@@ -68,28 +71,33 @@ class MeanSolver(eqx.Module):
             tolerance: Relative residual at which the solver has converged.
         """
         system = self.system(hyper, X)
-        rows = Rows(batch.X, batch.index, batch.weight[:, None])
-        batches = -(-batch.total // len(batch.y))
-        here, target = (array[batch.index] * rows.counted for array in (self.solver.weights, self.targets))
-        length = self.length
-        if isinstance(self.solver, ConjugateGradients):
-            here, residual, target, batches = self.solver.weights, self.solver.residual, self.targets, 1
-            solver = self.solver.step(system)
-            level = relative(solver.residual, self.targets) ** 2
+        move = self._all_rows if isinstance(self.solver, ConjugateGradients) else partial(self._some_rows, batch, steps)
+        new: MeanSolver = jax.lax.cond(self.level <= tolerance**2, lambda: self, lambda: move(system))
+        return new
+
+    def _all_rows(self, system: KernelSystem) -> "MeanSolver":
+        assert isinstance(self.solver, ConjugateGradients)
+        before, after = self.solver, self.solver.step(system)
+        misfit = _misfit(before.weights, before.residual, self.targets, system.noise)
+        level = relative(after.residual, self.targets) ** 2
+        return dataclasses.replace(self, solver=after, level=level, bound=self.constant - misfit)
+
+    def _some_rows(self, batch: Batch, steps: int, system: KernelSystem) -> "MeanSolver":
+        rows, batches = Rows(batch.X, batch.index, batch.weight[:, None]), -(-batch.total // len(batch.y))
+        after: Blocks | Descent
+        if isinstance(self.solver, Descent):
+            share, point = min(1.0, _WINDOW / max(steps, 1)), self.solver.ahead(_MOMENTUM)
+            residual, length = system.residual(point, rows), self.length * batches
+            after = self.solver.step(residual, rows, length=length, momentum=_MOMENTUM, averaged=share)
         else:
-            if isinstance(self.solver, Blocks):
-                solver, residual = self.solver.step(system, rows)
-                kept = 1.0 / batches
-            else:
-                kept = min(1.0, _WINDOW / max(steps, 1))
-                ahead = self.solver.ahead(_MOMENTUM)
-                here, residual = ahead[batch.index] * rows.counted, system.residual(ahead, rows)
-                solver = self.solver.step(residual, rows, length=length * batches, momentum=_MOMENTUM, averaged=kept)
-            mean_square = jnp.mean(self.targets**2) * jnp.maximum(rows.counted.sum(), 1.0)
-            level = kept * jnp.sum(residual**2) / mean_square + (1.0 - kept) * self.level
-        bound = self.constant - batches * _misfit(here, residual, target, system.noise)
-        new = MeanSolver(self.targets, solver, level, length, self.constant)
-        return tree_map(lambda old, new: jnp.where(self.level <= tolerance**2, old, new), self, new), bound
+            assert isinstance(self.solver, Blocks)
+            share, point = 1.0 / batches, self.solver.weights
+            after, residual = self.solver.step(system, rows)
+        weights, targets = (rows.counted * array[rows.index] for array in (point, self.targets))
+        misfit = batches * _misfit(weights, residual, targets, system.noise)
+        level = jnp.mean(residual**2) * (len(rows.X) / jnp.maximum(rows.counted.sum(), 1.0)) / jnp.mean(self.targets**2)
+        level = share * level + (1.0 - share) * self.level
+        return dataclasses.replace(self, solver=after, level=level, bound=self.constant - misfit)
 
 
 def _misfit(weights: Array, residual: Array, targets: Array, noise: Array) -> Float[Array, ""]:
@@ -105,14 +113,14 @@ def noise_of(hyper: Hyper) -> Float[Array, ""]:
 
 
 def chosen_solver(method: "BasisMethod", data: Batch) -> str:
-    """The solver of a method's mean: `auto` is cg where that is possible, and adagrad elsewhere.
+    """The solver of a method's mean: `auto` is cg where that is possible with at most 100,000 rows, else adagrad.
 
     Raises:
         ConfigError: The setting asks for a solver where the mean is no solution of (K + σ²I) mean = y.
     """
     reason = _obstacle(method, data)
     if method.solver == "auto":
-        return "adagrad" if reason or method.search else "cg"
+        return "adagrad" if reason or method.search or data.total > _MOST else "cg"
     if method.solver == "adagrad":
         return "adagrad"
     if method.search:
@@ -165,7 +173,8 @@ def start_solver(
     """
     noise, targets = noise_of(hyper), y[:, None]
     system = KernelSystem(hyper.kernel, noise, X, targets)
-    zero, solver = jnp.zeros((), X.dtype), None
+    zero = jnp.zeros((), X.dtype)
+    solver: ConjugateGradients | Blocks | Descent
     if name == "blocks":
         require_memory(6 * batch**2 * 8, f"the equations of {batch:,} rows", "rows in a step (method.batch_size)")
         solver, length = Blocks(jnp.zeros_like(targets)), zero
@@ -176,7 +185,7 @@ def start_solver(
         preconditioner = None if rank is None else eqx.filter_jit(Nystroem.of_first)(system, rank)
         solver, length = ConjugateGradients.start(system, preconditioner), zero
     constant = jnp.sum(log_scales) - 0.5 * len(X) * jnp.log(2.0 * jnp.pi * noise)
-    return MeanSolver(targets, solver, jnp.ones((), X.dtype), length, constant)
+    return MeanSolver(targets, solver, jnp.ones((), X.dtype), length, constant, constant)
 
 
 @jax.jit

@@ -76,11 +76,11 @@ class QSGP(BasisMethod):
 
     def _solved(self, state: BasisState, solver: MeanSolver, batch: Batch) -> tuple[BasisState, Info]:
         """A step of a solver of (K + σ²I) mean = y."""
-        new, bound = solver.step(state.hyper, _centres(state), batch, steps=self.steps, tolerance=self.tolerance)
+        new = solver.step(state.hyper, _centres(state), batch, steps=self.steps, tolerance=self.tolerance)
         mean = state.weights.mean
         mean = jnp.pad(new.weights, (0, mean.size - state.basis.size)).reshape(mean.shape)
         parts = lambda s: (s.weights.mean, s.step, s.solver)
-        return tree_at(parts, state, (mean, state.step + 1, new)), Info(bound)
+        return tree_at(parts, state, (mean, state.step + 1, new)), Info(new.bound)
 
     def converged(self, state: BasisState) -> Bool[Array, ""] | None:
         """True where a solver's residual is below the tolerance; None for AdaGrad."""
