@@ -33,7 +33,7 @@ from gpbench.records.collection import open_store
 
 ROOT = Path(__file__).resolve().parents[2]
 SHEETS = sorted(Path(__file__).with_name("numbers").glob("*.yaml"))
-LISTED = ("aep_dgp", "networks", "sep", "svdgp")
+LISTED = ("gam", "qsgp", "aep_dgp", "networks", "sep", "svdgp")
 NUMBER = re.compile(r"(?<![\w.-])([-+]?\d[\d,]*(?:\.\d+)?)(?: ± (\d+(?:\.\d+)?(?:e-\d+)?))?")
 OVER = {"mean": fmean, "std": pstdev, "min": min, "max": max, "count": len}
 SPECIAL = {*OVER, "printed", "n", "p", "t", "%", "minus"}
