@@ -47,10 +47,16 @@ def trained(method, data=DATA):
     return loop(method.init(data, key=KEY))
 
 
+class Ends(dict):
+    def __missing__(self, name):
+        self[name] = trained(qsgp(name))
+        return self[name]
+
+
 @pytest.fixture(scope="module")
 def ends():
     """The state of each solver after its steps."""
-    return {name: trained(qsgp(name)) for name in STEPS}
+    return Ends()
 
 
 def dense(state):
