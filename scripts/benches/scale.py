@@ -26,7 +26,7 @@ from gpbench.records.store import Store
 from gpbench.report.figures import style
 from gpbench.report.figures.scaling import Series, exponent
 
-INPUTS, TEST_ROWS, BLOCK = 20, 1_000, 2**18
+INPUTS, TEST_ROWS, BLOCK = 20, 1_000, 2**20
 
 
 class Point(NamedTuple):
@@ -55,15 +55,16 @@ THEORY = {
 
 
 def write_table(path: Path, rows: int) -> None:
-    """Writes the set: uniform inputs, and a smooth function of six of them with noise, a block at a time."""
+    """Writes the set: uniform inputs, and a smooth function of six of them with noise; rows repeat after a block."""
+    rng = np.random.default_rng(0)
+    X = rng.random((min(BLOCK, rows), INPUTS), np.float32)
+    y = np.sin(2 * np.pi * X[:, :3]).sum(axis=1) + X[:, 3] * X[:, 4] + X[:, 5] ** 2
+    table = np.column_stack([X, y + rng.normal(0.0, 0.3, len(X))]).astype("<f4")
     with open(path, "wb") as file:
         header = {"descr": "<f4", "fortran_order": False, "shape": (rows, INPUTS + 1)}
         write_array_header_1_0(file, header)
         for start in range(0, rows, BLOCK):
-            rng = np.random.default_rng(start)
-            X = rng.random((min(BLOCK, rows - start), INPUTS), np.float32)
-            y = np.sin(2 * np.pi * X[:, :3]).sum(axis=1) + X[:, 3] * X[:, 4] + X[:, 5] ** 2
-            file.write(np.column_stack([X, y + rng.normal(0.0, 0.3, len(X))]).astype("<f4").tobytes())
+            file.write(table[: rows - start].data)
 
 
 def measure(folder: Path, rows: int, inducing: int, steps: int, batch: int) -> Point:
@@ -83,6 +84,21 @@ def measure(folder: Path, rows: int, inducing: int, steps: int, batch: int) -> P
     for name, seconds in {"step": step, "run": run_s}.items():
         measured(f"scale {name} n={rows} m={inducing} b={batch}", seconds, "float32")
     return Point(rows, inducing, 1e3 * step, record.step_memory_mb or np.nan, run_s, record.peak_memory_mb or np.nan)
+
+
+def efficiency(folder: Path, rows: int, inducing: int, counts: list[int]) -> None:
+    """Prints CPU ms of a step of `svi` on all rows, sharded across virtual devices, and one device's as a share."""
+    common = [*("--config-dir", str(folder), f"dataset=scale_{rows}", "method=svi", f"method.inducing={inducing}")]
+    common += ["method.steps=24", "run.stream=false", "run.trace_every=8"]
+    steps: dict[int, float] = {}
+    for count in counts:
+        results = folder / f"devices-{count}"
+        timed([sys.executable, "-c", RUN, "run", *common, f"run.devices={count}", f"run.results={results}"])
+        store = Store(results)
+        seconds = np.ravel(store.trace(store.last().id)["seconds"])
+        steps[count] = measured(f"scale devices={count} n={rows} m={inducing}", float(seconds[2] - seconds[0]) / 16)
+        share = steps[counts[0]] / steps[count]
+        print(f"{count} devices: {1e3 * steps[count]:.1f} CPU ms a step of {rows:,} rows, efficiency {share:.2f}")
 
 
 def prepare(folder: Path, rows: int) -> None:
@@ -124,6 +140,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--inducing", type=int, nargs="+", default=[128, 256, 512])
     parser.add_argument("--steps", type=int, default=1024)
     parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--devices", type=int, nargs="+", default=[], help="virtual ones, for the first rows and M")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="folder for the tables")
     parser.add_argument("--out", type=Path, help="picture, as PNG or SVG")
     options = parser.parse_args(arguments)
@@ -143,6 +160,8 @@ def main(arguments: list[str]) -> None:
                 points["rows"] += [point] if inducing == options.inducing[0] else []
                 points["inducing"] += [point] if rows == sizes[0] else []
                 print(f"{rows:10,d} {inducing:9,d} " + " ".join(f"{value:17,.1f}" for value in point[2:]), flush=True)
+            if options.devices and rows == sizes[0]:
+                efficiency(folder, rows, options.inducing[0], options.devices)
             (folder / f"scale_{rows}.npy").unlink()
     for size, series in points.items():
         for quantity, title in QUANTITIES.items():
