@@ -79,8 +79,8 @@ class Nystroem(eqx.Module):
         """P⁻¹ `values`."""
         with jax.named_scope("needs_float64"):
             exact, high = _exact(system), _exact(values)
-            left = high - product(exact.kernel, exact.X, self.Z, self.regress(system, high))
-            return (left / exact.noise).astype(values.dtype)
+            remainder = high - product(exact.kernel, exact.X, self.Z, self.regress(system, high))
+            return (remainder / exact.noise).astype(values.dtype)
 
 
 def _exact(tree: Any) -> Any:
