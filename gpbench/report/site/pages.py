@@ -118,7 +118,7 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
     yield site.page(
         "index.html",
         "index.html",
-        "Results",
+        "Gaussian processes at scale, measured",
         provenance=provenance(site_facts.records),
         presets=presets,
         boards=boards(site_facts),
