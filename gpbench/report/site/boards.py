@@ -123,7 +123,8 @@ def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
         by_protocol.setdefault(record.protocol, []).append(record)
     results_of: dict[str, dict[str, Comparison]] = {}
     for protocol, records in by_protocol.items():
-        for metric in _METRICS:
+        recorded = {name for record in records for name in record.metrics}
+        for metric in filter(recorded.__contains__, _METRICS):
             try:
                 results_of.setdefault(protocol, {})[metric] = comparison(records, metric)
             except AbsentError:
@@ -134,8 +135,8 @@ def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
         for metric, result in results.items():
             rows = f"{low or ''}-{'' if high == inf else high}"
             command = f"gpbench best --task {task} --rows={rows} --metric {metric} --protocol {protocol}"
-            second = {"metric": metric != next(iter(results)), "protocol": protocol != main}
-            yield _Board(task, size, protocol, command, [name for name, is_second in second.items() if is_second], result)
+            second = ["metric"] * (metric != next(iter(results))) + ["protocol"] * (protocol != main)
+            yield _Board(task, size, protocol, command, second, result)
 
 
 def _breadth(result: Comparison) -> int:
