@@ -45,6 +45,11 @@ def add_folders(folders: "Iterable[str | PathLike[str]]") -> list[Path]:
     return paths
 
 
+def is_given(folder: "str | PathLike[str]") -> bool:
+    """True if the user gave this folder to this process, so that what its files name may be imported."""
+    return Path(folder).resolve() in _folders
+
+
 def check_path(path: Any, subject: str) -> None:
     """Raises ConfigError, which begins with `subject`, for anything but the dotted path MODULE.NAME."""
     if not (isinstance(path, str) and "." in path and all(word.isidentifier() for word in path.split("."))):

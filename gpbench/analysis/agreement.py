@@ -110,7 +110,7 @@ def deviations(blocks: Sequence[tuple[str, Rows]], rows_are: str) -> Iterator[Gr
                 column,
                 e.metric,
                 number(e.mean, e.stderr),
-                number(e.published.value if e.published else None),
+                e.published.text if e.published else "",
                 f"{e.delta_se:+.1f}",
             )
             for block, rows in blocks

@@ -121,11 +121,6 @@ class Entry:
         return len(self.values)
 
     @property
-    def held_out(self) -> bool:
-        """True where both our value and the published one are of held-out rows."""
-        return self.cell.held_out and (self.published is None or self.published.held_out)
-
-    @property
     def lost(self) -> str:
         """The runs that are not in the mean, in words: diverged, and undefined with the reason; "" without any."""
         diverged = f"{counted(self.diverged, 'run')} diverged" if self.diverged else ""

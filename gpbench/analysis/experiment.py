@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from gpbench.analysis import tables
 from gpbench.analysis.agreement import agreement, deviations
 from gpbench.analysis.cells import CellRuns, Entry, by_split, entry, summarise
-from gpbench.analysis.marks import FEW_SPLITS, TIED, has_few, with_marks
+from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
 from gpbench.analysis.missing import missing_line
 from gpbench.analysis.notes import facts_of
 from gpbench.analysis.run_facts import run_facts
@@ -80,7 +80,6 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
     placed = {(b.title, name, column): e for b in blocks for name, row in b.rows.items() for column, e in row.items()}
     rows_are = {"dataset": "data set"}.get(name := experiment.table["rows"].rpartition(".")[2], name)
     grids, twins = (make(placed, rows_are, columns) for make in (tables.value_grids, tables.twin_grids))
-    marks = {"best": "best of its row", "tied": TIED} if any(entry.mark for entry in entries) else {}
     few = any(has_few([*row.values()]) for block in blocks for row in block.rows.values())
     return Sheet(
         title=experiment.title,
@@ -93,7 +92,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
         ],
         grids=grids,
         twins=[*twins, *deviations([(block.name, block.rows) for block in blocks], rows_are)],
-        marks=marks,
+        marks=meanings(entries),
         remarks=[*tables.remarks(entries, grids, twins), *([FEW_SPLITS] if few else [])],
         facts=facts(experiment, preset, planned),
         rows=rows(blocks),
@@ -102,7 +101,7 @@ def value_table(experiment: Experiment, preset: str, planned: Sequence[Cell]) ->
 
 def rows(blocks: Sequence[Block]) -> list[dict[str, object]]:
     """The numbers of the blocks of a table, for programs."""
-    return [{**tables.row(entry), "mark": entry.mark or None} for block in blocks for entry in block.entries]
+    return [tables.row(entry) for block in blocks for entry in block.entries]
 
 
 def facts(experiment: Experiment, preset: str, planned: Sequence[Cell]) -> dict[str, str]:

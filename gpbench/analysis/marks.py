@@ -8,8 +8,11 @@ from gpbench.analysis.cells import Entry
 from gpbench.analysis.statistics import common_splits, largest_ratio, paired_t_test
 from gpbench.papers.published import UNRANKED
 
-TIED = "not significantly different from the best (corrected resampled t test over splits, 5 %)"
-"""Meaning of the mark "tied"."""
+MEANINGS = {
+    "best": "best of its row, over all parts of the table, on the splits that its cells share",
+    "tied": "not significantly different from the best (corrected resampled t test over splits, 5 %)",
+}
+"""Meanings of the marks."""
 FEW_SPLITS = "cells with fewer than half of the splits of their row's largest are not compared"
 """Note of a table that has such cells."""
 _UNMARKED = ("seconds", "objective")
@@ -46,6 +49,11 @@ def with_marks(row: Sequence[Entry]) -> list[Entry]:
         return "" if test.significant else "tied"
 
     return [replace(entry, mark=mark(k)) if k in values else entry for k, entry in enumerate(row)]
+
+
+def meanings(entries: Iterable[Entry]) -> Mapping[str, str]:
+    """The meanings of the marks; none where no entry has one."""
+    return MEANINGS if any(entry.mark for entry in entries) else {}
 
 
 def has_few(row: Sequence[Entry]) -> bool:

@@ -8,11 +8,13 @@ from gpbench.papers.published import UNRANKED, terms
 from gpbench.records.absences import absence
 
 RULE = (
-    "one setting a method, by a rule that reads no result: under the protocol that most methods have, the one with runs"
-    " on the most data sets; of several the one with the most runs, then with the fewest terms, then with the largest"
-    " numbers"
+    "one setting a method, by a rule that reads no result: held out where it has such runs, under the protocol that"
+    " most methods have, the one with runs on the most data sets; of several the one with the most runs, then with the"
+    " fewest terms, then with the largest numbers"
 )
 """The rule of `main_names` in words."""
+LEAKED_MARK = " (not held out)"
+"""What follows the name of a method in a ranking, where test rows of one of its runs were training rows."""
 
 
 def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
@@ -37,6 +39,7 @@ def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
         setting_terms = terms(cells[0].setting)
         numbers = [float(text) for text in re.findall(r"\d+\.?\d*", ", ".join(setting_terms))]
         return (
+            all(cell.held_out for cell in cells),
             len(methods[_protocol(cells[0])]),
             len(set(map(_row, cells))),
             sum(len(cell.records) for cell in cells),
@@ -112,8 +115,14 @@ def _row(cell: CellRuns) -> tuple[str, ...]:
 def labels(cells: Sequence[CellRuns]) -> list[str]:
     """A name for the method of each cell: method, setting or both, as needed to distinguish them.
 
-    Terms that all settings share are left out (`_shared_terms`).
+    Terms that all settings share are left out (`_shared_terms`).  `LEAKED_MARK` follows where one is not held out.
     """
+    names = _names(cells)
+    leaked = {name for name, cell in zip(names, cells) if not cell.held_out}
+    return [name + LEAKED_MARK * (name in leaked) for name in names]
+
+
+def _names(cells: Sequence[CellRuns]) -> list[str]:
     pairs = [method_of(cell) for cell in cells]
     methods = {method for method, _ in pairs}
     if len(methods) == len(set(pairs)):

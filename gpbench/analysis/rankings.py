@@ -7,7 +7,7 @@ from typing import Any
 
 from gpbench.analysis.cells import CellRuns, Entry, by_split
 from gpbench.analysis.experiment import by_dataset, facts, preset_lines
-from gpbench.analysis.method_settings import RULE, cells_notes, labels, main_names, with_metric
+from gpbench.analysis.method_settings import LEAKED_MARK, RULE, cells_notes, labels, main_names, with_metric
 from gpbench.analysis.missing import missing_line
 from gpbench.analysis.notes import LEAKED, seconds_lines
 from gpbench.analysis.ranks import TESTS, Ranking, Table, rank_table, ranking_notes
@@ -220,6 +220,8 @@ def _set_ranking(
         for method, entry in row.items()
         if members is None or entry.cell.method in members
     }
+    leaked = {method for (_, method), entry in entries.items() if not entry.cell.held_out}
+    entries = {(d, method + LEAKED_MARK * (method in leaked)): entry for (d, method), entry in entries.items()}
     values: dict[str, dict[str, Mapping[int, float]]] = {dataset: {} for dataset, _ in entries}
     for (dataset, method), entry in entries.items():
         if entry.values:
@@ -229,7 +231,7 @@ def _set_ranking(
     ranked = {method for row in values.values() for method in row}
     others = [method for method in dict.fromkeys(method for _, method in entries) if method not in ranked]
     caveats = [f"not ranked, without runs: {', '.join(others)}"] * bool(others)
-    caveats += [LEAKED] * any(not entry.cell.held_out for entry in entries.values())
+    caveats += [LEAKED] * bool(leaked)
     records = [record for entry in entries.values() for record in entry.cell.records]
     try:
         ranking = rank_table(values, metric, "nemenyi", diverged, undefined, caveats, records)

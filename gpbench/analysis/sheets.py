@@ -153,8 +153,11 @@ def parts(grid: Grid, family: Callable[[int], str] = lambda column: "") -> list[
     title = text_of(grid.title)
     selected = []
     for name, members in families.items():
-        piece = replace(grid, title=replace(title, text=": ".join(filter(None, [title.text, name]))))
-        selected += [piece.select(group) for group in _even(members, _most_columns(piece, members))]
+        groups = _even(members, _most_columns(grid, members))
+        for k, group in enumerate(groups, 1):
+            number = f"part {k} of {len(groups)}" * (len(groups) > 1)
+            heading = ": ".join(filter(None, [title.text, ", ".join(filter(None, [name, number]))]))
+            selected.append(replace(grid, title=replace(title, text=heading)).select(group))
     return [_gather_notes(_without_empty_rows(piece)) for piece in selected]
 
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from gpbench.analysis.cells import CellRuns, Entry
 from gpbench.analysis.families import family
+from gpbench.analysis.marks import FEW_SPLITS, has_few, meanings, with_marks
 from gpbench.analysis.notes import caveats, facts_of, provenance, seconds_lines, split_notes
 from gpbench.analysis.printing import counted, natural, number
 from gpbench.analysis.run_facts import run_facts
 from gpbench.analysis.sheets import Grid, Sheet, Text, parts, text_of
 from gpbench.metrics import find
+from gpbench.papers.published import UNRANKED
 from gpbench.records.record import Record
 
 LEGEND = "mean ± standard error over splits; standard errors are not corrected for rows that splits share"
@@ -34,14 +36,17 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     records = [record for cell in cells for record in cell.records]
     names, shared = _column_names(cells)
     several = len({cell.records[0].protocol for cell in cells}) > 1
-    placed = {
-        (
-            ", ".join([str(e.cell.records[0].protocol)] * several + [title(e.metric, e.cell.records)]),
-            f"{e.cell.dataset} {e.cell.output}".rstrip(),
-            names[id(e.cell)],
-        ): e
-        for e in entries
-    }
+
+    def locate(entry: Entry) -> tuple[str, str]:
+        cell = entry.cell
+        heading = ", ".join([str(cell.records[0].protocol)] * several + [title(entry.metric, cell.records)])
+        return heading, f"{cell.dataset} {cell.output}".rstrip()
+
+    by_row: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        by_row.setdefault(locate(entry), []).append(entry)
+    entries = [entry for row in by_row.values() for entry in _with_marks(row)]
+    placed = {(*locate(e), names[id(e.cell)]): e for e in entries}
     columns = sorted(dict.fromkeys(names.values()), key=natural)
     rows = [row(entry) for entry in entries]
     if any(entry.cell.imported for entry in entries):
@@ -54,9 +59,20 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
         grids=grids,
         twins=twins,
         rows=rows,
-        remarks=[*remarks(entries, grids, twins), *split_notes(records)],
+        marks=meanings(entries),
+        remarks=[
+            *remarks(entries, grids, twins),
+            *([FEW_SPLITS] if any(map(has_few, by_row.values())) else []),
+            *split_notes(records),
+        ],
         facts=run_facts(records, shared) | facts_of(records),
     )
+
+
+def _with_marks(row: list[Entry]) -> list[Entry]:
+    """The entries of a row with their marks; none where they are of different split sets or versions of the data."""
+    data = {(entry.cell.split_set, entry.cell.records[0].data_checksum) for entry in row}
+    return with_marks(row) if len(data) == 1 else row
 
 
 def value_grids(placed: _Placed, rows_are: str, columns: Sequence[str]) -> list[Grid]:
@@ -121,8 +137,9 @@ def _value_cell(entry: Entry, usual: int) -> Text:
 def _printed(entry: Entry) -> Text:
     if not entry.published:
         return Text()
-    text = number(entry.published.value) + ("" if entry.delta_se is None else f" ({entry.delta_se:+.1f})")
-    return Text(text, notes=tuple(filter(None, [entry.published.note])))
+    text = entry.published.text + ("" if entry.delta_se is None else f" ({entry.delta_se:+.1f})")
+    notes = dict.fromkeys(filter(None, [entry.published.note, UNRANKED.get(entry.cell.dataset)]))
+    return Text(text, notes=tuple(notes))
 
 
 def _usual_splits(entries: Iterable[Entry]) -> int:
@@ -183,9 +200,11 @@ def row(entry: Entry) -> dict:
         "published": published.value if published else None,
         "published_err": published.err if published else None,
         "delta_se": entry.delta_se,
-        "held_out": entry.held_out,
+        "held_out": cell.held_out,
+        "published_held_out": published.held_out if published else None,
         "protocol": "+".join(sorted({record.protocol for record in cell.records})) or None,
         "preset": cell.preset or None,
+        "mark": entry.mark or None,
     }
 
 

@@ -134,7 +134,7 @@ def _write(
     drops = {"incomplete": "drop"} if options.pop("incomplete", False) else {}
     node = {"name": card.stem, "task": task, "sources": [source | options], **drops, **facts}
     _check(node, content, title)
-    text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/command-to/own_data.md)\n"
+    text = f"# A first look at {title}, as gpbench guesses it: edit it (docs/how-to/own_data.md)\n"
     card.parent.mkdir(exist_ok=True)
     with open(card, "x", encoding="utf-8") as file:
         file.write(text + yaml.safe_dump(node, sort_keys=False, allow_unicode=True, width=100))

@@ -79,6 +79,7 @@ class Published:
         n: Number of splits, or None.
         held_out: False where test rows were training rows.
         note: Reason for which the value is not a target, or "".
+        decimals: Digits that the paper prints after the point; None where the value was converted from other units.
     """
 
     source: str
@@ -91,6 +92,12 @@ class Published:
     n: int | None
     held_out: bool
     note: str
+    decimals: int | None = None
+
+    @property
+    def text(self) -> str:
+        """The number with the digits that the paper prints, zeros at the end among them; four digits of others."""
+        return f"{self.value:.4g}" if self.decimals is None else f"{self.value:.{self.decimals}f}"
 
     @property
     def is_target(self) -> bool:
@@ -168,6 +175,7 @@ def _published(row: dict[str, str], metric: str) -> Published:
         n=int(row["reps"]) if row["reps"] else None,
         held_out=row["held_out"] == "1",
         note=NOTES[row["note"]] if row["note"] else "",
+        decimals=len(row["mean"].partition(".")[2]) if abs(scale) == 1 and offset == 0 else None,
     )
 
 

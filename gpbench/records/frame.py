@@ -26,6 +26,7 @@ _RUN = (
     "seed",
     "status",
     "imported",
+    "held_out",
 )
 _ORIGIN = (
     "device",
@@ -37,7 +38,6 @@ _ORIGIN = (
     "schema",
     "cell",
     "data_checksum",
-    "held_out",
     "steps",
     "objective",
     "converged",
@@ -49,6 +49,8 @@ _ORIGIN = (
 @checked
 def frame(results: Results = None, *, long: bool = False) -> "pd.DataFrame":
     """The records of results folders or of collected Parquet files, oldest first.
+
+    A run whose column `held_out` is False was tested on rows that it was trained on.
 
     Args:
         results: one of them or several, or "shipped", the runs that ship with gpbench, in which a run has `shipped`

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from gpbench import data as data_layer
-from gpbench import limits, own_metrics, runtime
+from gpbench import limits, own_metrics, runtime, targets
 from gpbench.config.build import build_method
 from gpbench.config.compose import folders
 from gpbench.core.kernels import Spec as KernelSpec
@@ -97,7 +97,7 @@ class Context:
             run.get("stream", "auto"),
             run["predictions"],
             facts,
-            own_metrics.load(folders([Path(folder) for folder in cfg["config_dirs"]])),
+            own_metrics.load(folders([Path(folder) for folder in cfg["config_dirs"] if targets.is_given(folder)])),
         )
 
     @property

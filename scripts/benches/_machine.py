@@ -1,4 +1,4 @@
-"""What a timing must be read with: the machine, what else runs on it, and its rate of matrix products."""
+"""What a timing must be read with: the machine, what else runs on it, its matrix products; seconds of a process."""
 
 import os
 import re
@@ -56,6 +56,19 @@ def wait_until_idle(seconds: float) -> None:
         time.sleep(1.0)
     warning = "warning: timings are of busy cores: " if total > QUIET else ""
     print(f"{warning}{report(used)}; load {os.getloadavg()[0]:.1f}", file=sys.stderr)
+
+
+def timed(
+    command: list[str], *, may_fail: bool = False, **environment: str
+) -> tuple[float, float, subprocess.CompletedProcess]:
+    """Wall and CPU seconds of a process, and the process.  Exits with its message where it fails and may not."""
+    before, started = os.times(), time.perf_counter()
+    process = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    wall, after = time.perf_counter() - started, os.times()
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    if process.returncode and not may_fail:
+        raise SystemExit(process.stderr.strip() or f"{' '.join(command)}: exit code {process.returncode}")
+    return wall, cpu, process
 
 
 def _ticks() -> dict[int, tuple[str, int]]:

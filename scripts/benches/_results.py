@@ -1,6 +1,7 @@
 """Results of a bench: kept as JSON, and compared with those of another time or machine."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,16 +38,20 @@ class Results:
 
     @classmethod
     def read(cls, path: Path) -> "Results":
-        """Those of a file.  Exits with a line where it cannot be read."""
+        """Those of a file.  Exits with a line where it cannot be read or compared."""
         try:
             content = json.loads(path.read_text())
-            return cls(content["facts"], content["results"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SystemExit(f"--against {path}: no results of scripts/bench --save ({error})") from error
+            results = cls(content["facts"], content["results"])
+            compare(results, results)
+            if not all(0 < results.products(name) < math.inf for name in results.seconds):
+                raise ValueError("times and product rates must be above 0")
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else error
+            raise SystemExit(f"--against {path}: no results of scripts/bench --save ({reason})") from error
+        return results
 
     def write(self, path: Path) -> None:
-        """Keeps them in a file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Keeps them in a file, in a folder that there is (`require_writable`)."""
         path.write_text(json.dumps({"facts": self.facts, "results": self.seconds}, indent=1) + "\n")
 
     def products(self, name: str) -> float:
@@ -60,8 +65,17 @@ class Results:
         return {name: self.products(name) / earlier.products(name) for name in both}
 
 
+def require_writable(path: Path) -> None:
+    """Makes the folder of a file.  Exits with a line where the file cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise SystemExit(f"--save {path}: {error.strerror}") from error
+
+
 def compare(now: Results, earlier: Results, threshold: float = THRESHOLD) -> tuple[list[str], bool]:
-    """The lines of a comparison, and whether something became slower by more than the threshold."""
+    """The lines of a comparison, and whether something is slower by more than the threshold or nothing is in both."""
     ratios = now.ratios(earlier)
     lines = [
         f"against {earlier.facts.get('commit') or 'an unknown commit'} on {earlier.facts.get('cpu')},"
@@ -74,4 +88,4 @@ def compare(now: Results, earlier: Results, threshold: float = THRESHOLD) -> tup
     lines += [f"     -  missing  {name}" for name in earlier.seconds if name not in ratios]
     if not ratios:
         lines.append("nothing was measured in both")
-    return lines, any(ratio > threshold for ratio in ratios.values())
+    return lines, not ratios or any(ratio > threshold for ratio in ratios.values())

@@ -96,9 +96,9 @@ def test_leaked_results_of_ours_and_of_the_paper_are_marked():
     clean = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", metrics={"rmse": 1.0})
     leaked = run(held_out=False)
     ours = one([clean], "rmse")
-    assert not ours.held_out and "8-bit" in ours.notes[0]
-    assert not one([leaked]).held_out and "training rows" in one([leaked]).notes[0]
-    assert one([run()]).held_out and one([run()]).notes == []
+    assert ours.cell.held_out and not ours.published.held_out and "8-bit" in ours.notes[0]
+    assert not one([leaked]).cell.held_out and "training rows" in one([leaked]).notes[0]
+    assert one([run()]).cell.held_out and one([run()]).notes == []
 
 
 def test_naval_has_a_note_that_it_is_not_for_ranking():

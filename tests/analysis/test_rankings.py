@@ -145,9 +145,11 @@ def test_methods_without_common_data_sets_are_one_line(make):
     assert "\n" not in str(caught.value)
 
 
-def test_rows_that_are_not_held_out_are_named_below_a_ranking():
+def test_methods_that_are_not_held_out_are_marked_in_a_ranking_and_named_below_it():
     of = rankings.rankings(EXPERIMENT, cells(held_out=False), RANKS)
     assert any(note.startswith("not held out") for note in rankings.shared_notes(of))
+    assert all(name.endswith(" (not held out)") for name in of[0].ranking.methods)
+    assert not any("held out" in name for name in rankings.rankings(EXPERIMENT, cells(), RANKS)[0].ranking.methods)
 
 
 def test_two_runs_of_one_name_are_refused():

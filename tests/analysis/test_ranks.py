@@ -295,3 +295,15 @@ def test_a_ranking_has_one_setting_a_method_and_leaves_out_methods_on_other_data
     assert {(cell.method, cell.setting) for cell in cells} == {("sep", "m=5"), ("svi", "m=7")}
     assert "by a rule that reads no result" in notes[0] and notes[1].endswith("--method ranks those it names: gpr")
     assert {cell.method for cell in main_cells(group_runs(runs), "nll", all_methods=True)[0]} == {"sep", "svi", "gpr"}
+
+
+def test_runs_that_are_not_held_out_are_no_main_setting_where_there_are_others_and_are_marked():
+    runs = [
+        record(d, m, k, float(k), setting=setting, held_out=held_out)
+        for m, setting, held_out in (("sep", "m=5", True), ("sep", "m=7", False), ("svi", "m=5", False))
+        for d in ("wdbc", "pima")
+        for k in range(2)
+    ]
+    cells, _ = main_cells(group_runs(runs), "nll", all_methods=False)
+    assert {(cell.method, cell.setting) for cell in cells} == {("sep", "m=5"), ("svi", "m=5")}
+    assert {*labels(cells)} == {"sep", "svi (not held out)"}

@@ -45,8 +45,8 @@ def parsed(records, metrics=()):
 def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
     first, *rest = as_csv(sheet([run(), run(1)])).splitlines()
     assert first == (
-        "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,protocol,"
-        "preset"
+        "dataset,output,method,setting,metric,mean,stderr,n_splits,published,published_err,delta_se,held_out,"
+        "published_held_out,protocol,preset,mark"
     )
     assert len(rest) == 1
     (row,) = parsed([run(dataset="mine", preset="quick")])
@@ -63,17 +63,23 @@ def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
         "published_err": "",
         "delta_se": "",
         "held_out": "true",
+        "published_held_out": "",
         "protocol": "clean",
         "preset": "quick",
+        "mark": "",
     }
 
 
-def test_csv_has_one_row_per_metric_and_marks_what_is_not_held_out():
-    leaked = run(dataset="kin8nm", method="dgp", setting="hidden=[], m=50", metrics={"rmse": 0.1, "test_ll": 1.0})
-    assert [(row["metric"], row["published"], row["held_out"]) for row in parsed([leaked])] == [
-        ("rmse", "0.07", "false"),
-        ("test_ll", "1.31", "false"),
+def test_csv_has_one_row_per_metric_and_says_whose_value_is_not_held_out():
+    fields = {"dataset": "kin8nm", "method": "dgp", "setting": "hidden=[], m=50"}
+    ours = run(**fields, metrics={"rmse": 0.1, "test_ll": 1.0})
+    names = ("metric", "published", "held_out", "published_held_out")
+    assert [tuple(row[name] for name in names) for row in parsed([ours])] == [
+        ("rmse", "0.07", "true", "false"),
+        ("test_ll", "1.31", "true", "false"),
     ]
+    (leaked,) = parsed([run(**fields, metrics={"rmse": 0.1}, held_out=False)], ["rmse"])
+    assert (leaked["held_out"], leaked["published_held_out"]) == ("false", "false")
     assert [row["metric"] for row in parsed([run()], ["nll", "seconds"])] == ["nll", "seconds"]
 
 
@@ -87,7 +93,7 @@ def test_seconds_of_different_machines_are_named_where_seconds_are_shown():
 def test_a_cell_has_mean_error_splits_diverged_runs_and_the_published_value():
     output = as_text(sheet([run(), run(1), run(2, status="diverged")]))
     assert "2 splits." in output and "0.5050 ± 0.0050ᵃ" in output and "ᵃ 1 run diverged" in output
-    assert "0.5 (+0.4)" in output and tables.LEGEND in output
+    assert "0.50 (+0.4)" in output and tables.LEGEND in output
     assert "divergedᵃ" in as_text(sheet([run(status="diverged")]))
 
 

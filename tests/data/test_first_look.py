@@ -131,6 +131,16 @@ def test_a_first_look_is_a_configuration_on_the_command_line_and_in_python(folde
     assert data.columns[:2] == ("speed", "valve") and len(data.y) == 30
 
 
+def test_a_metric_beside_a_table_whose_folder_is_not_named_is_left_out(folder, capsys):
+    (folder / "tables" / "metric").mkdir()
+    (folder / "tables" / "metric" / "spread.yaml").write_text(
+        "_target_: beside.spread\nbetter: lower\ntasks: [regression]\n"
+    )
+    assert main(["run", "dataset=tables/pump 1.csv", "target=drag", "method=constant", "run.results=r", "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)["records"]
+    assert "rmse" in record["metrics"] and not record.get("own_metrics")
+
+
 @pytest.fixture
 def openml(folder, monkeypatch):
     """A server that answers as OpenML does, with a description and a file."""

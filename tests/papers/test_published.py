@@ -29,7 +29,7 @@ def test_every_row_is_a_number_with_a_known_note(name):
 def test_the_standard_error_of_sep_table_1_is_its_printed_deviation_over_root_20():
     values = lookup("pima", "sep", "m=50%", "nll")
     assert (values.value, values.err, values.n, values.table) == (0.5, 0.05, 20, "1")
-    assert values.stderr == pytest.approx(0.05 / math.sqrt(20))
+    assert values.stderr == pytest.approx(0.05 / math.sqrt(20)) and values.text == "0.50"
 
 
 def test_a_printed_standard_error_is_taken_as_it_is_and_dropouts_is_a_deviation():

@@ -60,6 +60,7 @@ def test_a_row_of_the_long_form_is_a_run_and_a_metric(results):
     expected = [(one.id, name, value) for one in RECORDS for name, value in one.metrics.items()]
     assert list(zip(table["id"], table["metric"])) == [(id, name) for id, name, _ in expected]
     assert [None if pd.isna(v) else v for v in table["value"]] == [value for _, _, value in expected]
+    assert list(table["held_out"]) == [True] * len(expected)
     means = table.groupby(["dataset", "method", "metric"])["value"].mean()
     assert means["pima", "sep", "rmse"] == 1.5
 

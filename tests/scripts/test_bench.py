@@ -1,6 +1,5 @@
 """`scripts/bench --save` and `--against`: what counts as slower, on results that are made up."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -23,6 +22,13 @@ def results(of, rate: float, **seconds: float):
     """Results in float64 with the product rate of a machine."""
     facts = {"commit": "abc", "cpu": "made up", "product_rates": {"float64": rate, "float32": 2 * rate}}
     return of.Results(facts, {name: {"seconds": s, "precision": "float64"} for name, s in seconds.items()})
+
+
+def kept(rate, seconds) -> str:
+    """The text of a file of --save with one result, without a product rate where that is None."""
+    rates = "" if rate is None else f'"product_rates": {{"float64": {rate}}}'
+    result = f'{{"seconds": {seconds}, "precision": "float64"}}'
+    return f'{{"facts": {{{rates}}}, "results": {{"step": {result}}}}}'
 
 
 def test_a_slower_machine_is_not_slower_code(bench):
@@ -50,13 +56,37 @@ def test_results_are_kept_and_read(bench, tmp_path):
     _, of = bench
     assert of.measured("svgp ours m=5", 0.5, "float32") == 0.5
     kept = of.Results.of_this_process({"product_rates": {"float32": 4e9}})
+    of.require_writable(tmp_path / "new" / "bench.json")
     kept.write(tmp_path / "new" / "bench.json")
     again = of.Results.read(tmp_path / "new" / "bench.json")
     assert again == kept and again.products("svgp ours m=5") == 2e9
-    (tmp_path / "other.json").write_text(json.dumps([1]))
-    for name in ("other.json", "none.json"):
-        with pytest.raises(SystemExit, match="no results of scripts/bench --save"):
-            of.Results.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "content, why",
+    [
+        ("[1]", "list indices must be integers"),
+        ("", "Expecting value"),
+        (kept(None, 1), "no 'product_rates'"),
+        (kept(1, "NaN"), "above 0"),
+        (kept(1, 0), "division by zero"),
+    ],
+)
+def test_a_file_that_cannot_be_compared_is_refused_in_a_line(bench, tmp_path, content, why):
+    _, of = bench
+    (tmp_path / "bench.json").write_text(content)
+    with pytest.raises(SystemExit, match=f"no results of scripts/bench --save .*{why}"):
+        of.Results.read(tmp_path / "bench.json")
+    with pytest.raises(SystemExit, match="No such file"):
+        of.Results.read(tmp_path / "none.json")
+
+
+def test_a_place_that_cannot_be_written_and_files_with_nothing_in_common_are_said(bench, tmp_path):
+    _, of = bench
+    with pytest.raises(SystemExit, match="Is a directory"):
+        of.require_writable(tmp_path)
+    lines, has_failed = of.compare(results(of, 1e9, step=1.0), results(of, 1e9, other=1.0))
+    assert has_failed and lines[-1] == "nothing was measured in both"
 
 
 def test_the_machine_says_what_else_runs(bench):

@@ -90,7 +90,8 @@ def dots(entries: Mapping[str, Entry], page_of: Mapping[str, str], *, targets: b
     if len(pairs) < 2:
         return None
     metric, direction = pairs[0][1].metric, pairs[0][1].better
-    pairs.sort(key=lambda item: item[1].mean or 0.0, reverse=direction == "higher")
+    sign = -1 if direction == "higher" else 1
+    pairs.sort(key=lambda item: (not item[1].cell.held_out, sign * (item[1].mean or 0.0)))  # leaked ones win nothing
     drawn = [entry for _, entry in pairs]
     spans = [_span(entry) for entry in drawn]
     printed = [target(entry) if targets else None for entry in drawn]

@@ -14,6 +14,7 @@ from markupsafe import Markup
 import gpbench
 from gpbench.analysis import marks
 from gpbench.analysis.cells import CellRuns, Entry, entries
+from gpbench.analysis.method_settings import LEAKED_MARK
 from gpbench.analysis.notes import provenance
 from gpbench.analysis.printing import escape_json, number
 from gpbench.analysis.reproduction import Comparison
@@ -65,7 +66,7 @@ class _Site:
             "title_of": lambda metric: title(metric, facts_.records),
             "badges": views.badges,
             "legend": LEGEND,
-            "tied": marks.TIED,
+            "tied": marks.MEANINGS["tied"],
             "papers": facts_.papers,
             "number": number,
             "gap": front.gap,
@@ -205,7 +206,8 @@ def _dataset(site: _Site, name: str) -> Page:
     for entry in ours:
         if entry.metric != "seconds":
             on = " ".join(filter(None, [entry.cell.output, entry.cell.split_set if several else ""]))
-            groups.setdefault((entry.metric, on), {})[f"{entry.cell.method} {entry.cell.label}".rstrip()] = entry
+            label = f"{entry.cell.method} {entry.cell.label}".rstrip() + LEAKED_MARK * (not entry.cell.held_out)
+            groups.setdefault((entry.metric, on), {})[label] = entry
     dots = {key: charts.dots(entries, site.facts.page_of) for key, entries in groups.items()}
     return site.page(
         facts.page("dataset", name),

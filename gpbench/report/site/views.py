@@ -152,16 +152,17 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
         entry=entry,
         page=page_of.get(entry.cell.records[0].id, "") if entry.cell.records else "",
         ours=number(entry.mean, entry.stderr) if entry.n_splits else "",
-        published=number(entry.published.value) if entry.published else "",
+        published=entry.published.text if entry.published else "",
         delta="" if entry.delta_se is None else f"{entry.delta_se:+.1f}",
         notes=tuple(footnotes.index(note) + 1 for note in entry.notes),
     )
 
 
 def badges(cell: CellRuns, entries: Sequence[Entry] = ()) -> list[tuple[str, str]]:
-    """Warnings beside values: quick preset, imported, diverged, metrics without a value, uncommitted changes."""
+    """Warnings beside values: not held out, quick, imported, diverged, metrics without a value, uncommitted changes."""
     diverged = cell.diverged
     return [
+        *([] if cell.held_out else [("dirty", "not held out")]),
         *_counted("quick", "quick", cell, lambda record: record.preset == "quick"),
         *_counted("imported", "imported", cell, lambda record: bool(record.imported)),
         *([("diverged", f"{diverged} diverged")] if diverged else []),
