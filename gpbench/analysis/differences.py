@@ -162,7 +162,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
         f" {winners.count('B')}; no significant difference in {winners.count('')}."
     )
     shared = differences[0].shared
-    feet = [*[f"all with {', '.join(shared)}"] * bool(shared), note(differences), *untested(differences, are_told=True)]
+    feet = [note(differences), *[f"all with {', '.join(shared)}"] * bool(shared), *untested(differences, are_told=True)]
     if differences[0].metric == "seconds":
         feet += seconds_lines(record for records in sides.values() for record in records)
     feet += [f"{d.name}: {absences_text(d.undefined)}" for d in differences if d.undefined]
