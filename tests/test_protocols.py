@@ -1,4 +1,4 @@
-"""Protocols: each has the same keys, and evans2020 is clean but for what its paper says and for halving."""
+"""Protocols: each has the same keys, and evans2020 is clean but for what its paper says, halving and solver."""
 
 import pytest
 import yaml
@@ -21,7 +21,7 @@ def test_every_protocol_has_the_same_keys(name):
 
 def test_evans2020_is_clean_without_a_prior_on_lengthscales():
     differing = {key: value for key, value in FILES["evans2020"].items() if value != FILES["clean"][key]}
-    assert differing == {"name": "evans2020", "lengthscale_prior": None, "halving": False}
+    assert differing == {"name": "evans2020", "lengthscale_prior": None, "halving": False, "solver": "adagrad"}
 
 
 def test_step_sizes_are_chosen_by_halving_in_clean_alone():

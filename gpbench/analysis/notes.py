@@ -21,12 +21,13 @@ SHIPPED = "some of these runs or all ship with gpbench"
 UNCONVERGED = "the optimiser had not converged when training ended, in some of these runs or all"
 UNMIXED = "in some of these runs the chains' outputs had not mixed: R-hat above 1.05 or under 100 effective samples"
 UNMIXED_WEIGHTS = "in some of these runs the chains had not mixed over the weights: R-hat of the log joint above 1.05"
+UNSOLVED = "a linear system was left with a residual above 1 % when training ended, in some of these runs or all"
 RISING = "in some of these runs the objective still rose, by over 0.02 nats per row in a tenth of the steps at the end"
 DIVERGENT = "some transitions of the sampler diverged in some of these runs or all"
 _IMPORTED = "imported: predictions of another program, scored by our metrics on our splits"
 DEGENERATE = "degenerate: in some of these runs or all the bound is below that of a constant prediction"
 
-_WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST = 1.05, 100, 0.02
+_WORST_RHAT, _FEWEST_SAMPLES, _STEEPEST, _WORST_RESIDUAL = 1.05, 100, 0.02, 0.01
 _CONSTANT = -1.4189
 """Bound of a constant prediction in nats per standardised row: -½ log(2πe)."""
 
@@ -50,6 +51,7 @@ def run_caveats(records: Sequence[Record]) -> list[str]:
         LEAKED if any(record.held_out is False for record in records) else "",
         SHIPPED if any(record.shipped for record in records) else "",
         UNCONVERGED if any(record.converged is False for record in records) else "",
+        UNSOLVED if any(map(_is_unsolved, records)) else "",
         RISING if any(map(_is_rising, records)) else "",
         UNMIXED if any(map(_is_unmixed, records)) else "",
         UNMIXED_WEIGHTS if any(map(_is_unmixed_over_weights, records)) else "",
@@ -112,6 +114,12 @@ def _is_rising(record: Record) -> bool:
     """Tests whether training may have ended too early; chains are tested by R-hat instead."""
     diagnostics = _diagnostics(record)
     return "rhat" not in diagnostics and (diagnostics.get("slope") or 0.0) > _STEEPEST
+
+
+def _is_unsolved(record: Record) -> bool:
+    """Tests whether a solver of a linear system may have ended too early, if the record does not say so itself."""
+    residuals = [_diagnostics(record).get(name) or 0.0 for name in ("residual", "residual_samples")]
+    return record.converged is None and max(residuals) > _WORST_RESIDUAL
 
 
 def _is_unmixed(record: Record) -> bool:

@@ -33,5 +33,6 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "quadrature",
         "random",
         "samplers",
+        "solvers",
     ),
 )

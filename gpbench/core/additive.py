@@ -13,7 +13,7 @@ from jax.scipy.linalg import block_diag
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import Natural, Normal
-from gpbench.core.linalg import inverse_cholesky, log_determinant
+from gpbench.core.linalg import inverse_cholesky, log_determinant, product, transposed
 
 
 class Posterior(eqx.Module):
@@ -97,8 +97,8 @@ class CoupledPrecision(Posterior):
 
     def project(self, V: Float[Array, "T N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         # The sum over components, in Bᵀ V, comes before the solve: O(N T R) and not the paper's O(N C² M²)
-        less = jnp.sum((self._inverse_factor() @ (self.B.T @ V)) ** 2, axis=0)
-        return V.T @ self.mean, jnp.maximum(jnp.sum(V**2, axis=0) - less, 0.0)
+        less = jnp.sum(product(self._inverse_factor(), transposed(self.B) @ V) ** 2, axis=0)
+        return self.mean @ V, jnp.maximum(jnp.sum(V**2, axis=0) - less, 0.0)
 
     def kl(self) -> Float[Array, ""]:
         """½ (log|A| + |mean|² - tr(BᵀB A⁻¹)), in nats: appendix C.2, whitened."""

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
-from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.linalg import inverse_cholesky, product
 
 
 class Covariances(eqx.Module):
@@ -94,7 +94,7 @@ class Normal(eqx.Module):
 
     def project(self, V: Float[Array, "M N"]) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """Mean and variance of Vₙᵀw for every column of `V`."""
-        return V.T @ self.mean, jnp.sum((jnp.tril(self.root) @ V) ** 2, axis=0)
+        return self.mean @ V, jnp.sum(product(jnp.tril(self.root), V) ** 2, axis=0)
 
     def kl(self) -> Float[Array, ""]:
         """KL[q(w) || N(0, I)] = ½ (|R|² + |mean|² - M) - log|det R|, in nats."""
@@ -121,7 +121,7 @@ class Natural(eqx.Module):
     def posterior(self) -> Normal:
         """The factor times the prior N(0, I), normalised: precision I + P, mean (I + P)⁻¹ h."""
         R = inverse_cholesky(jnp.eye(len(self.shift), dtype=self.shift.dtype) + self.precision)
-        return Normal(R.T @ (R @ self.shift), R)
+        return Normal((R @ self.shift) @ R, R)
 
 
 def standard_normal(m: int, dtype: DTypeLike) -> Normal:

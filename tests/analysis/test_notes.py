@@ -6,7 +6,17 @@ from dataclasses import replace
 from samples import sample
 
 from gpbench.analysis.cells import group_runs
-from gpbench.analysis.notes import DEGENERATE, DIVERGENT, LEAKED, RISING, UNCONVERGED, UNMIXED, UNMIXED_WEIGHTS, caveats
+from gpbench.analysis.notes import (
+    DEGENERATE,
+    DIVERGENT,
+    LEAKED,
+    RISING,
+    UNCONVERGED,
+    UNMIXED,
+    UNMIXED_WEIGHTS,
+    UNSOLVED,
+    caveats,
+)
 
 
 def of(*records, metric="nll"):
@@ -17,6 +27,13 @@ def of(*records, metric="nll"):
 def test_a_run_that_did_not_converge_is_named_and_one_without_a_criterion_is_not():
     assert of({"converged": True}, {"converged": False}) == [UNCONVERGED]
     assert of({"converged": True}, {"converged": None}, {}) == []
+
+
+def test_a_linear_system_that_was_left_unsolved_is_named_unless_the_record_says_if_it_converged():
+    poor, good = {"residual": 0.008, "residual_samples": 0.02}, {"residual": 0.008}
+    assert of({"diagnostics": poor}, {"diagnostics": good}) == [UNSOLVED]
+    assert of({"diagnostics": good}, {"diagnostics": poor, "converged": True}) == []
+    assert of({"diagnostics": poor, "converged": False}) == [UNCONVERGED]
 
 
 def test_rows_that_are_not_held_out_are_named():

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determinant
+from gpbench.core.linalg import describe_failure, inverse_cholesky, log_determinant, product, whitened
 
 
 def positive_definite(n, seed=0, dtype=jnp.float64):
@@ -65,3 +65,23 @@ def test_float32_matrices_are_factorised_in_float64():
     assert A.dtype == jnp.float32
     exact = np.linalg.inv(np.linalg.cholesky(np.asarray(K, np.float64) + 1e-6 * float(jnp.diag(K).mean()) * np.eye(40)))
     np.testing.assert_allclose(A, exact, atol=1e-5 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("n", [5, 70])
+def test_whitened_and_product_are_products_with_the_inverse_factor_and_so_are_their_gradients(n):
+    K, C = positive_definite(n), jax.random.normal(jax.random.key(0), (n, 9))
+    plain = lambda K, C: jnp.sum(jnp.sin(inverse_cholesky(K) @ C))
+    ours = lambda K, C: jnp.sum(jnp.sin(whitened(K, C)))
+    through_product = lambda K, C: jnp.sum(jnp.sin(product(inverse_cholesky(K), C)))
+    for function in (ours, through_product):
+        value, gradients = jax.value_and_grad(function, argnums=(0, 1))(K, C)
+        np.testing.assert_allclose(value, plain(K, C), rtol=1e-13)
+        for one, other in zip(gradients, jax.grad(plain, argnums=(0, 1))(K, C)):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+
+
+def test_on_a_cpu_no_product_of_a_gradient_takes_its_left_matrix_transposed():
+    A, B = jnp.zeros((6, 7)), jnp.zeros((7, 8))
+    gradient = lambda product: jax.jit(jax.grad(lambda B: jnp.sum(product(A, B) ** 2))).lower(B).compile().as_text()
+    assert "lhs_contracting_dims={0}" in gradient(jnp.matmul)
+    assert "lhs_contracting_dims={0}" not in gradient(product)

@@ -13,6 +13,7 @@ from gpbench.core.bases import kernel as kernel_products
 from gpbench.core.bases.fourier import prior_draws
 from gpbench.core.kernels import Matern12, Matern32, Matern52, SquaredExponential
 from gpbench.core.likelihoods import Gaussian
+from gpbench.core.solvers import step_limit
 from gpbench.data import cards, sources
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
@@ -27,12 +28,23 @@ GP = ExactGP(KERNEL, Gaussian(jnp.log(jnp.array(0.1))))
 
 def method(**fields):
     """A small `sdd`, with less momentum than by default: easy problems need no more."""
-    return SDD(**{"name": "sdd", "samples": 2, "frequencies": 50, "subset_rows": 200, "momentum": 0.9, **fields})
+    return SDD(
+        **{
+            "name": "sdd",
+            "samples": 2,
+            "frequencies": 50,
+            "subset_rows": 200,
+            "momentum": 0.9,
+            "tolerance": 0.0,
+            **fields,
+        }
+    )
 
 
 def start(ours, data, gp=GP, key=KEY):
     """The first state of a method with this model."""
-    limit = sdd.step_limit(gp, data.X, data.total, ours.batch_size or data.total, ours.momentum)
+    sizes = data.total, ours.batch_size or data.total
+    limit = step_limit(gp.kernel, gp.likelihood.noise, data.X, *sizes, ours.momentum)
     return sdd._start(ours, gp, data.X, data.y, limit, key)
 
 
@@ -79,9 +91,8 @@ def test_the_update_of_a_minibatch_is_that_of_all_rows_on_average():
     """Over all batches that the loop may make of 7 rows: 3 blocks of 3 from every first row, the last a short one."""
     data, rng = regression(7), np.random.default_rng(0)
     ours = method(batch_size=3)
-    fill = lambda array: jnp.asarray(rng.normal(size=array.shape))
-    state = start(ours, data)
-    state = eqx.tree_at(lambda s: (s.weights, s.velocity), state, (fill(state.weights), fill(state.velocity)))
+    descent = jax.tree.map(lambda array: jnp.asarray(rng.normal(size=array.shape)), start(ours, data).descent)
+    state = eqx.tree_at(lambda s: s.descent, start(ours, data), descent)
     first, block = map(np.ravel, np.meshgrid(np.arange(7), np.arange(3)))
     offset = block[:, None] * 3 + np.arange(3)
     index, weight = jnp.asarray((first[:, None] + offset) % 7), jnp.asarray((offset < 7).astype(float))
@@ -89,14 +100,14 @@ def test_the_update_of_a_minibatch_is_that_of_all_rows_on_average():
     def stepped(index, weight):
         batch = Batch(data.X[index], data.y[index], index, weight, 7)
         new, info = ours.step(state, batch, key=KEY)
-        return new.velocity, new.weights, info.objective
+        return new.descent.velocity, new.descent.weights, info.objective
 
     velocity, weights, objective = (part.mean(0) for part in jax.jit(jax.vmap(stepped))(index, weight))
-    H, ahead, b = dense(GP, data.X), np.asarray(state.weights + 0.9 * state.velocity), np.asarray(state.targets)
+    H, ahead, b = dense(GP, data.X), np.asarray(descent.ahead(0.9)), np.asarray(state.targets)
     beta = float(state.limit * state.step_size)
-    expected = 0.9 * state.velocity - beta * (H @ ahead - b)
+    expected = 0.9 * descent.velocity - beta * (H @ ahead - b)
     np.testing.assert_allclose(velocity, expected, rtol=1e-10)
-    np.testing.assert_allclose(weights, state.weights + expected, rtol=1e-10)
+    np.testing.assert_allclose(weights, descent.weights + expected, rtol=1e-10)
     np.testing.assert_allclose(objective, b[:, 0] @ ahead[:, 0] - 0.5 * ahead[:, 0] @ H @ ahead[:, 0], rtol=1e-10)
 
 
@@ -104,7 +115,7 @@ def test_a_batch_without_rows_moves_nothing_but_by_momentum():
     data, ours = regression(7), method(batch_size=3)
     state = start(ours, data)
     new, info = ours.step(state, Batch(data.X[:3], data.y[:3], jnp.arange(3), jnp.zeros(3), 7), key=KEY)
-    assert not np.any(new.weights) and info.objective == 0.0
+    assert not np.any(new.descent.weights) and info.objective == 0.0
 
 
 def test_samples_have_the_mean_and_the_covariance_of_the_exact_posterior():
@@ -149,9 +160,9 @@ def test_draws_of_the_prior_have_the_kernel_as_covariance(family):
 def test_block_sizes_change_nothing(monkeypatch):
     data, new, ours = regression(25), inputs(10, seed=5), method(batch_size=8)
     state = start(ours, data)
-    state = eqx.tree_at(lambda s: (s.weights, s.average), state, (state.targets, state.targets))
+    state = eqx.tree_at(lambda s: (s.descent.weights, s.descent.average), state, (state.targets, state.targets))
     batch = Batch(data.X[:8], data.y[:8], jnp.arange(8), jnp.ones(8), 25)
-    compute = lambda: (*ours.posterior(state, new), ours.step(state, batch, key=KEY)[0].weights)
+    compute = lambda: (*ours.posterior(state, new), ours.step(state, batch, key=KEY)[0].descent.weights)
     default = compute()
     for rows, columns in ((3, 4), (10, 25)):
         monkeypatch.setattr(kernel_products, "PRODUCT_ROWS", rows)
@@ -164,7 +175,7 @@ def test_float32_is_float64_to_its_precision():
     data, new, ours = regression(100), inputs(20, seed=5), method(batch_size=30, steps=300)
     single = jax.tree.map(lambda a: a.astype(jnp.float32) if a.dtype == jnp.float64 else a, data)
     state, objective = train(ours, single, 300)
-    assert {leaf.dtype for leaf in jax.tree.leaves((state.weights, state.average, objective))} == {jnp.dtype("float32")}
+    assert {leaf.dtype for leaf in jax.tree.leaves((state.descent, state.levels, objective))} == {jnp.dtype("float32")}
     # The model of the other: kernels fitted in float32 differ by more
     gp = jax.tree.map(lambda a: a.astype(jnp.float64), state.gp)
     double, _ = train(ours, data, 300, start(ours, data, gp))
@@ -188,7 +199,7 @@ def test_the_residual_is_that_of_the_average(monkeypatch):
     monkeypatch.setattr(sdd, "_CHECKED", 20)
     data, ours = regression(25), method(samples=3)
     state, _ = train(ours, data, 30, start(ours, data))
-    residual = (np.asarray(state.targets) - dense(GP, data.X) @ state.average)[:20]
+    residual = (np.asarray(state.targets) - dense(GP, data.X) @ state.descent.average)[:20]
     ratio = np.linalg.norm(residual, axis=0) ** 2, np.linalg.norm(state.targets[:20], axis=0) ** 2
     found = ours.diagnostics(state)
     np.testing.assert_allclose(found["residual"], np.sqrt(ratio[0][0] / ratio[1][0]))
@@ -219,8 +230,20 @@ def test_the_limit_without_sampling_is_that_of_nesterovs_recursion():
         assert np.isclose(max(abs(np.roots([1, -(1 - h) * (1 + momentum), (1 - h) * momentum]))), 1.0)
     data = regression(50)
     top, diagonal = np.linalg.eigvalsh(dense(GP, data.X))[-1], dense(GP, data.X)[0, 0]
-    limit = sdd.step_limit(GP, data.X, 50, 20, 0.9)
+    limit = step_limit(GP.kernel, GP.likelihood.noise, data.X, 50, 20, 0.9)
     np.testing.assert_allclose(1.0 / limit, 2.8 / 3.8 * top + 3 * diagonal / 0.2, rtol=1e-8)
+
+
+def test_training_ends_at_the_tolerance_and_the_record_may_say_that_it_converged():
+    """`levels` are residuals of minibatches on the way; those of the average, over all rows, are no larger."""
+    data = regression(100)
+    ours = method(batch_size=30, steps=1500, tolerance=0.01)
+    early, late = (train(ours, data, steps, start(ours, data))[0] for steps in (20, 1500))
+    assert not ours.converged(early) and ours.converged(late) and method().converged(late) is None
+    found = ours.diagnostics(late)
+    assert 0 < found["residual"] <= 0.01 and found["residual_samples"] <= 0.01
+    again, _ = train(ours, data, 3, late)
+    jax.tree.map(np.testing.assert_array_equal, again.descent, late.descent)
 
 
 MISTAKES = {

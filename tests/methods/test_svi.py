@@ -234,3 +234,26 @@ def test_automatic_natural_steps_on_minibatches_do_not_forget_the_other_rows():
     parts, _ = train(SVI(**fields, batch_size=5), data, 300)
     best, reached = (float(objective_of(SVI(**fields), state, data)) for state in (whole, parts))
     assert best - 10 < reached <= best + 1e-6
+
+
+def test_fifty_steps_in_float32_end_where_those_in_float64_do():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    ends = {}
+    for dtype in (jnp.float32, jnp.float64):
+        data = whole(jnp.asarray(X, dtype), jnp.asarray(np.sin(X[:, 0]) + 0.1 * X[:, 1], dtype))
+        method = SVI(inducing=20, batch_size=64, optimiser=optax.adam(0.01), natural_step=0.1)
+
+        def fifty(state, data=data, method=method):
+            step = lambda t, state: method.step(state, at_step(data, 64, t, key=KEY), key=KEY)[0]
+            state = jax.lax.fori_loop(0, 50, step, state)
+            return state.variables, method.objective(state, data), method.marginals(state, data.X)
+
+        ends[dtype] = jax.jit(fifty)(method.init(data, key=KEY))
+    factor, bound, (mean, variance) = ends[jnp.float32]
+    exact_factor, exact_bound, (exact_mean, exact_variance) = ends[jnp.float64]
+    assert mean.dtype == factor.precision.dtype == jnp.float32
+    for ours, exact in ((factor.precision, exact_factor.precision), (factor.shift, exact_factor.shift)):
+        assert jnp.max(jnp.abs(ours - exact)) < 1e-2 * jnp.max(jnp.abs(exact))
+    assert abs(bound - exact_bound) < 1e-3 * len(X)  # nats
+    assert jnp.max(jnp.abs(mean - exact_mean) / jnp.sqrt(exact_variance)) < 0.05
+    np.testing.assert_allclose(variance, exact_variance, rtol=0.05)

@@ -19,6 +19,9 @@ and sets βN by hand, to 50 or so.  Here the rows are those of the loop's miniba
 Errors.  A variance has the relative standard error √(2 / S), 18 % with 64 samples, so that the mean log density of test
 rows is lower by about 1 / (2S) nats on average at most.  `PriorDraws` says how well f_s has the prior's covariance.
 
+Training ends where the residuals H α - b of the rows that the steps draw, averaged over the same window, have come down
+to `tolerance` times b, of the mean and of the samples; else after `steps`.
+
 Cost.  A step takes O(B N (D + S)) time, which grows with N: each of its rows meets every training row once.  The state
 holds 4 N (S + 1) numbers (b, α, v, ᾱ) and the N D of the inputs.  Kernel matrices exist in blocks alone
 (`kernel_products`): of B x 2,048 numbers in a step, and of 512 x 2,048 in predictions, which take O(N (D + S)) time for
@@ -33,13 +36,14 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from gpbench.core.bases.fourier import SPECTRAL, PriorDraws, prior_draws
 from gpbench.core.bases.kernel import in_blocks, product
 from gpbench.core.kernels import require
-from gpbench.core.mapping import tree_at
+from gpbench.core.mapping import tree_at, tree_map
 from gpbench.core.predictive import Predictive
+from gpbench.core.solvers import Descent, KernelSystem, Rows, relative, step_limit
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.exact import ExactGP, ExactStart
@@ -61,13 +65,18 @@ class SddState(eqx.Module):
     X: Float[Array, "N D"]
     targets: Float[Array, "N C"]
     """b: y, and a column f_s(X) + ε_s for each sample."""
-    weights: Float[Array, "N C"]
-    velocity: Float[Array, "N C"]
-    average: Float[Array, "N C"]
+    descent: Descent
     limit: Float[Array, ""]
     """The largest stable β: see `step_limit`."""
     step_size: Float[Array, ""]
     """β / limit."""
+    levels: Float[Array, "2"]
+    """Squares of the residuals relative to b, averaged over the last steps: of the mean, and of all samples."""
+
+    @property
+    def system(self) -> KernelSystem:
+        """H and b."""
+        return KernelSystem(self.gp.kernel, self.gp.likelihood.noise, self.X, self.targets)
 
 
 class SDD(ExactStart):
@@ -87,6 +96,11 @@ class SDD(ExactStart):
     frequencies: int = setting(2000, "count", "Number of random Fourier features of the prior's samples.")
     step_size: float = setting(0.9, "positive", "Step size β in units of the largest stable one; `rates` overrides it.")
     momentum: float = setting(0.99, "below_one", "Momentum ρ, 0.9 in the paper with 100,000 steps.")
+    tolerance: float = setting(
+        0.01,
+        "nonnegative",
+        "Residual of the linear system relative to its right-hand side at which training ends; 0: after all steps.",
+    )
 
     @property
     def label(self) -> str:
@@ -99,7 +113,7 @@ class SDD(ExactStart):
         data, rows = data.first(None), self.subset_rows or data.total
         gp = self.subset_gp(data, rows)
         batch = min(self.batch_size or data.total, data.total)
-        limit = step_limit(gp, data.X, rows, batch, self.momentum)
+        limit = step_limit(gp.kernel, gp.likelihood.noise, data.X, rows, batch, self.momentum)
         return _start(self, gp, data.X, data.y, limit, key)
 
     def with_rate(self, state: SddState, rate: float) -> SddState:
@@ -111,38 +125,41 @@ class SDD(ExactStart):
 
         Weights become NaN where a residual has grown (`_GROWTH`), so that a run that diverges never ends well.
         """
-        noise, i, weight = state.gp.likelihood.noise, batch.index, batch.weight[:, None]
-        ahead = state.weights + self.momentum * state.velocity
-        b = weight * state.targets[i]
-        # b - H (α + ρv) of the batch's rows
-        Ka = product(state.gp.kernel, batch.X, state.X, ahead)
-        residual = b - weight * (Ka + noise * ahead[i])
+        system, rows = state.system, Rows(batch.X, batch.index, batch.weight[:, None])
+        ahead, b = state.descent.ahead(self.momentum), rows.counted * state.targets[batch.index]
+        residual = system.residual(ahead, rows)
         # The number of batches in an epoch; N / B would weigh a last batch of few rows too much
         scale = -(-batch.total // len(batch.y))
-        value = 0.5 * scale * jnp.sum(weight[:, 0] * ahead[i, 0] * (b + residual)[:, 0])
+        value = 0.5 * scale * jnp.sum(batch.weight * ahead[batch.index, 0] * (b + residual)[:, 0])
 
         square: Callable[[Any], Array] = lambda rows: jnp.sum(rows**2, axis=0) / jnp.maximum(batch.weight.sum(), 1.0)
-        usual = jnp.maximum(square(b), jnp.mean(state.targets**2, axis=0))
-        sound = jnp.all(square(residual) <= _GROWTH * usual)
+        of_zero, of_residual = jnp.mean(state.targets**2, axis=0), square(residual)
+        sound = jnp.all(of_residual <= _GROWTH * jnp.maximum(square(b), of_zero))
         beta = jnp.where(sound, state.step_size * state.limit, jnp.nan)
-
-        velocity = (self.momentum * state.velocity).at[i].add(beta * scale * residual)
-        weights = state.weights + velocity
         r = min(1.0, _WINDOW / max(self.steps, 1))
-        average = r * weights + (1.0 - r) * state.average
-        new = dataclasses.replace(state, weights=weights, velocity=velocity, average=average)
+        descent = state.descent.step(residual, rows, length=beta * scale, momentum=self.momentum, averaged=r)
+        sections = slice(1), slice(1, None)
+        level = jnp.stack([jnp.sum(of_residual[section]) / jnp.sum(of_zero[section]) for section in sections])
+        new = dataclasses.replace(state, descent=descent, levels=r * level + (1.0 - r) * state.levels)
+        if (converged := self.converged(state)) is not None:
+            new = tree_map(partial(jnp.where, converged), state, new)
         return new, Info(jnp.where(sound, value, jnp.nan))
+
+    def converged(self, state: SddState) -> Bool[Array, ""] | None:
+        """True where the residuals of mean and samples are below the tolerance; None without one."""
+        return jnp.all(state.levels <= self.tolerance**2) if self.tolerance else None
 
     def objective(self, state: SddState, data: Batch) -> Float[Array, ""]:
         """Minus the dual objective of the mean at ᾱ, at most ½ yᵀH⁻¹y.  O(N² D) time."""
-        residual = _residual(state, state.X)
-        return 0.5 * jnp.sum(state.average[:, 0] * (state.targets + residual)[:, 0])
+        average = state.descent.average
+        residual = state.system.first_residual(average, len(state.X))
+        return 0.5 * jnp.sum(average[:, 0] * (state.targets + residual)[:, 0])
 
     def posterior(self, state: SddState, X: Float[Array, "N D"]) -> tuple[Float[Array, " N"], Float[Array, "N S"]]:
         """The posterior mean at X, and the deviations of the S posterior samples from it."""
 
         def block(x: Any) -> Any:
-            Ka = product(state.gp.kernel, x, state.X, state.average)
+            Ka = product(state.gp.kernel, x, state.X, state.descent.average)
             return Ka[:, 0], state.draws(state.gp.kernel, x) - Ka[:, 1:]
 
         mean, deviations = in_blocks(block, X)
@@ -154,47 +171,19 @@ class SDD(ExactStart):
 
     def diagnostics(self, state: SddState) -> dict[str, Array]:
         """|b - Hᾱ| / |b| on the first rows, of the mean and of all samples together; and the step size."""
-        n = min(_CHECKED, len(state.X))
-        residual, b = eqx.filter_jit(_residual)(state, state.X[:n]), state.targets[:n]
-        norm = jnp.linalg.norm
-        mean, samples = (
-            norm(residual[:, row_range]) / norm(b[:, row_range]) for row_range in (slice(1), slice(1, None))
-        )
+        first = eqx.filter_jit(lambda state: state.system.first_residual(state.descent.average, _CHECKED))
+        residual, b = first(state), state.targets[:_CHECKED]
+        mean, samples = (relative(residual[:, section], b[:, section]) for section in (slice(1), slice(1, None)))
         return {"residual": mean, "residual_samples": samples, "step_size": state.step_size}
 
     def diagnose(self, state: SddState) -> str:
-        if bool(jnp.isfinite(state.average).all()):
+        if bool(jnp.isfinite(state.descent.average).all()):
             return ""
         step_size = float(state.step_size)
         return f"stochastic dual descent diverged with step size {step_size:g}: try method.rates=[{step_size / 3:.2g}]"
 
     def row_memory(self, n: int) -> int:
         return 4 * (self.samples + 1)
-
-
-def step_limit(gp: ExactGP, X: Float[Array, "N D"], rows: int, batch: int, momentum: float) -> Float[Array, ""]:
-    """The largest stable step size β, nearly: 1 / (λ (1 + 2ρ) / (2 + 2ρ) + d (N / B) / (2 - 2ρ)).
-
-    λ, the largest eigenvalue of H, is estimated from the first `rows` rows; d is H's diagonal.  With the first term
-    alone it is the limit without sampling: along an eigenvector α + ρv has the factor h = βλ, and z² - (1 - h)(1 + ρ) z
-    + (1 - h) ρ has its roots in the unit circle for h < (2 + 2ρ) / (1 + 2ρ).  With the second alone it is that of a row
-    by itself: it is drawn once in N / B steps, and moves until the next time by β (N / B) / (1 - ρ) of its residual,
-    which falls by d times that.
-    """
-    n, noise, row_range = len(X), gp.likelihood.noise, X[:rows]
-    top = jnp.linalg.eigvalsh(gp.kernel.cross(row_range, row_range))[-1] * (n / len(row_range)) + noise
-    diagonal = jnp.mean(gp.kernel.diag(row_range)) + noise
-    limit: Array = 1.0 / (
-        top * (1 + 2 * momentum) / (2 + 2 * momentum) + diagonal * (-(-n // batch)) / (2 - 2 * momentum)
-    )
-    return limit
-
-
-def _residual(state: SddState, X: Float[Array, "P D"]) -> Float[Array, "P C"]:
-    """b - Hᾱ of the first rows, which are X."""
-    average, noise = state.average, state.gp.likelihood.noise
-    Ka: Float[Array, "P C"] = in_blocks(lambda x: product(state.gp.kernel, x, state.X, average), X)
-    return state.targets[: len(X)] - Ka - noise * average[: len(X)]
 
 
 @eqx.filter_jit
@@ -204,6 +193,5 @@ def _start(method: SDD, gp: ExactGP, X: Any, y: Any, limit: Any, key: PRNGKeyArr
     draws = prior_draws(gp.kernel, X, method.frequencies, method.samples, key=draw_key)
     noise = jnp.sqrt(gp.likelihood.noise) * jax.random.normal(noise_key, (len(X), method.samples), X.dtype)
     targets = jnp.column_stack([y, in_blocks(partial(draws, gp.kernel), X) + noise])
-    weights, velocity, average = (jnp.zeros_like(targets) for _ in range(3))
     step_size = jnp.asarray(method.step_size, X.dtype)
-    return SddState(gp, draws, X, targets, weights, velocity, average, limit, step_size)
+    return SddState(gp, draws, X, targets, Descent.start(targets), limit, step_size, jnp.ones(2, X.dtype))

@@ -14,7 +14,7 @@ from gpbench.core.additive import Posterior
 from gpbench.core.features import inducing_points
 from gpbench.core.kernels import Effect, LengthscaleStart, Spec
 from gpbench.core.kernels.composite import fix_amplitude
-from gpbench.core.linalg import describe_failure, inverse_cholesky
+from gpbench.core.linalg import describe_failure, whitened
 from gpbench.errors import ConfigError
 from gpbench.methods.parts.components import Component
 
@@ -30,7 +30,7 @@ class ComponentStack(eqx.Module):
         """V = L⁻¹ Kzx of every component, Kzz = L Lᵀ, and k(x, x)."""
 
         def whiten_one(kernel: Effect, Z: Any, x: Any) -> Any:
-            return inverse_cholesky(kernel.cross(Z, Z)) @ kernel.cross(Z, x), kernel.diag(x)
+            return whitened(kernel.cross(Z, Z), kernel.cross(Z, x)), kernel.diag(x)
 
         rows = jnp.moveaxis(X[:, np.asarray(self.inputs)], 1, 0)
         V, variance = jax.vmap(whiten_one)(self.kernel, self.Z, rows)

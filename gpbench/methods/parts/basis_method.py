@@ -22,12 +22,13 @@ from gpbench.methods.base import Batch
 from gpbench.methods.parts.basis_bound import Hyper
 from gpbench.methods.parts.basis_weights import ControlVariate, Weights, columns, diagonal_squares
 from gpbench.methods.parts.exact import SubsetStart
+from gpbench.methods.parts.mean_solver import MeanSolver, chosen_solver, noise_of, regressors_mean, start_solver
 from gpbench.methods.parts.settings import LikelihoodMethod
 from gpbench.schema import setting
 
 
 class BasisState(eqx.Module):
-    """The model, its optimisers and the control variate.
+    """The model, its optimisers, the control variate, and the solver of the mean where there is one.
 
     `sums` are AdaGrad's sums of squared gradients of `weights`, and `rate` is its initial rate; `squares` is the mean
     over rows of each function's square, without its unit.
@@ -43,6 +44,7 @@ class BasisState(eqx.Module):
     control: ControlVariate | None
     rows: Int[Array, ""]
     step: Int[Array, ""]
+    solver: MeanSolver | None
 
 
 class BasisMethod(SubsetStart, LikelihoodMethod):
@@ -85,7 +87,26 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
     control_rows: int | str | None = setting(
         "auto",
         "rows or auto or null",
-        "Rank of the control variate; auto: 500, or all rows where there are fewer; null: no control variate.",
+        "Rank of the control variate, and of the preconditioner of solver=cg; auto: 500, or all rows where there are "
+        "fewer; null: neither.",
+    )
+    solver: str = setting(
+        "adagrad",
+        ["auto", "adagrad", "blocks", "cg", "dual"],
+        "Solver of the mean of kernel functions around all rows under Gaussian noise: the paper's AdaGrad; "
+        "or, for (K + σ²I) mean = y, exact solutions of each minibatch's equations in turn, conjugate gradients, or "
+        "stochastic dual descent; auto: cg where it is possible with at most 100,000 rows.",
+    )
+    tolerance: float = setting(
+        1e-3,
+        "nonnegative",
+        "Residual relative to y at which blocks, cg and dual have converged, so that training ends.",
+    )
+    regressors: int = setting(
+        0,
+        "whole",
+        "Number of kernel functions from whose solution without the others AdaGrad starts (subset of regressors); 0: "
+        "from a mean of 0.",
     )
     bound: str = setting(
         "corrected",
@@ -114,6 +135,7 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
     def init(self, data: Batch, *, key: PRNGKeyArray) -> BasisState:
         X, dtype = data.X[: data.total], data.X.dtype
         self._check(data)
+        solver = chosen_solver(self, data)
         hyper = self._initial_hyper(data)
         basis = self._initial_basis(hyper.kernel, X, key=key)
         count = basis.blocks
@@ -127,11 +149,15 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
             zeros if self.relevance else None,
         )
         weights = with_closed_form_diagonal(weights, squares, basis, hyper, X)
-        control = self._initial_control(hyper, basis, weights, X) if gaussian else None
+        if self.regressors and solver == "adagrad":
+            mean = regressors_mean(hyper, X, X[: self.regressors], data.y[: data.total])
+            weights = tree_at(lambda w: w.mean, weights, zeros.ravel().at[: len(mean)].set(mean).reshape(zeros.shape))
+        control = self._initial_control(hyper, basis, weights, X) if gaussian and solver == "adagrad" else None
         sums = jax.tree.map(jnp.zeros_like, weights)
         optimiser = None if self.optimiser is None else self.optimiser.init(hyper)
         rate, rows, step = jnp.asarray(self.rate, dtype), jnp.asarray(data.total), jnp.asarray(0)
-        return BasisState(basis, hyper, optimiser, weights, sums, rate, squares, control, rows, step)
+        solving = None if solver == "adagrad" else self._initial_solver(solver, hyper, basis, weights, squares, data)
+        return BasisState(basis, hyper, optimiser, weights, sums, rate, squares, control, rows, step, solving)
 
     def with_settings(self, state: BasisState, settings: Mapping[str, float]) -> BasisState:
         """An initial state with another `rate`."""
@@ -172,6 +198,11 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
             raise ConfigError(
                 f"method.block={self.block}: functions are drawn in whole blocks, {self.basis_batch} in a"
                 " draw (method.basis_batch): choose no more"
+            )
+        if self.regressors and (random or self.relevance or self.regressors > m or data.task != "regression"):
+            raise ConfigError(
+                f"method.regressors={self.regressors}: needs regression on as many kernel functions, whose prior"
+                " precision is K: set method.regressors=0"
             )
         if self.dense_columns > m:
             raise ConfigError(f"method.dense_columns={self.dense_columns} of {m} basis functions: choose no more")
@@ -234,9 +265,27 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
         support = X[-p:]  # rows come in random order, and kernel functions are around the first ones
         needs_root = self.features == "inducing" and not self.relevance
         root = inverse_cholesky(hyper.kernel.cross(support, support)) if needs_root else None
-        blocks = jnp.arange(max(1, -(-self.dense_columns // basis.block)))  # of the only entries that are not 0
+        filled = max(self.dense_columns, self.regressors, 1)
+        blocks = jnp.arange(-(-filled // basis.block))  # of the only entries that are not 0
         running = basis.evaluate(hyper.kernel, support, blocks) @ columns(take(weights, blocks), basis.index(blocks))
         return ControlVariate(support, hyper.kernel, running, root)
+
+    def _initial_solver(
+        self,
+        name: str,
+        hyper: Hyper,
+        basis: Basis,
+        weights: Weights,
+        squares: Float[Array, "B block"] | None,
+        data: Batch,
+    ) -> MeanSolver:
+        X, n = data.X[: data.total], data.total
+        blocks, rows = jnp.arange(basis.blocks), jnp.asarray(n)
+        locations, noise = basis.locations(blocks, X.shape[1], X.dtype), noise_of(hyper)
+        scales2 = diagonal_squares(weights, squares, basis, blocks, locations, hyper.kernel, noise, rows)[:n]
+        subset, batch = min(self.subset_rows or 1000, n), min(self.batch_size or n, n)
+        log_scales = 0.5 * jnp.log(scales2)
+        return start_solver(name, hyper, X, data.y[:n], log_scales, rank=self.support(n), rows=subset, batch=batch)
 
 
 def _short(m: int) -> str:

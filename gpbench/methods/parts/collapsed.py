@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.gaussians import Normal, Sites, residual, site_product, unit_factor
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.linalg import inverse_cholesky, log_determinant
+from gpbench.core.linalg import inverse_cholesky, log_determinant, product
 from gpbench.methods.base import Batch
 from gpbench.methods.parts.gradient import EvidenceMethod, GradientState
 from gpbench.methods.parts.settings import NoiseMethod
@@ -68,7 +68,7 @@ class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
         data = data.first(self.rows)
         cov = parameters.layer.covariances(data.X)
         A = inverse_cholesky(cov.zz)
-        V = A @ cov.zx
+        V = product(A, cov.zx)
         noise, correction = self.row_terms(residual(cov, V), parameters.likelihood.noise)
         # yₙ is a Gaussian site on Vₙᵀw: precision 1/rₙ, precision times mean yₙ/rₙ
         factor = site_product(V, Sites(data.weight / noise, data.weight * data.y / noise))

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.features import InducingPoints, inducing_points
 from gpbench.core.gaussians import Normal
 from gpbench.core.kernels import Kernel
-from gpbench.core.linalg import inverse_cholesky
+from gpbench.core.linalg import inverse_cholesky, product
 from gpbench.core.predictive import MixturePredictive, Predictive
 from gpbench.core.psi import Moments
 from gpbench.core.quadrature import gaussian_points, require_points
@@ -75,7 +75,7 @@ class LayerPosterior(eqx.Module):
 
         def unit(Z: Any, A: Any, q: Any) -> Any:
             features, kernel = InducingPoints(Z), self.layer.kernel
-            V = A @ features.cross(kernel, X)
+            V = product(A, features.cross(kernel, X))
             mean, variance = q.project(V)
             return mean, variance + jnp.maximum(kernel.diag(X) - jnp.sum(V**2, axis=0), 0.0)
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from gpbench.core import lbfgs
 from gpbench.core.kernels import Kernel, LengthscalePrior, LengthscaleStart, Spec
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.linalg import inverse_cholesky, log_determinant
+from gpbench.core.linalg import inverse_cholesky, log_determinant, transposed
 from gpbench.core.memory import require_memory
 from gpbench.errors import ConfigError
 from gpbench.methods.base import Batch
@@ -73,7 +73,7 @@ def _backward(saved: Any, cotangents: Any) -> tuple[Array, Array]:
     """∂/∂C = ½ (C⁻¹y yᵀC⁻¹ - C⁻¹) and ∂/∂y = -C⁻¹y: one product, where A's own rule takes three."""
     (A, whitened), (slope, *_) = saved, cotangents
     weights = A.T @ whitened
-    return 0.5 * slope * (jnp.outer(weights, weights) - A.T @ A), -slope * weights
+    return 0.5 * slope * (jnp.outer(weights, weights) - transposed(A) @ A), -slope * weights
 
 
 _log_density.defvjp(_forward, _backward)

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from gpbench.core.features import Features, InducingPoints, ScaledFeatures, inducing_points
 from gpbench.core.gaussians import Covariances, Normal, residual
 from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, log_scalar, require
-from gpbench.core.linalg import describe_failure, inverse_cholesky
+from gpbench.core.linalg import describe_failure, product, whitened
 from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
 from gpbench.methods.parts.settings import PriorMethod
 from gpbench.schema import setting
@@ -43,7 +43,7 @@ class SparseLayer(eqx.Module):
     def whitened(self, X: Float[Array, "N D"]) -> tuple[Float[Array, "M N"], Float[Array, " N"]]:
         """V = L⁻¹Kzx with Kzz = L Lᵀ, and the variance of f given the inducing outputs."""
         cov = self.covariances(X)
-        V = inverse_cholesky(cov.zz) @ cov.zx
+        V = whitened(cov.zz, cov.zx)
         return V, residual(cov, V)
 
     def marginals(
@@ -51,7 +51,7 @@ class SparseLayer(eqx.Module):
     ) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
         """Mean and variance of f at X under q(w), where w = A u and A is the inverse Cholesky factor of Kzz."""
         cov = self.covariances(X)
-        V = A @ cov.zx
+        V = product(A, cov.zx)
         mean, variance = q.project(V)
         return mean, residual(cov, V) + variance
 

@@ -14,12 +14,13 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from gpbench.core.bases import KernelFunctions, draw_blocks
 from gpbench.core.bases.base import adagrad, take
 from gpbench.core.likelihoods import Gaussian
-from gpbench.core.mapping import tree_map
+from gpbench.core.mapping import tree_at, tree_map
 from gpbench.core.predictive import Predictive
 from gpbench.methods.base import Batch, Info
 from gpbench.methods.parts.basis_bound import Hyper, Sample, negative_bound
 from gpbench.methods.parts.basis_method import BasisMethod, BasisState
 from gpbench.methods.parts.basis_weights import Weights, columns, latent_moments
+from gpbench.methods.parts.mean_solver import MeanSolver
 
 _FOLLOWING = 0.01
 """Smallest weight of a minibatch in the running mean squares of the functions while hyper-parameters move."""
@@ -37,6 +38,8 @@ class QSGP(BasisMethod):
     """
 
     def step(self, state: BasisState, batch: Batch, *, key: PRNGKeyArray) -> tuple[BasisState, Info]:
+        if state.solver is not None:
+            return self._solved(state, state.solver, batch)
         basis, control = state.basis, state.control
         sample = self._sample(state, batch, key=key)
         drawn = take(state.weights, sample.blocks)
@@ -67,9 +70,21 @@ class QSGP(BasisMethod):
             mixed = sample.squares + weight * (squares.reshape(sample.squares.shape) - sample.squares)
             new_squares = state.squares.at[sample.blocks].set(mixed)  # type: ignore[union-attr]
         new = BasisState(
-            basis, hyper, optimiser, weights, sums, state.rate, new_squares, control, state.rows, state.step + 1
+            basis, hyper, optimiser, weights, sums, state.rate, new_squares, control, state.rows, state.step + 1, None
         )
         return new, Info(-value)
+
+    def _solved(self, state: BasisState, solver: MeanSolver, batch: Batch) -> tuple[BasisState, Info]:
+        """A step of a solver of (K + σ²I) mean = y."""
+        new = solver.step(state.hyper, _centres(state), batch, steps=self.steps, tolerance=self.tolerance)
+        mean = state.weights.mean
+        mean = jnp.pad(new.weights, (0, mean.size - state.basis.size)).reshape(mean.shape)
+        parts = lambda s: (s.weights.mean, s.step, s.solver)
+        return tree_at(parts, state, (mean, state.step + 1, new)), Info(new.bound)
+
+    def converged(self, state: BasisState) -> Bool[Array, ""] | None:
+        """True where a solver's residual is below the tolerance; None for AdaGrad."""
+        return None if state.solver is None else state.solver.level <= self.tolerance**2
 
     def _sample(self, state: BasisState, batch: Batch, *, key: PRNGKeyArray) -> Sample:
         """The blocks of a step.  Theorem 3 needs a single draw, but for its printed form and where S is a matrix."""
@@ -128,7 +143,10 @@ class QSGP(BasisMethod):
         return -negative_bound(state.hyper, take(state.weights, blocks), sample, data, learned=False)[0]
 
     def diagnostics(self, state: BasisState) -> dict[str, Array]:
-        """Number of relevance vectors, whose prior precision is below 1e4 (appendix I.3), and below 1e3 and 1e5."""
+        """Number of relevance vectors, whose prior precision is below 1e4 (appendix I.3), and below 1e3 and 1e5; or the
+        residual of a solver on the first 1,000 rows, |y - (K + σ²I) mean| / |y|."""
+        if state.solver is not None:
+            return {"residual": jax.jit(MeanSolver.residual)(state.solver, state.hyper, _centres(state))}
         if state.weights.log_precision is None:
             return {}
         limits = {"relevant": _FINITE, "relevant_1e3": 1e3, "relevant_1e5": 1e5}
@@ -138,7 +156,7 @@ class QSGP(BasisMethod):
         """The centres (M, D) of kernel functions; NaN, which is not drawn, for those that are no relevance vectors."""
         if not isinstance(state.basis, KernelFunctions):
             return {}
-        centres = state.basis.Z[: state.basis.size]
+        centres = _centres(state)
         if state.weights.log_precision is None:
             return {"inducing": centres}
         return {"inducing": jnp.where(self._relevant(state, _FINITE)[:, None], centres, jnp.nan)}
@@ -149,5 +167,13 @@ class QSGP(BasisMethod):
         return state.weights.log_precision.ravel()[: state.basis.size] < math.log(limit)
 
     def diagnose(self, state: BasisState) -> str:
+        if state.solver is not None:
+            return "the solver of the mean diverged: try another method.solver, or protocol.precision=float64"
         moves = "" if self.optimiser is None else ", smaller rates in method.optimiser"
         return f"the steps grew without bound: try a smaller method.rate{moves} or a larger method.basis_batch"
+
+
+def _centres(state: BasisState) -> Float[Array, "M D"]:
+    """The centres of kernel functions."""
+    assert isinstance(state.basis, KernelFunctions)
+    return state.basis.Z[: state.basis.size]

@@ -1,0 +1,102 @@
+"""Makes random committed records again and compares: results/*/records.parquet against the code of today.
+
+    python scripts/again.py --records 20 --seconds 120 --seed 0
+
+takes 20 records that took at most 120 seconds, trains each by the words of its experiment, and prints its two main
+metrics, committed and now.  A difference is in standard errors of the record's table cell, over its splits: rounding
+differs between processors, and training magnifies it.  The exit code is 1 if there is no run of the same id and
+status, or a metric differs by more than a standard error.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import stdev
+
+from gpbench.experiments import definition
+from gpbench.experiments.plan import plans
+from gpbench.records.collection import open_store
+from gpbench.records.plan import Run
+from gpbench.records.record import Record
+
+ROOT = Path(__file__).resolve().parents[1]
+METRICS = ("rmse", "error", "test_ll", "nll")
+
+
+def main() -> int:
+    """Runs the command; returns its exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=20, help="how many (default: 20)")
+    parser.add_argument("--seconds", type=float, default=120, help="most seconds a record took (default: 120)")
+    parser.add_argument("--seed", type=int, default=0, help="which records (default: 0)")
+    args = parser.parse_args()
+    stores = [open_store(path) for path in sorted(ROOT.glob("results/*/records.parquet"))]
+    words = commands(definition.names())
+    candidates = [
+        (store, record)
+        for store in stores
+        for record in store.all()
+        if record.id in words and record.status == "done" and sum(record.seconds.values()) <= args.seconds
+    ]
+    worst = 0.0
+    for store, old in random.Random(args.seed).sample(candidates, min(args.records, len(candidates))):
+        print("gpbench run " + " ".join(words[old.id]), flush=True)
+        worst = max(worst, difference(old, train(words[old.id]), store.select(cell=old.cell)))
+    print(f"largest difference: {worst:.2g} standard errors")
+    return int(worst > 1)
+
+
+def commands(names: Sequence[str]) -> dict[str, list[str]]:
+    """For each id of the runs of these experiments: its words.  Without runs that are made for their seconds."""
+    experiments = [(definition.read(name), preset) for name in names for preset in definition.PRESETS]
+    jobs = [definition.overrides(job) for experiment, preset in experiments for job in experiment.jobs(preset)]
+    return {
+        run.id: [*_without(job, "split", "output"), f"split={run.split}", *_output(run)]
+        for job, plan in zip(jobs, plans(jobs), strict=True)
+        if not plan.cfg["run"]["timing"]
+        for run in plan.runs
+    }
+
+
+def _without(job: Sequence[str], *keys: str) -> list[str]:
+    return [word for word in job if word.partition("=")[0] not in keys]
+
+
+def _output(run: Run) -> list[str]:
+    return [] if run.output is None else [f"output={run.output}"]
+
+
+def train(words: Sequence[str]) -> Record | None:
+    """The record of a run of these words; None where it makes none."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = [sys.executable, "-m", "gpbench", "run", *words, f"run.results={folder}", "run.progress=false"]
+        ended = subprocess.run(run, capture_output=True, text=True, check=False)
+        records = open_store(folder).all() if ended.returncode == 0 else []
+        if not records:
+            print(f"  exit code {ended.returncode}: {ended.stderr.strip()[-300:]}")
+        return records[0] if records else None
+
+
+def difference(old: Record, new: Record | None, cell: Sequence[Record]) -> float:
+    """The largest difference of a metric in standard errors of its cell, infinite without such a run; prints each."""
+    if new is None or (new.id, new.status) != (old.id, old.status):
+        print(f"  {old.id} {old.status}; now {new and (new.id, new.status)}")
+        return float("inf")
+    worst = 0.0
+    for name in METRICS:
+        if name in old.metrics:
+            values = [record.metrics[name] for record in cell]
+            error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+            change = abs(new.metrics[name] - old.metrics[name])
+            share = change / error if error else 2.0 * (change > 1e-6 * abs(old.metrics[name]))
+            print(f"  {name}: {old.metrics[name]:.6g}, now {new.metrics[name]:.6g}: {share:.2g} standard errors")
+            worst = max(worst, share)
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""`solver` of `qsgp`: blocks, cg and dual against dense algebra and AdaGrad's bound, and what they refuse."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from problems import KEY, predict
+
+from gpbench.core import solvers
+from gpbench.core.bases import kernel as kernel_products
+from gpbench.core.kernels import Matern32
+from gpbench.core.solvers import KernelSystem, Nystroem, Rows
+from gpbench.data.members import Member
+from gpbench.errors import ConfigError, Stopped
+from gpbench.methods.parts import mean_solver
+from gpbench.methods.weight_space.qsgp import QSGP
+from gpbench.train.batches import take_step, whole
+from gpbench.train.checkpoint import Checkpoint
+from gpbench.train.group import Group
+from gpbench.train.loop import Cadence, fit
+from gpbench.train.programs import Programs
+from gpbench.train.stop import StopRequest
+
+N = 40
+RNG = np.random.default_rng(1)
+X = jnp.asarray(RNG.uniform(-2, 2, size=(N, 2)))
+Y = jnp.asarray(np.sin(2 * X[:, 0]) + 0.1 * RNG.normal(size=N))
+DATA = whole(X, Y)
+TEST = jnp.asarray(RNG.uniform(-3, 3, size=(7, 2)))
+STEPS = {"cg": 60, "blocks": 1500, "dual": 4000}
+
+
+def qsgp(solver, **fields):
+    """A small `qsgp`, with blocks of functions that do not fill the last one."""
+    size = {"basis": None, "basis_batch": 40, "block": 7, "batch_size": 9, "steps": STEPS.get(solver, 10)}
+    fixed = {"name": "qsgp", "features": "inducing", "kernel": "matern32", "control_rows": 5, "subset_rows": None}
+    return QSGP(**{**fixed, **size, "solver": solver, "tolerance": 1e-9, **fields})
+
+
+def trained(method, data=DATA):
+    advance = lambda t, state: take_step(method, state, data, t, key=KEY)[0]
+    loop = jax.jit(lambda state: jax.lax.fori_loop(0, method.steps, advance, state))
+    return loop(method.init(data, key=KEY))
+
+
+@pytest.fixture(scope="module")
+def ends():
+    """The state of each solver after its steps."""
+    return {name: trained(qsgp(name)) for name in STEPS}
+
+
+def dense(state):
+    """K and σ²."""
+    hyper = state.hyper
+    return np.asarray(hyper.kernel.cross(X, X)), float(hyper.likelihood.noise)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_mean_and_the_variance_are_those_of_dense_algebra(ends, name):
+    """mean = (K + σ²I)⁻¹y; C is proposition 1's, and the augmentation proposition 4's."""
+    state = ends[name]
+    K, noise = dense(state)
+    mean = np.linalg.solve(K + noise * np.eye(N), Y)
+    np.testing.assert_allclose(state.weights.mean.ravel()[:N], mean, atol=1e-6)
+    assert not state.weights.mean.ravel()[N:].any()
+    Phi = np.asarray(state.hyper.kernel.cross(TEST, X))
+    scales2 = noise / ((K**2).sum(0) + noise * np.diag(K))
+    ours = predict(qsgp(name), state, TEST)
+    np.testing.assert_allclose(ours.mean, Phi @ mean, atol=1e-5)
+    np.testing.assert_allclose(ours.var, Phi**2 @ scales2 + noise, rtol=1e-9)
+    prior = np.asarray(state.hyper.kernel.diag(TEST))
+    extra = noise * prior**2 / ((Phi**2).sum(1) + noise * prior)
+    np.testing.assert_allclose(predict(qsgp(name, augmentation=True), state, TEST).var - ours.var, extra, rtol=1e-9)
+
+
+def test_adagrads_bound_is_flat_where_the_solvers_end(ends):
+    """All four have one fixed point: there the gradient of the bound in the mean vanishes, and at 0 it does not."""
+    method, end = qsgp("adagrad"), ends["cg"]
+    place = lambda mean: eqx.tree_at(lambda s: s.weights.mean, end, mean)
+    gradient = jax.jit(jax.grad(lambda mean: method.objective(place(mean), DATA)))
+    slope = lambda mean: float(jnp.abs(gradient(mean).ravel()[:N]).max())
+    assert slope(end.weights.mean) < 1e-6 * slope(jnp.zeros_like(end.weights.mean))
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_at_the_tolerance_it_has_converged_and_stays_and_the_record_has_the_residual(ends, name):
+    method, state = qsgp(name), ends[name]
+    K, noise = dense(state)
+    mean = np.asarray(state.weights.mean).ravel()[:N]
+    residual = np.linalg.norm(Y - K @ mean - noise * mean) / np.linalg.norm(Y)
+    np.testing.assert_allclose(method.diagnostics(state)["residual"], residual, atol=1e-14)
+    assert residual < 2e-9 and method.converged(state)
+    first = eqx.tree_at(lambda s: s.solver.level, state, jnp.ones(()))
+    step = jax.jit(lambda state: take_step(method, state, DATA, jnp.asarray(9), key=KEY)[0])
+    assert not method.converged(first) and np.any(step(first).weights.mean != state.weights.mean)
+    np.testing.assert_array_equal(step(state).weights.mean, state.weights.mean)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_reported_objective_is_the_bound(ends, name):
+    """That of minibatches on average, over all that the loop may make of 10 rows; at the mean that the step sees."""
+    method = qsgp(name)
+    means = jnp.pad(jnp.asarray(RNG.normal(size=(N, 1))), ((0, 2), (0, 0)))
+    state = eqx.tree_at(lambda s: (s.weights.mean, s.solver.level), ends[name], (means.reshape(6, 7), jnp.ones(())))
+    where = {"dual": ["weights", "average"], "cg": ["weights"], "blocks": ["weights"]}[name]
+    place = lambda s: [getattr(s.solver.solver, part) for part in where]
+    state = eqx.tree_at(place, state, [means[:N]] * len(where))
+    if name == "cg":
+        residual = state.solver.system(state.hyper, X).first_residual(means[:N], N)
+        state = eqx.tree_at(lambda s: s.solver.solver.residual, state, residual)
+    if name == "dual":
+        state = eqx.tree_at(lambda s: s.solver.solver.velocity, state, jnp.zeros((N, 1)))
+    index = (jnp.arange(N)[:, None] + jnp.arange(10)) % N
+    batch = lambda i: dataclasses.replace(DATA, X=X[i], y=Y[i], index=i, weight=jnp.ones(10))
+    values = jax.jit(jax.vmap(lambda i: method.step(state, batch(i), key=KEY)[1].objective))(index)
+    np.testing.assert_allclose(np.mean(values), jax.jit(method.objective)(state, DATA), rtol=1e-9)
+
+
+def test_adagrad_can_start_from_a_subset_of_regressors():
+    method = qsgp("adagrad", regressors=12)
+    state = method.init(DATA, key=KEY)
+    K, noise = dense(state)
+    few = np.linalg.solve(K[:12] @ K[:, :12] + noise * K[:12, :12], K[:12] @ Y)
+    mean = np.asarray(state.weights.mean).ravel()
+    np.testing.assert_allclose(mean[:12], few, rtol=1e-6)
+    assert not mean[12:].any()
+    np.testing.assert_allclose(state.control.running[:, 0], K[-5:, :12] @ few, rtol=1e-6)
+
+
+def test_the_preconditioner_is_that_of_dense_algebra_and_no_kernel_matrix_is_whole(monkeypatch):
+    system = KernelSystem(Matern32(jnp.zeros(()), jnp.zeros(2)), jnp.asarray(0.01), X, Y[:, None])
+    K = np.asarray(system.kernel.cross(X, X))
+    P = K[:, :15] @ np.linalg.solve(K[:15, :15], K[:15]) + 0.01 * np.eye(N)
+    monkeypatch.setattr(solvers, "PRODUCT_COLUMNS", 6)
+    monkeypatch.setattr(kernel_products, "PRODUCT_COLUMNS", 6)
+    monkeypatch.setattr(kernel_products, "PRODUCT_ROWS", 5)
+    ours = Nystroem.of_first(system, 15)
+    np.testing.assert_allclose(ours.solve(system, Y[:, None])[:, 0], np.linalg.solve(P, Y), rtol=1e-5)
+    np.testing.assert_allclose(system.times(Y[:, None])[:, 0], K @ Y + 0.01 * Y, rtol=1e-9)
+    start = solvers.ConjugateGradients.start(system, ours)
+    jaxpr = jax.make_jaxpr(lambda s: s.step(system))(start)
+    rows = Rows(X[:9], jnp.arange(9), jnp.ones((9, 1)))
+    jaxprs = [jaxpr, jax.make_jaxpr(lambda s: s.step(system, rows))(solvers.Blocks(start.weights))]
+    sizes = [v.aval.size for j in jaxprs for equation in _equations(j.jaxpr) for v in equation.outvars]
+    assert max(sizes) < N * N / 2
+
+
+def _equations(jaxpr):
+    """All equations, those of loops too."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(inner := getattr(inner, "jaxpr", inner), "eqns"):
+                    yield from _equations(inner)
+
+
+def test_a_run_that_is_stopped_and_resumed_ends_as_one_that_is_not_and_has_converged(tmp_path):
+    method = qsgp("cg", tolerance=1e-4)
+    programs = Programs(method)
+    keys = jax.random.key(0)[None]
+    rows = {"X": X[None], "y": Y[None], "X_test": TEST[None], "y_test": jnp.zeros((1, 7))}
+    group = Group(members=[Member(0)], rows=N, **rows, classes=0, init_keys=keys, step_keys=keys)
+    whole_run = fit(programs, group, cadence=Cadence(4))
+    with pytest.raises(Stopped):
+        fit(programs, group, cadence=Cadence(4), checkpoint=Checkpoint(tmp_path, "abc"), stop=StopRequest(0.0))
+    resumed = fit(programs, group, cadence=Cadence(4), checkpoint=Checkpoint(tmp_path, "abc"))
+    assert resumed.step == whole_run.step < method.steps and resumed.converged == [True]
+    jax.tree.map(np.testing.assert_array_equal, resumed.state.weights, whole_run.state.weights)
+
+
+def test_auto_is_cg_where_it_is_possible_and_adagrad_elsewhere(monkeypatch):
+    chosen = lambda **fields: mean_solver.chosen_solver(qsgp("auto", **fields), DATA)
+    adagrad = [{"dense_columns": 1}, {"basis": 20}, {"likelihood": "laplace"}, {"features": "rff", "basis": 20}]
+    adagrad += [{"relevance": True}, {"search": {"rate": [0.1]}}]
+    assert chosen() == "cg" and {chosen(**fields) for fields in adagrad} == {"adagrad"}
+    monkeypatch.setattr(mean_solver, "_MOST", N - 1)
+    assert chosen() == "adagrad"
+
+
+MISTAKES = [
+    ({"features": "rff", "basis": 20}, "it is for kernel functions around all rows: set method.features=inducing,"),
+    ({"basis": 20}, "it is for kernel functions around all rows: set method.features=inducing,"),
+    ({"dense_columns": 1}, "it is for a diagonal C: set method.dense_columns=0, or method.solver=adagrad"),
+    ({"relevance": True}, "it is for a prior whose precision is K: set method.relevance=false"),
+    ({"likelihood": "laplace"}, "it is for Gaussian noise: set method.likelihood=gaussian, or method.solver=adagrad"),
+    ({"search": {"rate": [0.1]}}, "it has no rate to search: set method.search=null"),
+    ({"optimiser": optax.adam(0.1)}, "set method.optimiser=null"),
+    ({"solver": "adagrad", "regressors": 41}, "method.regressors=41: needs regression on as many kernel functions"),
+    ({"solver": "adagrad", "features": "rff", "basis": 20, "regressors": 4}, "set method.regressors=0"),
+]
+
+
+@pytest.mark.parametrize("fields, message", MISTAKES)
+def test_what_does_not_fit_is_refused_in_one_line(fields, message):
+    with pytest.raises(ConfigError) as error:
+        qsgp(**{"solver": "cg", **fields}).init(DATA, key=KEY)
+    assert message in str(error.value) and "\n" not in str(error.value)

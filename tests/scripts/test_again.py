@@ -1,0 +1,42 @@
+"""`scripts/again.py`: the words of a record lead to the record, and what counts as a difference."""
+
+import dataclasses
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpbench.experiments.plan import plans
+from gpbench.records.collection import open_store
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def again():
+    sys.path.insert(0, str(SCRIPTS))
+    try:
+        import again
+    finally:
+        sys.path.remove(str(SCRIPTS))
+    return again
+
+
+def test_the_words_of_a_run_have_its_id_alone(again):
+    words = again.commands(["svdgp/table3", "gam/classification"])
+    ids = [*list(words)[::10], list(words)[-1]]
+    assert len(ids) > 3
+    assert [[run.id for run in plan.runs] for plan in plans([words[id] for id in ids])] == [[id] for id in ids]
+
+
+def test_a_difference_is_in_standard_errors_of_the_cell(again):
+    store = open_store(SCRIPTS.parent / "results/aep_dgp/records.parquet")
+    cell = store.select(cell=store.all()[0].cell)
+    old = cell[0]
+    assert again.difference(old, old, cell) == 0
+    spread = max(r.metrics["rmse"] for r in cell) - min(r.metrics["rmse"] for r in cell)
+    moved = dataclasses.replace(old, metrics=dict(old.metrics) | {"rmse": old.metrics["rmse"] + spread})
+    assert again.difference(old, moved, cell) > 1
+    assert again.difference(old, None, cell) == math.inf
+    assert again.difference(old, dataclasses.replace(old, id="0" * 16), cell) == math.inf
