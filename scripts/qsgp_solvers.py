@@ -143,7 +143,8 @@ def draw(table: pd.DataFrame, out: Path, rows: int) -> None:
             " GP of 1,000 rows; solvers in turn on the same cores, without the seconds of init.  Residual: |y - (K +"
             " σ²I) mean| / |y| of 1,000 training rows.  Error: distance to the exact GP's mean at 1,000 other inputs"
             " over its norm.  AdaGrad: 3,000 rows and two draws of 3,000 functions in a step, rate 0.003 from a mean of"
-            " 0, 0.0001 from the subset of regressors; cg: preconditioner of rank 500; dual: 512 rows in a step.  A"
+            " 0, 0.0001 from the subset of regressors; cg: preconditioner of rank 1,000, measured by itself;"
+            " dual: 512 rows in a step.  A"
             " step of AdaGrad does not grow with the number of rows; one of the others does."
         )
         style.caption(figure, "The mean of kernel functions: four solvers against seconds", [note])

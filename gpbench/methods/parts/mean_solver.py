@@ -72,7 +72,8 @@ class MeanSolver(eqx.Module):
         """
         system = self.system(hyper, X)
         move = self._all_rows if isinstance(self.solver, ConjugateGradients) else partial(self._some_rows, batch, steps)
-        new: MeanSolver = jax.lax.cond(self.level <= tolerance**2, lambda: self, lambda: move(system))
+        with jax.named_scope("needs_float64"):  # the preconditioner, which passes through unchanged
+            new: MeanSolver = jax.lax.cond(self.level <= tolerance**2, lambda: self, lambda: move(system))
         return new
 
     def _all_rows(self, system: KernelSystem) -> "MeanSolver":
