@@ -63,7 +63,7 @@ class Difference:
         return "A" if (self.test.mean < 0) == (direction == "lower") else "B"
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Data set and output."""
         return f"{self.a.dataset} {self.a.output}".rstrip()
 
@@ -92,7 +92,7 @@ class Difference:
     @property
     def name(self) -> str:
         """Data set, output and settings."""
-        return f"{self.place} {self.settings}".rstrip()
+        return f"{self.location} {self.settings}".rstrip()
 
 
 def paired_differences(
@@ -127,8 +127,8 @@ def paired_differences(
         )
     first, *others = [side for d in differences for side in d.terms]
     shared = [term for term in first if all(term in other for other in others)]
-    named = [replace(d, shared=shared) for d in differences]
-    return named, [cell for _, unmatched in matches for cell in unmatched]
+    pairs = [replace(d, shared=shared) for d in differences]
+    return pairs, [cell for _, unmatched in matches for cell in unmatched]
 
 
 def note(differences: Sequence[Difference]) -> str:
@@ -233,7 +233,7 @@ def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
     counts = {"diverged": d.diverged, **d.undefined}
     lost = [f"{n} {words.partition(' (')[0]}" for words, n in counts.items() if n]  # the foot has the reasons
     return (
-        d.place,
+        d.location,
         d.settings,
         number(d.mean_a),
         number(d.mean_b),
