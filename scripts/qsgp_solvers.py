@@ -130,21 +130,23 @@ def measure(rows: int, seconds: float) -> pd.DataFrame:
 def draw(table: pd.DataFrame, out: Path, rows: int) -> None:
     """Two panels, residual and error."""
     with style.context():
-        figure = style.figure(6.8, 3.4)
+        figure = style.figure(6.8, 3.8)
         axes = figure.subplots(1, 2, sharex=True)
         colours = style.colours(list(table["solver"].unique()))
         for axis, quantity in zip(axes, ("residual", "error")):
             for name, line in table.groupby("solver", sort=False):
                 axis.plot(line["seconds"], line[quantity], color=colours[name], label=name, linewidth=1.2)
             axis.set(xscale="log", yscale="log", title=quantity, xlabel="seconds of a CPU")
-        axes[0].legend(fontsize=7, loc="lower left")
+            for direction in (axis.xaxis, axis.yaxis):
+                style.number_ticks(direction)
+        axes[1].legend(fontsize=7, loc="lower left")
         note = (
             f"kin40k, {rows:,} training rows with a kernel function around each, float32, kernel and noise of an exact"
-            " GP of 1,000 rows; solvers in turn on the same cores, without the seconds of init.  Residual: |y - (K +"
-            " σ²I) mean| / |y| of 1,000 training rows.  Error: distance to the exact GP's mean at 1,000 other inputs"
-            " over its norm.  AdaGrad: 3,000 rows and two draws of 3,000 functions in a step, rate 0.003 from a mean of"
-            " 0, 0.0001 from the subset of regressors; cg: preconditioner of rank 500; dual: 512 rows in a step.  A"
-            " step of AdaGrad does not grow with the number of rows; one of the others does."
+            " GP of 1,000 rows; seconds without init.  Residual: |y - (K + σ²I) mean| / |y| of 1,000 training rows; it"
+            " dips where blocks has just solved these rows.  Error: distance to the exact GP's mean at 1,000 other"
+            " inputs, over its norm.  AdaGrad: 3,000 rows and two draws of 3,000 functions in a step, rate 0.003 from a"
+            " mean of 0, 0.0001 from a subset of 500 regressors; cg: preconditioner of rank 1,000, measured by itself;"
+            " dual: 512 rows in a step.  A step of AdaGrad does not grow with the rows; one of the others does."
         )
         style.caption(figure, "The mean of kernel functions: four solvers against seconds", [note])
         write(figure, out / "solvers.png")

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from jaxtyping import install_import_hook
+import typechecks
 from packaging.version import Version
 
 from gpbench import runtime, targets
@@ -59,9 +59,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     _quick_compilation()
 runtime.configure(device="cpu")
 runtime.import_jax()  # so that commands which the tests start know that XLA can read these flags
-# The shapes in gpbench's signatures are checked in the tests, and only there: users do not wait for it.
-# The tower lets a whole number be a float, as the configuration does.
-install_import_hook("gpbench", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+typechecks.install()  # in the tests only: users do not wait for it
 
 memory = importlib.import_module("gpbench.core.memory")
 memory.MOST_PROGRAMS = 2**30  # the tests forget programs by their memory: see `pytest_runtest_teardown`

@@ -52,7 +52,7 @@ class CellRuns:
         """Name of the split set; "" where the records lack it."""
         return self.records[0].split_set or ""
 
-    @property
+    @functools.cached_property
     def ratio(self) -> float | None:
         """Mean of n_test / n_train over the runs, by which tests correct variances; 0 for splits that share no rows.
 

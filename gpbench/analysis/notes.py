@@ -193,9 +193,16 @@ def seconds_lines(records: Iterable[Record], without: Sequence[str] = ()) -> lis
     Returns:
         One line, or none where the machines are the same.
     """
-    runs = [_machine(record) for record in {record.id: record for record in records}.values()]
-    names = dict.fromkeys(name for run in runs for name in run if name not in without)
-    counts = {name: Counter(str(run.get(name) or "unknown") for run in runs) for name in names}
+    machines: dict[str, tuple[dict[str, object], list[str]]] = {}
+    for id, machine in {record.id: _machine(record) for record in records}.items():
+        machines.setdefault(repr(machine), (machine, []))[1].append(id)
+    if len(machines) < 2:
+        return []
+    counts: dict[str, Counter[str]] = {}
+    for name in dict.fromkeys(name for machine, _ in machines.values() for name in machine if name not in without):
+        counts[name] = Counter()
+        for machine, ids in machines.values():
+            counts[name][str(machine.get(name) or "unknown")] += len(ids)
     differing = [
         f"{name} " + ", ".join(f"{value} ({n})" for value, n in sorted(numbers.items()))
         for name, numbers in counts.items()

@@ -5,7 +5,6 @@ each row that it sees: of all rows for `ConjugateGradients`, of a minibatch for 
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -54,7 +53,8 @@ class KernelSystem(eqx.Module):
 class Nystroem(eqx.Module):
     """The approximation Kxz Kzz⁻¹ Kzx of K by p of its rows Z, as the preconditioner P = Kxz Kzz⁻¹ Kzx + σ²I.
 
-    `factor` is T with TᵀT = (σ² Kzz + Kzx Kxz)⁻¹, so that P⁻¹ = (I - Kxz TᵀT Kzx) / σ².
+    `factor` is T with TᵀT = (σ² Kzz + Kzx Kxz)⁻¹, so that P⁻¹ = (I - Kxz TᵀT Kzx) / σ².  It is in float64 and so are
+    its products, whatever the precision of the system: in float32 more than a few hundred rows make P⁻¹ indefinite.
     """
 
     Z: Float[Array, "p D"]
@@ -63,35 +63,45 @@ class Nystroem(eqx.Module):
     @classmethod
     def of_first(cls, system: KernelSystem, count: int) -> "Nystroem":
         """The approximation by the first `count` rows, in O(N p²) time and with `PRODUCT_COLUMNS` x p numbers."""
-        Z = system.X[:count]
-        return cls(Z, _factor(system.kernel, system.noise, system.X, Z))
+        with jax.named_scope("needs_float64"):
+            exact = _exact(system)
+            Z = exact.X[:count]
+            return cls(Z, _factor(exact, Z))
 
     def regress(self, system: KernelSystem, values: Float[Array, "N C"]) -> Float[Array, "p C"]:
         """The weights TᵀT Kzx `values` of the subset of regressors: k(x, Z) times them is its posterior mean."""
-        return self.factor.T @ (self.factor @ product(system.kernel, self.Z, system.X, values))
+        with jax.named_scope("needs_float64"):
+            exact = _exact(system)
+            weights = self.factor.T @ (self.factor @ product(exact.kernel, self.Z, exact.X, _exact(values)))
+            return weights.astype(values.dtype)
 
     def solve(self, system: KernelSystem, values: Float[Array, "N C"]) -> Float[Array, "N C"]:
         """P⁻¹ `values`."""
-        return (values - product(system.kernel, system.X, self.Z, self.regress(system, values))) / system.noise
+        with jax.named_scope("needs_float64"):
+            exact, high = _exact(system), _exact(values)
+            remainder = high - product(exact.kernel, exact.X, self.Z, self.regress(system, high))
+            return (remainder / exact.noise).astype(values.dtype)
 
 
-@jax.named_scope("needs_float64")  # Kzz and Kzx Kxz are nearly singular
-def _factor(kernel: Kernel, noise: Array, X: Array, Z: Array) -> Array:
-    high: Callable[[Any], Any] = lambda tree: jax.tree.map(lambda leaf: leaf.astype(jnp.float64), tree)
-    exact, rows, centres = high(kernel), high(X), high(Z)
-    size = min(PRODUCT_COLUMNS, len(rows))
-    blocks = -(-len(rows) // size)
+def _exact(tree: Any) -> Any:
+    """A system or an array in float64."""
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.float64), tree)
+
+
+def _factor(system: KernelSystem, Z: Float[Array, "p D"]) -> Float[Array, "p p"]:
+    """T."""
+    size = min(PRODUCT_COLUMNS, len(system.X))
 
     def add(block: Any, total: Any) -> Any:
         index = block * size + jnp.arange(size)
-        columns = exact.cross(centres, rows[jnp.minimum(index, len(rows) - 1)]) * (index < len(rows))
+        rows = system.X[jnp.minimum(index, len(system.X) - 1)]
+        columns = system.kernel.cross(Z, rows) * (index < len(system.X))
         return total + columns @ columns.T
 
-    gram = jax.lax.fori_loop(0, blocks, add, jnp.zeros((len(Z), len(Z)), jnp.float64))
-    A = inverse_cholesky(exact.cross(centres, centres))
-    inner = A @ gram @ A.T + noise.astype(jnp.float64) * jnp.eye(len(Z))
-    factor: Array = inverse_cholesky(inner) @ A
-    return factor.astype(X.dtype)
+    gram = jax.lax.fori_loop(0, -(-len(system.X) // size), add, jnp.zeros((len(Z), len(Z)), Z.dtype))
+    A = inverse_cholesky(system.kernel.cross(Z, Z))
+    factor: Array = inverse_cholesky(A @ gram @ A.T + system.noise * jnp.eye(len(Z))) @ A
+    return factor
 
 
 class ConjugateGradients(eqx.Module):

@@ -1,6 +1,6 @@
 """Progress of an experiment: its cells, the records of each, and what is missing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -74,10 +74,17 @@ def cells_of(job: Mapping[str, str], plan: RunPlan, records: Records) -> list[Ce
 
 def names(cell: Cell, cells: Sequence[Cell]) -> str:
     """Differences of a cell from the other cells, in words of a command line."""
-    keys = [key for key in cell.job if not key.startswith("run.") or key == "run.devices"]
-    varying = [key for key in keys if len({other.job.get(key) for other in cells}) > 1]
-    words = [f"{key}={cell.job[key]}" for key in varying] + ([f"output {cell.output}"] if cell.output else [])
-    return " ".join(words) or f"dataset={cell.dataset} method={cell.method}"
+    return next(all_names([cell], cells))
+
+
+def all_names(some: Iterable[Cell], cells: Sequence[Cell]) -> Iterator[str]:
+    """`names` of some of the cells, which looks for the differences once."""
+    keys = {key for cell in cells for key in cell.job if not key.startswith("run.") or key == "run.devices"}
+    varying = {key for key in keys if len({cell.job.get(key) for cell in cells}) > 1}
+    for cell in some:
+        words = [f"{key}={value}" for key, value in cell.job.items() if key in varying]
+        words += [f"output {cell.output}"] if cell.output else []
+        yield " ".join(words) or f"dataset={cell.dataset} method={cell.method}"
 
 
 def absent(cells: Sequence[Cell], limit: int | None = 6) -> str:

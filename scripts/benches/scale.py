@@ -19,14 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from benches._machine import timed
 from benches._results import measured
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogFormatter, NullLocator
 from numpy.lib.format import write_array_header_1_0
 
 from gpbench.records.store import Store
 from gpbench.report.figures import style
 from gpbench.report.figures.scaling import Series, exponent
 
-INPUTS, TEST_ROWS, BLOCK = 20, 1_000, 2**18
+INPUTS, TEST_ROWS, BLOCK = 20, 1_000, 2**20
 
 
 class Point(NamedTuple):
@@ -48,22 +48,24 @@ QUANTITIES = {
     "run_s": "CPU seconds of a run",
     "run_mb": "peak MB of a run",
 }
+# of the same steps; a run has fewer steps with more inducing points, and its start takes as long with all
 THEORY = {
     "rows": {"step_ms": "0", "step_mb": "0", "run_s": "0 to 1", "run_mb": "0 to 1"},
-    "inducing": {"step_ms": "2 to 3", "step_mb": "1 to 2", "run_s": "2 to 3", "run_mb": "1 to 2"},
+    "inducing": {"step_ms": "2 to 3", "step_mb": "1 to 2", "run_s": "0 to 1.5", "run_mb": "0 to 2"},
 }
 
 
 def write_table(path: Path, rows: int) -> None:
-    """Writes the set: uniform inputs, and a smooth function of six of them with noise, a block at a time."""
+    """Writes the set: uniform inputs, and a smooth function of six of them with noise; rows repeat after a block."""
+    rng = np.random.default_rng(0)
+    X = rng.random((min(BLOCK, rows), INPUTS), np.float32)
+    y = np.sin(2 * np.pi * X[:, :3]).sum(axis=1) + X[:, 3] * X[:, 4] + X[:, 5] ** 2
+    table = np.column_stack([X, y + rng.normal(0.0, 0.3, len(X))]).astype("<f4")
     with open(path, "wb") as file:
         header = {"descr": "<f4", "fortran_order": False, "shape": (rows, INPUTS + 1)}
         write_array_header_1_0(file, header)
         for start in range(0, rows, BLOCK):
-            rng = np.random.default_rng(start)
-            X = rng.random((min(BLOCK, rows - start), INPUTS), np.float32)
-            y = np.sin(2 * np.pi * X[:, :3]).sum(axis=1) + X[:, 3] * X[:, 4] + X[:, 5] ** 2
-            file.write(np.column_stack([X, y + rng.normal(0.0, 0.3, len(X))]).astype("<f4").tobytes())
+            file.write(table[: rows - start].data)
 
 
 def measure(folder: Path, rows: int, inducing: int, steps: int, batch: int) -> Point:
@@ -85,6 +87,21 @@ def measure(folder: Path, rows: int, inducing: int, steps: int, batch: int) -> P
     return Point(rows, inducing, 1e3 * step, record.step_memory_mb or np.nan, run_s, record.peak_memory_mb or np.nan)
 
 
+def efficiency(folder: Path, rows: int, inducing: int, counts: list[int]) -> None:
+    """Prints CPU ms of a step of `svi` on all rows, sharded across virtual devices, and one device's as a share."""
+    common = [*("--config-dir", str(folder), f"dataset=scale_{rows}", "method=svi", f"method.inducing={inducing}")]
+    common += ["method.steps=24", "run.stream=false", "run.trace_every=8"]
+    steps: dict[int, float] = {}
+    for count in counts:
+        results = folder / f"devices-{count}"
+        timed([sys.executable, "-c", RUN, "run", *common, f"run.devices={count}", f"run.results={results}"])
+        store = Store(results)
+        seconds = np.ravel(store.trace(store.last().id)["seconds"])
+        steps[count] = measured(f"scale devices={count} n={rows} m={inducing}", float(seconds[2] - seconds[0]) / 16)
+        share = steps[counts[0]] / steps[count]
+        print(f"{count} devices: {1e3 * steps[count]:.1f} CPU ms a step of {rows:,} rows, efficiency {share:.2f}")
+
+
 def prepare(folder: Path, rows: int) -> None:
     """Writes the table with its card."""
     (folder / "dataset").mkdir(exist_ok=True)
@@ -98,7 +115,7 @@ def prepare(folder: Path, rows: int) -> None:
 def draw(points: dict[str, list[Point]], path: Path) -> None:
     """Draws each quantity against each size, with the exponent of the line through the points and that of theory."""
     with style.context():
-        figure = style.figure(6.4, 8.4)
+        figure = style.figure(6.4, 7.0)
         axes = figure.subplots(len(QUANTITIES), 2, squeeze=False, sharex="col", sharey="row")
         for column, (size, series) in enumerate(points.items()):
             for row, (name, title) in enumerate(QUANTITIES.items()):
@@ -108,6 +125,8 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
                 texts = [f"1e{len(str(n)) - 1}" if str(n).strip("0") == "1" else f"{n:,}" for n in sizes.tolist()]
                 axis.set_xticks(sizes, texts)
                 axis.xaxis.set_minor_locator(NullLocator())
+                axis.yaxis.set_major_formatter(LogFormatter())
+                axis.yaxis.set_minor_formatter(LogFormatter())
                 text = f"exponent {exponent(Series(sizes, values))}, theory {THEORY[size][name]}"
                 axis.set_title(text, loc="left")
                 if column == 0:
@@ -115,7 +134,7 @@ def draw(points: dict[str, list[Point]], path: Path) -> None:
             other = "inducing" if size == "rows" else "rows"
             names = {"rows": "training rows", "inducing": "inducing points"}
             axes[-1, column].set_xlabel(f"{names[size]} ({getattr(series[0], other):,} {names[other]})")
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=110)
 
 
 def main(arguments: list[str]) -> None:
@@ -124,6 +143,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--inducing", type=int, nargs="+", default=[128, 256, 512])
     parser.add_argument("--steps", type=int, default=1024)
     parser.add_argument("--batch", type=int, default=1024)
+    parser.add_argument("--devices", type=int, nargs="+", default=[], help="virtual ones, for the first rows and M")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="folder for the tables")
     parser.add_argument("--out", type=Path, help="picture, as PNG or SVG")
     options = parser.parse_args(arguments)
@@ -143,6 +163,8 @@ def main(arguments: list[str]) -> None:
                 points["rows"] += [point] if inducing == options.inducing[0] else []
                 points["inducing"] += [point] if rows == sizes[0] else []
                 print(f"{rows:10,d} {inducing:9,d} " + " ".join(f"{value:17,.1f}" for value in point[2:]), flush=True)
+            if options.devices and rows == sizes[0]:
+                efficiency(folder, rows, options.inducing[0], options.devices)
             (folder / f"scale_{rows}.npy").unlink()
     for size, series in points.items():
         for quantity, title in QUANTITIES.items():

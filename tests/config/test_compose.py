@@ -65,8 +65,8 @@ def composed_by_hydra(jobs, monkeypatch) -> list[str]:
         return composed(jobs)
 
 
-def test_a_merge_gives_what_hydra_gives(monkeypatch):
-    jobs = [*CHOICES, *JOBS]
+@pytest.mark.parametrize("jobs", [[*JOBS, *CHOICES[::6]], CHOICES], ids=["a few", "every method"])
+def test_a_merge_gives_what_hydra_gives(monkeypatch, jobs):
     assert composed(jobs) == composed_by_hydra(jobs, monkeypatch)
 
 

@@ -238,11 +238,12 @@ def test_training_ends_at_the_tolerance_and_the_record_may_say_that_it_converged
     """`levels` are residuals of minibatches on the way; those of the average, over all rows, are no larger."""
     data = regression(100)
     ours = method(batch_size=30, steps=1500, tolerance=0.01)
-    early, late = (train(ours, data, steps, start(ours, data))[0] for steps in (20, 1500))
-    assert not ours.converged(early) and ours.converged(late) and method().converged(late) is None
+    first = start(ours, data)
+    late, _ = train(ours, data, ours.steps, first)
+    assert not ours.converged(first) and ours.converged(late) and method().converged(late) is None
     found = ours.diagnostics(late)
     assert 0 < found["residual"] <= 0.01 and found["residual_samples"] <= 0.01
-    again, _ = train(ours, data, 3, late)
+    again, _ = ours.step(late, data.first(30), key=KEY)
     jax.tree.map(np.testing.assert_array_equal, again.descent, late.descent)
 
 

@@ -66,7 +66,7 @@ METHODS = {
     "logistic": {"_target_": "gpbench.methods.baselines.logistic.Logistic", "steps": 8},
     "constant": {"_target_": "gpbench.methods.baselines.constant.Constant"},
 }
-COUNTS = {name: (1, 4, 12) if name == "sep" else (1, 4) for name in METHODS}
+COUNTS = {name: (1, 4, 12) if name in ("sep", "constant") else (1, 4) for name in METHODS}
 
 
 def runs(names: Iterable[str]) -> dict[str, list[dict]]:
@@ -79,7 +79,7 @@ def runs(names: Iterable[str]) -> dict[str, list[dict]]:
     return {name: [line for line in lines if line["name"] == name] for name in names}
 
 
-FEW = ("sep", "svi, minibatches")
+FEW = ("constant", "svi, minibatches")
 
 
 @pytest.mark.parametrize("names", [FEW, METHODS.keys() - FEW], ids=["few", "others"])

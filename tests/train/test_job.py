@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import jax
@@ -328,7 +327,7 @@ def test_multiclass_data_have_baselines_and_sep_says_it_is_binary(tmp_path, mirr
         job(tmp_path, *words, "method=sep")
 
 
-def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_together(tmp_path):
+def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_together(tmp_path, capsys):
     (tmp_path / "dataset").mkdir()
     source = {"kind": "file", "path": "two.csv", "reader": "table", "header": True, "target": [1, 2]}
     names = ["lift", "drag"]
@@ -337,13 +336,11 @@ def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_togethe
     x = np.random.default_rng(0).normal(size=50)
     rows = "\n".join(f"{a},{2 * a + 0.1 * np.sin(9 * a)},{a**2}" for a in x)
     (tmp_path / "dataset" / "two.csv").write_text(f"x,lift,drag\n{rows}\n")
-    words = [sys.executable, "-m", "gpbench", "run", "--json", "--config-dir", tmp_path, "dataset=two", "method=linear"]
+    words = ["run", "--json", "--config-dir", str(tmp_path), "dataset=two", "method=linear"]
 
     def run(folder, *more):
-        done = subprocess.run(
-            [*words, f"run.results={tmp_path / folder}", *more], capture_output=True, text=True, check=True
-        )
-        return [Record.from_json(record) for record in json.loads(done.stdout)["records"]]
+        assert cli.main([*words, f"run.results={tmp_path / folder}", *more]) == 0
+        return [Record.from_json(record) for record in json.loads(capsys.readouterr().out)["records"]]
 
     both, alone = run("both", "run.together=true"), run("alone", "output=1")
     assert [(r.output, r.group) for r in both] == [("lift", 2), ("drag", 2)]

@@ -87,8 +87,8 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
     control_rows: int | str | None = setting(
         "auto",
         "rows or auto or null",
-        "Rank of the control variate, and of the preconditioner of solver=cg; auto: 500, or all rows where there are "
-        "fewer; null: neither.",
+        "Rank of the control variate, or of the preconditioner of solver=cg; auto: 500, for cg a tenth of the rows "
+        "where that is more, and at most 2,000; null: neither.",
     )
     solver: str = setting(
         "adagrad",
@@ -285,7 +285,8 @@ class BasisMethod(SubsetStart, LikelihoodMethod):
         scales2 = diagonal_squares(weights, squares, basis, blocks, locations, hyper.kernel, noise, rows)[:n]
         subset, batch = min(self.subset_rows or 1000, n), min(self.batch_size or n, n)
         log_scales = 0.5 * jnp.log(scales2)
-        return start_solver(name, hyper, X, data.y[:n], log_scales, rank=self.support(n), rows=subset, batch=batch)
+        rank = min(n, 2000, max(500, n // 10)) if isinstance(self.control_rows, str) else self.control_rows
+        return start_solver(name, hyper, X, data.y[:n], log_scales, rank=rank, rows=subset, batch=batch)
 
 
 def _short(m: int) -> str:

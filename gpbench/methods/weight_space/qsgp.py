@@ -144,7 +144,7 @@ class QSGP(BasisMethod):
 
     def diagnostics(self, state: BasisState) -> dict[str, Array]:
         """Number of relevance vectors, whose prior precision is below 1e4 (appendix I.3), and below 1e3 and 1e5; or the
-        residual of a solver on the first 1,000 rows, |y - (K + σ²I) mean| / |y|."""
+        residual of a solver on up to 1,000 rows, |y - (K + σ²I) mean| / |y|."""
         if state.solver is not None:
             return {"residual": jax.jit(MeanSolver.residual)(state.solver, state.hyper, _centres(state))}
         if state.weights.log_precision is None:

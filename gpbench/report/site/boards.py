@@ -1,6 +1,6 @@
 """Boards of the front page: the methods on data of one task and size, as `gpbench best` compares them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import median
@@ -22,7 +22,7 @@ SIZES = {
 """Smallest and largest number of rows, by the name of a size."""
 _TASKS = ("binary", "multiclass", "regression")
 _METRICS = ("nll", "test_ll", "rmse")
-_WORDS = {"worse": "worse", "better": "better", "open": "no difference shown"}
+_WORDS = {"worse": "worse", "better": "better", "open": "open"}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class _Board:
     Args:
         task, size, protocol: What is compared.
         command: The command.
-        main: Whether it is of the protocol with most methods and data sets of this task and size.
+        second: Which of "metric" and "protocol" is not the main one of this task and size: the first metric, and the
+            protocol with most methods and data sets.
         result: The comparison.
     """
 
@@ -70,7 +71,7 @@ class _Board:
     size: str
     protocol: str
     command: str
-    main: bool
+    second: Sequence[str]
     result: Comparison
 
     @property
@@ -110,9 +111,9 @@ class _Board:
 
 
 def boards(facts: Facts) -> list[_Board]:
-    """The boards of all recorded runs, by task, size and metric; those of the main protocols first."""
+    """The boards of all recorded runs, by task, size and metric; the main ones first."""
     every = [board for task in _TASKS for size in SIZES for board in _boards(facts, task, size)]
-    return sorted(every, key=lambda board: not board.main)
+    return sorted(every, key=lambda board: len(board.second))
 
 
 def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
@@ -122,7 +123,8 @@ def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
         by_protocol.setdefault(record.protocol, []).append(record)
     results_of: dict[str, dict[str, Comparison]] = {}
     for protocol, records in by_protocol.items():
-        for metric in _METRICS:
+        recorded = {name for record in records for name in record.metrics}
+        for metric in filter(recorded.__contains__, _METRICS):
             try:
                 results_of.setdefault(protocol, {})[metric] = comparison(records, metric)
             except AbsentError:
@@ -133,7 +135,8 @@ def _boards(facts: Facts, task: str, size: str) -> Iterator[_Board]:
         for metric, result in results.items():
             rows = f"{low or ''}-{'' if high == inf else high}"
             command = f"gpbench best --task {task} --rows={rows} --metric {metric} --protocol {protocol}"
-            yield _Board(task, size, protocol, command, protocol == main, result)
+            second = ["metric"] * (metric != next(iter(results))) + ["protocol"] * (protocol != main)
+            yield _Board(task, size, protocol, command, second, result)
 
 
 def _breadth(result: Comparison) -> int:

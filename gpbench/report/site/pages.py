@@ -119,7 +119,7 @@ def render_pages(site_facts: Facts) -> Iterator[Page]:
     yield site.page(
         "index.html",
         "index.html",
-        "Results",
+        "Gaussian processes at scale, measured",
         provenance=provenance(site_facts.records),
         presets=presets,
         boards=boards(site_facts),
@@ -269,6 +269,7 @@ def _cell(site: _Site, cell: CellRuns) -> Iterator[Page]:
 def _records(records: Sequence[Record]) -> dict[str, Any]:
     """The fields that all of these records share; and the others as lists by name, one value a record.
 
+    What none of them has, None in a record, is left out.
     A field of fields, such as `metrics`, has a list for each of its fields where all records have the same ones.
     """
     every = [record.to_json() for record in records]
@@ -276,7 +277,7 @@ def _records(records: Sequence[Record]) -> dict[str, Any]:
     columns = {name: [fields.get(name) for fields in every] for name in names}
     own = [name for name, values in columns.items() if name == "id" or any(value != values[0] for value in values)]
     return {
-        "shared": {name: values[0] for name, values in columns.items() if name not in own},
+        "shared": {name: value for name, (value, *_) in columns.items() if name not in own and value is not None},
         "columns": {name: _by_field(columns[name]) for name in own},
     }
 

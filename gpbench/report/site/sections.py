@@ -57,7 +57,8 @@ def section(
             table |= values | {"csv": f"{name}.csv"}
             files[table["csv"]] = (rows_as_csv(rows) + "\n").encode()
     words = experiment.presets.get(planned.preset, "")
-    incomplete = [(status.names(cell, planned.cells), cell) for cell in planned.cells if cell.missing]
+    missing = [cell for cell in planned.cells if cell.missing]
+    incomplete = [*zip(status.all_names(missing, planned.cells), missing)]
     return {
         "planned": planned,
         "preset_line": status.preset_line(planned.cells, planned.preset, words),

@@ -45,7 +45,6 @@ class View:
         ours: Our mean and standard error; "" where absent, like the next two.
         published: The published value.
         delta: Their difference in standard errors.
-        badges: Pairs (kind, text) with kind quick, imported, dirty, diverged or undefined.
         notes: Numbers of footnotes, from 1.
     """
 
@@ -54,8 +53,12 @@ class View:
     ours: str
     published: str
     delta: str
-    badges: tuple[tuple[str, str], ...]
     notes: tuple[int, ...]
+
+    @property
+    def badges(self) -> list[tuple[str, str]]:
+        """Pairs (kind, text) with kind quick, imported, dirty, diverged or undefined."""
+        return badges(self.entry.cell, [self.entry])
 
     @property
     def value(self) -> str:
@@ -65,21 +68,20 @@ class View:
 
 @dataclass(frozen=True)
 class Table:
-    """The views of one table, the footnotes that they refer to, and lines on the table as a whole."""
+    """The views of one table, and the footnotes that they refer to."""
 
     views: Sequence[View]
     footnotes: Sequence[str]
-    remarks: Sequence[str] = ()
+
+    @property
+    def remarks(self) -> list[str]:
+        """Lines on the table as a whole."""
+        return seconds_notes([view.entry for view in self.views])
 
     @property
     def printed(self) -> bool:
         """Whether a printed number is beside one of them."""
         return any(view.published for view in self.views)
-
-    @property
-    def remarked(self) -> bool:
-        """Whether one of them has a badge."""
-        return any(view.badges for view in self.views)
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def _cell_table(cells: Sequence[Sequence[Entry]], page_of: Mapping[str, str]) ->
 def table(entries: Sequence[Entry], page_of: Mapping[str, str]) -> Table:
     """The views of these entries; `page_of` maps ids of records to pages."""
     footnotes = notes(entries)
-    return Table([view(entry, page_of, footnotes) for entry in entries], footnotes, seconds_notes(entries))
+    return Table([view(entry, page_of, footnotes) for entry in entries], footnotes)
 
 
 def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> View:
@@ -152,7 +154,6 @@ def view(entry: Entry, page_of: Mapping[str, str], footnotes: Sequence[str]) -> 
         ours=number(entry.mean, entry.stderr) if entry.n_splits else "",
         published=entry.published.text if entry.published else "",
         delta="" if entry.delta_se is None else f"{entry.delta_se:+.1f}",
-        badges=tuple(badges(entry.cell, [entry])),
         notes=tuple(footnotes.index(note) + 1 for note in entry.notes),
     )
 

@@ -86,14 +86,14 @@ function chooser(name, values, all) {
   return [select, make("label", {}, `${name} `, select)];
 }
 
-// The boards of the front page, by task, size, metric and protocol; without a protocol those of the main ones show.
+// The boards of the front page, by task, size, metric and protocol; without a metric or protocol those of the main ones.
 function makeBoards(parent) {
   const boards = [...parent.querySelectorAll(".board")];
   const keys = ["task", "size", "metric", "protocol"];
-  const choices = keys.map((key) => chooser(key, [...new Set(boards.map((board) => board.dataset[key]))], key === "protocol" ? "that with most runs" : "any"));
+  const choices = keys.map((key, k) => chooser(key, [...new Set(boards.map((board) => board.dataset[key]))], k < 2 ? "any" : "main"));
   const update = () => {
-    const shown = boards.filter((board) => (choices[3][0].value || !("more" in board.dataset))
-      && keys.every((key, k) => ["", board.dataset[key]].includes(choices[k][0].value)));
+    const shown = boards.filter((board) => keys.every((key, k) => choices[k][0].value
+      ? choices[k][0].value === board.dataset[key] : !board.dataset.second.split(" ").includes(key)));
     boards.forEach((board) => { board.hidden = !shown.includes(board); });
     if (shown.length && !shown.some((board) => board.open)) shown[0].open = true;
     note.textContent = shown.length ? "" : "Nothing is recorded of these.";
@@ -110,7 +110,7 @@ function makeResults(place) {
   const { cells: recorded, pages, tasks } = JSON.parse(document.getElementById("entries").textContent);
   const rows = recorded.flatMap(([dataset, output, method, setting, page, badges, metrics]) =>
     metrics.map(([metric, ...values]) => [dataset, output, method, setting, metric, ...values, badges, page]));
-  const step = Number(place.dataset.page);
+  const step = Math.round(Number(place.dataset.page) / (innerWidth < 640 ? 2.4 : 1));
   const distinct = (values) => [...new Set(values)].sort(collator.compare);
   const [task, taskLabel] = chooser("task", distinct(rows.map((row) => tasks[row[0]] || "")).filter(Boolean), "any");
   const [metric, metricLabel] = chooser("metric", distinct(rows.map((row) => row[4])), "any");
@@ -357,11 +357,7 @@ function ranksData(section) {
 function makeChooser(section) {
   const data = ranksData(section);
   const diagram = section.querySelector(".diagram");
-  const chooser = document.createElement("fieldset");
-  chooser.className = "choose";
-  const legend = document.createElement("legend");
-  legend.textContent = "Methods";
-  chooser.append(legend);
+  const chooser = make("fieldset", { className: "choose" });
   const boxes = data.methods.map((method, j) => {
     const label = document.createElement("label"), box = document.createElement("input");
     box.type = "checkbox";
@@ -388,8 +384,16 @@ function makeChooser(section) {
     diagram.append(notes);
   };
   chooser.addEventListener("change", update);
-  diagram.before(chooser);
+  diagram.before(make("details", { open: true }, make("summary", {}, "Methods"), chooser));
   update();
+}
+
+// Closes open parts from the last one upwards, until the page has at most 3,000 pixels.
+function fold() {
+  for (const part of [...document.querySelectorAll("main details[open]")].reverse()) {
+    if (document.documentElement.scrollHeight <= 3000) break;
+    part.open = false;
+  }
 }
 
 // A link to something closed opens it.
@@ -406,5 +410,6 @@ document.querySelectorAll("table.filterable").forEach(makeFilterable);
 document.querySelectorAll(".boards").forEach(makeBoards);
 document.querySelectorAll("form.search").forEach(makeSearch);
 document.querySelectorAll("details.ranks").forEach(makeChooser);
+fold();
 addEventListener("hashchange", openTarget);
 openTarget();
