@@ -39,7 +39,7 @@ def aligned(
     names, *lines = [tuple(map(printable, row)) for row in (header, *rows)]
     natural_widths = [max(map(len, column)) for column in zip(names, *lines)]
     widths = shrunk(natural_widths, width)
-    long = [c for c, (w, full) in enumerate(zip(widths, natural_widths)) if w < _READABLE and full > _LONG]
+    long = [c for c, (w, full) in enumerate(zip(widths, natural_widths)) if c and w < _READABLE and full > _LONG]
     if long and width:
         return [line for row in lines for line in _stacked(names, row, long, width)]
     rules = [_GAP.join("-" * w for w in widths)] * rule
