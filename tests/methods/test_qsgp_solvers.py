@@ -160,7 +160,7 @@ def test_the_preconditioner_is_that_of_dense_algebra_and_no_kernel_matrix_is_who
 
 
 def test_conjugate_gradients_converge_where_the_kernel_matrix_is_nearly_singular():
-    """Long lengthscales and a noise of 1e-3: products with Kzz in the wrong order make the preconditioner indefinite."""
+    """Long lengthscales, a noise of 1e-3: products in the wrong order would make the preconditioner indefinite."""
     kernel = SquaredExponential(jnp.log(4.0), jnp.full(2, 2 * np.log(10.0)))
     system = KernelSystem(kernel, jnp.asarray(1e-3), X, Y[:, None])
     state = solvers.ConjugateGradients.start(system, eqx.filter_jit(Nystroem.of_first)(system, 30))
