@@ -1,6 +1,6 @@
 """The sheet of a comparison of methods on some kind of data: one sentence of answer, and the table behind it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpbench.analysis.best import Comparison, Score
 from gpbench.analysis.notes import correction, imported_note, provenance_lines, seconds_lines, split_notes
@@ -8,6 +8,7 @@ from gpbench.analysis.printing import abridge, counted, number
 from gpbench.analysis.sheets import Grid, Sheet, Text
 from gpbench.analysis.statistics import LEVEL
 from gpbench.metrics import find
+from gpbench.papers.published import terms
 
 _FEW = 6
 """Number of data sets below which the sheet warns that they are few: Wilcoxon's test finds nothing among fewer."""
@@ -51,7 +52,7 @@ def sheet(result: Comparison, scope: str, notes: Sequence[str] = (), *, whole: b
         whole: Show all methods instead of the first twelve.
     """
     names = list(result.average) if whole else list(result.average)[:_ROWS]
-    short = _short_names(names)
+    short = _short_names(result, names)
     sizes = [f"{d} ({result.sizes[d]:,} rows, {counted(len(result.splits[d]), 'split')})" for d in result.datasets]
     summary = [scope, f"On {'; '.join(sizes)}", *notes, *_few(result)]
     grids = [_single(result, names, short) if len(sizes) == 1 else _ranks(result, names, short)]
@@ -209,7 +210,10 @@ def _feet(result: Comparison, names: Sequence[str], short: Mapping[str, str]) ->
         feet.append("worse on, better on: data sets by the corrected resampled t test over splits, corrected likewise")
     feet.append("intervals: of one test each; variance times {} ({})".format(*correction(result.records)))
     feet.append("seconds: mean of training" + ", on the slowest data set" * several)
-    feet += [f"{short[name]} is {name}" for name in names if short[name] != name]
+    feet += [f"{short[name]} is {name}" for name in names if ".. " in short[name]]
+    methods = {name.partition(" ")[0] for name in names}
+    if shared := [f"{m} {', '.join(own)}" for m, own in _shared_terms(result.average).items() if own and m in methods]:
+        feet.append(f"settings of all: {'; '.join(shared)}")
     if hidden := len(result.average) - len(names):
         feet.append(f"{hidden} more ranked methods: --all shows them")
     feet += _absent("not ranked", result.unranked) + _absent("data sets left out", result.left_out)
@@ -271,8 +275,22 @@ def _seconds(scores: Sequence[Score]) -> str:
     return f"{max(times):,.3g}" if times else ""
 
 
-def _short_names(names: Sequence[str]) -> dict[str, str]:
-    """Each name, or its beginning and a number where it is longer than a column."""
-    long = [name for name in names if len(name) > _LONGEST]
-    cut = {name: f"{name[: _LONGEST - 5]}.. {k}" for k, name in enumerate(long, start=1)}
-    return {name: cut.get(name, name) for name in names}
+def _shared_terms(names: Iterable[str]) -> dict[str, list[str]]:
+    """The terms that all settings of a method have, of methods with several."""
+    settings: dict[str, list[list[str]]] = {}
+    for name in names:
+        method, _, setting = name.partition(" ")
+        settings.setdefault(method, []).append(terms(setting))
+    several = {method: own for method, own in settings.items() if len(own) > 1}
+    return {method: [t for t in own[0] if all(t in other for other in own)] for method, own in several.items()}
+
+
+def _short_names(result: Comparison, names: Sequence[str]) -> dict[str, str]:
+    """Each name without shared terms, or its beginning and a number where that is longer than a column."""
+    shared = _shared_terms(result.average)
+    own = {}
+    for name in names:
+        method, _, setting = name.partition(" ")
+        own[name] = f"{method} {', '.join(t for t in terms(setting) if t not in shared.get(method, ()))}".rstrip()
+    long = [name for name, text in own.items() if len(text) > _LONGEST]
+    return own | {name: f"{own[name][: _LONGEST - 5]}.. {k}" for k, name in enumerate(long, start=1)}

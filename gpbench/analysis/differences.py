@@ -1,7 +1,7 @@
 """Paired differences of two methods, protocols, presets, precisions or commits, on the splits that both have."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 from gpbench.analysis.cells import CellRuns, by_split, group_runs
@@ -13,6 +13,7 @@ from gpbench.analysis.statistics import UNTESTED, TTest, common_splits, largest_
 from gpbench.analysis.tables import title
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
+from gpbench.papers.published import terms
 from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
 
@@ -33,6 +34,7 @@ class Difference:
         ratio: n_test / n_train; None where unknown.
         diverged: Number of diverged runs of both sides.
         undefined: Numbers of other runs of both sides without a value, by reason.
+        shared: Terms of the settings that all cells of the comparison have, which names leave out.
     """
 
     a: CellRuns
@@ -45,6 +47,7 @@ class Difference:
     ratio: float | None
     diverged: int
     undefined: Mapping[str, int] = field(default_factory=dict)
+    shared: Sequence[str] = ()
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -60,10 +63,36 @@ class Difference:
         return "A" if (self.test.mean < 0) == (direction == "lower") else "B"
 
     @property
+    def location(self) -> str:
+        """Data set and output."""
+        return f"{self.a.dataset} {self.a.output}".rstrip()
+
+    @property
+    def settings(self) -> str:
+        """The terms of both sides, then those of A | those of B, without the terms that all have."""
+        a, b = ([term for term in side if term not in self.shared] for side in self.terms)
+        own = (", ".join(term for term in side if term not in other) for side, other in ((a, b), (b, a)))
+        return ", ".join(filter(None, [*(term for term in a if term in b), " | ".join(filter(None, own))]))
+
+    @property
+    def terms(self) -> tuple[list[str], list[str]]:
+        """The terms of the settings of A and of B, and the protocol and precision that both have."""
+        first, second = self.a.records[0], self.b.records[0]
+        fields = [
+            f"{name}={value}"
+            for name in ("protocol", "precision")
+            if (value := getattr(first, name)) and value == getattr(second, name)
+        ]
+        own = (
+            [t for t in terms(cell.label) if not t.startswith(("protocol=", "precision="))] for cell in (self.a, self.b)
+        )
+        a, b = ([*side, *fields] for side in own)
+        return a, b
+
+    @property
     def name(self) -> str:
         """Data set, output and settings."""
-        settings = " | ".join(dict.fromkeys(filter(None, [self.a.label, self.b.label])))
-        return " ".join(filter(None, [self.a.dataset, self.a.output, settings]))
+        return f"{self.location} {self.settings}".rstrip()
 
 
 def paired_differences(
@@ -96,7 +125,10 @@ def paired_differences(
         raise ConfigError(
             reason or f"{a.kind} {a.value} and {b.value} have no common split of any data set with {metric}"
         )
-    return differences, [cell for _, unmatched in matches for cell in unmatched]
+    first, *others = [side for d in differences for side in d.terms]
+    shared = [term for term in first if all(term in other for other in others)]
+    pairs = [replace(d, shared=shared) for d in differences]
+    return pairs, [cell for _, unmatched in matches for cell in unmatched]
 
 
 def note(differences: Sequence[Difference]) -> str:
@@ -118,19 +150,19 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
     """
     sides = {"A": [r for d in differences for r in d.a.records], "B": [r for d in differences for r in d.b.records]}
     facts = {f"{letter}, {name}": text for letter, records in sides.items() for name, text in facts_of(records).items()}
-    header = ("data set", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
-    grid = Grid(
-        title(differences[0].metric, [r for d in differences for r in d.records]),
-        header,
-        tuple(_line(d, a, b) for d in differences),
-        prose=True,
-    )
+    header = ("data set", "setting", f"A: {a.value}", f"B: {b.value}", "A - B", "95 % interval", "p", "n", "better")
+    heading = title(differences[0].metric, [r for d in differences for r in d.records])
+    grid = Grid(heading, header, tuple(_line(d, a, b) for d in differences), prose=True)
+    if not any(d.settings for d in differences):
+        grid = grid.select(range(2, len(header)))
+    n_datasets = len({d.a.dataset for d in differences})
     winners = [d.winner for d in differences if d.test.possible]
     summary = (
         f"{a.value} is significantly better in {winners.count('A')} of {len(differences)}, {b.value} in"
         f" {winners.count('B')}; no significant difference in {winners.count('')}."
     )
-    feet = [note(differences), *untested(differences, are_told=True)]
+    shared = differences[0].shared
+    feet = [note(differences), *[f"all with {', '.join(shared)}"] * bool(shared), *untested(differences, are_told=True)]
     if differences[0].metric == "seconds":
         feet += seconds_lines(record for records in sides.values() for record in records)
     feet += [f"{d.name}: {absences_text(d.undefined)}" for d in differences if d.undefined]
@@ -139,7 +171,7 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference], unmatched: Sequen
         names = [f"{cell.dataset} {cell.method} {cell.label}".rstrip() for cell in unmatched]
         feet.append(f"without partner: {abridge(names)}")
     return Sheet(
-        title=f"Paired differences {a.value} - {b.value} on {counted(len(differences), 'data set')}.",
+        title=f"Paired differences {a.value} - {b.value} on {counted(n_datasets, 'data set')}.",
         summary=[summary],
         grids=[grid],
         remarks=feet,
@@ -201,7 +233,8 @@ def _line(d: Difference, a: Side, b: Side) -> tuple[str, ...]:
     counts = {"diverged": d.diverged, **d.undefined}
     lost = [f"{n} {words.partition(' (')[0]}" for words, n in counts.items() if n]  # the foot has the reasons
     return (
-        d.name,
+        d.location,
+        d.settings,
         number(d.mean_a),
         number(d.mean_b),
         f"{test.mean:+.4g}",

@@ -41,7 +41,8 @@ def main_names(pairs: Iterable[tuple[str, CellRuns]]) -> dict[str, str]:
         return (
             all(cell.held_out for cell in cells),
             len(methods[_protocol(cells[0])]),
-            len(set(map(_row, cells))),
+            len({cell.dataset for cell in cells}),
+            len(set(map(_row, cells))),  # outputs and split sets of them
             sum(len(cell.records) for cell in cells),
             -len(setting_terms),
             len(numbers),  # more layers
@@ -69,25 +70,29 @@ def main_cells(cells: Sequence[CellRuns], metric: str, *, all_methods: bool) -> 
     notes = [f"{RULE}; --all-settings ranks all"] * (sum(map(len, groups.values())) < len(cells))
     if not all_methods and (left_out := _without_common_data(groups)):
         groups = {method: group for method, group in groups.items() if method not in left_out}
-        rule = "methods that lack over half of the data sets of the others are left out; --method ranks those it names"
-        notes.append(f"{rule}: {', '.join(left_out)}")
+        rule = "methods that would leave under half of the first method's data sets in common are left out"
+        notes.append(f"{rule}; --method ranks those it names: {', '.join(left_out)}")
     return [cell for group in groups.values() for cell in group], notes
 
 
 def _without_common_data(groups: dict[str, list[CellRuns]]) -> list[str]:
     """The methods that leave fewer than two data sets in common, or less than half of those of the first method."""
-    common: set[tuple] = set()
+    common, fewest = set[tuple](), 2.0
     left_out = []
     for method, cells in groups.items():
         rows = {_row(cell) for cell in cells if cell.dataset not in UNRANKED}
-        fewest = max(2, len(common) / 2)
         if not common:
-            common = rows
-        elif len(common) < 2 or len(common & rows) >= fewest:
+            common, fewest = rows, max(2, _count(rows) / 2)
+        elif _count(common) < 2 or _count(common & rows) >= fewest:
             common &= rows
         else:
             left_out.append(method)
     return left_out
+
+
+def _count(rows: Iterable[tuple]) -> int:
+    """The number of data sets of rows."""
+    return len({dataset for dataset, *_ in rows})
 
 
 def with_metric(cells: Sequence[CellRuns], metric: str) -> list[CellRuns]:

@@ -134,7 +134,8 @@ def sheet(a: Side, b: Side, differences: Sequence[Difference]) -> Sheet:
         "splits needed",
     )
     grid = Grid(title(differences[0].metric, records), header, tuple(map(_line, tested)))
-    feet = [NOTE, *untested(differences)]
+    shared = differences[0].shared
+    feet = [NOTE, *[f"all with {', '.join(shared)}"] * bool(shared), *untested(differences)]
     if differences[0].metric == "seconds":
         feet += seconds_lines(records)
     return Sheet(

@@ -38,8 +38,8 @@ def aligned(
     """
     names, *lines = [tuple(map(printable, row)) for row in (header, *rows)]
     natural_widths = [max(map(len, column)) for column in zip(names, *lines)]
-    widths = shrunk(natural_widths, width)
-    long = [c for c, (w, full) in enumerate(zip(widths, natural_widths)) if w < _READABLE and full > _LONG]
+    widths = _shrunk(natural_widths, width)
+    long = [c for c, (w, full) in enumerate(zip(widths, natural_widths)) if c and w < _READABLE and full > _LONG]
     if long and width:
         return [line for row in lines for line in _stacked(names, row, long, width)]
     rules = [_GAP.join("-" * w for w in widths)] * rule
@@ -73,7 +73,7 @@ def fitted(line: str, width: int | None) -> list[str]:
     return _wrap(line, width, " " * hang)
 
 
-def shrunk(widths: Sequence[int], width: int | None) -> list[int]:
+def _shrunk(widths: Sequence[int], width: int | None) -> list[int]:
     """The widths, of which the largest are made smaller until their columns fit."""
     widths = list(widths)
     room = (width or 10**9) - len(_GAP) * (len(widths) - 1)

@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from gpbench.core.kernels import SquaredExponential
-from gpbench.core.linalg import product
 
 
 class Moments(eqx.Module):
@@ -97,4 +96,4 @@ def _log_expectation(
         square, centre_square = precision.reshape(len(m), -1), (c[:, :, None] * c[:, None, :]).reshape(len(c), -1)
     constant = jnp.sum(shift * m, axis=1) + log_det
     rows = jnp.concatenate([-0.5 * square, shift, -0.5 * constant[:, None]], axis=1)
-    return product(rows, jnp.concatenate([centre_square, c, jnp.ones_like(c[:, :1])], axis=1).T)
+    return rows @ jnp.concatenate([centre_square, c, jnp.ones_like(c[:, :1])], axis=1).T

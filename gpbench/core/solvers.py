@@ -90,17 +90,16 @@ def _exact(tree: Any) -> Any:
 
 def _factor(system: KernelSystem, Z: Float[Array, "p D"]) -> Float[Array, "p p"]:
     """T."""
-    size = min(PRODUCT_COLUMNS, len(system.X))
+    size, A = min(PRODUCT_COLUMNS, len(system.X)), inverse_cholesky(system.kernel.cross(Z, Z))
 
     def add(block: Any, total: Any) -> Any:
         index = block * size + jnp.arange(size)
         rows = system.X[jnp.minimum(index, len(system.X) - 1)]
-        columns = system.kernel.cross(Z, rows) * (index < len(system.X))
+        columns = A @ system.kernel.cross(Z, rows) * (index < len(system.X))  # A first: K is nearly singular
         return total + columns @ columns.T
 
     gram = jax.lax.fori_loop(0, -(-len(system.X) // size), add, jnp.zeros((len(Z), len(Z)), Z.dtype))
-    A = inverse_cholesky(system.kernel.cross(Z, Z))
-    factor: Array = inverse_cholesky(A @ gram @ A.T + system.noise * jnp.eye(len(Z))) @ A
+    factor: Array = inverse_cholesky(gram + system.noise * jnp.eye(len(Z))) @ A
     return factor
 
 

@@ -11,6 +11,7 @@ from samples import sample
 from scipy import stats
 
 import gpbench
+from gpbench.analysis import best_sheet
 from gpbench.analysis.best import comparison
 from gpbench.analysis.statistics import holm
 from gpbench.cli import main
@@ -205,3 +206,10 @@ def test_the_verb_starts_no_jax(results):
     words = ["best", "--task", "regression", "--rows", "30k-60k", "--results", str(results)]
     code = f"import sys; from gpbench.cli import main; main({words!r}); sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_names_leave_out_what_all_settings_of_a_method_share_and_a_line_says_it():
+    runs = [r for m in ("m=50, batch=200", "m=100, batch=200") for r in records(methods=("a",), setting=m)]
+    sheet = best_sheet.sheet(comparison([*runs, *records(methods=("b",), setting="m=50")], "rmse"), "scope")
+    names = {row[0] for row in sheet.grids[0].rows}
+    assert names == {"a m=50", "a m=100", "b m=50"} and "settings of all: a batch=200" in sheet.remarks

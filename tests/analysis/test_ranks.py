@@ -297,6 +297,18 @@ def test_a_ranking_has_one_setting_a_method_and_leaves_out_methods_on_other_data
     assert {cell.method for cell in main_cells(group_runs(runs), "nll", all_methods=True)[0]} == {"sep", "svi", "gpr"}
 
 
+def test_outputs_of_one_data_set_are_no_more_data_sets_than_two_of_one_output():
+    runs = [
+        record(d, m, k, float(k), setting=setting, output=output)
+        for m in ("sep", "svi")
+        for setting, rows in (("m=5", [("wdbc", None), ("pima", None)]), ("m=7", [("arm", str(j)) for j in range(9)]))
+        for d, output in rows
+        for k in range(2)
+    ]
+    cells, notes = main_cells(group_runs(runs), "nll", all_methods=False)
+    assert {cell.setting for cell in cells} == {"m=5"} and len(notes) == 1
+
+
 def test_runs_that_are_not_held_out_are_no_main_setting_where_there_are_others_and_are_marked():
     runs = [
         record(d, m, k, float(k), setting=setting, held_out=held_out)

@@ -93,10 +93,28 @@ def test_latex_is_a_float_with_rules_caption_and_label_for_each_grid_and_plain_i
         assert line.count(" & ") + 1 <= 10
 
 
+def prose():
+    """Words as in `compare`, `verify` and `best`: short and long ones, numbers, paths, marks."""
+    header = ("data set", "setting", "A: gpr", "B: svi", "A - B", "95 % interval", "p", "n", "better")
+    setting = "rows=512, kernel=squared_exponential(isotropic) | m=128, trial_steps=50"
+    numbers = ("0.05254", "0.02676", "+0.02577", "[-0.007593, +0.006678]", "0.89", "20 (1 diverged)", "gpr")
+    row = ("kuka_sim1 torque1", setting, *numbers)
+    claim = ("sep/c01", "contradicted", "0.3499 [-0.007593, +0.006678], not wine_red; " * 6, "The same says it " * 4)
+    best = ("laplace hidden=[100]", Text("4.382", "best", ("a note",)), "+0.0207 [-0.00592, +0.0473]", "0.11", "open")
+    path = ("sep/c05", "not run", "tests/methods/test_sep.py::test_the_running_product_is_the_product", "x")
+    return [
+        Grid("rmse", header, (row,) * 30, prose=True),
+        Grid("claims", ("claim", "verdict", "evidence", "says"), (claim, path) * 8, prose=True),
+        Grid("best", ("method", "rmse", "minus the first [95 %]", "p", "shown"), (best,) * 5, prose=True),
+    ]
+
+
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
-@pytest.mark.parametrize("experiment", ["gam/regression", "aep_dgp/table3"])
-def test_latex_compiles_and_fits_the_line(experiment, tmp_path):
-    (tmp_path / "table.tex").write_text(committed(experiment).to_latex())
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("made", ["gam/regression", "aep_dgp/table3", "words"])
+def test_latex_compiles_and_fits_the_line(made, is_plain, tmp_path):
+    sheet = sheet_of(prose()) if made == "words" else committed(made).sheet
+    (tmp_path / "table.tex").write_text(FORMATS["latex"](plain(sheet) if is_plain else sheet))
     body = r"\documentclass{article}\usepackage{booktabs}\begin{document}\input{table}\end{document}"
     (tmp_path / "paper.tex").write_text(body)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]

@@ -12,7 +12,7 @@ from problems import KEY, predict
 
 from gpbench.core import solvers
 from gpbench.core.bases import kernel as kernel_products
-from gpbench.core.kernels import Matern32
+from gpbench.core.kernels import Matern32, SquaredExponential
 from gpbench.core.solvers import KernelSystem, Nystroem, Rows
 from gpbench.data.members import Member
 from gpbench.errors import ConfigError, Stopped
@@ -157,6 +157,18 @@ def test_the_preconditioner_is_that_of_dense_algebra_and_no_kernel_matrix_is_who
     jaxprs = [jaxpr, jax.make_jaxpr(lambda s: s.step(system, rows))(solvers.Blocks(start.weights))]
     sizes = [v.aval.size for j in jaxprs for equation in _equations(j.jaxpr) for v in equation.outvars]
     assert max(sizes) < N * N / 2
+
+
+def test_conjugate_gradients_converge_where_the_kernel_matrix_is_nearly_singular():
+    """Long lengthscales, a noise of 1e-3: products in the wrong order would make the preconditioner indefinite."""
+    kernel = SquaredExponential(jnp.log(4.0), jnp.full(2, 2 * np.log(10.0)))
+    system = KernelSystem(kernel, jnp.asarray(1e-3), X, Y[:, None])
+    state = solvers.ConjugateGradients.start(system, eqx.filter_jit(Nystroem.of_first)(system, 30))
+    step = eqx.filter_jit(lambda state: state.step(system))
+    for _ in range(5):
+        state = step(state)
+    H = np.asarray(kernel.cross(X, X)) + 1e-3 * np.eye(N)
+    assert np.linalg.norm(Y - H @ np.asarray(state.weights)[:, 0]) < 1e-6 * np.linalg.norm(Y)
 
 
 def _equations(jaxpr):

@@ -1,11 +1,11 @@
 """A sheet as LaTeX that a paper can include: a `table` for each grid, with rules of booktabs and a caption."""
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from gpbench.analysis.printing import shrunk
-from gpbench.analysis.sheets import LETTERS, AnyText, Grid, Sheet, text_of
+from gpbench.analysis.sheets import LETTERS, AnyText, Grid, Sheet, Text, text_of
 from gpbench.analysis.writers.terminal import chunks, heads
 from gpbench.errors import printable
 
@@ -13,8 +13,17 @@ _WIDTH, _GAP = 76, 3
 """Characters that fit the line of an article in \\footnotesize, with the space between columns; those of the space."""
 _LINES = 40
 """Most lines of words of a float."""
+_LINE = 345.0
+"""Points of a line of an article."""
+_FORMS = ((r"\footnotesize", 6, 1.0), (r"\footnotesize", 3, 1.0), (r"\scriptsize", 3, 0.94), (r"\tiny", 2, 0.8))
+"""Sizes of words, points on both sides of a column, and widths of letters as a multiple of those of the first."""
+_POINTS = {2.5: " .,;:'!|ijlI", 3.4: "()[]-frt", 6.4: "ABCDEFGHJKLNOPQRSTUVXYZ&w", 7.4: "mMW%+=<>±×≈"}
+"""Widths of letters in \\footnotesize in points, rounded up; others have _WIDE."""
+_WIDE = 4.5
 _LONG = 12
 """Characters from which a word can be broken."""
+_BREAK = re.compile(r"(_|/|:|=|,|\(|\|)")
+"""Where a long word can be broken."""
 _MARKS = {"best": r"\textbf{%s}", "tied": r"\underline{%s}", "": "%s"}
 _MARK_NAMES = {"best": r"\textbf{Bold}", "tied": r"\underline{underlined}"}
 
@@ -30,7 +39,8 @@ def as_latex(sheet: Sheet) -> str:
     for number, grid in enumerate(grids, 1):
         tabulars = [_tabular(piece, notes) for piece in ([grid] if grid.prose else chunks(grid, _WIDTH, " " * _GAP))]
         joined = [line for k, tabular in enumerate(tabulars) for line in ([r"\par\medskip"] * (k > 0) + tabular)]
-        lines += ["", *(_float(sheet, grid, joined, number, notes) if sheet.title else joined)]
+        bare = [r"\begingroup\footnotesize\setlength{\parindent}{0pt}", *joined, r"\endgroup"]
+        lines += ["", *(_float(sheet, grid, joined, number, notes) if sheet.title else bare)]
     summary = [*sheet.summary, *sheet.remarks, *(f"{name}: {text}" for name, text in sheet.facts.items())]
     return "\n".join([*lines, "", *(f"% {_tex(printable(line))}" for line in summary)]).rstrip("\n")
 
@@ -53,19 +63,80 @@ def _float(sheet: Sheet, grid: Grid, tabulars: Sequence[str], number: int, notes
     ]
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """The form of a grid of words that fits the line.
+
+    Args:
+        size: Command of the size of its letters.
+        gap: Points on both sides of a column.
+        widths: Points of each column.
+        natural: Whether a column is as wide as its widest cell, so that no cell is broken.
+    """
+
+    size: str
+    gap: float
+    widths: Sequence[float]
+    natural: Sequence[bool]
+
+    @property
+    def columns(self) -> str:
+        """The columns as the argument of `tabular`."""
+        pairs = zip(self.widths, self.natural)
+        return "".join("l" if natural else rf"p{{{width / _LINE:.3f}\linewidth}}" for width, natural in pairs)
+
+
+def _layout(grid: Grid) -> _Layout:
+    """The largest letters with which no word is wider than its column."""
+    texts = [[text_of(text) for text in column] for column in zip(grid.header, *grid.rows)]
+    full = [max(map(_points, column)) for column in texts]
+    least = [
+        max(_points(replace(text, text=word)) for text in column for word in _words(text.text)) for column in texts
+    ]
+
+    def fit(gap: float, scale: float) -> float:
+        return (_LINE - 2 * gap * len(full)) / scale
+
+    size, gap, scale = next((form for form in _FORMS if sum(least) <= fit(*form[1:])), _FORMS[-1])
+    room = fit(gap, scale)
+    widths = [*full]
+    while sum(widths) > room and (loose := [c for c, width in enumerate(widths) if width > least[c]]):
+        widest = max(loose, key=lambda c: widths[c])
+        widths[widest] = max(least[widest], widths[widest] - 1)
+    natural = [width == whole for width, whole in zip(widths, full)]
+    return _Layout(size, gap, [width * scale for width in widths], natural)
+
+
+def _points(text: Text) -> float:
+    """An estimate of the width of a text in \\footnotesize, on the safe side."""
+    widths = {letter: width for width, letters in _POINTS.items() for letter in letters}
+    width = sum(widths.get(letter, _WIDE) for letter in text.text)
+    return width * (1.15 if text.mark == "best" else 1.0) + 3.0 * len(text.notes)
+
+
+def _words(text: str) -> list[str]:
+    """The pieces of a text between which a line can end."""
+    words = text.split() or [""]
+    return list(itertools.chain(*(_BREAK.sub(r"\1 ", word).split() if len(word) > _LONG else [word] for word in words)))
+
+
 def _tabular(grid: Grid, notes: Mapping[str, str]) -> list[str]:
     header, *rows = ([_text(text, notes) for text in row] for row in (grid.header, *grid.rows))
-    columns, natural = "l" + "r" * (len(header) - 1), _natural_widths(grid)
-    header = [_stacked(text, notes) if c else name for c, (text, name) in enumerate(zip(grid.header, header))]
+    before, after = [], []
     if grid.prose:
-        columns = "l" * len(header)
-        header = [_text(text, notes) for text in grid.header]
-    if grid.prose and sum(natural) > _room(grid):
-        widths = shrunk(natural, _room(grid))
-        share = 1 - len(widths) * _GAP / _WIDTH
-        columns = "".join(rf"p{{{share * width / sum(widths):.3f}\linewidth}}" for width in widths)
-        header, *rows = [[rf"{{\raggedright {_breakable(cell)}\par}}" for cell in row] for row in (header, *rows)]
+        layout = _layout(grid)
+        columns = layout.columns
+        header, *rows = [
+            [cell if natural else rf"{{\raggedright {cell}\par}}" for cell, natural in zip(row, layout.natural)]
+            for row in ([_breakable(cell) for cell in row] for row in (header, *rows))
+        ]
+        before = [rf"\begingroup{layout.size}\setlength{{\tabcolsep}}{{{layout.gap:g}pt}}"]
+        after = [r"\endgroup"]
+    else:
+        columns = "l" + "r" * (len(header) - 1)
+        header = [_stacked(text, notes) if c else name for c, (text, name) in enumerate(zip(grid.header, header))]
     return [
+        *before,
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
         _ampersands(header),
@@ -73,6 +144,7 @@ def _tabular(grid: Grid, notes: Mapping[str, str]) -> list[str]:
         *map(_ampersands, rows),
         r"\bottomrule",
         r"\end{tabular}",
+        *after,
     ]
 
 
@@ -86,31 +158,23 @@ def _stacked(text: AnyText, notes: Mapping[str, str]) -> str:
 
 def _pages(grid: Grid) -> Iterator[Grid]:
     """Parts of a grid of words that are no longer than a page."""
-    widths = shrunk(_natural_widths(grid), _room(grid))
+    layout = _layout(grid)
     rows: list[tuple[AnyText, ...]] = []
-    lines = 0
+    lines = 0.0
     for row in grid.rows:
-        height = max(-(-len(text_of(text).text) // width) for text, width in zip(row, widths)) + 1
+        height = max(-(-_points(text_of(text)) // width) for text, width in zip(row, layout.widths)) + 1
         if rows and lines + height > _LINES:
             yield replace(grid, rows=tuple(rows))
-            rows, lines = [], 0
+            rows, lines = [], 0.0
         rows.append(row)
         lines += height
     yield replace(grid, rows=tuple(rows))
 
 
-def _natural_widths(grid: Grid) -> list[int]:
-    return [max(len(text_of(text).text) for text in column) for column in zip(grid.header, *grid.rows)]
-
-
-def _room(grid: Grid) -> int:
-    """Characters of all cells of a line."""
-    return _WIDTH - _GAP * len(grid.header)
-
-
 def _breakable(text: str) -> str:
     """The text with breaks within its long words, such as paths."""
-    return " ".join(re.sub(r"(\\_|/|:)", r"\1\\allowbreak{}", w) if len(w) > _LONG else w for w in text.split(" "))
+    breaks = re.compile(rf"(\\_|{_BREAK.pattern[1:]}")
+    return " ".join(breaks.sub(r"\1\\allowbreak{}", w) if len(w) > _LONG else w for w in text.split(" "))
 
 
 def _text(text: AnyText, notes: Mapping[str, str]) -> str:

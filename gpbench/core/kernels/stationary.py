@@ -17,7 +17,6 @@ from gpbench.core.kernels.base import (
     span,
     words,
 )
-from gpbench.core.linalg import product
 from gpbench.schema import setting
 
 
@@ -73,7 +72,7 @@ def half_square_exponent(X: Float[Array, "N D"], Y: Float[Array, "P D"]) -> Floa
         X, Y: Rows in units of the lengthscales, (N, D) and (P, D).
     """
     # -½|x-y|² = x·y - ½|x|² - ½|y|²
-    exponent = product(X, Y.T) - 0.5 * jnp.sum(X**2, 1)[:, None] - 0.5 * jnp.sum(Y**2, 1)[None, :]
+    exponent = X @ Y.T - 0.5 * jnp.sum(X**2, 1)[:, None] - 0.5 * jnp.sum(Y**2, 1)[None, :]
     return jnp.minimum(exponent, 0.0)
 
 

@@ -210,5 +210,8 @@ def draw_differences(a: Side, b: Side, differences: Sequence[Difference]) -> Fig
         axis.set_xlabel(label)
         runs = provenance_lines(records)
         timed = seconds_lines(records) if metric == "seconds" else []
-        style.caption(figure, f"{a.value} and {b.value}: {title(metric, records)}", [note(differences), *runs, *timed])
+        shared = [f"all with {', '.join(terms)}"] if (terms := differences[0].shared) else []
+        style.caption(
+            figure, f"{a.value} and {b.value}: {title(metric, records)}", [*shared, note(differences), *runs, *timed]
+        )
     return figure
