@@ -78,7 +78,7 @@ def run_on_the_same_rows(tmp_path, monkeypatch, capsys):
         settings = [f"{key}={value}" for key, value in FEW.items()]
         words = ["--json", "--config-dir", str(tmp_path), "dataset=data", f"method={method}", *settings]
         assert main(["run", *words]) == 0
-        order = splits.indices(card, Dataset("data", task, X, y, ("a", "b"), (), ""), 0)
+        order = splits.indices(card, Dataset("data", task, X, targets.astype(float), ("a", "b"), (), ""), 0)
         return json.loads(capsys.readouterr().out)["records"][0], *order
 
     return run
