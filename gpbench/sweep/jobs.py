@@ -81,9 +81,9 @@ class Jobs:
         check_values({"run": run})
         self.config_dirs = config_dirs
         # A job has its plan, and needs folders for their code alone: not that of a table (dataset=PATH).
-        given = [f"--config-dir={folder}" for folder in config_dirs if targets.is_given(folder)]
+        flags = [f"--config-dir={folder}" for folder in config_dirs if targets.is_given(folder)]
         self.stop = StopRequest(run["time_limit"])
-        self.executor = _executor(launcher, settings, given, run, self.stop)
+        self.executor = _executor(launcher, settings, flags, run, self.stop)
         self.outcomes: list[Outcome] = []
 
     def launch(self, jobs: Sequence[Sequence[str]]) -> None:
