@@ -23,16 +23,26 @@ FORMATS: Mapping[str, Callable[[Sheet], str]] = {
 
 _ENDINGS = {".md": "md", ".tex": "latex", ".csv": "csv", ".html": "html", ".txt": "terminal"}
 
+_NAMES = {"terminal": "plain text", "csv": "CSV", "md": "Markdown", "latex": "LaTeX", "html": "HTML"}
 
-def format_of(out: Path | None) -> str:
-    """The format that the ending of a file names; "terminal" without an ending, and without a file.
+
+def format_of(out: Path | None, choice: str | None = None) -> str:
+    """The format that is chosen, or that the ending of a file names; "terminal" without an ending, and without a file.
 
     Args:
         out: Path of the file to write, or None.
+        choice: The format that --format names, or None.
 
     Raises:
-        ConfigError: The ending names no format.
+        ConfigError: The ending names no format, or another one than the chosen.
     """
+    if choice:
+        of_ending = _ENDINGS.get(out.suffix.lower(), choice) if out else choice
+        if of_ending not in (choice, "terminal"):  # a .txt may hold any of them
+            raise ConfigError(
+                f"--out {out} is {_NAMES[of_ending]} and --format {choice} is {_NAMES[choice]}: leave one of them out"
+            )
+        return choice
     if out is None or not out.suffix:
         return "terminal"
     if (format := _ENDINGS.get(out.suffix.lower())) is None:

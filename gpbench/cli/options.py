@@ -3,6 +3,7 @@
 import argparse
 import errno
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,6 +137,7 @@ def write_table(args: argparse.Namespace, table: "Table") -> None:
             write(figure, args.out)
         except OSError as error:
             raise _unwritable(args.out, error) from error
+        _say_saved(args.out)
     if args.json:
         printing.print_json(table.data)
     else:
@@ -146,9 +148,10 @@ def write_sheet(sheet: Sheet, args: argparse.Namespace, out: Path | None = None)
     """Prints a sheet, or writes it to a file, in the format that --format or the file's ending names.
 
     Raises:
+        ConfigError: The ending names no format, or another one than --format.
         StorageError: The file cannot be written.
     """
-    format = args.format or format_of(out)
+    format = format_of(out, args.format)
     text = FORMATS[format](formats.plain(sheet) if args.plain else sheet)
     if not out:
         print(text)
@@ -158,6 +161,12 @@ def write_sheet(sheet: Sheet, args: argparse.Namespace, out: Path | None = None)
         out.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise _unwritable(out, error) from error
+    _say_saved(out)
+
+
+def _say_saved(out: Path) -> None:
+    """Says where a file is: on stderr, for stdout may have a table or JSON."""
+    print(f"gpbench: saved in {out}", file=sys.stderr)
 
 
 def _unwritable(out: Path, error: OSError) -> StorageError:

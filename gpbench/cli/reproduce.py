@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpbench import targets
+from gpbench.analysis.formats import format_of
 from gpbench.cli import options
 from gpbench.cli.formatting import HelpFormatter
 from gpbench.errors import ConfigError, GpbenchError
@@ -55,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args, folders)
     results = Path(settings["results"])
     experiment, cells = plan.load(args.experiment, args.preset, folders, open_store(results))
+    if experiment.table and not experiment.pictures:
+        format_of(args.out, args.format)  # refused before the hours of the runs
     failure = None
     if to_run := [cell for cell in cells if cell.missing or settings["again"]]:
         words = [*_of_jobs(args.overrides), _results(results), f"run.preset={args.preset}"]

@@ -131,3 +131,12 @@ def test_an_ending_that_names_no_form_is_refused():
     assert format_of(Path("a.TEX")) == "latex" and format_of(Path("table")) == "terminal"
     with pytest.raises(ConfigError, match=r"--out a\.xyz: the ending says the form: \.md, "):
         format_of(Path("a.xyz"))
+
+
+def test_an_ending_and_another_format_are_refused():
+    line = r"--out a\.md is Markdown and --format latex is LaTeX: leave one of them out"
+    with pytest.raises(ConfigError, match=line):
+        format_of(Path("a.md"), "latex")
+    for name, format in {"a.tex": "latex", "a.txt": "md", "a": "csv", "a.xyz": "csv"}.items():
+        assert format_of(Path(name), format) == format
+    assert format_of(None, "md") == "md"

@@ -71,8 +71,13 @@ def test_the_table_and_the_plot_say_what_is_missing_of_another_preset(folder, ca
 
 
 def test_a_table_is_written_to_a_file_in_any_format(folder, capsys):
-    code, out, _ = verb(folder, capsys, "table", "--format", "latex", "--out", str(folder / "a" / "tiny.tex"))
-    assert (code, out) == (0, "") and r"\toprule" in (folder / "a" / "tiny.tex").read_text()
+    code, out, err = verb(folder, capsys, "table", "--format", "latex", "--out", str(folder / "a" / "tiny.tex"))
+    assert (code, out) == (0, "") and err.endswith(f"saved in {folder / 'a' / 'tiny.tex'}\n")
+    assert r"\toprule" in (folder / "a" / "tiny.tex").read_text()
+    code, _, err = verb(folder, capsys, "table", "--format", "latex", "--out", "tiny.md")
+    assert code == 2 and "--out tiny.md is Markdown and --format latex is LaTeX" in err
+    assert main(["reproduce", "sep/table1", "--dry-run", "--format", "latex", "--out", "x.md"]) == 2
+    assert "--out x.md is Markdown and --format latex is LaTeX" in capsys.readouterr().err
     rows = json.loads(verb(folder, capsys, "table", "--json")[1])
     assert [(r["method"], r["metric"], r["mark"]) for r in rows][:2] == [
         ("constant", "nll", "tied"),  # two splits distinguish hardly anything
