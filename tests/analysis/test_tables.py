@@ -8,7 +8,7 @@ from samples import sample
 from gpbench.analysis import formats, printing, tables
 from gpbench.analysis.cells import entries, group_runs
 from gpbench.analysis.notes import provenance_lines
-from gpbench.analysis.sheets import Text, text_of
+from gpbench.analysis.sheets import Sheet, Text, text_of
 from gpbench.analysis.writers import as_csv, as_latex, as_markdown, as_text
 from gpbench.analysis.writers.terminal import chunks
 
@@ -124,6 +124,10 @@ def test_a_wide_table_is_cut_into_whole_columns_that_fit():
     (grid,) = sheet([run(setting=f"m={m}") for m in range(9)]).grids
     parts = chunks(grid, 60)
     assert [name for part in parts for name in part.header[1:]] == list(grid.header[1:]) and len(parts) > 1
+    titles = [line for line in as_text(Sheet(title="", grids=[grid], rows=()), 60).splitlines() if " of 9" in line]
+    first = len(parts[0].header) - 1
+    assert len(titles) == len(parts) and titles[0].endswith(f"columns 1 to {first} of 9")
+    assert not any(" of 9" in line for line in as_text(Sheet(title="", grids=[grid], rows=()), 1000).splitlines())
 
 
 def test_latex_and_markdown_escape_their_own_signs():

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gpbench.analysis import printing
 from gpbench.analysis.sheets import AnyText, Grid, Sheet, text_of
@@ -26,8 +27,8 @@ def as_text(sheet: Sheet, width: int | None = None) -> str:
     notes = sheet.notes
     lines = [*_wrapped([sheet.title, " ".join(sheet.summary)], width), ""] if sheet.title else []
     for grid in (*sheet.grids, *sheet.twins):
-        for piece in [grid] if grid.prose else chunks(grid, width):
-            title = _marked(grid.title, notes)
+        for piece in [grid] if grid.prose else _numbered(grid, chunks(grid, width)):
+            title = _marked(piece.title, notes)
             lines += [*_wrapped([title], width), *_grid_lines(piece, width, notes), ""]
     lines += _wrapped([f"{_MARKS[mark]} {text}" for mark, text in sheet.marks.items()], width)
     lines += _wrapped([f"{letter} {note}" for note, letter in notes.items()], width)
@@ -54,6 +55,19 @@ def chunks(grid: Grid, width: int | None, gap: str = _GAP) -> list[Grid]:
             groups.append([])
         groups[-1].append(column)
     return [grid.select(group) for group in groups] if len(groups) > 1 else [grid]
+
+
+def _numbered(grid: Grid, pieces: Sequence[Grid]) -> list[Grid]:
+    """The pieces of a grid whose titles say which of its columns they have; a grid in one piece as it is."""
+    title = text_of(grid.title)
+    if len(pieces) == 1 or not title.text:
+        return list(pieces)
+    numbered, total, last = [], len(grid.header) - 1, 0
+    for piece in pieces:
+        first, last = last + 1, last + len(piece.header) - 1
+        columns = f"column {last}" if first == last else f"columns {first} to {last}"
+        numbered.append(replace(piece, title=replace(title, text=f"{title.text}, {columns} of {total}")))
+    return numbered
 
 
 def _grid_lines(grid: Grid, width: int | None = None, notes: Mapping[str, str] | None = None) -> list[str]:
