@@ -91,6 +91,8 @@ def number_range(value: str | int | None, name: str) -> Range:
     """
     if value is None:
         return _ANY
+    if isinstance(value, int) and value < 0:  # as a text, "-60k" is up to 60k
+        raise ConfigError(f'{name}={value}: a number of {name} is 0 or more; up to {-value} is "-{-value}", a text')
     text = str(value).lower().replace(" ", "").replace(",", "").replace("_", "")
     low, dash, high = text.partition("-")
     try:

@@ -177,6 +177,8 @@ def test_the_number_of_inputs_is_that_of_the_card(results):
     assert len(gpbench.best(task="regression", rows="30k-60k", inputs="8", results=results).frame) == 3
     with pytest.raises(ConfigError, match="no recorded run"):
         gpbench.best(task="regression", rows="30k-60k", inputs="100-", results=results)
+    with pytest.raises(ConfigError, match=r'rows=-5: a number of rows is 0 or more; up to 5 is "-5", a text'):
+        gpbench.best(task="regression", rows=-5, results=results)
 
 
 @pytest.mark.parametrize(
