@@ -9,7 +9,7 @@ from typing import Any
 
 from gpbench import targets
 from gpbench.cli import options
-from gpbench.errors import ConfigError
+from gpbench.errors import AbsentError, ConfigError
 from gpbench.experiments.definition import PRESETS, Experiment
 from gpbench.experiments.kinds import FIGURES
 from gpbench.experiments.status import Cell, absent
@@ -119,7 +119,12 @@ def _plot_runs(args: argparse.Namespace) -> int:
         store = union(stores)
         return store, [store.last()] if args.last else [store.find(id) for id in dict.fromkeys(args.ids)]
 
-    store, records = first_answer(options.results(args), find)
+    try:
+        store, records = first_answer(options.results(args), find)
+    except AbsentError as error:
+        if args.last:
+            raise
+        raise AbsentError(f"{error}; of figures, `gpbench ls experiments`") from error
     folder = args.out or options.results_folder(args)
     lacks: dict[str, str] = {}
     if len(records) == 1 and not args.metric:

@@ -38,7 +38,9 @@ class StoreUnion(Store):
     def __init__(self, stores: Sequence[Store]) -> None:
         super().__init__("")
         self.stores = tuple(stores)
-        self.runs = Path(", ".join(str(store.runs) for store in stores))
+        shipped = set(paths.shipped_files())  # a file for each paper, which are named together
+        names = ["the runs that ship with gpbench" if store.runs in shipped else str(store.runs) for store in stores]
+        self.runs = Path(", ".join(dict.fromkeys(names)))
 
     def get(self, id: str, *, whole: bool = True) -> Record | None:
         """The latest record of a run; None where no store has a readable one."""
@@ -108,7 +110,7 @@ def open_stores(results: Results = None) -> list[Store]:
         own = open_store(paths.results_dir())
         if not own.is_empty or not (stores := _shipped()):
             return [own]
-        _say(stores, "nothing recorded here: these are")
+        print(f"gpbench: nothing recorded here: these are {_count(stores)}", file=sys.stderr)
         return stores
     several = [results] if isinstance(results, str | PathLike | Store) else list(results)
     if not several:
@@ -165,7 +167,7 @@ def first_answer(
     else:
         if not others or not is_nothing(own) or is_nothing(theirs := answer(others)):
             return own
-    _say(others, "no such run is recorded here: these are of")
+    print(f"gpbench: read from {_count(others)}: nothing of the kind is recorded here", file=sys.stderr)
     return theirs
 
 
@@ -184,6 +186,6 @@ def _shipped(marked: bool = False) -> list[Store]:
     return [Collection(path, shipped=marked) for path in paths.shipped_files()]
 
 
-def _say(stores: Sequence[Store], words: str) -> None:
+def _count(stores: Sequence[Store]) -> str:
     runs = len({id for store in stores for id in store.ids()})
-    print(f"gpbench: {words} the {runs:,} runs that ship with gpbench", file=sys.stderr)
+    return f"the {runs:,} runs that ship with gpbench"

@@ -77,10 +77,17 @@ def test_shipped_runs_answer_where_own_ones_have_no_such_run(tmp_path, capsys):
     rows, err = table(capsys, "--method", "svi")
     assert (
         rows == {"svi": 3}
-        and err == "gpbench: no such run is recorded here: these are of the 6 runs that ship with gpbench\n"
+        and err == "gpbench: read from the 6 runs that ship with gpbench: nothing of the kind is recorded here\n"
     )
-    assert main(["show", "0000000000000001"]) == 0 and "no such run is recorded here" in capsys.readouterr().err
-    assert main(["compare", "sep", "svi"]) == 0 and "no such run is recorded here" in capsys.readouterr().err
+    assert main(["show", "0000000000000001"]) == 0 and "nothing of the kind is recorded here" in capsys.readouterr().err
+    assert main(["compare", "sep", "svi"]) == 0 and "nothing of the kind is recorded here" in capsys.readouterr().err
+
+
+def test_an_unknown_id_is_one_line_that_names_the_shipped_files_once_and_both_lists(capsys):
+    assert main(["plot", "nosuch"]) == 2
+    _, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("gpbench: no run 'nosuch' in the runs that ship with gpbench; ")
+    assert line.endswith("; of figures, `gpbench ls experiments`") and "records.parquet" not in line
 
 
 def test_a_name_that_no_run_has_is_the_error_of_own_runs(tmp_path, capsys):
