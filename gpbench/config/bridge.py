@@ -105,7 +105,9 @@ def _explain(error: Exception) -> str:
         group, _, name = error.missing_cfg_file.rpartition("/")
         if error.options is None:
             return _first_line(error)
-        return f"{group}={name}: no such {group}; {nearest(name, error.options)}"
+        hint = nearest(name, error.options)
+        rest = f": `gpbench ls {group}s` lists them all" if hint.endswith(" more") else ""
+        return f"{group}={name}: no such {group}; {hint}{rest}"
     if isinstance(error, OverrideParseException):
         hint = "a text with other characters than letters, digits and ._-/%+ in quotes, as in key=\"'a b'\""
         return f"cannot read {error.override!r}; write key=value, as in method=sep, and {hint}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from gpbench import paths, targets
+from gpbench.analysis.printing import counted
 from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest
 from gpbench.experiments.plan import plans
@@ -117,7 +118,7 @@ class Jobs:
                         self._take(*pair, reason is not None, waiting, view)
                     if waiting and not running and not patient and all(job.not_before for job in waiting):
                         patient = True
-                        view.print(f"waiting for {len(waiting)} jobs that other processes train")
+                        view.print(f"waiting for {counted(len(waiting), 'job')} that other processes train")
                     view.running([child for _, child in running])
                     time.sleep(_POLL_S)
             except GpbenchError:
@@ -171,7 +172,7 @@ class Jobs:
         Otherwise raises Stopped, SweepError or DivergedError, the first of them that any job calls for.
         """
         counts = Counter(outcome.status for outcome in self.outcomes)
-        print(f"{len(self.outcomes)} jobs: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s]))
+        print(f"{counted(len(self.outcomes), 'job')}: " + ", ".join(f"{counts[s]} {s}" for s in STATUSES if counts[s]))
         for status in ("diverged", "failed"):
             for ended in self.outcomes:
                 if ended.status == status:

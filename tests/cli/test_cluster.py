@@ -55,7 +55,7 @@ def test_a_job_that_slurm_stops_before_its_time_limit_is_submitted_again_and_goe
     # What Slurm sends at --signal=TERM@120, a limit of minutes being too long for a test
     subprocess.run(["scancel", "--signal=TERM", "--name=gpbench"], env=cluster, check=True)
     out, err = sweep.communicate(timeout=60)
-    assert (sweep.returncode, err) == (0, "") and out.endswith("1 jobs: 1 done\n")
+    assert (sweep.returncode, err) == (0, "") and out.endswith("1 job: 1 done\n")
     assert [line.split()[0] for line in log.read_text().splitlines()] == ["train", "train", "record"]
 
 

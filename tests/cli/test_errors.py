@@ -7,6 +7,7 @@ from gpbench import cli, runtime
 
 MISTAKES = {
     "unknown choice": (["method=fakee"], "method=fakee: no such method; did you mean fake?"),
+    "unknown choice among many": (["method=nosuch"], " more: `gpbench ls methods` lists them all"),
     "unknown group": (["metod=fake"], "no key 'metod'; did you mean method?"),
     "unknown key of the method": (["method.fat=done"], "no key 'fat' in method; did you mean fate?"),
     "unknown key of the run": (["run.timelimit=3"], "no key 'timelimit' in run; did you mean time_limit?"),

@@ -272,5 +272,5 @@ def test_a_sweep_is_planned_anew_where_its_words_name_the_environment(tmp_path):
     words = (*RUN, "-m", "split=0", "run.results=${oc.env:OUT}")
     for name in ("one", "other"):
         code, out, _ = gpbench(tmp_path, *words, OUT=str(tmp_path / name))
-        assert code == 0 and out.endswith("1 jobs: 1 done\n")
+        assert code == 0 and out.endswith("1 job: 1 done\n")
         assert len(Store(tmp_path / name).all()) == 1
