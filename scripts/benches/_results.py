@@ -9,6 +9,8 @@ from typing import Any
 THRESHOLD = 1.25
 """A ratio of times, each in units of its machine's products, above which something became slower."""
 
+_MENDED = "make it with scripts/bench NAME --save FILE"
+
 _measured: dict[str, dict[str, Any]] = {}
 
 
@@ -45,9 +47,11 @@ class Results:
             compare(results, results)
             if not all(0 < results.products(name) < math.inf for name in results.seconds):
                 raise ValueError("times and product rates must be above 0")
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-            reason = f"no {error}" if isinstance(error, KeyError) else error
-            raise SystemExit(f"--against {path}: no results of scripts/bench --save ({reason})") from error
+        except OSError as error:
+            reason = (error.strerror or "cannot be read").lower()
+            raise SystemExit(f"--against {path}: {reason}; {_MENDED}") from error
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            raise SystemExit(f"--against {path}: not the results of a bench; {_MENDED}") from error
         return results
 
     def write(self, path: Path) -> None:
