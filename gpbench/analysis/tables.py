@@ -37,16 +37,16 @@ def sheet(entries: Sequence[Entry]) -> Sheet:
     names, shared = _column_names(cells)
     several = len({cell.records[0].protocol for cell in cells}) > 1
 
-    def locate(entry: Entry) -> tuple[str, str]:
+    def position(entry: Entry) -> tuple[str, str]:
         cell = entry.cell
         heading = ", ".join([str(cell.records[0].protocol)] * several + [title(entry.metric, cell.records)])
         return heading, f"{cell.dataset} {cell.output}".rstrip()
 
     by_row: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
-        by_row.setdefault(locate(entry), []).append(entry)
+        by_row.setdefault(position(entry), []).append(entry)
     entries = [entry for row in by_row.values() for entry in _with_marks(row)]
-    placed = {(*locate(e), names[id(e.cell)]): e for e in entries}
+    placed = {(*position(e), names[id(e.cell)]): e for e in entries}
     columns = sorted(dict.fromkeys(names.values()), key=natural)
     rows = [row(entry) for entry in entries]
     if any(entry.cell.imported for entry in entries):

@@ -1,7 +1,6 @@
 """`gpbench run`: one job in this process, or with -m many jobs, each in a process of its own."""
 
 import argparse
-import dataclasses
 import json
 import shlex
 import sys
@@ -89,8 +88,6 @@ def run(args: argparse.Namespace) -> int:
 
         return preview([args.overrides], folders)
     plan = RunPlan.from_json(sys.stdin.buffer.read()) if args.plan else None
-    if plan:  # a plan is data: folders with code are named on the command line alone
-        plan = dataclasses.replace(plan, cfg={**plan.cfg, "config_dirs": [str(folder) for folder in folders]})
     cfg = plan.cfg if plan else composed(args.overrides, folders)
     if args.cfg:
         import yaml

@@ -33,10 +33,11 @@ def check_classes(
         for words, plan in zip(jobs, plans, strict=True)
         if isinstance(plan, RunPlan) and _is_custom(plan.cfg["method"])
     }
-    folders = [str(folder) for folder in compose.folders(config_dirs)]
-    if not words_of and not own_metrics.declarations([Path(folder) for folder in folders]):
+    code_dirs = [folder for folder in config_dirs if targets.is_given(folder)]
+    folders = compose.folders(code_dirs)
+    if not words_of and not own_metrics.declarations(folders):
         return
-    request = json.dumps([sys.path, list(words_of), folders, list(map(str, config_dirs))])
+    request = json.dumps([sys.path, list(words_of), list(map(str, folders)), list(map(str, code_dirs))])
     command = [sys.executable, "-m", __name__]
     process = subprocess.run(command, input=request, capture_output=True, text=True)
     if process.returncode == ConfigError.exit_code and process.stdout:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from gpbench import paths
+from gpbench import paths, targets
 from gpbench.config.values import check_values
 from gpbench.errors import ConfigError, DivergedError, GpbenchError, Stopped, SweepError, nearest
 from gpbench.experiments.plan import plans
@@ -80,9 +80,10 @@ class Jobs:
     def __init__(self, config_dirs: Sequence[Path], run: dict[str, Any], launcher: str = "basic", settings: Any = None):
         check_values({"run": run})
         self.config_dirs = config_dirs
-        self.flags = [f"--config-dir={folder}" for folder in config_dirs]
+        # A job has its plan, and needs folders for their code alone: not that of a table (dataset=PATH).
+        flags = [f"--config-dir={folder}" for folder in config_dirs if targets.is_given(folder)]
         self.stop = StopRequest(run["time_limit"])
-        self.executor = _executor(launcher, settings, self.flags, run, self.stop)
+        self.executor = _executor(launcher, settings, flags, run, self.stop)
         self.outcomes: list[Outcome] = []
 
     def launch(self, jobs: Sequence[Sequence[str]]) -> None:
@@ -174,7 +175,8 @@ class Jobs:
         for status in ("diverged", "failed"):
             for ended in self.outcomes:
                 if ended.status == status:
-                    command = shlex.join(["gpbench", "run", *self.flags, *ended.overrides])
+                    flags = [f"--config-dir={folder}" for folder in self.config_dirs]
+                    command = shlex.join(["gpbench", "run", *flags, *ended.overrides])
                     print(f"{status}: {ended.text}\n  {command}")
         if counts["stopped"]:
             reason = self.stop.reason or "a job was stopped"

@@ -3,7 +3,7 @@
 These are the functions at the minibatch and at the support rows of the control variate, cosines of whose arguments the
 rate is measured in tiles of the best size; with hyper-parameters learned, the sines at the minibatch too; and the
 products with them at the rate of matrix products.  Random numbers, updates and memory count nothing.  The step makes
-cosines several times (docs/results/qsgp.md).  For ratios pin it to a core: `taskset -c 1 scripts/bench qsgp`.
+cosines several times.  For ratios pin it to a core: `taskset -c 1 scripts/bench qsgp`.
 """
 
 import argparse

@@ -136,7 +136,10 @@ def test_a_metric_beside_a_table_whose_folder_is_not_named_is_left_out(folder, c
     (folder / "tables" / "metric" / "spread.yaml").write_text(
         "_target_: beside.spread\nbetter: lower\ntasks: [regression]\n"
     )
-    assert main(["run", "dataset=tables/pump 1.csv", "target=drag", "method=constant", "run.results=r", "--json"]) == 0
+    words = ["dataset=tables/pump 1.csv", "target=drag", "method=constant", "run.results=r"]
+    assert main(["run", "-m", "--dry-run", *words]) == 0
+    capsys.readouterr()
+    assert main(["run", "--json", *words]) == 0
     (record,) = json.loads(capsys.readouterr().out)["records"]
     assert "rmse" in record["metrics"] and not record.get("own_metrics")
 

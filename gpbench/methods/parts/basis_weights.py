@@ -119,7 +119,7 @@ class ControlVariate(eqx.Module):
 
 
 _TILES = {"cpu": 500, "gpu": 2_000}
-"""Number of functions in a tile on CPUs and elsewhere, or one block where that has more (docs/results/qsgp.md)."""
+"""Number of functions in a tile on CPUs and elsewhere, or one block where that has more."""
 
 
 def project(

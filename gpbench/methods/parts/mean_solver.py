@@ -51,7 +51,7 @@ class MeanSolver(eqx.Module):
         """The mean."""
         return (self.solver.average if isinstance(self.solver, Descent) else self.solver.weights)[:, 0]
 
-    def system(self, hyper: Hyper, X: Float[Array, "N D"]) -> KernelSystem:
+    def equations(self, hyper: Hyper, X: Float[Array, "N D"]) -> KernelSystem:
         """(K + σ²I) mean = y."""
         return KernelSystem(hyper.kernel, noise_of(hyper), X, self.targets)
 
@@ -59,7 +59,7 @@ class MeanSolver(eqx.Module):
         """The residual relative to y, on up to 1,000 rows; not neighbours, which blocks may just have solved."""
         index = jnp.arange(0, len(X), -(-len(X) // _CHECKED))
         rows = Rows(X[index], index, jnp.ones((len(index), 1), X.dtype))
-        return relative(self.system(hyper, X).residual(self.weights[:, None], rows), self.targets[index])
+        return relative(self.equations(hyper, X).residual(self.weights[:, None], rows), self.targets[index])
 
     def step(self, hyper: Hyper, X: Float[Array, "N D"], batch: Batch, *, steps: int, tolerance: float) -> "MeanSolver":
         """The next state; this one where it has converged.
@@ -71,7 +71,7 @@ class MeanSolver(eqx.Module):
             steps: Number of steps of the training, which sets the window of dual's average.
             tolerance: Relative residual at which the solver has converged.
         """
-        system = self.system(hyper, X)
+        system = self.equations(hyper, X)
         move = self._all_rows if isinstance(self.solver, ConjugateGradients) else partial(self._some_rows, batch, steps)
         with jax.named_scope("needs_float64"):  # the preconditioner, which passes through unchanged
             new: MeanSolver = jax.lax.cond(self.level <= tolerance**2, lambda: self, lambda: move(system))
