@@ -82,7 +82,7 @@ def train(words: Sequence[str]) -> Record | None:
 
 
 def difference(old: Record, new: Record | None, cell: Sequence[Record]) -> float:
-    """The largest difference of a metric in standard deviations over its cell, infinite without such a run; prints each."""
+    """Prints how metrics differ; the largest in standard deviations over the cell, infinite without such a run."""
     if new is None or (new.id, new.status) != (old.id, old.status):
         print(f"  {old.id} {old.status}; now {new and (new.id, new.status)}")
         return float("inf")
