@@ -3,9 +3,9 @@
     python scripts/again.py --records 20 --seconds 120 --seed 0
 
 takes 20 records that took at most 120 seconds, trains each by the words of its experiment, and prints its two main
-metrics, committed and now.  A difference is in standard errors of the record's table cell, over its splits: rounding
+metrics, committed and now.  A difference is in standard deviations over the splits of the record's table cell: rounding
 differs between processors, and training magnifies it.  The exit code is 1 if there is no run of the same id and
-status, or a metric differs by more than a standard error.
+status, or a metric differs by more than a standard deviation.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def main() -> int:
     for store, old in random.Random(args.seed).sample(candidates, min(args.records, len(candidates))):
         print("gpbench run " + " ".join(words[old.id]), flush=True)
         worst = max(worst, difference(old, train(words[old.id]), store.select(cell=old.cell)))
-    print(f"largest difference: {worst:.2g} standard errors")
+    print(f"largest difference: {worst:.2g} standard deviations")
     return int(worst > 1)
 
 
@@ -82,7 +82,7 @@ def train(words: Sequence[str]) -> Record | None:
 
 
 def difference(old: Record, new: Record | None, cell: Sequence[Record]) -> float:
-    """The largest difference of a metric in standard errors of its cell, infinite without such a run; prints each."""
+    """Prints how metrics differ; the largest in standard deviations over the cell, infinite without such a run."""
     if new is None or (new.id, new.status) != (old.id, old.status):
         print(f"  {old.id} {old.status}; now {new and (new.id, new.status)}")
         return float("inf")
@@ -90,10 +90,10 @@ def difference(old: Record, new: Record | None, cell: Sequence[Record]) -> float
     for name in METRICS:
         if name in old.metrics:
             values = [record.metrics[name] for record in cell]
-            error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+            spread = stdev(values) if len(values) > 1 else 0.0
             change = abs(new.metrics[name] - old.metrics[name])
-            share = change / error if error else 2.0 * (change > 1e-6 * abs(old.metrics[name]))
-            print(f"  {name}: {old.metrics[name]:.6g}, now {new.metrics[name]:.6g}: {share:.2g} standard errors")
+            share = change / spread if spread else 2.0 * (change > 1e-6 * abs(old.metrics[name]))
+            print(f"  {name}: {old.metrics[name]:.6g}, now {new.metrics[name]:.6g}: {share:.2g} standard deviations")
             worst = max(worst, share)
     return worst
 

@@ -70,8 +70,12 @@ def agreement(entries: Sequence[Entry]) -> list[str]:
     }
     counts = {text: [_deviates(e) for e in entries if selects(e)] for selects, text in lines.items()}
     others = sum(_has_other_kernel(entry) for entry in entries)
+    methods = dict.fromkeys(entry.cell.method for entry in entries if entry.delta_se is not None)
+    reached = {entry.cell.method for entry in entries if _is_target(entry)}
+    beyond = [name for name in methods if name not in reached] if reached else []
     return [
         *(f"{deviate.count(False)} of {len(deviate)} {text}." for text, deviate in counts.items() if deviate),
+        *[f"No printed value of {', '.join(beyond)} is a target."] * bool(beyond),
         *["No printed value beside is a target: the paper has another kernel."] * bool(others),
     ]
 

@@ -30,7 +30,7 @@ def test_the_words_of_a_run_have_its_id_alone(again):
     assert [[run.id for run in plan.runs] for plan in plans([words[id] for id in ids])] == [[id] for id in ids]
 
 
-def test_a_difference_is_in_standard_errors_of_the_cell(again):
+def test_a_difference_is_in_standard_deviations_over_the_cell(again):
     store = open_store(SCRIPTS.parent / "results/aep_dgp/records.parquet")
     cell = store.select(cell=store.all()[0].cell)
     old = cell[0]
