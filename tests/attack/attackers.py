@@ -54,9 +54,13 @@ def call(*words: object, seconds: int = 120) -> tuple[int, str, str]:
 
 
 def fault(code: int, err: str) -> str:
-    """What is wrong with an answer; "" where it is a result without a word on stderr, or one line and a code."""
+    """What is wrong with an answer; "" where it is a result without a word on stderr, or one line and a code.
+
+    The line about a file that was saved is no such word.
+    """
     if code == 0:
-        return f"done, and says {err!r}" if err else ""
+        lines = [line for line in err.splitlines() if not line.startswith("gpbench: saved in ")]
+        return f"done, and says {lines}" if lines else ""
     if not err.startswith("gpbench: ") or err.count("\n") != 1 or not err[:-1].isprintable():
         return f"code {code} with {err[:LONGEST]!r}"
     return f"{len(err)} characters" if len(err) > LONGEST else ""
