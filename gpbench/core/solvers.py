@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from gpbench.core.bases.kernel import PRODUCT_COLUMNS, in_blocks, product
+from gpbench.core.bases.kernel import PRODUCT_COLUMNS, gram_product, in_blocks, product
 from gpbench.core.kernels import Kernel
 from gpbench.core.linalg import inverse_cholesky
 
@@ -35,8 +35,7 @@ class KernelSystem(eqx.Module):
 
     def times(self, weights: Float[Array, "N C"]) -> Float[Array, "N C"]:
         """H `weights`, in O(N² (D + C)) time."""
-        Kw: Float[Array, "N C"] = in_blocks(lambda x: product(self.kernel, x, self.X, weights), self.X)
-        return Kw + self.noise * weights
+        return gram_product(self.kernel, self.X, weights) + self.noise * weights
 
     def residual(self, weights: Float[Array, "N C"], rows: Rows) -> Float[Array, "B C"]:
         """B - H `weights` of some rows; 0 for those that do not count."""

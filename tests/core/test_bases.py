@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpbench.core.bases import KernelFunctions, RandomFeatures, draw_blocks
+from gpbench.core.bases import kernel as kernel_basis
 from gpbench.core.bases.base import adagrad, merge
 from gpbench.core.bases.fourier import cosine_of_turns, spectral_degrees
 from gpbench.core.kernels import Matern12, Matern32, Matern52, SquaredExponential
@@ -78,6 +79,15 @@ def test_mean_squares_in_several_parts_are_those_of_one(monkeypatch):
     kernel = SquaredExponential(jnp.asarray(0.3), jnp.asarray([0.2, -0.4, 1.0]))
     ours = KernelFunctions.around(X, 2).initial_squares(kernel, X).ravel()[:7]
     np.testing.assert_allclose(ours, jnp.mean(kernel.cross(X, X) ** 2, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [3, 8, 21])
+def test_a_product_of_half_of_the_blocks_is_that_of_the_whole_kernel_matrix(monkeypatch, rows):
+    monkeypatch.setattr(kernel_basis, "PRODUCT_ROWS", 4)
+    X, A = (jax.random.normal(jax.random.key(k), (rows, columns)) for k, columns in enumerate((2, 3)))
+    kernel = Matern32(jnp.log(2.0), jnp.zeros(2))
+    expected = np.asarray(kernel.cross(X, X)) @ np.asarray(A)
+    np.testing.assert_allclose(kernel_basis.gram_product(kernel, X, A), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("replacement", [False, True])
