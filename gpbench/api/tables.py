@@ -218,6 +218,6 @@ def verify(
             if selection.includes(verdict.claim)
         ]
 
-    judged = first_answer(results, judge, lambda judgement: all(verdict.verdict == "not run" for verdict in judgement))
+    judged = first_answer(results, judge, lambda judgement: all(verdict.reason for verdict in judgement))
     sheet = report.sheet(judged)
     return Table(sheet, [report.as_dict(verdict) for verdict in judged])

@@ -11,7 +11,8 @@ __getattr__, __dir__, __all__ = lazy.attach(
     {
         "definition": ("Claim", "files", "read"),
         "report": ("as_dict", "evidence", "sheet", "summary"),
+        "scale": ("SCALE", "Grade"),
         "selection": ("select_claims",),
-        "verdicts": ("SCALE", "Grade", "Judged", "Verdict", "count", "judge"),
+        "verdicts": ("Judged", "Verdict", "count", "judge"),
     },
 )

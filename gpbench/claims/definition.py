@@ -1,10 +1,12 @@
 """Claims as data: `claims/PAPER.yaml` of our configuration, or of `--config-dir`.  docs/reference/claims.md says more.
 
 A claim has a `text`, its `place` in the paper, the `experiments` whose runs test it, and `clauses`, all of which must
-hold.  One that no record can decide has a `reason` in place of clauses.
+hold.  One that no record can decide has in place of clauses the `test` that proves or refutes it, what it needs that is
+`elsewhere`, or a `reason`.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,7 @@ _SIDES: Mapping[str, Sequence[str]] = {
 }
 _PRINTED = ("supported", "contradicted", "undecided", "none")
 """Verdicts of the paper's own printed numbers on a claim; "none" where it prints none."""
+_TEST = re.compile(r"tests/[\w/]+\.py::\w+(\[.+\])?")
 _LEAST = Range(lambda value: value is None or (is_number(value) and value > 0), "a number of cells or a share")
 _SHARED = dict.fromkeys(("where", "each", "pair", "name"), optional())
 _SHARED |= {"least": optional(_LEAST), "over": optional(["dataset", ""])}
@@ -38,9 +41,10 @@ _DIRECTIONS = {"rises": optional("number"), "falls": optional("number")}
 _CLAIM = Keys(
     {
         "text": required(),
-        **dict.fromkeys(("place", "experiments", "reason", "printed_why", "note"), optional()),
+        **dict.fromkeys(("place", "experiments", "test", "elsewhere", "reason", "printed_why", "note"), optional()),
         "clauses": optional(MAPPINGS),
         "any": optional("flag"),
+        "proves": optional("flag"),
         "printed": optional(_PRINTED),
     }
 )
@@ -91,7 +95,9 @@ class Claim:
     """A sentence of a paper as predicates.
 
     `printed` is what the paper's own numbers say of it, and `printed_why` in words; `any` is whether one clause that
-    holds is enough.
+    holds is enough.  `tests` are names of tests of gpbench, as in `tests/methods/test_sep.py::test_x`, which together
+    prove the sentence, or refute it where `proves` is False.  `elsewhere` is a machine or data that the runs need and
+    that gpbench does not have.
     """
 
     paper: str
@@ -101,6 +107,9 @@ class Claim:
     experiments: Sequence[str]
     clauses: Sequence[Clause] = ()
     any: bool = False
+    tests: Sequence[str] = ()
+    proves: bool = True
+    elsewhere: str = ""
     reason: str = ""
     printed: str = "none"
     printed_why: str = ""
@@ -142,16 +151,30 @@ def read(name: str, config_dirs: Sequence[Path] = ()) -> list[Claim]:
 
 def _claim(paper: str, id: str, content: Any, subject: str) -> Claim:
     content = _CLAIM.check(content, subject)
-    clauses, reason = content.get("clauses", []), content.get("reason", "")
-    if bool(clauses) == bool(reason):
-        raise ConfigError(f"{subject}: a claim has a list of `clauses`, or a `reason` why it has none")
-    text, location, reason, printed_why, note = (
-        _line(content.get(key, "")) for key in ("text", "place", "reason", "printed_why", "note")
+    ways = [key for key in ("clauses", "test", "reason") if content.get(key)]
+    if len(ways) != 1 and (ways or not content.get("elsewhere")):
+        raise ConfigError(
+            f"{subject}: a claim has `clauses`, a `test` that proves it, or a `reason` why it has none; or `elsewhere`"
+        )
+    if "proves" in content and "test" not in content:
+        raise ConfigError(f"{subject}: `proves` is of a `test`: name it as tests/FILE.py::NAME")
+    tests = tuple(map(str, _list(content.get("test", []))))
+    if wrong := [test for test in tests if not _TEST.fullmatch(test)]:
+        raise ConfigError(f"{subject}: test {wrong[0]}: name it as tests/FILE.py::NAME")
+    return Claim(
+        paper=paper,
+        id=id,
+        experiments=tuple(map(str, _list(content.get("experiments", [])))),
+        clauses=tuple(
+            _clause(value, f"{subject}, clause {k}") for k, value in enumerate(content.get("clauses", []), 1)
+        ),
+        any=bool(content.get("any", False)),
+        tests=tests,
+        proves=bool(content.get("proves", True)),
+        printed=content.get("printed", "none"),
+        location=_line(content.get("place", "")),
+        **{key: _line(content.get(key, "")) for key in ("text", "elsewhere", "reason", "printed_why", "note")},
     )
-    experiments = tuple(map(str, _list(content.get("experiments", []))))
-    clauses = tuple(_clause(clause, f"{subject}, clause {k}") for k, clause in enumerate(clauses, 1))
-    any_, printed = bool(content.get("any", False)), content.get("printed", "none")
-    return Claim(paper, id, text, location, experiments, clauses, any_, reason, printed, printed_why, note)
 
 
 def _clause(content: Any, subject: str) -> Clause:

@@ -36,12 +36,12 @@ def sheet(verdicts: Sequence[Verdict]) -> Sheet:
 
 def summary(verdicts: Sequence[Verdict]) -> str:
     """The counts of verdicts, as in "18 supported, 3 contradicted, 4 undecided, 2 not run"."""
-    return ", ".join(f"{n} {word}" for word, n in count(verdicts).items())
+    return ", ".join(f"{n} {word}" for word, n in count(verdicts).items() if n)
 
 
 def marked(verdict: Verdict) -> str:
     """The verdict, with "(quick)" where it is from runs of the quick preset."""
-    quick = verdict.preset == "quick" and verdict.verdict != "not run"
+    quick = verdict.preset == "quick" and not verdict.reason
     return verdict.verdict + (" (quick)" if quick else "")
 
 
@@ -51,7 +51,7 @@ def evidence(verdict: Verdict) -> str:
     Args:
         verdict: the verdict on the claim.
     """
-    if verdict.verdict == "not run":
+    if verdict.reason:
         return verdict.reason
     return "; ".join(filter(None, [*map(_clause, verdict.clauses), _power(verdict)]))
 
@@ -188,7 +188,7 @@ def _distinguishes(clause: Clause, key: str) -> bool:
 
 
 def _p(verdict: Verdict) -> float | None:
-    return None if verdict.verdict == "not run" else verdict.evidence.p
+    return None if verdict.reason else verdict.evidence.p
 
 
 def _finite(value: float | None) -> float | None:

@@ -9,6 +9,7 @@ from gpbench.claims import estimates, predicates
 from gpbench.claims.definition import Claim, Clause
 from gpbench.claims.estimates import Evidence
 from gpbench.claims.predicates import Number
+from gpbench.claims.scale import SCALE
 from gpbench.claims.selection import KeyedCell, check_words, planned_cells, recorded_cells, select_cells
 from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
@@ -18,30 +19,6 @@ from gpbench.records.record import Record
 
 _Planned = Callable[[str, str], Iterable[Cell]]
 """Maps the id of an experiment and a preset to its planned cells with their records."""
-
-
-@dataclass(frozen=True)
-class Grade:
-    """A word of the scale of verdicts, and how it is drawn.
-
-    Args:
-        word: The verdict.
-        tone: Name of its style on the site: "good", "bad", "open" or "none".
-        colour: Its colour in pictures and on badges, under white text.
-    """
-
-    word: str
-    tone: str
-    colour: str
-
-
-SCALE = (
-    Grade("supported", "good", "#2c6e49"),
-    Grade("contradicted", "bad", "#a8471c"),
-    Grade("undecided", "open", "#8a6d1f"),
-    Grade("not run", "none", "#6b7280"),
-)
-"""The scale of verdicts, in the order in which counts are shown."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +51,7 @@ class Verdict:
         preset: Preset of the runs; "" without experiments.
         clauses: Its clauses with their numbers.
         evidence: Evidence for the whole claim.
-        reason: Reason for which the claim was not run.
+        reason: Reason for which the claim was not run or is not here, or the tests that prove or refute it.
         coverage: Share of the planned runs that are recorded; None where the preset plans no such runs.
     """
 
@@ -125,8 +102,10 @@ def judge(
         return list(cells.values())
 
     def verdict_on(claim: Claim) -> Verdict:
-        if claim.reason:
-            return Verdict(claim, "not run", reason=claim.reason)
+        if claim.tests:
+            return Verdict(claim, "proved" if claim.proves else "refuted", reason=", ".join(claim.tests))
+        if not claim.clauses:
+            return Verdict(claim, "not here" if claim.elsewhere else "not run", reason=claim.elsewhere or claim.reason)
         by_preset = {name: candidates(claim.experiments, name) for name in PRESETS}
         if not claim.experiments:
             by_preset = {preset or "": all_cells()}
@@ -138,10 +117,14 @@ def judge(
         }
         verdicts = [_judge(claim, cells, name) for name, cells in compared.items()]
         best = max(verdicts, key=_preference)
-        return best if best.verdict != "not run" or best.reason else replace(best, reason=_command(claim, verdicts))
+        if best.verdict == "not run" and claim.elsewhere:
+            return replace(best, verdict="not here", reason=claim.elsewhere)
+        if best.verdict != "not run" or best.reason:
+            return best
+        return replace(best, reason=_command(claim, verdicts))
 
     judged = [verdict_on(claim) for claim in claims]
-    run = [k for k, verdict in enumerate(judged) if verdict.verdict != "not run"]
+    run = [k for k, verdict in enumerate(judged) if verdict.verdict == "undecided"]
     for k, word in zip(run, estimates.verdicts([judged[k].evidence for k in run])):
         judged[k] = replace(judged[k], verdict=word)
     return judged

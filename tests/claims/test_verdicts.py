@@ -285,7 +285,10 @@ def test_what_is_missing_is_not_run_or_leaves_the_claim_undecided(tmp_path):
     ("content", "message"),
     [
         ("[]", "claims are a mapping of ids to claims"),
-        ("a: {text: x}", "a list of `clauses`, or a `reason`"),
+        ("a: {text: x}", "`clauses`, a `test` that proves it, or a `reason`"),
+        ("a: {text: x, test: tests/test_x.py::test_y, reason: z}", "`clauses`, a `test` that proves it, or a `reason`"),
+        ("a: {text: x, test: test_y}", "test test_y: name it as tests/FILE.py::NAME"),
+        ("a: {text: x, reason: y, proves: true}", "`proves` is of a `test`"),
         ("a: {clauses: []}", "lacks text"),
         ("a: {text: x, reason: y, printd: none}", "unknown key 'printd'; did you mean printed"),
         ("a: {text: x, reason: y, printed: yes!}", "printed=yes!: must be supported, contradicted, undecided or none"),
@@ -333,12 +336,31 @@ mine:
         assert re.search("mine/mine +" + ("contradicted" if code else "supported"), capsys.readouterr().out)
 
 
-def test_every_claim_of_the_papers_reads():
+def test_a_test_proves_or_refutes_a_claim_and_what_is_elsewhere_is_not_here(tmp_path):
+    (tmp_path / "claims").mkdir()
+    (tmp_path / "claims" / "mine.yaml").write_text("""\
+a: {text: x, test: tests/test_x.py::test_y}
+b: {text: x, test: [tests/test_x.py::test_y, "tests/test_x.py::test_z[1]"], proves: false}
+c: {text: x, elsewhere: a Quadro M5000}
+d: {text: x, elsewhere: 12 cores, clauses: [{value: nll, of: {method: a}, below: 0}]}
+""")
+    made = verdicts.judge(definition.read("mine", [tmp_path]), [], lambda id, preset: ())
+    assert [each.verdict for each in made] == ["proved", "refuted", "not here", "not here"]
+    reasons = ["tests/test_x.py::test_y", "tests/test_x.py::test_y, tests/test_x.py::test_z[1]", "a Quadro M5000"]
+    assert [each.reason for each in made] == [*reasons, "12 cores"]
+
+
+def test_every_claim_of_the_papers_reads_and_its_tests_are_run_by_make_test():
+    root = Path(__file__).parents[2]
+    slow = {*(root / "tests" / "slow.txt").read_text().split()}
     for name in definition.files():
         claims = definition.read(name)
         assert len({claim.id for claim in claims}) == len(claims) and all(claim.location for claim in claims)
         for claim in claims:
             file = ""
-            for path, test in re.findall(r"(tests/\S+\.py)?::(\w+)", f"{claim.reason} {claim.note}"):
+            tests = " ".join([*claim.tests, claim.reason, claim.note])
+            for path, test in re.findall(r"(tests/\S+\.py)?::(\w+)", tests):
                 file = path or file
-                assert f"def {test}(" in (Path(__file__).parents[2] / file).read_text(), claim.name
+                assert f"def {test}(" in (root / file).read_text(), claim.name
+            for test in claim.tests:
+                assert test not in slow, f"{claim.name}: make test leaves out {test}"

@@ -21,7 +21,8 @@ from gpbench.analysis.reproduction import Comparison
 from gpbench.analysis.tables import LEGEND, title
 from gpbench.analysis.writers import grid_html
 from gpbench.claims import report as claim_report
-from gpbench.claims.verdicts import SCALE, Verdict
+from gpbench.claims.scale import SCALE
+from gpbench.claims.verdicts import Verdict
 from gpbench.errors import listed, printable
 from gpbench.papers import published
 from gpbench.records.record import Record
