@@ -171,6 +171,31 @@ def test_conjugate_gradients_converge_where_the_kernel_matrix_is_nearly_singular
     assert np.linalg.norm(Y - H @ np.asarray(state.weights)[:, 0]) < 1e-6 * np.linalg.norm(Y)
 
 
+def _residuals(amplitude, tolerance):
+    """Relative residuals of the weights after each iteration in float32, and what the solver takes them for."""
+    kernel = SquaredExponential(jnp.log(amplitude), jnp.full(2, 2 * np.log(3.0)))
+    system = KernelSystem(kernel, jnp.asarray(0.01), X, Y[:, None])
+    system = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), system)
+    start = solvers.ConjugateGradients.start(system, eqx.filter_jit(Nystroem.of_first)(system, 15))
+    state = mean_solver.MeanSolver(system.targets, start, *(jnp.full((), k, jnp.float32) for k in (1, 0, 0, 0)))
+    advance = eqx.filter_jit(lambda state: state._all_rows(tolerance, system))
+    for _ in range(25):
+        state = advance(state)
+        residual = solvers.relative(system.targets - system.times(state.weights[:, None]), system.targets)
+        yield float(residual), float(jnp.sqrt(state.level))
+
+
+def test_conjugate_gradients_converge_by_the_residual_of_their_weights_and_not_by_that_of_the_iterations():
+    """In float32 the latter falls to 0 where the former stays at 1e-3."""
+    assert any(true > 100 * own for true, own in _residuals(100.0, 0.0))
+    assert all(own > 1e-5 for _, own in _residuals(100.0, 1e-5))
+    assert any(true <= 3e-3 * (1 + 1e-3) and own <= 3e-3 for true, own in _residuals(100.0, 3e-3))
+
+
+def test_conjugate_gradients_diverge_in_plain_sight_where_the_matrix_is_indefinite_to_its_precision():
+    assert np.isnan([true for true, _ in _residuals(1e4, 1e-3)][-1])
+
+
 def _equations(jaxpr):
     """All equations, those of loops too."""
     for equation in jaxpr.eqns:

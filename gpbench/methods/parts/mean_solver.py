@@ -38,7 +38,7 @@ class MeanSolver(eqx.Module):
     targets: Float[Array, "N 1"]
     solver: ConjugateGradients | Blocks | Descent
     level: Float[Array, ""]
-    """Square of the residual relative to y: that of all rows (cg), or of the last minibatches on average."""
+    """Square of the residual relative to y: that of cg's iterations, or of the last minibatches on average."""
     length: Float[Array, ""]
     """Step size of dual."""
     constant: Float[Array, ""]
@@ -72,15 +72,25 @@ class MeanSolver(eqx.Module):
             tolerance: Relative residual at which the solver has converged.
         """
         system = self.equations(hyper, X)
-        move = self._all_rows if isinstance(self.solver, ConjugateGradients) else partial(self._some_rows, batch, steps)
+        all_rows = isinstance(self.solver, ConjugateGradients)
+        move = partial(self._all_rows, tolerance) if all_rows else partial(self._some_rows, batch, steps)
         with jax.named_scope("needs_float64"):  # the preconditioner, which passes through unchanged
             new: MeanSolver = jax.lax.cond(self.level <= tolerance**2, lambda: self, lambda: move(system))
         return new
 
-    def _all_rows(self, system: KernelSystem) -> "MeanSolver":
+    def _all_rows(self, tolerance: float, system: KernelSystem) -> "MeanSolver":
+        """An iteration of cg.  It goes on from the true residual where only its own is below the tolerance.
+
+        The weights become NaN where they are worse than 0 by what cg minimises, ½ wᵀHw - yᵀw = -½ wᵀ(y + r): H is
+        indefinite to the precision of its entries.
+        """
         assert isinstance(self.solver, ConjugateGradients)
         before, after = self.solver, self.solver.step(system)
         misfit = _misfit(before.weights, before.residual, self.targets, system.noise)
+        below = relative(after.residual, self.targets) <= tolerance
+        after = jax.lax.cond(below, lambda: after.restart(system), lambda: after)
+        sound = jnp.sum(after.weights * (self.targets + after.residual)) >= 0.0
+        after = dataclasses.replace(after, weights=jnp.where(sound, after.weights, jnp.nan))
         level = relative(after.residual, self.targets) ** 2
         return dataclasses.replace(self, solver=after, level=level, bound=self.constant - misfit)
 
