@@ -119,6 +119,7 @@ def fit_scalers(
     dataset: str = "data",
     columns: Sequence[str] = (),
     target: str = "target",
+    rows: int | None = None,
 ) -> tuple[Scaler, Scaler]:
     """Fits the scalers of inputs and targets, and scales the training rows in place.
 
@@ -131,6 +132,7 @@ def fit_scalers(
         weight: weights of the training rows in means and variances (N,), where these are all rows; by default 1.
         dataset, columns, target: names of the data set, of its inputs (x1, x2, ... by default) and of its target, for
             messages.
+        rows: number of training rows in messages, where these rows stand for more; by default N.
 
     Returns:
         The scaler of the inputs and the scaler of the targets.
@@ -142,11 +144,12 @@ def fit_scalers(
     """
     fit_inputs, fit_targets = _choose("inputs", inputs), _choose("targets", targets)
     all_X, all_y = population or (X, y)
+    rows = len(y) if rows is None else rows
     if task != "regression":
         if task == "count" and not np.any(y != y[:1]):
-            raise DataError(f"{dataset}: column {target!r}: the counts of the {len(y)} training rows are all equal")
+            raise DataError(f"{dataset}: column {target!r}: the counts of the {rows} training rows are all equal")
         if len(np.unique(y)) < 2:
-            raise DataError(f"{dataset}: one class only among the {len(y)} training rows; take another split")
+            raise DataError(f"{dataset}: one class only among the {rows} training rows; take another split")
         fit_targets = _none
     _check_sizes(dataset, X, columns or [f"x{i + 1}" for i in range(X.shape[1])])
     _check_sizes(dataset, y[:, None], (target,))
@@ -154,7 +157,7 @@ def fit_scalers(
     scalers = fit_inputs(X, all_X, weight), fit_targets(y, all_y, weight)
     if scalers[1].constant:
         reason = "differ by rounding alone; subtract their mean in the file" if several else "are all equal"
-        raise DataError(f"{dataset}: column {target!r}: the targets of the {len(y)} training rows {reason}")
+        raise DataError(f"{dataset}: column {target!r}: the targets of the {rows} training rows {reason}")
     return scalers
 
 
@@ -194,8 +197,8 @@ def fit_in_blocks(
     std = np.sqrt(sum(np.einsum("nd,nd->d", rows - mean, rows - mean) for rows in blocks()) / count)
     ranges, size = np.stack([low, high]), _size(low, high)
     names: dict[str, Any] = {"task": task, "dataset": dataset, "columns": columns, "target": target}
-    fitted = fit_scalers(ranges[:, :-1].copy(), ranges[:, -1].copy(), inputs=inputs, targets=targets, **names)
-    x_scaler, y_scaler = fitted
+    extremes = ranges[:, :-1].copy(), ranges[:, -1].copy()
+    x_scaler, y_scaler = fit_scalers(*extremes, inputs=inputs, targets=targets, rows=count, **names)
     if inputs == "standardise":
         x_scaler = _standard(mean[:-1], std[:-1], size[:-1])
     if targets == "standardise" and task == "regression":

@@ -60,6 +60,14 @@ def test_the_scalers_of_blocks_find_what_is_not_finite(table, tmp_path):
         prepare(dataset, np.arange(250), np.arange(250, 300), most=50)
 
 
+def test_constant_targets_are_told_with_the_number_of_all_rows(table, tmp_path):
+    table[:, -1] = 7.0
+    np.save(tmp_path / "big.npy", table)
+    dataset = load(card(tmp_path / "big.npy"), store=tmp_path)
+    with pytest.raises(DataError, match="the targets of the 250 training rows are all equal"):
+        prepare(dataset, np.arange(250), np.arange(250, 300), most=50)
+
+
 @pytest.mark.parametrize(
     ("arrays", "task", "message"),
     [
