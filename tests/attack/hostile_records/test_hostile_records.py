@@ -56,10 +56,12 @@ def watched(*allowed: Path):
     caches = [os.environ["GPBENCH_CACHE"], os.environ.get("JAX_COMPILATION_CACHE_DIR", "/dev/null"), "/dev/null"]
     caches += [os.environ["GPBENCH_STORE"], str(Path.home() / ".cache"), str(Path.home() / ".config")]
     _watch.update(on=True, events=[], allowed=tuple(os.path.realpath(folder) for folder in (*allowed, *caches)))
+    # Python writes the bytecode of our own modules that are first imported here, after a change of them
+    without_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield _watch["events"]
     finally:
-        _watch["on"] = False
+        _watch["on"], sys.dont_write_bytecode = False, without_bytecode
 
 
 @pytest.fixture(scope="module")
