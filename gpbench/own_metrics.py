@@ -25,7 +25,9 @@ NAMES = (
     *("width95", "rmse_std", "ll_std", "nmse", "vlb", "vlb_per_row", "seconds"),
 )
 """Names of our metrics, those of `gpbench.metrics.METRICS`."""
-_RESERVED = (*NAMES, "objective", "step_memory_mb", "all")
+COUNTED = ("step_memory_mb", "step_operations", "row_operations")
+"""Fields of a record that claims compare like metrics: counted, so that they have no error and depend on no machine."""
+_RESERVED = (*NAMES, "objective", *COUNTED, "all")
 _TASKS = ("binary", "multiclass", "regression", "count")
 _TARGET = "_target_"
 _KEYS = (_TARGET, "title", "unit", "better", "tasks")

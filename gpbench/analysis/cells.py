@@ -13,6 +13,7 @@ from gpbench.analysis.notes import caveats, run_caveats
 from gpbench.analysis.printing import counted, natural
 from gpbench.analysis.statistics import INDEPENDENT, UNTESTED, mean_stderr
 from gpbench.metrics import better
+from gpbench.own_metrics import COUNTED
 from gpbench.papers.published import Published, lookup
 from gpbench.records.absences import absences, absences_text
 from gpbench.records.record import Record
@@ -271,7 +272,7 @@ def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
 def _value(record: Record, metric: str) -> float | None:
     if metric == "seconds":
         return record.seconds.get("train")
-    return getattr(record, metric) if metric in ("objective", "step_memory_mb") else record.metrics.get(metric)
+    return getattr(record, metric) if metric in ("objective", *COUNTED) else record.metrics.get(metric)
 
 
 def _delta_se(mean: float | None, stderr: float | None, published: Published | None) -> float | None:

@@ -17,11 +17,10 @@ from gpbench.claims.estimates import Estimate, Exact, Share, SignedRank, Student
 from gpbench.claims.selection import KeyedCell, group, listed_keys, match
 from gpbench.errors import ConfigError
 from gpbench.metrics import better
+from gpbench.own_metrics import COUNTED
 
 _PROPORTIONS = ("error", "coverage95")
 """Metrics that are means of zeros and ones over test rows, whose error is known from a single split."""
-_EXACT = ("step_memory_mb",)
-"""Metrics that are counted, not estimated: the temporary memory of a compiled step."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,10 @@ def _pairs(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iter
             common = common_splits([values_a, values_b])
             differences = [transform(values_a[k]) - transform(values_b[k]) for k in common]
             ratio = largest_ratio(cell.runs.ratio for cell in (a, b) if cell.runs)
-            estimate = _mean(differences, ratio)
-            if clause.kind == "difference" and clause.metric in _PROPORTIONS and len(common) == 1:
+            estimate: Estimate | None = _mean(differences, ratio)
+            if clause.metric in COUNTED and common:
+                estimate = Exact(differences[0])
+            elif clause.kind == "difference" and clause.metric in _PROPORTIONS and len(common) == 1:
                 estimate = _minus(_proportion(values_a[common[0]], a), _proportion(values_b[common[0]], b))
             rival = " ".join(filter(None, (b.keys.get(key, "") for key in names))) if len(rivals) > 1 else ""
             yield Number(_key(clause, a), estimate, rival, _cells(a, b))
@@ -87,7 +88,7 @@ def _values(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Ite
         (cell,) = cells
         values = [*cell.values(clause.metric).values()]
         estimate: Estimate | None = _mean(values, cell.runs.ratio if cell.runs else None)
-        if clause.metric in _EXACT and values:
+        if clause.metric in COUNTED and values:
             estimate = Exact(values[0])
         elif clause.metric in _PROPORTIONS and len(values) == 1:
             estimate = _proportion(values[0], cell)
@@ -151,7 +152,7 @@ def _rival_keys(clause: Clause) -> list[str]:
 
 
 def _slopes(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:
-    """The slope of a log-log line by least squares through the means of all sizes."""
+    """The slope of a log-log line by least squares through the means of all sizes; of counts it has no error."""
     for cells in group(sides["of"], clause.keys).values():
         points = [(_size(cell, clause, name), [*cell.values(clause.metric).values()]) for cell in cells]
         means = {size: fmean(values) for size, values in points if values}
@@ -163,9 +164,9 @@ def _slopes(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Ite
         slope, intercept = linear_regression(x, y)
         residual = math.fsum((b - slope * a - intercept) ** 2 for a, b in zip(x, y)) / (len(x) - 2)
         stderr = math.sqrt(residual / math.fsum((a - fmean(x)) ** 2 for a in x))
-        exact = clause.metric in _EXACT and stderr < 1e-12
-        estimate = Student(slope, stderr, len(x) - 2, len(x))
-        yield Number(key, Exact(slope, len(x)) if exact else estimate, cells=_cells(*cells))
+        exact = clause.metric in COUNTED
+        estimate = Exact(slope, len(x)) if exact else Student(slope, stderr, len(x) - 2, len(x))
+        yield Number(key, estimate, cells=_cells(*cells))
 
 
 def _steps(clause: Clause, sides: dict[str, list[KeyedCell]], name: str) -> Iterator[Number]:

@@ -15,6 +15,7 @@ from gpbench.errors import ConfigError, nearest
 from gpbench.experiments.definition import PRESETS
 from gpbench.experiments.status import Cell
 from gpbench.metrics import METRICS
+from gpbench.own_metrics import COUNTED
 from gpbench.records.record import Record
 
 _Planned = Callable[[str, str], Iterable[Cell]]
@@ -148,7 +149,7 @@ def _judge(claim: Claim, cells: Sequence[KeyedCell], preset: str) -> Verdict:
         name = f"{claim.name}, clause {k}"
         numbers = predicates.numbers(clause, sides, name)
         recorded = [cell for side in sides.values() for cell in side if cell.runs]
-        known = {"seconds", "objective", "step_memory_mb"}.union(*(cell.metrics for cell in recorded))
+        known = {"seconds", "objective", *COUNTED}.union(*(cell.metrics for cell in recorded))
         clauses.append(Judged(clause, numbers, _evidence(clause, numbers, name)))
         if recorded and clause.metric not in known:
             if clause.metric in METRICS:

@@ -75,7 +75,9 @@ FIGURES: Mapping[str, Kind] = {
         arrays=("kept_effect1_inputs", "kept_effect2_inputs"),
     ),
     "orders": Kind(
-        "gpbench.report.figures.scaling.draw_orders", {"along": "columns", "colour": "key"}, {"published": "exponents"}
+        "gpbench.report.figures.scaling.draw_orders",
+        {"along": "columns", "colour": "key"},
+        {"published": "exponents", "counted": "flag"},
     ),
     "scaling": Kind(
         "gpbench.report.figures.scaling.draw_scaling", {"along": "key", "colour": "key"}, {"colours": "any"}

@@ -197,6 +197,7 @@ CHECKS: Mapping[str, tuple[Range, Callable[[_File, str, Any], None]]] = {
     "settings": (_SETTINGS, lambda file, option, value: None),
     "truth": (_TRUTH, lambda file, option, value: None),
     "exponents": (_EXPONENTS, _File.exponents),
+    "flag": (WORDS["flag"], lambda file, option, value: None),
     "values": (WORDS["section"], _File.values),
     "fraction": (WORDS["share"], lambda file, option, value: None),
 }

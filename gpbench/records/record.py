@@ -95,6 +95,10 @@ class Record:
     """Peak memory of the process or the device, in MB."""
     step_memory_mb: float | None = None
     """Memory of one compiled training step, in MB."""
+    step_operations: float | None = None
+    """Arithmetic operations of one training step, counted (`gpbench.core.operations`); None of earlier records."""
+    row_operations: float | None = None
+    """The same of the prediction of one test row."""
     kept: bool | None = None
     """True if the arrays that pictures show were kept (`run.keep`)."""
     saved: bool | None = None

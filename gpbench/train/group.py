@@ -79,6 +79,10 @@ class Fit:
     """True for each member whose further steps would change nothing; None for methods without a criterion."""
     step_memory: int | None = None
     """Bytes that the compiled steps need beside state and data; None where XLA does not say."""
+    step_operations: float | None = None
+    """Arithmetic operations of a step of a member; None of steps that are not compiled."""
+    row_operations: float | None = None
+    """The same of the prediction of a row."""
     on_part: Callable[[str], None] = lambda phase: None
     """Is called with the name of each of `PARTS` when it begins."""
 

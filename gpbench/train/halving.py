@@ -142,7 +142,7 @@ def _halve(programs: Programs, group: Group, states: Sequence[State], advance: _
         states = [_gather([fit.state for fit in fits], members) for members in order]
         flags = [fit.converged for fit in fits if fit.converged is not None]
         converged = [flags[i][k] for k, i in enumerate(order[0])] if flags else None
-        run.step_memory, step = fits[0].step_memory, end
+        run.step_memory, run.step_operations, step = fits[0].step_memory, fits[0].step_operations, end
     return Winner(
         choice[0],
         devices.by_rows(states[0], rows=group.X.shape[1]),

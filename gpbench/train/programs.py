@@ -14,6 +14,7 @@ import numpy as np
 
 from gpbench.core.mapping import map_members
 from gpbench.core.memory import require_memory
+from gpbench.core.operations import count_operations
 from gpbench.errors import ConfigError, ContractError
 from gpbench.methods.base import Method
 from gpbench.methods.protocols import HasBound, HasConvergence
@@ -52,7 +53,7 @@ class Programs:
     def __init__(self, method: Method, devices: Devices | None = None):
         self.method = method
         self.devices = devices or Devices()
-        self._compiled: dict[Any, Any] = {}
+        self._compiled: dict[Any, _Program] = {}
 
     def footprint(self, group: Group) -> int:
         """The bytes that a step on this group takes on each device: state, data and work, of the compiled program."""
@@ -61,14 +62,14 @@ class Programs:
 
     def memory(self, group: Group, run: Fit) -> int | None:
         """The same of a group that is laid out and has begun; None where XLA does not say."""
-        memory = self._advance(group, run, self._start(group), run.step + 1)[0].memory_analysis()
+        memory = self._advance(group, run, self._start(group), run.step + 1)[0].memory
         return memory and memory.argument_size_in_bytes + memory.temp_size_in_bytes
 
     def _start(self, group: Group) -> Any:
         """Sum of the objectives of no steps."""
         return self.devices.everywhere(np.zeros(group.size, group.X.dtype))
 
-    def _advance(self, group: Group, run: Fit, total: Any, end: int) -> tuple[Any, tuple, int]:
+    def _advance(self, group: Group, run: Fit, total: Any, end: int) -> tuple["_Program", tuple, int]:
         """The compiled program of the next steps, its arguments, and the step before which it stops: at most `end`."""
         X, y = group.X, group.y
         if group.stream:
@@ -83,8 +84,8 @@ class Programs:
         total, end = self._start(group), run.step + steps
         while run.step < end:
             program, args, stop = self._advance(group, run, total, end)
-            if memory := program.memory_analysis():
-                run.step_memory = memory.temp_size_in_bytes
+            run.step_operations = program.operations
+            run.step_memory = program.memory and program.memory.temp_size_in_bytes
             with run.timed("train"):
                 run.state, (last, total), converged = jax.block_until_ready(program(*args))
             run.step = stop
@@ -113,24 +114,26 @@ class Programs:
             rows = self.devices.everywhere(rows)
         args = (run.state, *rows, group.step_keys)
         program = self._program(_predict, group, args, run)
+        run.row_operations = None if program.operations is None else program.operations / size
         with run.timed("evaluate"):
             predictions: dict[str, np.ndarray] = jax.device_get(program(*args))
         return predictions
 
-    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> Any:
+    def _program(self, function: Callable, group: Group, args: tuple, run: Fit) -> "_Program":
         if jax.config.jax_disable_jit:  # type: ignore[attr-defined]  # a method is being debugged
-            return _Uncompiled(self._body(function, group))
+            return _Program(self._body(function, group))
         leaves, structure = jax.tree.flatten(args)
         total = group.stream.total if group.stream else group.rows
         key = (function, group.classes, total, structure, *map(jax.typeof, leaves))
         if key not in self._compiled:
             with run.timed("compile"):
-                program = self._jitted(function, group, run)
-                compiled = program.lower(*args).compile()
-            if memory := compiled.memory_analysis():
+                traced = self._jitted(function, group, run).trace(*args)
+                compiled = traced.lower().compile()
+            program = _Program(compiled, compiled.memory_analysis(), count_operations(traced.jaxpr) / group.size)
+            if program.memory:
                 work = f"one step's work on {group.size} x {group.X.shape[1]} rows"
-                require_memory(memory.temp_size_in_bytes, work)
-            self._compiled[key] = compiled
+                require_memory(program.memory.temp_size_in_bytes, work)
+            self._compiled[key] = program
         return self._compiled[key]
 
     def _body(self, function: Callable, group: Group) -> Callable:
@@ -149,16 +152,15 @@ class Programs:
 
 
 @dataclass(frozen=True)
-class _Uncompiled:
-    """A function in the place of its compiled program, for JAX_DISABLE_JIT."""
+class _Program:
+    """A function with XLA's analysis of its memory and its operations for a member, where it is compiled."""
 
     function: Callable
+    memory: Any = None
+    operations: float | None = None
 
     def __call__(self, *args: Any) -> Any:
         return self.function(*args)
-
-    def memory_analysis(self) -> None:
-        """Nothing: XLA has not seen the function."""
 
 
 def _check_dtype(name: str, predictions: Mapping[str, np.ndarray], dtype: Any) -> None:

@@ -154,6 +154,8 @@ def record(context: Context, run: Run, fit: Fit, i: int, prepared: ScaledSplit) 
         converged=None if fit.converged is None else fit.converged[i],
         peak_memory_mb=memory.peak_mb(),
         step_memory_mb=None if fit.step_memory is None else fit.step_memory / 1e6,
+        step_operations=fit.step_operations,
+        row_operations=fit.row_operations,
         train_rows=len(prepared.train_rows),
         test_rows=len(prepared.y_test),
         test_rows_outside=prepared.outside,

@@ -215,11 +215,20 @@ def test_ranks_are_over_the_splits_that_all_methods_have(tmp_path):
     assert judge(tmp_path, [clause], uneven).verdict == SUPPORTED
 
 
-def test_the_memory_of_steps_is_counted_not_estimated(tmp_path):
-    sizes = [replace(of, step_memory_mb=1e-6 * int(of.setting) ** 2) for of in SIZES]
-    clause = {"slope": "step_memory_mb", "of": {}, "along": "setting"}
-    assert judge(tmp_path, [{**clause, "between": [1.9, 2.1]}], sizes).verdict == SUPPORTED
+@pytest.mark.parametrize("field", ["step_memory_mb", "step_operations"])
+def test_memory_and_operations_of_steps_are_counted_not_estimated(tmp_path, field):
+    """n² + 50 n is no line in logarithms, but that of least squares has an exponent without an error."""
+    sizes = [replace(of, **{field: 1e-6 * int(of.setting) * (int(of.setting) + 50)}) for of in SIZES]
+    clause = {"slope": field, "of": {}, "along": "setting"}
+    assert judge(tmp_path, [{**clause, "between": [1.5, 2.0]}], sizes).verdict == SUPPORTED
     assert judge(tmp_path, [{**clause, "below": 1.5}], sizes).verdict == CONTRADICTED
+
+
+def test_a_ratio_of_counts_is_judged_from_one_split(tmp_path):
+    counts = {"a": 110.0, "b": 100.0}
+    alone = [record(method, SETS[0], 0, row_operations=count) for method, count in counts.items()]
+    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.2}], alone).verdict == SUPPORTED
+    assert judge(tmp_path, [{"ratio": "row_operations", **A_B, "below": 1.05}], alone).verdict == CONTRADICTED
 
 
 def test_ratios_are_ratios_in_json(tmp_path):

@@ -357,6 +357,15 @@ def test_orders_are_slopes_of_lines_in_logarithms_along_one_size_where_the_other
     assert notes[2].startswith("exponent of MB a step in C (M = 16): full 1.00")
 
 
+def test_orders_of_counted_steps_are_of_operations():
+    counts = {"2": 8.0, "4": 32.0, "8": 128.0}
+    cells = [
+        replace(cell({"method": "gam", "M": m}, record(m, step_operations=count)), id=m) for m, count in counts.items()
+    ]
+    figure = drawn(experiment(kind="orders", along=["M"], colour="method", counted=True), cells)
+    assert "exponent of operations a step in M: gam 2.00 ± 0.00" in " ".join(small_print(figure))
+
+
 def test_orders_name_the_fixed_sizes_of_each_line_where_they_differ_and_label_the_ticks_that_leave_room():
     sizes = [("a", c, 8) for c in (1000, 1100, 2_000_000)] + [("b", c, 16) for c in (1000, 1100, 2_000_000)]
     cells = [

@@ -232,6 +232,9 @@ def test_the_record_says_on_what_and_from_what_it_was_made(tmp_path):
     record = job(tmp_path, *WALK, "split=[0,1]")[1]
     assert record.device and record.precision == "float64" and record.versions["jax"]
     assert 50 < record.peak_memory_mb < 100_000 and 0 < record.step_memory_mb < 100
+    (alone,) = job(tmp_path / "alone", *WALK, "split=1")
+    assert record.step_operations == alone.step_operations > 0  # of a run, whatever its group
+    assert record.row_operations == alone.row_operations > 0
     seconds = {name: value for name, value in record.seconds.items() if name != "search"}
     assert set(seconds) == {"init", "compile", "train", "evaluate"} and min(seconds.values()) > 0
     assert record.seconds["search"] >= 0  # this method chooses nothing

@@ -189,4 +189,4 @@ def test_a_minibatch_step_of_sep_needs_no_memory_beside_the_state_that_grows_wit
     run, programs = Fit(initial(method, data)), Programs(method)
     programs.advance(data, run, 1)
     (program,) = programs._compiled.values()
-    assert program.memory_analysis().temp_size_in_bytes < n  # less than a byte a row
+    assert program.memory.temp_size_in_bytes < n  # less than a byte a row

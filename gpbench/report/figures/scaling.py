@@ -1,4 +1,4 @@
-"""Costs against sizes: seconds of training by number of devices; milliseconds and memory of a step by other sizes."""
+"""Costs against sizes: seconds of training by number of devices; time, operations and memory of a step by others."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -59,13 +59,14 @@ class Series(NamedTuple):
 
 
 def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callable) -> Figure:
-    """Draws milliseconds and MB of a step on logarithmic axes, means over splits, a column for each size.
+    """Draws milliseconds, or operations, and MB of a step on logarithmic axes, means over splits, a column for a size.
 
     Notes have the exponents of lines through the points.  The options of the figure are
 
     - `along`: Keys of the sizes; the label of each value is the number.
     - `colour`: Key whose values have colours.
-    - `published`: Exponents of the seconds that the paper states, by key and value of `colour`; optional.
+    - `published`: Exponents in time that the paper states, by key and value of `colour`; optional.
+    - `counted`: True for the operations of a step in place of its milliseconds; optional.
 
     Raises:
         ConfigError: The label of a size is no number.
@@ -74,12 +75,13 @@ def draw_orders(experiment: Experiment, planned: Sequence[Cell], arrays: Callabl
     keys, key = options["along"], options["colour"]
     colours = style.colours(list(dict.fromkeys(cell.job[key] for cell in planned)))
     figure = style.figure(2.6 * len(keys) + 0.3, 5.6)
-    axes = figure.subplots(len(_QUANTITIES), len(keys), squeeze=False, sharex="col", sharey="row")
+    quantities = {**(_OPERATIONS if options.get("counted") else _TIME), _MEMORY: _field("step_memory_mb")}
+    axes = figure.subplots(len(quantities), len(keys), squeeze=False, sharex="col", sharey="row")
     notes = []
-    for (title, quantity), row in zip(_QUANTITIES.items(), axes):
+    for (title, quantity), row in zip(quantities.items(), axes):
         row[0].set_ylabel(title)
         for along, axis in zip(keys, row):
-            stated = options.get("published", {}).get(along, {}) if quantity is _milliseconds else {}
+            stated = options.get("published", {}).get(along, {}) if title != _MEMORY else {}
             exponents, fixed = [], []
             for value, colour in colours.items():
                 cells = [cell for cell in planned if cell.job[key] == value and cell.finished]
@@ -160,12 +162,19 @@ def _milliseconds(record: Record) -> float:
     return 1e3 * (record.seconds["train"] or math.nan) / (record.steps or math.nan)
 
 
-def _megabytes(record: Record) -> float:
-    memory = record.step_memory_mb
-    return math.nan if memory is None else memory
+def _field(name: str) -> Callable[[Record], float]:
+    """The value of a field of a record, NaN where it has none."""
+
+    def value(record: Record) -> float:
+        number = record.value(name)
+        return math.nan if number is None else number
+
+    return value
 
 
-_QUANTITIES: Mapping[str, Callable[[Record], float]] = {"ms a step": _milliseconds, "MB a step": _megabytes}
+_MEMORY = "MB a step"
+_TIME: Mapping[str, Callable[[Record], float]] = {"ms a step": _milliseconds}
+_OPERATIONS: Mapping[str, Callable[[Record], float]] = {"operations a step": _field("step_operations")}
 
 
 def _log_log(axis: Axes, sizes: Sequence[float]) -> None:
