@@ -47,12 +47,12 @@ def _operations(equation: JaxprEqn) -> float:
 
 def _dot(equation: JaxprEqn) -> float:
     (contracted, _), _ = equation.params["dimension_numbers"]
-    shape = equation.invars[0].aval.shape
+    shape = _shape(equation.invars[0])
     return 2.0 * _size(equation.outvars[0]) * math.prod(shape[k] for k in contracted)
 
 
 def _sort(equation: JaxprEqn) -> float:
-    n = equation.invars[0].aval.shape[equation.params["dimension"]]
+    n = _shape(equation.invars[0])[equation.params["dimension"]]
     return _size(equation.invars[0]) * math.log2(max(n, 2))
 
 
@@ -63,12 +63,12 @@ def _scatter(equation: JaxprEqn) -> float:
 
 def _cubic(factor: float) -> Callable[[JaxprEqn], float]:
     """`factor` n³ for each matrix of n columns."""
-    return lambda equation: factor * _size(equation.invars[0]) * equation.invars[0].aval.shape[-1]
+    return lambda equation: factor * _size(equation.invars[0]) * _shape(equation.invars[0])[-1]
 
 
 def _solve(equation: JaxprEqn) -> float:
     """n² for each right-hand side of a triangular matrix."""
-    return float(_size(equation.invars[1])) * equation.invars[0].aval.shape[-1]
+    return float(_size(equation.invars[1])) * _shape(equation.invars[0])[-1]
 
 
 _FORMULAS: Mapping[str, Callable[[JaxprEqn], float]] = {
@@ -86,4 +86,8 @@ _FORMULAS: Mapping[str, Callable[[JaxprEqn], float]] = {
 
 
 def _size(variable: Any) -> int:
-    return math.prod(getattr(variable.aval, "shape", ()))
+    return math.prod(_shape(variable))
+
+
+def _shape(variable: Any) -> tuple[int, ...]:
+    return getattr(variable.aval, "shape", ())
