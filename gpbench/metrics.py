@@ -5,72 +5,19 @@ standard deviation, whatever the protocol did to the targets.  A log-likelihood 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
-from numpy import ndarray
+
+from gpbench.scored import Scored as Scored
+from gpbench.scored import brier, covered, hits, mse, nmse
 
 _CLASSIFICATION = ("binary", "multiclass")
 _REGRESSION = ("regression",)
 _NUMBERS = ("regression", "count")
 BOUNDS = ("vlb", "vlb_per_row")
 """Metrics of methods that predict both terms of a variational bound."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scored:
-    """A test set and what a method predicted for it, in the units in which the method was trained.
-
-    Attributes:
-        y: Targets: -1/+1 (binary), 0..C-1 (multiclass), counts or scaled values (regression).
-        log_prob: Log density or log probability of the targets, in nats.
-        mean: Predictive means; regression and counts, else empty, as are the next five.
-        var: Predictive variances.
-        cdf: P(target ≤ y).
-        below: P(target < y), of counts; else empty.
-        crps: Continuous ranked probability score at y.
-        low95, high95: Ends of the central 95 % interval.
-        log_probs: Log probability of each class (binary: -1, then +1); classification, else empty.
-        expected_log_prob: E_q log p(y|f), from variational methods; else empty.
-        kl: KL[q || prior] in nats, from variational methods; else NaN.
-        train_rows: Number of training rows.
-        y_mean: Mean of the targets: original = y_mean + y_std * scaled.
-        y_std: Unit of the scaled targets, in original units.
-        y_train_var: Variance of the scaled training targets.
-    """
-
-    y: Float[ndarray, " n"]
-    log_prob: Float[ndarray, " n"]
-    mean: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    var: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    cdf: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    below: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    crps: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    low95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    high95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    log_probs: Float[ndarray, "_ C"] = field(default_factory=lambda: np.empty((0, 0)))
-    expected_log_prob: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
-    kl: float = np.nan
-    train_rows: int = 0
-    y_mean: float = 0.0
-    y_std: float = 1.0
-    y_train_var: float = 1.0
-
-    def in_original_units(self) -> "Scored":
-        """The same in the target's original units, as custom metrics see it; its arrays cannot be written to."""
-        shift, scale = self.y_mean, self.y_std
-        arrays = {
-            **{name: shift + scale * getattr(self, name) for name in ("y", "mean", "low95", "high95")},
-            **{name: getattr(self, name) - np.log(scale) for name in ("log_prob", "expected_log_prob")},
-            **{name: +getattr(self, name) for name in ("cdf", "below", "log_probs")},
-            "var": scale**2 * self.var,
-            "crps": scale * self.crps,
-        }
-        for array in arrays.values():
-            array.flags.writeable = False
-        return replace(self, **arrays, y_mean=0.0, y_std=1.0, y_train_var=scale**2 * self.y_train_var)
 
 
 @dataclass(frozen=True)
@@ -182,15 +129,6 @@ def _log_prob(s: Scored) -> float:
     return float(np.mean(s.log_prob))
 
 
-def _mse(s: Scored) -> float:
-    return float(np.mean((s.y - s.mean) ** 2))
-
-
-def _nmse(s: Scored) -> float:
-    # paper svdgp's nMSE: over the variance of the TEST targets
-    return float(_mse(s) / np.var(s.y))
-
-
 def _test_ll(s: Scored) -> float:
     # y = y_mean + y_std t, so p(y) = p(t) / y_std
     return _log_prob(s) - float(np.log(s.y_std))
@@ -202,21 +140,6 @@ def _standardised_ll(s: Scored) -> float:
 
 def _bound_per_row(s: Scored) -> float:
     return float(np.mean(s.expected_log_prob) - np.log(s.y_std) - s.kl / s.train_rows)
-
-
-def _codes(s: Scored) -> np.ndarray:
-    """Column of `log_probs` of each target; two classes are -1/+1 or 0/1."""
-    return (s.y > 0 if s.log_probs.shape[1] == 2 else s.y).astype(int)
-
-
-def _hits(s: Scored) -> np.ndarray:
-    return np.argmax(s.log_probs, axis=1) == _codes(s)
-
-
-def _brier(s: Scored) -> float:
-    """Mean of Σ_c (p_c - 1{y = c})² (Brier 1950): from 0 to 2; of two classes twice the squared error of p(+1)."""
-    truth = np.arange(s.log_probs.shape[1]) == _codes(s)[:, None]
-    return float(np.mean(np.sum((np.exp(s.log_probs) - truth) ** 2, axis=1)))
 
 
 def _auc(s: Scored) -> float:
@@ -234,7 +157,7 @@ def _expected_calibration_error(s: Scored) -> float:
     bins = 15
     confidence = np.exp(np.max(s.log_probs, axis=1))
     bin_index = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = np.bincount(bin_index, weights=_hits(s) - confidence, minlength=bins)
+    gaps = np.bincount(bin_index, weights=hits(s) - confidence, minlength=bins)
     return float(np.sum(np.abs(gaps)) / len(confidence))
 
 
@@ -244,10 +167,6 @@ def _one_class(s: Scored) -> str:
 
 def _equal_targets(s: Scored) -> str:
     return "equal targets" if np.ptp(s.y) == 0 else ""
-
-
-def _coverage(s: Scored) -> float:
-    return float(np.mean((s.low95 <= s.y) & (s.y <= s.high95)))
 
 
 def _coverage_error(s: Scored) -> float:
@@ -270,21 +189,21 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("nll", "nats per row", "lower", _CLASSIFICATION, lambda s: -_log_prob(s)),
-        Metric("error", "fraction misclassified", "lower", _CLASSIFICATION, lambda s: 1 - np.mean(_hits(s))),
+        Metric("error", "fraction misclassified", "lower", _CLASSIFICATION, lambda s: 1 - np.mean(hits(s))),
         Metric("ece", "probability", "lower", _CLASSIFICATION, _expected_calibration_error),
-        Metric("brier", "sum over classes of squared errors", "lower", _CLASSIFICATION, _brier),
+        Metric("brier", "sum over classes of squared errors", "lower", _CLASSIFICATION, lambda s: np.mean(brier(s))),
         Metric("auc", "area under the ROC curve", "higher", ("binary",), _auc, absence=_one_class),
         Metric("coverage_error", "probability", "lower", _NUMBERS, _coverage_error),
-        Metric("rmse", "original units", "lower", _NUMBERS, lambda s: s.y_std * np.sqrt(_mse(s))),
+        Metric("rmse", "original units", "lower", _NUMBERS, lambda s: s.y_std * np.sqrt(mse(s))),
         Metric("test_ll", "nats per row, original units", "higher", _NUMBERS, _test_ll),
         Metric("mnlp", "nats per row, original units", "lower", _NUMBERS, lambda s: -_test_ll(s)),
         Metric("crps", "original units", "lower", _NUMBERS, lambda s: s.y_std * float(np.mean(s.crps))),
-        Metric("coverage95", "fraction of rows in the 95 % interval", None, _NUMBERS, _coverage),
+        Metric("coverage95", "fraction of rows in the 95 % interval", None, _NUMBERS, lambda s: np.mean(covered(s))),
         # Neither narrow nor wide is better by itself: the narrower of two intervals with the same coverage is.
         Metric("width95", "original units", None, _NUMBERS, lambda s: s.y_std * float(np.mean(s.high95 - s.low95))),
-        Metric("rmse_std", "standard deviations", "lower", _NUMBERS, lambda s: np.sqrt(_mse(s) / s.y_train_var)),
+        Metric("rmse_std", "standard deviations", "lower", _NUMBERS, lambda s: np.sqrt(mse(s) / s.y_train_var)),
         Metric("ll_std", "nats per row, standardised", "higher", _REGRESSION, _standardised_ll),
-        Metric("nmse", "fraction of the test variance", "lower", _NUMBERS, _nmse, absence=_equal_targets),
+        Metric("nmse", "fraction of the test variance", "lower", _NUMBERS, nmse, absence=_equal_targets),
         # Paper svdgp evaluates the bound on held-out rows: their mean expected log-likelihood stands for all rows'.
         Metric(
             "vlb",

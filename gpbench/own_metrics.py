@@ -17,6 +17,8 @@ from gpbench import custom, targets, yamls
 from gpbench.errors import ConfigError, as_word, either, nearest
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from gpbench.metrics import Metric, Scored
 
 GROUP = "gpbench.metrics"
@@ -66,7 +68,13 @@ class OwnMetric:
     source: str
 
     def value(self, scored: "Scored") -> float:
-        """The metric of a test set.
+        """The metric of a test set.  Raises ConfigError as `numbers` does."""
+        import numpy as np
+
+        return float(np.mean(self.numbers(scored), dtype=float))
+
+    def numbers(self, scored: "Scored") -> "np.ndarray":
+        """What the function returns for a test set: the metric, (), or one number for each row, (n,).
 
         Args:
             scored: Predictions in original units (`Scored.in_original_units`).
@@ -84,7 +92,7 @@ class OwnMetric:
         if result.dtype.kind not in "fiub" or result.shape not in ((), scored.y.shape):
             kind = f"{result.dtype} of shape {result.shape}"
             raise ConfigError(f"{self}: must return a number, or one for each of {len(scored.y)} rows, not {kind}")
-        return float(np.mean(result, dtype=float))
+        return result
 
     def __str__(self) -> str:
         return f"metric {self.metric.name} ({self.source})"
@@ -97,7 +105,7 @@ class OwnMetrics:
     metrics: Sequence[OwnMetric] = ()
     _reported: set[str] = field(default_factory=set, repr=False, compare=False)
 
-    def score(self, task: str, scored: "Scored") -> dict[str, float]:
+    def score(self, task: str, scored: "Scored") -> tuple[dict[str, float], dict[str, float]]:
         """Computes the metrics of a task.
 
         Args:
@@ -105,23 +113,27 @@ class OwnMetrics:
             scored: Predictions in original units.
 
         Returns:
-            Values by name, all NaN if a prediction is NaN.  A metric that fails is reported on stderr, once, and left
-            out.
+            Values by name, all NaN if a prediction is NaN, and finite standard errors of those that have a number for
+            each row.  A metric that fails is reported on stderr, once, and left out.
         """
         import numpy as np
 
-        values = {}
+        from gpbench.scored import row_stderr
+
+        numbers = {}
         lost = bool(np.isnan(scored.log_prob).any())
         for own in self.metrics:
             if task not in own.metric.tasks:
                 continue
             try:
-                values[own.metric.name] = np.nan if lost else own.value(scored)
+                numbers[own.metric.name] = np.asarray(np.nan) if lost else own.numbers(scored)
             except ConfigError as error:
                 if str(error) not in self._reported:
                     self._reported.add(str(error))
                     print(f"gpbench: {error}; runs are recorded without it", file=sys.stderr)
-        return values
+        values = {name: float(np.mean(rows, dtype=float)) for name, rows in numbers.items()}
+        errors = {name: row_stderr(rows) for name, rows in numbers.items() if rows.ndim}
+        return values, {name: error for name, error in errors.items() if np.isfinite(error)}
 
     def describe(self, names: Mapping[str, Any]) -> dict[str, dict[str, str | None]]:
         """Title, unit and direction of those of these metrics that are custom, as a record keeps them."""

@@ -1,6 +1,7 @@
 """Custom metrics: files and entry points, what is refused, and what records say of them."""
 
 import importlib.metadata
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ def absolute(scored, power=1.0): return np.abs(scored.y - scored.mean) ** power
 def text(scored): return "0.5"
 def column(scored): return np.zeros((len(scored.y), 1))
 def fails(scored): return 1 / 0
+def mean(scored): return float(np.mean(scored.y))
 def writes(scored): scored.mean[0] = 0.0
 """
 
@@ -62,9 +64,19 @@ def test_our_names_are_those_of_our_metrics():
 def test_a_metric_sees_original_units_and_its_options(folder):
     declare(folder, power=2.0, unit="degrees", title="a title")
     own = own_metrics.load([folder])
-    values = own.score("regression", scored().in_original_units())
-    assert values == {"mine": 4.0} and own.score("binary", scored()) == {}
+    values, _ = own.score("regression", scored().in_original_units())
+    assert values == {"mine": 4.0} and own.score("binary", scored()) == ({}, {})
     assert own.describe(values) == {"mine": {"title": "a title", "unit": "degrees", "better": "lower"}}
+
+
+def test_a_metric_of_rows_has_an_error_over_them_and_one_number_has_none(folder):
+    declare(folder, "rows")
+    declare(folder, "whole", "mean")
+    test_set = scored()
+    rows = replace(test_set, mean=test_set.y + np.array([1.0, -2.0, 0.0, 4.0])).in_original_units()  # |y - mean| twice
+    values, errors = own_metrics.load([folder]).score("regression", rows)
+    assert values == {"rows": 3.5, "whole": 13.0}
+    assert errors == {"rows": pytest.approx(np.std([2.0, 4.0, 0.0, 8.0], ddof=1) / 2.0)}
 
 
 @pytest.mark.parametrize("function", ["text", "column", "fails", "writes"])
@@ -73,7 +85,7 @@ def test_a_metric_that_fails_is_reported_once_with_its_file_and_left_out(folder,
     declare(folder, "sound")
     own = own_metrics.load([folder])
     for _ in range(2):
-        assert own.score("regression", scored().in_original_units()) == {"sound": 2.0}
+        assert own.score("regression", scored().in_original_units()) == ({"sound": 2.0}, {"sound": 0.0})
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"gpbench: metric mine ({path})") and line.endswith("recorded without it")
 
@@ -111,7 +123,7 @@ def test_entry_points_name_metrics_and_broken_ones_are_left_out(monkeypatch, cap
     load = lambda point: metric if point.name != "broken" else 1 / 0
     monkeypatch.setattr(importlib.metadata.EntryPoint, "load", load)
     monkeypatch.setattr(own_metrics, "entry_points", lambda group: points if group == own_metrics.GROUP else [])
-    assert own_metrics.load([]).score("regression", scored().in_original_units()) == {"mine": 2.0}
+    assert own_metrics.load([]).score("regression", scored().in_original_units())[0] == {"mine": 2.0}
     assert [line.split()[6] for line in capsys.readouterr().err.splitlines()] == ["broken", "rmse"]
 
 

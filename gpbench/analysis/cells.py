@@ -103,6 +103,7 @@ class Entry:
         published: The published value, or None.
         delta_se: (ours - published) in joint standard errors, or None.
         mark: "best", "tied" (not significantly different from the best) or "".
+        row_stderr: Standard error over the test rows of a single split; None for several, and where none is recorded.
     """
 
     cell: CellRuns
@@ -115,6 +116,7 @@ class Entry:
     delta_se: float | None
     mark: str = ""
     undefined: Mapping[str, int] = field(default_factory=dict)
+    row_stderr: float | None = None
 
     @property
     def n_splits(self) -> int:
@@ -190,7 +192,19 @@ def entry(cell: CellRuns, metric: str) -> Entry:
     """Summarises a cell by one metric: the mean over seeds, then mean and standard error over splits."""
     published = lookup(cell.dataset, cell.method, cell.setting, metric, cell.output)
     entry = summarise(cell, metric, by_split(cell, metric), published, cell.diverged)
-    return replace(entry, undefined=absences(cell.records, metric))
+    return replace(entry, undefined=absences(cell.records, metric), row_stderr=row_stderr(cell, metric))
+
+
+def row_stderr(cell: CellRuns, metric: str) -> float | None:
+    """The standard error over the test rows of the only split with a value, as `Entry` has it.
+
+    Seeds are of the same test rows: the error of their mean is at most the mean of their errors, which is taken.
+    """
+    finished = [record for record in cell.records if _value(record, metric) is not None and not record.diverged]
+    errors = [(record.row_stderr or {}).get(metric) for record in finished]
+    known = [error for error in errors if error is not None]
+    is_single = len({record.split for record in finished}) == 1
+    return fmean(known) if is_single and len(known) == len(errors) else None
 
 
 def by_split(cell: CellRuns, metric: str) -> Mapping[int, float]:

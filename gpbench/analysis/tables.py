@@ -18,6 +18,7 @@ from gpbench.records.record import Record
 
 LEGEND = "mean ± standard error over splits; standard errors are not corrected for rows that splits share"
 _SINGLE = "values of one split, which have no standard error"
+_OVER_ROWS = "value ± standard error over the test rows of one split, of the one model that was trained"
 _BESIDE = "beside the paper: the printed value"
 _DIFFERENCE = f"{_BESIDE}, and in brackets ours minus it in joint standard errors"
 _GATHERED = "a letter at a title, a row or a column holds for all of its cells"
@@ -112,7 +113,8 @@ def remarks(entries: Iterable[Entry], grids: Sequence[Grid], twins: Sequence[Gri
     """Lines on how to read grids of these entries."""
     known = [*entries]
     names = [c for grid in (*grids, *twins) for c in (grid.title, *grid.header, *(row[0] for row in grid.rows))]
-    legend = _SINGLE if {entry.n_splits for entry in known if entry.n_splits} == {1} else LEGEND
+    single = _OVER_ROWS if any(entry.row_stderr is not None for entry in known) else _SINGLE
+    legend = single if {entry.n_splits for entry in known if entry.n_splits} == {1} else LEGEND
     beside = _DIFFERENCE if any(entry.delta_se is not None for entry in known) else _BESIDE
     lines = {legend: True, beside: bool(twins), _GATHERED: any(text_of(name).notes for name in names)}
     return [*(line for line, applies in lines.items() if applies), *seconds_notes(known)]
@@ -127,10 +129,11 @@ def _value_cell(entry: Entry, usual: int) -> Text:
     """
     notes = caveats(entry.cell, entry.metric, None) if entry.n_splits else []
     if entry.n_splits and entry.n_splits != usual:
-        notes = [": ".join(filter(None, [counted(entry.n_splits, "split"), entry.lost])), *notes]
+        over_rows = "" if entry.row_stderr is None else ", ± over its test rows"
+        notes = [": ".join(filter(None, [counted(entry.n_splits, "split") + over_rows, entry.lost])), *notes]
     elif entry.lost:
         notes = [entry.lost, *notes]
-    text = number(entry.mean, entry.stderr) if entry.n_splits else entry.no_value
+    text = number(entry.mean, entry.stderr or entry.row_stderr) if entry.n_splits else entry.no_value
     return Text(text, entry.mark, tuple(notes))
 
 
@@ -213,6 +216,7 @@ def as_dict(entry: Entry) -> dict:
     published = entry.published
     return {
         **row(entry),
+        "row_stderr": entry.row_stderr,
         "diverged": entry.diverged,
         "undefined": dict(entry.undefined),
         "imported": entry.cell.imported,

@@ -57,8 +57,10 @@ def frame(results: Results = None, *, long: bool = False) -> "pd.DataFrame":
             where they stand beside others; by default the results folder, or without runs there the shipped ones.  Of
             a run in several the latest record counts.
         long: one row for each run and metric, with the columns `metric`, `value` (float) and `undefined` (the reason
-            for which it does not exist), instead of one row for each run with a column `metrics.NAME` for each metric,
-            `seconds.PART` for each part of the time, and `undefined.NAME` for each metric that a run has undefined.
+            for which it does not exist) and `row_stderr` (its standard error over the test rows), instead of one row
+            for each run with a column `metrics.NAME` for each metric, `seconds.PART` for each part of the time,
+            `undefined.NAME` for each metric that a run has undefined, and `row_stderr.NAME` for each that has an error
+            over test rows.
 
     Returns:
         The frame.  A missing value is NaN in a column of floats, and otherwise `pandas.NA`: whole numbers stay whole,
@@ -75,7 +77,7 @@ def frame(results: Results = None, *, long: bool = False) -> "pd.DataFrame":
 def wide(records: Sequence[Record]) -> "pd.DataFrame":
     """A row for each of these records, with the columns that `frame` describes."""
     columns = {name: [_field(record, name) for record in records] for name in (*_RUN, *_ORIGIN)}
-    for field in ("metrics", "seconds", "undefined"):
+    for field in ("metrics", "seconds", "undefined", "row_stderr"):
         tables = [getattr(record, field) or {} for record in records]
         columns |= {
             f"{field}.{name}": [entries.get(name) for entries in tables] for name in dict.fromkeys(chain(*tables))
@@ -87,7 +89,9 @@ def _long(records: list[Record]) -> "pd.DataFrame":
     pairs = [(record, name, value) for record in records for name, value in record.metrics.items()]
     columns = {name: [_field(record, name) for record, _, _ in pairs] for name in _RUN}
     columns |= {"metric": [name for _, name, _ in pairs], "value": [value for _, _, value in pairs]}
-    return _typed(columns | {"undefined": [(record.undefined or {}).get(name) for record, name, _ in pairs]})
+    for field in ("undefined", "row_stderr"):
+        columns[field] = [(getattr(record, field) or {}).get(name) for record, name, _ in pairs]
+    return _typed(columns)
 
 
 def _field(record: Record, name: str) -> object:
@@ -105,7 +109,7 @@ def _typed(columns: Mapping[str, Sequence[object]]) -> "pd.DataFrame":
     dtypes = {bool: "boolean", int: "Int64", float: "float64", str: "string"}
 
     def dtype(name: str) -> str:
-        if name not in types or name == "undefined":
+        if name not in types or name in ("undefined", "row_stderr"):
             return "string" if name.partition(".")[0] in ("metric", "undefined") else "float64"
         return next(dtype for kind, dtype in reversed(dtypes.items()) if kind in types[name])
 

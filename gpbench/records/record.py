@@ -47,6 +47,10 @@ class Record:
 
     undefined: Mapping[str, str] | None = None
     """Reasons for which metrics do not exist on the test rows, by name, as in `{"auc": "1 class"}`."""
+    row_stderr: Mapping[str, float | None] | None = None
+    """Standard errors over the test rows, by name, of those metrics that are means over rows or functions of means.
+
+    They are of the one model that was trained: other training rows or another seed make another model."""
     own_metrics: Mapping[str, Mapping[str, str | None]] | None = None
     """Title, unit and direction (`better`: lower, higher or None) of the metrics that are a user's own, by name."""
     schema: int | None = None
@@ -229,7 +233,7 @@ def _problem(value: Any, id: str | None) -> str:
         return f"status {_short(value['status'])!r} is neither done nor diverged"
     if value["split"] < 0:
         return f"split {value['split']} is below 0"
-    for table in ("metrics", "seconds", "diagnostics", "settings"):
+    for table in ("metrics", "row_stderr", "seconds", "diagnostics", "settings"):
         for name, number in (value.get(table) or {}).items():
             if number is None or (type(number) is float and -LARGEST <= number <= LARGEST):
                 continue

@@ -16,6 +16,7 @@ from gpbench.own_metrics import OwnMetrics
 from gpbench.records.identity import SCHEMA
 from gpbench.records.plan import Run
 from gpbench.records.record import Record
+from gpbench.scored import row_stderrs
 from gpbench.train.context import Context
 from gpbench.train.doubts import doubts
 from gpbench.train.group import Fit, Predictions
@@ -57,13 +58,15 @@ def metric_fields(
         finite: False for a run that diverged, whose metrics have no values.
 
     Returns:
-        `metrics`; `undefined` and `own_metrics` where there are any.
+        `metrics`; `row_stderr`, `undefined` and `own_metrics` where there are any.
     """
-    own = own_metrics.score(task, test_set.in_original_units())
+    own, own_errors = own_metrics.score(task, test_set.in_original_units())
     values = metrics.score(task, test_set) | own
+    errors = row_stderrs(values, test_set) | own_errors
     undefined = metrics.undefined(task, test_set) | {name: "NaN" for name, value in own.items() if np.isnan(value)}
     return {
         "metrics": values if finite else dict.fromkeys(values),
+        **({"row_stderr": errors} if finite and errors else {}),
         **({"undefined": undefined} if finite and undefined else {}),
         **({"own_metrics": own_metrics.describe(own)} if own else {}),
     }

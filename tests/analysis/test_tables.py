@@ -42,6 +42,19 @@ def parsed(records, metrics=()):
     return list(csv.DictReader(io.StringIO(as_csv(sheet(records, metrics)))))
 
 
+def test_a_single_split_has_its_error_over_test_rows_and_several_have_theirs_over_splits():
+    """Seeds are of the same rows: the error of their mean is taken to be the mean of theirs."""
+    errors = [run(row_stderr={"nll": 0.03}), run(seed=1, id="second", row_stderr={"nll": 0.05})]
+    (single,) = entries_of(errors)
+    assert single.row_stderr == 0.04 and "0.500 ± 0.040" in as_text(sheet(errors))
+    assert "over the test rows of one split" in as_text(sheet(errors))
+    several = [errors[0], run(1, row_stderr={"nll": 0.03})]
+    assert entries_of(several)[0].row_stderr is None and "0.5050 ± 0.0050" in as_text(sheet(several))
+    mixed = as_text(sheet([*several, run(method="svi", row_stderr={"nll": 0.03})]))
+    assert "0.500 ± 0.030" in mixed and "1 split, ± over its test rows" in mixed
+    assert "which have no standard error" in as_text(sheet([run()]))
+
+
 def test_csv_has_exactly_its_columns_and_is_empty_where_they_do_not_apply():
     first, *rest = as_csv(sheet([run(), run(1)])).splitlines()
     assert first == (

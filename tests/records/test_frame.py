@@ -108,6 +108,14 @@ def test_a_frame_of_nothing_is_one_line(results, monkeypatch, folders, line):
         gpbench.frame(folders)
 
 
+def test_errors_over_test_rows_have_columns_of_their_own_where_a_record_has_them(tmp_path, results):
+    assert not [name for name in gpbench.frame(results) if name.startswith("row_stderr")]
+    Store(results).write(record("e" * 16, row_stderr={"nll": 0.25}, created="2026-01-05T00:00:00"), {}, {})
+    assert gpbench.frame(results)["row_stderr.nll"].tolist()[-1] == 0.25
+    long = gpbench.frame(results, long=True)
+    assert long["row_stderr"].isna().tolist() == [True] * (len(long) - 2) + [False, True]
+
+
 def test_a_collection_has_the_same_frame_as_its_folder(results, tmp_path):
     assert main(["collect", str(results), "--out", str(tmp_path / "all.parquet")]) == 0
     pd.testing.assert_frame_equal(gpbench.frame(tmp_path / "all.parquet"), gpbench.frame(results))

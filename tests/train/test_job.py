@@ -74,6 +74,7 @@ def close(records, others) -> bool:
         r.id == o.id
         and np.isclose(r.objective, o.objective, rtol=1e-6)
         and np.allclose(list(r.metrics.values()), list(o.metrics.values()), rtol=1e-6)
+        and np.allclose(list(r.row_stderr.values()), list(o.row_stderr.values()), rtol=1e-6)
         for r, o in zip(records, others, strict=True)
     )
 
@@ -351,6 +352,8 @@ def test_each_output_is_a_run_of_its_own_with_the_same_numbers_alone_and_togethe
     assert (alone[0].id, alone[0].output) == (both[1].id, "drag")
     assert alone[0].metrics == pytest.approx(both[1].metrics, rel=1e-9)
     assert both[0].metrics["nmse"] < 0.01 < both[1].metrics["nmse"]
+    assert alone[0].row_stderr == pytest.approx(both[1].row_stderr, rel=1e-9)
+    assert both[0].row_stderr["rmse"] < 0.05 < both[1].row_stderr["rmse"]
 
 
 def test_a_kernel_and_a_likelihood_are_one_word_each_of_the_setting():

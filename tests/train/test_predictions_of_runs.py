@@ -48,6 +48,24 @@ def test_the_metrics_of_classes_follow_from_them(of_classes):
         assert np.mean(chosen != predictions["target"]) == pytest.approx(record.metrics["error"])
 
 
+def test_errors_over_test_rows_follow_from_them(of_classes, of_values):
+    """s / √n of the rows' losses; of the RMSE through that of the mean squared error: s / (2 RMSE √n)."""
+    for record in of_classes[0]:
+        predictions = of_classes[1].predictions(record.id)
+        n, log_prob = len(predictions["row"]), predictions["log_prob"].astype(float)
+        wrong = 2 * log_probs(predictions).argmax(axis=1) - 1 != predictions["target"]
+        assert record.row_stderr["nll"] == pytest.approx(log_prob.std(ddof=1) / np.sqrt(n), rel=1e-6)
+        assert record.row_stderr["error"] == pytest.approx(np.sqrt(wrong.mean() * (~wrong).mean() / (n - 1)))
+    ([record], store) = of_values
+    predictions = store.predictions(record.id)
+    squares, root = (predictions["target"] - predictions["mean"]) ** 2, np.sqrt(len(predictions["row"]))
+    expected = squares.std(ddof=1) / root / (2 * record.metrics["rmse"])
+    assert record.row_stderr["rmse"] == pytest.approx(expected, rel=1e-9)
+    log_prob = predictions["log_prob"].astype(float)
+    assert record.row_stderr["test_ll"] == pytest.approx(log_prob.std(ddof=1) / root, rel=1e-6)
+    assert record.row_stderr["mnlp"] == record.row_stderr["test_ll"]
+
+
 def test_the_metrics_of_values_follow_from_them_in_original_units(of_values):
     ([record], store) = of_values
     predictions = store.predictions(record.id)

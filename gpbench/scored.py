@@ -1,0 +1,150 @@
+"""A test set with its predictions: scores of its rows, and standard errors of the metrics that are means of them.
+
+The rows are independent given the model, and the model is the one that was trained: an error over rows says nothing of
+other training rows or another seed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+from numpy import ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scored:
+    """A test set and what a method predicted for it, in the units in which the method was trained.
+
+    Attributes:
+        y: Targets: -1/+1 (binary), 0..C-1 (multiclass), counts or scaled values (regression).
+        log_prob: Log density or log probability of the targets, in nats.
+        mean: Predictive means; regression and counts, else empty, as are the next five.
+        var: Predictive variances.
+        cdf: P(target ≤ y).
+        below: P(target < y), of counts; else empty.
+        crps: Continuous ranked probability score at y.
+        low95, high95: Ends of the central 95 % interval.
+        log_probs: Log probability of each class (binary: -1, then +1); classification, else empty.
+        expected_log_prob: E_q log p(y|f), from variational methods; else empty.
+        kl: KL[q || prior] in nats, from variational methods; else NaN.
+        train_rows: Number of training rows.
+        y_mean: Mean of the targets: original = y_mean + y_std * scaled.
+        y_std: Unit of the scaled targets, in original units.
+        y_train_var: Variance of the scaled training targets.
+    """
+
+    y: Float[ndarray, " n"]
+    log_prob: Float[ndarray, " n"]
+    mean: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    var: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    cdf: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    below: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    crps: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    low95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    high95: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    log_probs: Float[ndarray, "_ C"] = field(default_factory=lambda: np.empty((0, 0)))
+    expected_log_prob: Float[ndarray, " _"] = field(default_factory=lambda: np.empty(0))
+    kl: float = np.nan
+    train_rows: int = 0
+    y_mean: float = 0.0
+    y_std: float = 1.0
+    y_train_var: float = 1.0
+
+    def in_original_units(self) -> "Scored":
+        """The same in the target's original units, as custom metrics see it; its arrays cannot be written to."""
+        shift, scale = self.y_mean, self.y_std
+        arrays = {
+            **{name: shift + scale * getattr(self, name) for name in ("y", "mean", "low95", "high95")},
+            **{name: getattr(self, name) - np.log(scale) for name in ("log_prob", "expected_log_prob")},
+            **{name: +getattr(self, name) for name in ("cdf", "below", "log_probs")},
+            "var": scale**2 * self.var,
+            "crps": scale * self.crps,
+        }
+        for array in arrays.values():
+            array.flags.writeable = False
+        return replace(self, **arrays, y_mean=0.0, y_std=1.0, y_train_var=scale**2 * self.y_train_var)
+
+
+def row_stderrs(names: Iterable[str], scored: Scored) -> dict[str, float]:
+    """Standard errors over test rows of metrics of ours that are means over rows.
+
+    A function of means, such as `rmse`, has the error of its linear expansion at these means (the delta method).
+
+    Args:
+        names: Names of metrics.
+        scored: Predictions of a test set.
+
+    Returns:
+        Finite errors by name, in the unit of the metric.  `ece`, `auc` and `coverage_error` have none.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        errors = {name: row_stderr(_TERMS[name](scored)) for name in names if name in _TERMS}
+    return {name: error for name, error in errors.items() if np.isfinite(error)}
+
+
+def row_stderr(scores: Float[ndarray, " n"] | Bool[ndarray, " n"]) -> float:
+    """The standard error of the mean of these scores, one a test row; NaN below two."""
+    return float(np.std(scores, ddof=1, dtype=float) / np.sqrt(len(scores))) if len(scores) > 1 else np.nan
+
+
+def codes(s: Scored) -> ndarray:
+    """Column of `log_probs` of each target; two classes are -1/+1 or 0/1."""
+    return (s.y > 0 if s.log_probs.shape[1] == 2 else s.y).astype(int)
+
+
+def hits(s: Scored) -> ndarray:
+    """True for a row of which the most probable class is the target."""
+    return np.argmax(s.log_probs, axis=1) == codes(s)
+
+
+def brier(s: Scored) -> ndarray:
+    """Σ_c (p_c - 1{y = c})² (Brier 1950): from 0 to 2; of two classes twice the squared error of p(+1)."""
+    truth = np.arange(s.log_probs.shape[1]) == codes(s)[:, None]
+    return np.sum((np.exp(s.log_probs) - truth) ** 2, axis=1)
+
+
+def covered(s: Scored) -> ndarray:
+    """True for a row whose target is in the central 95 % interval."""
+    return (s.low95 <= s.y) & (s.y <= s.high95)
+
+
+def squared_errors(s: Scored) -> ndarray:
+    """(y - mean)², in squared units of training."""
+    return (s.y - s.mean) ** 2
+
+
+def mse(s: Scored) -> float:
+    """Mean squared error."""
+    return float(np.mean(squared_errors(s)))
+
+
+def nmse(s: Scored) -> float:
+    """Mean squared error over the variance of the TEST targets, as paper svdgp's nMSE."""
+    return float(mse(s) / np.var(s.y))
+
+
+def _root(s: Scored) -> ndarray:
+    # d sqrt(m) = dm / (2 sqrt(m)), m the mean of the squared errors
+    return squared_errors(s) / (2 * np.sqrt(mse(s)))
+
+
+def _ratio(s: Scored) -> ndarray:
+    # d (m / v) = (dm - (m / v) dv) / v, v the variance of the test targets
+    return (squared_errors(s) - nmse(s) * (s.y - np.mean(s.y)) ** 2) / np.var(s.y)
+
+
+_TERMS: Mapping[str, Callable[[Scored], ndarray]] = {
+    **dict.fromkeys(("nll", "test_ll", "mnlp", "ll_std"), lambda s: s.log_prob),
+    "error": hits,
+    "brier": brier,
+    "rmse": lambda s: s.y_std * _root(s),
+    "rmse_std": lambda s: _root(s) / np.sqrt(s.y_train_var),
+    "nmse": _ratio,
+    "crps": lambda s: s.y_std * s.crps,
+    "coverage95": covered,
+    "width95": lambda s: s.y_std * (s.high95 - s.low95),
+    "vlb": lambda s: s.train_rows * s.expected_log_prob,
+    "vlb_per_row": lambda s: s.expected_log_prob,
+}
+"""Terms by the metric whose fluctuations are those of their mean, up to sign, to first order."""
