@@ -286,6 +286,8 @@ def _metrics(names: Sequence[str], recorded: set[str]) -> list[str]:
 def _value(record: Record, metric: str) -> float | None:
     if metric == "seconds":
         return record.seconds.get("train")
+    if metric.startswith("diagnostics."):
+        return record.value(metric)
     return getattr(record, metric) if metric in ("objective", *COUNTED) else record.metrics.get(metric)
 
 

@@ -94,8 +94,9 @@ class KeyedCell:
 
     @property
     def metrics(self) -> set[str]:
-        """Metrics that any of the runs has."""
-        return set().union(*(record.metrics for record in self.records))
+        """Metrics that any of the runs has, and diagnostics, as `diagnostics.NAME`."""
+        diagnostics = {f"diagnostics.{name}" for record in self.records for name in record.diagnostics or ()}
+        return diagnostics.union(*(record.metrics for record in self.records))
 
     @property
     def machines(self) -> set[tuple[str, str]]:

@@ -30,6 +30,8 @@ _TYPES = {"row": "int64", "target": "float64", "mean": "float64", "variance": "f
 
 POINTS = 48
 """Largest number of points of a trace that is not thinned."""
+_FIRST = 10
+"""Number of first points that every thinned trace has: the start of training is compared step by step."""
 _GROWTH = 1.3
 """The ratio of the steps of a thinned trace.  Steps do not depend on its length, so that those of splits agree."""
 _LARGEST = 1e300
@@ -37,7 +39,7 @@ _LARGEST = 1e300
 
 
 def thin(arrays: "Mapping[str, ndarray]", *, whole: bool) -> "dict[str, ndarray]":
-    """Each trace at steps of a geometric progression, as they show on logarithmic axes, and its last one.
+    """Each trace at its first points, at a geometric progression of points, as on logarithmic axes, and at its last.
 
     Numbers are of single precision.  With `whole` also the arrays of `run.keep=true`, as they are.
     """
@@ -176,4 +178,4 @@ def _points(n: int) -> "ndarray":
     if n <= POINTS:
         return np.arange(n)
     steps = (_GROWTH ** np.arange(np.log(n) / np.log(_GROWTH))).astype(int) - 1
-    return np.unique([*steps, n - 1])
+    return np.unique([*range(_FIRST), *steps, n - 1])
