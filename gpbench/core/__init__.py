@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy.attach(
         "features",
         "gaussians",
         "generalised",
+        "greedy",
         "kernels",
         "laplace",
         "lbfgs",

@@ -53,6 +53,26 @@ class InducingPoints(Features):
         return kernel.cross(self.Z, X)
 
 
+class SelectedPoints(Features):
+    """Values of f at some of M points: the others are standard normal numbers that tell nothing about f.
+
+    The number in use can so change during training.
+    """
+
+    Z: Float[Array, "M D"]
+    mask: Float[Array, " M"]
+    """1 for points in use, 0 for others."""
+
+    def gram(self, kernel: Kernel) -> Float[Array, "M M"]:
+        """k(Z, Z) between points in use."""
+        K = self.mask[:, None] * kernel.cross(self.Z, self.Z) * self.mask
+        return K + jnp.diag(1.0 - self.mask)
+
+    def cross(self, kernel: Kernel, X: Float[Array, "N D"]) -> Float[Array, "M N"]:
+        """k(Z, X) of points in use."""
+        return self.mask[:, None] * kernel.cross(self.Z, X)
+
+
 _FAR = 1e6
 """Coordinate of unused features, in units of the inputs: uncorrelated with all rows and with each other."""
 

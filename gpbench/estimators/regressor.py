@@ -90,7 +90,7 @@ class Regressor(RegressorMixin, Estimator):
             Whether to return standard deviations too.
         return_cov : bool, default=False
             Whether to return the joint covariance too: of methods gpr and linear, and of the sparse GPs svi,
-            svi_natural, svi_minibatch, svgp, tsvgp, vsgpr, tvsgpr, fitc_gp and pep, with Gaussian noise.
+            svi_natural, svi_minibatch, svgp, tsvgp, vsgpr, tvsgpr, sgpr_greedy, fitc_gp and pep, with Gaussian noise.
 
         Returns
         -------

@@ -36,7 +36,7 @@ REFUSED = {
     "method.batch_size=0": "method.batch_size=0: must be a whole number from 1, or null",
     "method=[sep,svi]": "method=[sep,svi]: dataset, method and protocol each take a name",
     "+method.optimiser={_target_: optax.adm}": "method.optimiser: optax has no 'adm'; did you mean adam",
-    "method.start=foo": "method.start=foo: must be rows or kmeans",
+    "method.start=foo": "method.start=foo: must be rows, kmeans or greedy",
     "method.update=foo": "method.update=foo: must be inner or outer",
     "method.lengthscale_start=foo": "method.lengthscale_start=foo: must be median, root_median or median_each",
     "+method.rates=[0.1,0]": "method.rates=[0.1, 0]: must be a list, each entry a number above 0",

@@ -27,6 +27,7 @@ GRADIENT = {
     "svgp": [*FIVE, "method.batch_size=null", "method.subset_rows=8"],
     "fitc_gp": FIVE,
     "tvsgpr": FIVE,
+    "sgpr_greedy": FIVE,
     "odsvgp": [f"method.{word}" for word in DECOUPLED],
     "svdgp": [f"method.{word}" for word in DECOUPLED],
     "alacarte": ["method.frequencies=6"],

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from gpbench.core.gaussians import Normal, Sites, residual, site_product, unit_factor
+from gpbench.core.gaussians import Natural, Normal, Sites, residual, site_product, unit_factor
 from gpbench.core.likelihoods import Gaussian
 from gpbench.core.linalg import inverse_cholesky, log_determinant, product
 from gpbench.methods.base import Batch
@@ -69,13 +69,25 @@ class CollapsedMethod(EvidenceMethod, SparseMethod, NoiseMethod):
         cov = parameters.layer.covariances(data.X)
         A = inverse_cholesky(cov.zz)
         V = product(A, cov.zx)
-        noise, correction = self.row_terms(residual(cov, V), parameters.likelihood.noise)
+        rest = residual(cov, V)
+        noise, correction = self.row_terms(rest, parameters.likelihood.noise)
         # yₙ is a Gaussian site on Vₙᵀw: precision 1/rₙ, precision times mean yₙ/rₙ
         factor = site_product(V, Sites(data.weight / noise, data.weight * data.y / noise))
         q = factor.posterior()
         terms = -0.5 * (data.y**2 / noise + jnp.log(2.0 * jnp.pi) + jnp.log(noise)) + correction
         value = jnp.sum(data.weight * terms) + 0.5 * (q.mean @ factor.shift - log_determinant(q.root))
-        return value + parameters.layer.log_prior(), Optimum(A, q)
+        return value + parameters.layer.log_prior(), self.by_products(Optimum(A, q), factor, rest, data)
+
+    def by_products(self, optimum: Optimum, factor: Natural, rest: Float[Array, " N"], data: Batch) -> Optimum:
+        """What the state keeps of an evaluation: q, by default.
+
+        Args:
+            optimum: q at its optimum.
+            factor: The targets' factor of q.
+            rest: dₙ of every row.
+            data: The rows.
+        """
+        return optimum
 
     def marginals(
         self, state: GradientState[CollapsedParameters], X: Float[Array, "N D"]

@@ -161,6 +161,13 @@ class GradientMethod(Method):
         parameters, variables = self.refine(parameters, variables, batch)
         return GradientState(parameters, optimiser, variables), Info(-value)
 
+    def restart(
+        self, parameters: Parameters, extra: Any, data: Batch, *, key: PRNGKeyArray
+    ) -> tuple[Parameters, lbfgs.State]:
+        """L-BFGS at these parameters without a memory, its value and by-products evaluated from `extra`."""
+        evaluate: Callable[..., Any] = lambda p, e: self.evaluate(p, e, data, key=key)
+        return lbfgs.step(evaluate, parameters, lbfgs.start(parameters, extra))
+
     def converged(self, state: GradientState[Any]) -> Bool[Array, ""] | None:
         """L-BFGS's criterion (`lbfgs.step`); other optimisers have none."""
         return state.optimiser.converged if isinstance(state.optimiser, lbfgs.State) else None

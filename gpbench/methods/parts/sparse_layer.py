@@ -6,6 +6,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from gpbench.core.features import Features, InducingPoints, ScaledFeatures, inducing_points
 from gpbench.core.gaussians import Covariances, Normal, residual
+from gpbench.core.greedy import select_rows
 from gpbench.core.kernels import Kernel, LengthscalePrior, SquaredExponential, log_scalar, require
 from gpbench.core.linalg import describe_failure, product, whitened
 from gpbench.methods.base import Batch, inducing_count, inducing_setting, size_label
@@ -94,7 +95,10 @@ class SparseMethod(PriorMethod):
         "Inducing features: values of f at the inducing points, or features with learned scales of their own.",
     )
     start: str = setting(
-        "rows", ["rows", "kmeans"], "Initial inducing points: random training rows, or cluster centres of the rows."
+        "rows",
+        ["rows", "kmeans", "greedy"],
+        "Initial inducing points: random training rows, cluster centres of the rows, or the rows of largest "
+        "conditional variance under the kernel that training starts from.",
     )
     noise: float = setting(1e-3, "positive", "Initial variance of an additive noise on k(x, x), in classification.")
     noise_on_inducing: bool = setting(False, "flag", "Additive noise on the diagonal of Kzz too.")
@@ -106,8 +110,11 @@ class SparseMethod(PriorMethod):
     def initial_layer(self, data: Batch, *, additive_noise: bool, key: PRNGKeyArray) -> SparseLayer:
         """The layer to start from.  Raises ConfigError for more inducing points than rows, or an unfit kernel."""
         X = data.X[: data.total]
-        Z = inducing_points(X, inducing_count(self.inducing, len(X)), self.start, key=key)
+        m, greedy = inducing_count(self.inducing, len(X)), self.start == "greedy"
+        Z = inducing_points(X, m, "rows" if greedy else self.start, key=key)
         kernel = self.kernel.initial(Z, start=self.lengthscale_start)
+        if greedy:
+            Z = X[select_rows(kernel, X, m).index]
         features: Features = InducingPoints(Z)
         if self.features == "generalised":
             require(self.kernel, SquaredExponential, "method.features=generalised")
