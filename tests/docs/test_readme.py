@@ -10,12 +10,12 @@ from test_commands import PAGES, ROOT, blocks
 from test_examples import call, gpbench
 
 from gpbench.api import tables
-from gpbench.claims import definition
+from gpbench.claims import SCALE, definition
 
 README = ROOT / "README.md"
 MADE = {"settings.md", "datasets.md", "experiment_list.md"}
 ROWS = re.findall(r"^\| \[(\w+)\]\(.*\| ([^|]+) \|$", README.read_text(), re.MULTILINE)
-VERDICTS = ("supported", "contradicted", "undecided", "not run")
+VERDICTS = [grade.word for grade in SCALE]
 
 
 def shown() -> list[tuple[Path, str, str]]:
